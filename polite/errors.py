@@ -156,7 +156,7 @@ class TurnLost(PoliteError):
         async with gate.permit(url) as permit:
             await asyncio.sleep(0.1)  # whatever takes long before the request is sent
             try:
-                permit.require()
+                await permit.ready()
             except polite.TurnLost:
                 return  # send nothing: request a new permit
             permit.report(status=200)

@@ -64,6 +64,15 @@ class Permit:
         """
         self._thread.run(self.url, self._inside().require)
 
+    def ready(self) -> None:
+        """Wait until the request may be sent, when its connection is there. As `polite.Permit.ready`.
+
+        Raises:
+            TurnLost, PermitMisused: As `polite.Permit.ready`.
+            GateClosed: The gate was closed meanwhile.
+        """
+        self._thread.call(self.url, self._inside().ready)
+
     def sign(self, method: str, url: str | None = None) -> dict[str, str]:
         """Return the header fields that sign a request of this permit: as `polite.Permit.sign`.
 

@@ -59,6 +59,7 @@ OPTION_NAMES = {
     "PacingPolicy.backoff_statuses": "--back-off-on",
     "PacingPolicy.on_long_delay": "--long-delay",
     "PacingPolicy.obey_visit_time": "the rule for Visit-time",
+    "PacingPolicy.may_undercut_site": "the permission of a throttle",
     "PacingPolicy.circuit_failures": "the limit on failures in a row",
     "PacingPolicy.circuit_rest": "the delay after repeated failures",
     "PacingPolicy.max_pages": "--max-pages",

@@ -23,7 +23,7 @@ from polite.pacers.local import LocalPacer
 from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.scopes import ScopePolicy, ScopeResolver, Scopes
-from polite.pacing.throttle import Throttle
+from polite.pacing.throttle import Throttle, require_throttle
 from polite.ports import (
     AddressSource,
     Clock,
@@ -95,7 +95,8 @@ async def open_gate(
         crawl: The name of the crawl on a shared store: processes of one name share their delays. "default" by default.
         lease: How long the shared store waits for a process that ended without a word, 1 to 300 seconds; 15 by default. The same
             for all processes of a crawl.
-        throttle: Decides delays instead of the throttle that `pacing` describes.
+        throttle: Decides delays together with `pacing`: the longer one counts, unless `PacingPolicy.may_undercut_site` says
+            otherwise. It is called with some outcomes at once, and refused if it does not return a Pause.
         listener: Receives each event, or those that its attribute `events` names.
         clock: Replaces the system's clocks, for tests.
         transports: Transports by scheme, besides http, https and ftp or instead of them (L9 in docs/spec.md). The gate closes them.
@@ -120,8 +121,10 @@ async def open_gate(
     pacing = checked("pacing", pacing, PacingPolicy)
     fetching = checked("fetching", fetching, FetchPolicy)
     _refuse_odd_recrawl(recrawl, validators)
-    _refuse_odd(throttle, clock, listener, transports, addresses, signer)
+    _refuse_odd(clock, listener, transports, addresses, signer)
     clock = clock or SystemClock()
+    if throttle is not None:
+        require_throttle(throttle, clock.wall())
     signatures = None if signer is None else Signatures(signer, clock)
     spoken = _transports(agent, fetching, checked_transports(transports or {}), resolver)
     tell = _notifier(listener)
@@ -188,11 +191,10 @@ def _remembered(
 
 
 def _refuse_odd(
-    throttle: object, clock: object, listener: object, transports: object, addresses: object, signer: object
+    clock: object, listener: object, transports: object, addresses: object, signer: object
 ) -> None:
     """Refuse objects that lack a method of their port, so that a crawl does not fail later."""
     for option, value, call, kind in (
-        ("throttle", throttle, "rest", "a Throttle of polite.throttles"),
         ("clock", clock, "call_at", "a Clock of polite.ports"),
         ("listener", listener, "__call__", "a Listener of polite.ports"),
         ("addresses", addresses, "addresses", "an AddressSource of polite.ports"),

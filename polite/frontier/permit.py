@@ -59,10 +59,11 @@ class TaskPermit(Permit):
                     permit.retry(after=60.0)
 
     A block left by an exception (a cancellation too) sends its task back, as `retry` does. A permit that is dropped without being
-    entered gives turn and task back. One that is entered late, when its rules were replaced or are old, or its turn was taken back
-    (`PacingPolicy.max_hold`), waits for a turn anew. Entering raises Disallowed then if the rules say so by now, and the task is
-    refused; if it raises anything else (RobotsUnreachable, GateClosed, Overloaded), the task waits again. If another process may
-    send requests to the origin by now, entering raises TurnLost, and the task goes back untried.
+    entered gives turn and task back. One that is entered late, when its rules were replaced or are old, other turns of its scopes
+    were granted meanwhile, or its turn was taken back (`PacingPolicy.max_hold`), waits for a turn anew. Entering raises Disallowed
+    then if the rules say so by now, and the task is refused; if it raises anything else (RobotsUnreachable, GateClosed,
+    Overloaded), the task waits again. If another process may send requests to the origin by now, entering raises TurnLost, and the
+    task goes back untried.
     """
 
     __slots__ = ("_again_in", "_granted", "_loop", "_owner", "_task")

@@ -118,7 +118,7 @@ class FileFetch:
                 await self.take(piece)
 
             # It may have waited for a connection.
-            permit.require()
+            await permit.ready()
             started = clock.monotonic()
             left_s = max(0.0, self.limits.timeout - self._spent_s)
             try:
@@ -128,8 +128,11 @@ class FileFetch:
                     left_s,
                     begun=begun,
                     take=taken,
+                    ready=permit.ready,
                     option=f"{self.limits.option}.timeout",
                 )
+            except TurnLost:
+                raise
             except SignerFailed as error:
                 extra = fields("signer_failed", origin=target.origin, url=target.url, error=error)
                 log.exception("%s was not requested: the signer failed", target.url, extra=extra)

@@ -57,7 +57,7 @@ class Permit:
                 permit.report(status=response.status, headers=response.headers)
                 body = await response.read()
 
-    If connecting takes long, call `permit.require()` just before sending. Where no block fits, such as between callbacks, call
+    If connecting takes long, call `await permit.ready()` just before sending. Where no block fits, such as between callbacks, call
     `enter` and `leave` instead of `async with`.
     """
 
@@ -127,6 +127,22 @@ class Permit:
             raise PermitMisused(f"required outside the permit's block: {self.url}", url=self.url)
         if not self.valid:
             raise self._services.turn_lost(self._turn, self._target)
+
+    async def ready(self) -> None:
+        """Wait until the request may be sent, when its connection is there.
+
+        Where a scope's concurrency is above 1, other permits are entered while this one connects. Its delay counts between the
+        requests, so this one may have to wait. Otherwise it does what `require` does.
+
+        Raises:
+            TurnLost: The turn was lost. A new permit is needed.
+            PermitMisused: Outside the block.
+        """
+        self.require()
+        turns, turn = self._services.turns, self._turn
+        if turns.grants_delay and turn is not None:
+            await turns.ask_again(turn, self._target, None if self._grounds is None else self._grounds.pace)
+            self.require()
 
     def sign(self, method: str, url: str | None = None) -> dict[str, str]:
         """Return the header fields that sign a request of this permit: make them just before it is sent, since they expire.

@@ -6,10 +6,12 @@ import math
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from weakref import WeakValueDictionary
 
 from polite.gate.awaited_turns import AwaitedTurns
+from polite.gate.downloads import NetworkTimeout
 from polite.gate.signatures import Signatures, SignerFailed
 from polite.gate.turns import Turns
 from polite.log import fields
@@ -188,16 +190,20 @@ class RobotsFetcher:
         outcome: Outcome | None = Outcome()
         started = self._clock.monotonic()
         try:
-            await self._take_connection(ask.target, read_pace)
-            try:
+            async with self._connections:
+
+                async def ready() -> None:
+                    await self._turns.ask_again(turn, ask.target, read_pace())
+
+                # A store, or requests that hold the connections, may have been waited for since the grant.
+                await ready()
                 if not self._turns.holds(turn):
                     outcome = None
                     return None
+                network = NetworkTimeout(left_s, ready)
                 started = self._clock.monotonic()
-                response = await self._ask(ask, left_s)
-            finally:
-                self._connections.release()
-            elapsed = self._clock.monotonic() - started
+                response = await self._ask(ask, network)
+            elapsed = self._clock.monotonic() - started - network.waited_s
             outcome = self._outcome(response, elapsed)
         finally:
             if outcome is None:
@@ -253,22 +259,10 @@ class RobotsFetcher:
         async with lock:
             return await self._turns.take(target, pace=read_pace(), urgent=True, overtake=False)
 
-    async def _take_connection(self, target: Target, read_pace: Callable[[], RequestedPace | None]) -> None:
-        """Wait for a free connection. Meanwhile the origin grants no other turn. Its delay starts then."""
-        if not self._connections.locked():
-            await self._connections.acquire()
-            return
-        with self._turns.renewed_delay(target, "its robots.txt waits for a connection"):
-            await self._connections.acquire()
+    async def _ask(self, ask: Ask, network: NetworkTimeout) -> Reply | Failed:
+        ask = replace(ask, ready=network.ready)
         try:
-            self._turns.delayed(target, read_pace())
-        except BaseException:
-            self._connections.release()
-            raise
-
-    async def _ask(self, ask: Ask, left_s: float) -> Reply | Failed:
-        try:
-            async with asyncio.timeout(left_s):
+            async with network.timeout:
                 signed = ask if self._signatures is None else self._signatures.added(ask)
                 return await self._transports[ask.target.origin.scheme].get(signed)
         except TimeoutError:

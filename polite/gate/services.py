@@ -234,6 +234,9 @@ class Services:
         """Whether a granted turn holds, was not taken back, and the rules that allowed it still decide."""
         if turn not in self.held_turns or grounds.replaced() or not self.turns.holds(turn):
             return False
+        if self.turns.grants_delay and self.turns.pacer.ask_again(turn) > 0.0:
+            # It is entered so late that others were granted.
+            return False
         granted_at = turn.granted_at or 0.0
         return self.clock.monotonic() - granted_at < _PROMPT_S or self.origins.still_valid(grounds)
 

@@ -1,8 +1,10 @@
 """Turns at origins: their scopes, the pacer that grants them, and the delay after each."""
 
+import asyncio
 import math
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from polite.errors import OriginDeclined
 from polite.events import BackedOff, BudgetSpent, CircuitClosed, CircuitOpened, Skipped
@@ -252,6 +254,27 @@ class Turns:
         """Tell the listener if a limit was reached by what was just counted."""
         if before is None and (declined := self.declined(origin, None)) is not None:
             self._listener(BudgetSpent(origin.text, *declined))
+
+    async def ask_again(self, turn: Turn, target: Target, pace: RequestedPace | None) -> None:
+        """Wait until an open turn's request may be sent, if something else was waited for since the grant, such as a connection.
+
+        Turns of its scopes that were granted meanwhile have begun delays there.
+        """
+        if not self.grants_delay:
+            return
+        provisional_s = self._provisional_s(target, pace)
+        if provisional_s is not None:
+            # The file may have been read since.
+            turn.provisional_s = provisional_s
+        while (wait_s := self.pacer.ask_again(turn)) > 0.0:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            timer = self._clock.call_at(
+                self._clock.monotonic() + max(wait_s, _MOMENT_S), partial(_wake, waiter)
+            )
+            try:
+                await waiter
+            finally:
+                timer.cancel()
 
     def settle(
         self,
@@ -520,6 +543,11 @@ class Turns:
 
 def _closed(pace: RequestedPace) -> str:
     return f"Visit-time {pace.visit_time}: the site is closed"
+
+
+def _wake(waiter: "asyncio.Future[None]") -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 def _do_nothing() -> None:

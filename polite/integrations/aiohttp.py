@@ -196,7 +196,7 @@ class _Sending:
 
     async def __call__(self, connection: Connection) -> ClientResponse:
         # A lookup, a connection and a handshake may have taken longer than the turn is held, or a signature is valid.
-        self._permit.require()
+        await self._permit.ready()
         if self._signs:
             sign(self._request.headers, self._permit, self._request.method)
         self.began = True

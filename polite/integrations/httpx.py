@@ -323,11 +323,14 @@ class _Sending:
         self._held = [permit]
         self._signs = signs
 
+    def ready(self, event: str) -> Awaitable[None] | None:
+        """When a connection is there, wait until the request may be sent. Raises TurnLost if the turn is lost by then."""
+        return self._held[0].ready() if self._held and event.endswith(_SENDING) else None
+
     def note(self, event: str, info: object) -> None:
-        """Raise TurnLost if the turn is lost by the time when a connection is there."""
+        """Sign the request if it is sent now."""
         if not self._held or not event.endswith(_SENDING):
             return
-        self._held[0].require()
         request = info.get("request") if isinstance(info, dict) else None
         if request is not None and request.method == b"CONNECT":
             # To a proxy, which must not see the signature. The request itself follows.
@@ -348,6 +351,8 @@ def _traced_async(
     sending: _Sending, trace: Callable[[str, object], Awaitable[None]] | None
 ) -> Callable[[str, object], Awaitable[None]]:
     async def traced(event: str, info: object) -> None:
+        if (ready := sending.ready(event)) is not None:
+            await ready
         sending.note(event, info)
         if trace is not None:
             await trace(event, info)
@@ -357,6 +362,7 @@ def _traced_async(
 
 def _traced(sending: _Sending, trace: Callable[[str, object], None] | None) -> Callable[[str, object], None]:
     def traced(event: str, info: object) -> None:
+        sending.ready(event)
         sending.note(event, info)
         if trace is not None:
             trace(event, info)

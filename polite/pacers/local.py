@@ -144,6 +144,10 @@ class LocalPacer:
         """Return True: no other process grants turns."""
         return True
 
+    def ask_again(self, turn: Turn) -> float:
+        """Return how long an open turn's request must still wait, since others were granted (seconds); 0 if it is sent now."""
+        return self._turnstile.ask_again(turn, self._now())
+
     def settle(
         self,
         turn: Turn,

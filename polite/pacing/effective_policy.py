@@ -2,7 +2,6 @@
 
 import logging
 import math
-import sys
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import NamedTuple
@@ -19,7 +18,7 @@ from polite.pacing.overrides import Overrides
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.scope_table import Concurrency, Delay
 from polite.pacing.scopes import ScopePolicy, ScopeResolver, Scopes
-from polite.pacing.throttle import DelayThrottle, Throttle
+from polite.pacing.throttle import DelayThrottle, Throttle, is_pause
 
 log: logging.Logger = logging.getLogger("polite")
 
@@ -51,7 +50,7 @@ class EffectivePolicy:
         policy: The policy with the origin's overrides.
         budget: How much of the origin may be requested.
         circuit: When the origin's circuit opens, and for how long.
-        rest: The throttle's method, guarded if the throttle is a user's.
+        rest: The throttle's method. If the throttle is a user's, it is guarded, with the policy's own delay as its floor.
         ordinary: The delay after any response that is not a refusal, if robots.txt requests no pace; None if that varies.
         timed: Whether the throttle uses `Outcome.elapsed_s`.
     """
@@ -65,13 +64,11 @@ class EffectivePolicy:
             policy.circuit_failures, policy.circuit_rest, policy.max_backoff
         )
         own = throttle_of(policy)
-        throttle = throttle or own
-        known = throttle if isinstance(throttle, DelayThrottle) else None
-        self.rest: Callable[[Outcome, ThrottleContext], Pause] = (
-            _guarded(throttle.rest, own.rest) if known is None else known.rest
+        self.rest: Rest = (
+            own.rest if throttle is None else _guarded(throttle, own.rest, floor=not policy.may_undercut_site)
         )
-        self.ordinary: Pause | None = None if known is None else known.ordinary
-        self.timed: bool = known is None or known.timed
+        self.ordinary: Pause | None = own.ordinary if throttle is None else None
+        self.timed: bool = own.timed or throttle is not None
 
     def refused_pace(self, pace: RequestedPace) -> Declined | None:
         """Return why the pace that a file requests is refused, if it is. Its slowest rate counts at any hour."""
@@ -113,6 +110,7 @@ class EffectivePolicies:
         scopes: ScopePolicy | None = None,
     ) -> None:
         self._throttle = throttle
+        self._require_throttle(policy)
         self.scopes: ScopePolicy = scopes or scopes_of(policy)
         self._limit = getattr(self.scopes, "limit", None)
         self.circuits: Circuits = Circuits()
@@ -155,7 +153,7 @@ class EffectivePolicies:
         """Return an upper bound of all delays after an ordinary response at `wall` (Unix time), if robots.txt requests no pace."""
         general, own = self.general.policy, self._own
         delay_s = self.general.rest(Outcome(200), ThrottleContext(None, 0, wall)).seconds
-        if own and self._throttle is None:
+        if own:
             # The largest of each option: a policy may override many origins, and looking at each would take long.
             least_s = max(general.min_delay, own.most("min_delay"))
             delay_s = max(delay_s, least_s * (1.0 + max(general.jitter, own.most("jitter"))))
@@ -177,8 +175,9 @@ class EffectivePolicies:
             The origins whose limits may have changed, or None for all.
 
         Raises:
-            InvalidOption: The scopes differ, or the home.
+            InvalidOption: The scopes differ, or the home; or `may_undercut_site` is set, and there is no throttle that could.
         """
+        self._require_throttle(policy)
         if policy.scopes is not self.policy.scopes and policy.scopes != self.policy.scopes:
             raise InvalidOption(
                 "PacingPolicy: scopes cannot change while the gate is open, since running delays would be lost"
@@ -195,6 +194,15 @@ class EffectivePolicies:
             self._made.pop(origin.text, None)
         return set(changed) if alike else None
 
+    def _require_throttle(self, policy: PacingPolicy) -> None:
+        """Refuse a permission that nothing can use: the throttle was forgotten, or is expected to be the policy's own."""
+        undercut = policy.may_undercut_site or Overrides.of(policy.overrides).most("may_undercut_site")
+        if undercut and self._throttle is None:
+            raise InvalidOption(
+                "PacingPolicy: may_undercut_site needs open_gate(throttle=...): without a throttle of your own, "
+                "min_delay and the limits of the policy decide"
+            )
+
     def _set_general(self, base: PacingPolicy) -> None:
         self.general: EffectivePolicy = EffectivePolicy(base, self._throttle)
         self._made: dict[str, EffectivePolicy] = {}  # of origins with overrides that were used lately
@@ -207,9 +215,7 @@ class EffectivePolicies:
         if self._limit is None and not own and base.concurrency == 1:
             # Nearly every policy: constants, so that a new scope costs no call.
             self.limits = (1, base.min_delay)
-        # A user's throttle is the same for all origins.
-        jitters = self._throttle is None and own.most("jitter") > 0
-        timed = self._throttle is None and own.most("latency_factor") > 0
+        jitters, timed = own.most("jitter") > 0, own.most("latency_factor") > 0
         self.timed: bool = self.general.timed or timed
         self.plain: bool = self.general.ordinary is not None and not jitters and not timed
         # Whichever statuses an override has: they are few.
@@ -263,41 +269,47 @@ def throttle_of(policy: PacingPolicy) -> DelayThrottle:
     )
 
 
-def _guarded(rest: Rest, safe: Rest) -> Rest:
-    """Wrap a user's throttle: if it fails, the policy's own delay or back-off applies, so that no fault speeds up a crawl."""
+def _guarded(throttle: Throttle, own: Rest, *, floor: bool) -> Rest:
+    """Return a user's throttle and the policy's own as one: here, and only here, their answers meet.
+
+    The longer delay applies, so that no throttle drops Crawl-delay, Retry-After or back-off; without `floor`, that of the user's.
+    A refusal counts if either says so. If the user's fails, the policy's own delay applies, so that no fault speeds up a crawl.
+    """
+    kind = type(throttle).__qualname__
 
     def guarded(outcome: Outcome, context: ThrottleContext) -> Pause:
+        least = own(outcome, context)
         try:
-            pause = rest(outcome, context)
-            if _sound(pause):
-                return pause
+            pause = throttle.rest(outcome, context)
+            if is_pause(pause):
+                return _combined(pause, least, floor=floor)
             shown = repr(pause)
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except BaseException as error:
             # CancelledError too: a plain function cannot be cancelled, and the turn must not be lost.
-            log.exception("the throttle failed on %s", outcome, extra=fields("throttle_failed", error=error))
-            return _instead(safe(outcome, context), f"the throttle failed: {error!r}")
+            extra = fields("throttle_failed", error=error)
+            log.exception("the throttle %s failed on %s", kind, outcome, extra=extra)
+            return _instead(least, f"the throttle {kind} failed: {error!r}")
         log.error(
-            "the throttle must return a Pause with finite seconds >= 0 on %s, got %s",
+            "the throttle %s must return a Pause with finite seconds >= 0 on %s, got %s",
+            kind,
             outcome,
             shown,
             extra=fields("throttle_failed"),
         )
-        return _instead(safe(outcome, context), f"the throttle returned {shown[:_SHOWN]}", _seconds_of(pause))
+        return _instead(least, f"the throttle {kind} returned {shown[:_SHOWN]}", _seconds_of(pause))
 
     return guarded
 
 
-def _sound(pause: object) -> bool:
-    """Whether it is a Pause, or has its fields."""
-    seconds = getattr(pause, "seconds", None)
-    return (
-        isinstance(seconds, int | float)
-        and 0 <= seconds <= sys.float_info.max
-        and isinstance(getattr(pause, "because", None), str)
-        and isinstance(getattr(pause, "strike", None), bool)
-    )
+def _combined(pause: Pause, least: Pause, *, floor: bool) -> Pause:
+    """Return a throttle's delay, or the policy's if that is longer."""
+    strike = pause.strike or least.strike
+    if floor and pause.seconds < least.seconds:
+        because = f"{least.because} (the throttle's {pause.seconds:g} s, {pause.because}, is shorter)"
+        return Pause(least.seconds, because, strike)
+    return pause if pause.strike is strike else Pause(pause.seconds, pause.because, strike)
 
 
 def _seconds_of(pause: object) -> float:

@@ -34,6 +34,14 @@ class Pacer(Protocol):
         """
         ...
 
+    def ask_again(self, turn: Turn) -> float:
+        """Return how long the request of an open turn must still wait (seconds), since others were granted after it.
+
+        To be called if anything was waited for since the grant. With 0, the delays of scopes that may have several open turns count
+        from now. Otherwise they are kept free for the request: call again after the wait.
+        """
+        ...
+
     def settle(
         self,
         turn: Turn,

@@ -51,6 +51,7 @@ class OriginPacing(TypedDict, total=False):
     backoff_statuses: AbstractSet[int]
     on_long_delay: LongDelay
     obey_visit_time: bool
+    may_undercut_site: bool
     circuit_failures: int
     circuit_rest: float
     max_pages: int | None
@@ -73,7 +74,7 @@ _LEAST_HOLD_S = 0.001
 _FACTORS = ("jitter", "latency_factor")
 _COUNTS = {"concurrency": 1, "max_waiting": 1, "circuit_failures": 0}
 _BUDGETS = ("max_pages", "max_bytes", "max_failures")
-_CHOICES = ("obey_visit_time", "backoff_statuses", "on_long_delay")
+_CHOICES = ("obey_visit_time", "may_undercut_site", "backoff_statuses", "on_long_delay")
 # A licence or a payment is asked for: waiting changes nothing (RFC 9110, 15.5.2 and 15.5.3).
 _NEVER_BACK_OFF = frozenset({401, 402})
 
@@ -104,6 +105,8 @@ class PacingPolicy:
         latency_factor: The least delay as a multiple of the last response time; 0 for none.
         max_latency_delay: The limit for that.
         obey_visit_time: Whether URLs wait outside the hours of the origin's Visit-time.
+        may_undercut_site: Whether the throttle of `open_gate(throttle=...)` may set a shorter delay than this policy: then that of
+            the throttle counts, even if the site requests a longer one. For sites of your own; see `override`.
         circuit_failures: Failures in a row that open an origin's circuit; 0 for never.
         circuit_rest: How long a circuit stays open, doubling each time. Then one request goes alone.
         max_pages: Pages of one origin that are requested at most; None for no limit, as for the other two. Once a budget is spent,
@@ -137,6 +140,7 @@ class PacingPolicy:
     max_latency_delay: float = 30.0
     on_long_delay: LongDelay = "cap"
     obey_visit_time: bool = True
+    may_undercut_site: bool = False
     circuit_failures: int = 10
     circuit_rest: float = 60.0
     max_pages: int | None = None
@@ -218,7 +222,7 @@ def _checked(overrides: object) -> Overrides:
 def _check(name: str, value: object) -> None:
     """Refuse a value that a field of the policy, or of an override, cannot have."""
     option = f"PacingPolicy: {name}"
-    if name == "obey_visit_time":
+    if name in {"obey_visit_time", "may_undercut_site"}:
         boolean(option, value)
     elif name in _BUDGETS:
         if value is not None:

@@ -1,6 +1,8 @@
 """A throttle: the delay of a scope after an outcome. The longest delay of its parts counts."""
 
+import inspect
 import random
+import sys
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import Literal, Protocol
@@ -23,11 +25,22 @@ LongDelay = Literal["cap", "obey", "refuse"]
 """What becomes of a Crawl-delay or Request-rate that is longer than the limit: held to it, obeyed, or the URL is refused."""
 
 
+# What a throttle must have an answer to, whatever the site.
+_PROBES = (
+    Outcome(200),
+    Outcome(404, elapsed_s=0.1),
+    Outcome(429, retry_after_s=60.0, elapsed_s=0.1),
+    Outcome(503, elapsed_s=0.1),
+    Outcome(elapsed_s=0.1, failed=True),
+)
+
+
 class Throttle(Protocol):
     """Decides the delay of an origin after each outcome. Pure: no clock, no I/O.
 
-    A throttle can only lengthen a delay that already runs. If it raises or returns something else than a Pause, the delay of the
-    PacingPolicy applies instead.
+    A throttle can only lengthen delays: one that already runs, and that of the PacingPolicy after the same outcome, unless
+    `PacingPolicy.may_undercut_site` says otherwise. `open_gate` calls it with some outcomes, and refuses one that raises or returns
+    something else than a Pause. If it does so later, that is logged as an error, and the delay of the PacingPolicy applies.
 
     >>> class Careful:
     ...     def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause:
@@ -74,12 +87,14 @@ class Longest:
     30.0
 
     Raises:
-        InvalidOption: There is no part.
+        InvalidOption: There is no part, or one has no method `rest`.
     """
 
     def __init__(self, *parts: Part) -> None:
         if not parts:
             raise InvalidOption("Longest() needs at least one part, such as MinDelay(1.0)")
+        for part in parts:
+            _require_rest("Longest: each part", part)
         self._parts = parts
 
     def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause:
@@ -88,9 +103,12 @@ class Longest:
         for part in self._parts:
             pause = part.rest(outcome, context)
             if pause is not None:
-                strike = strike or pause.strike
-                if longest is None or pause.seconds > longest.seconds:
-                    longest = pause
+                try:
+                    strike = strike or pause.strike
+                    if longest is None or pause.seconds > longest.seconds:
+                        longest = pause
+                except (AttributeError, TypeError) as error:
+                    raise _no_pause(part, "a Pause or None", pause) from error
         if longest is None:
             return Pause(0.0, "no part sets a delay")
         return longest if longest.strike is strike else Pause(longest.seconds, longest.because, strike)
@@ -104,12 +122,13 @@ class Jittered:
     3.0
 
     Raises:
-        InvalidOption: `fraction` is not a finite number >= 0.
+        InvalidOption: `fraction` is not a finite number >= 0, or the throttle has no method `rest`.
     """
 
     def __init__(
         self, throttle: Throttle, fraction: float, *, random: Callable[[], float] = random.random
     ) -> None:
+        _require_rest("Jittered: throttle", throttle)
         self._throttle = throttle
         self._fraction = number("Jittered: fraction", fraction)
         self._random = random
@@ -117,7 +136,11 @@ class Jittered:
     def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause:
         """Return the throttle's delay, randomly lengthened."""
         pause = self._throttle.rest(outcome, context)
-        return Pause(pause.seconds * (1.0 + self._fraction * self._random()), pause.because, pause.strike)
+        try:
+            seconds = pause.seconds * (1.0 + self._fraction * self._random())
+            return Pause(seconds, pause.because, pause.strike)
+        except (AttributeError, TypeError) as error:
+            raise _no_pause(self._throttle, "a Pause", pause) from error
 
 
 class DelayThrottle:
@@ -198,3 +221,48 @@ class DelayThrottle:
         ):
             return self.ordinary
         return self._rest(outcome, context)
+
+
+def require_throttle(throttle: object, wall: float = 0.0) -> None:
+    """Raise InvalidOption unless it is a throttle: it must return a Pause after some outcomes, whatever the site.
+
+    Args:
+        throttle: What a user gave as one.
+        wall: The time of the outcomes (Unix time).
+    """
+    _require_rest("throttle", throttle)
+    for outcome in _PROBES:
+        try:
+            pause = throttle.rest(outcome, ThrottleContext(None, 0, wall))  # type: ignore[attr-defined]
+            if is_pause(pause):
+                continue
+            problem, cause = str(_no_pause(throttle, "a Pause with finite seconds >= 0", pause)), None
+        except Exception as error:  # noqa: BLE001 - it is a user's own object
+            problem, cause = f"{type(throttle).__qualname__}.rest raised {error!r}", error
+        raise InvalidOption(
+            f"throttle: {problem} on {outcome}; a part that returns None belongs into Longest(...)"
+        ) from cause
+
+
+def is_pause(pause: object) -> bool:
+    """Return whether it is a Pause of finite length, or has its fields."""
+    seconds = getattr(pause, "seconds", None)
+    return (
+        isinstance(seconds, int | float)
+        and 0 <= seconds <= sys.float_info.max
+        and isinstance(getattr(pause, "because", None), str)
+        and isinstance(getattr(pause, "strike", None), bool)
+    )
+
+
+def _require_rest(option: str, value: object) -> None:
+    """A class, or a coroutine function as its method, would only be found by the first response."""
+    rest = getattr(value, "rest", None)
+    if isinstance(value, type) or not callable(rest) or inspect.iscoroutinefunction(rest):
+        raise InvalidOption(
+            f"{option} must be an object of polite.throttles, or another with a plain method rest(outcome, context), got {value!r}"
+        )
+
+
+def _no_pause(part: object, needed: str, pause: object) -> TypeError:
+    return TypeError(f"{type(part).__qualname__}.rest must return {needed}, got {pause!r}")

@@ -62,6 +62,8 @@ class ScopeState:
         "ready_at",
         "scheduled",
         "since",
+        "spaced_by",
+        "spaced_until",
         "stale",
         "strikes",
         "version",
@@ -82,6 +84,9 @@ class ScopeState:
         self.since: float = (
             self.ready_at
         )  # when that was, or when the last turn was granted, if that was later
+        # With several open turns: the last one that was granted, or asked again, and the end of the delay that this began.
+        self.spaced_by: int = 0  # its order, which no other turn has
+        self.spaced_until: float = self.ready_at
         self.strikes: int = 0  # refusals that are not forgiven yet
         self.awaited: int = 0  # turns that wait here, or will: the scope must not be forgotten before them
         self.front: Turn | None = None  # the first in its queue; it may wait at its next scope already

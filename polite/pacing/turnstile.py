@@ -147,6 +147,29 @@ class Turnstile:
             granted.append(turn)
         return granted
 
+    def ask_again(self, turn: Turn, now: float) -> float:
+        """Return how long an open turn's request must wait, if something else was waited for since the grant (seconds).
+
+        Of a scope with several open turns, another may have been granted since. Until its delay is over, no other turn is granted
+        there. If the result is 0, the scopes' delays count from now instead of the grant. Otherwise ask again after the wait:
+        several may have waited.
+        """
+        if now > self._latest:
+            self._latest = now
+        if turn.owner is not self or turn.state is not _OPEN:
+            return 0.0
+        sent_at = self._latest
+        for scope in turn.scope_states:
+            if scope.spaced_by != turn.order and scope.spaced_until > sent_at:
+                sent_at = scope.spaced_until
+        for scope in turn.scope_states:
+            if scope.limit > 1 or scope.open > 1:
+                until = sent_at + _spacing(scope, turn)
+                scope.delay_until(until, "a request was just sent", now)
+                if sent_at <= self._latest:
+                    scope.spaced_by, scope.spaced_until = turn.order, until
+        return sent_at - self._latest
+
     def settle(
         self,
         turn: Turn,
@@ -386,10 +409,9 @@ class Turnstile:
             scope.open += 1
             scope.since = now
             if scope.limit > 1:
-                provisional_s = scope.provisional_s
-                if scope is turn.scope_states[0]:
-                    provisional_s = max(provisional_s, _provisional(turn.provisional_s))
-                scope.delay_until(self._latest + provisional_s, "a turn was just given", now)
+                until = self._latest + _spacing(scope, turn)
+                scope.delay_until(until, "a turn was just given", now)
+                scope.spaced_by, scope.spaced_until = turn.order, until
                 self._wait_queue.schedule(scope)
 
     def _vacate(self, turn: Turn, state: TurnState) -> None:
@@ -426,6 +448,13 @@ def _seconds(delay_s: float) -> float:
     if not 0 <= delay_s < math.inf:
         raise ValueError(f"a delay of {delay_s!r} s: a finite number of 0 or more is needed")
     return delay_s
+
+
+def _spacing(scope: ScopeState, turn: Turn) -> float:
+    """Return the delay that the grant of a turn begins, if its scope may have several."""
+    if scope is not turn.scope_states[0]:
+        return scope.provisional_s
+    return max(scope.provisional_s, _provisional(turn.provisional_s))
 
 
 def _provisional(seconds: Provisional) -> float:

@@ -16,8 +16,9 @@ class Transport(Protocol):
     async def get(self, ask: Ask) -> Reply | Failed:
         """Send one unconditional request without following redirects.
 
-        The body is read only for 2xx, up to `ask.max_bytes`. If the scheme has header fields, those that `ask.signed()` returns
-        are sent; call it when the connection is there. Any exception but a cancellation counts as unreachable.
+        When the connection is there, `await ask.ready()` first: connecting may have taken longer than the delay of a scope. The
+        body is read only for 2xx, up to `ask.max_bytes`. If the scheme has header fields, those that `ask.signed()` returns are
+        sent; call it just before. Any exception but a cancellation counts as unreachable.
 
         Returns:
             A Reply, or Failed with the reason.

@@ -61,6 +61,7 @@ class FtpTransport:
             path = _path(ask.target)
             control = await self._connect(ask.target)
             try:
+                await ask.ready()
                 return await self._retrieve(control, path, ask.max_bytes)
             finally:
                 control.close()

@@ -179,6 +179,7 @@ class HttpTransport:
             protocol.set_response_params(auto_decompress=False, read_until_eof=True)
             if isinstance(protocol, SharedResponse):
                 protocol.read_strictly()
+            await ask.ready()
             request.headers.update(ask.signed())
             response = await request.send(connection)
             return await response.start(connection)

@@ -13,6 +13,7 @@ from polite.pace import RequestedPace
 from polite.pacers.local import LocalPacer
 from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.policy import PacingPolicy
+from polite.pacing.scopes import CustomScope, ScopeLimit, Scopes
 from polite.robots.fetching.exchange import Ask, Failed, Reply
 from polite.robots.fetching.result import FetchResult, Found, Unavailable, Unreachable
 from polite.robots.policy import FetchPolicy, RobotsPolicy
@@ -276,31 +277,88 @@ async def test_h7_the_page_that_cannot_exist_has_another_name_each_time() -> Non
     assert first != second
 
 
+class Slow(TimedTransport):
+    """A transport whose connection to the slow host comes when `connected` is set."""
+
+    def __init__(self, takes_s: float = 0.0) -> None:
+        super().__init__(lambda _: Reply(200), takes_s=takes_s)
+        self.connected = asyncio.Event()
+
+    async def get(self, ask: Ask) -> Reply | Failed:
+        if "slow" in ask.target.url:
+            await self.connected.wait()
+            await ask.ready()
+        return await super().get(ask)
+
+
 async def test_a_request_that_waited_for_a_connection_keeps_the_delay_on_both_sides() -> None:
-    connection = asyncio.Event()
-
-    class Slow(TimedTransport):
-        async def get(self, ask: Ask) -> Reply | Failed:
-            if "slow" in ask.target.url:
-                await connection.wait()
-            return await super().get(ask)
-
-    transport = Slow(lambda _: Reply(200), takes_s=8.0)
+    transport = Slow(takes_s=8.0)
     fetching = fetcher(transport, PacingPolicy(concurrency=3, min_delay=5.0), connections=1)
     slow = asyncio.create_task(fetching.fetch(Origin.of("https://slow.test/")))
     await asyncio.sleep(1)
     robots = asyncio.create_task(fetching.fetch(SITE))
     await asyncio.sleep(1)
     page = asyncio.create_task(fetching._turns.take(Target.of("https://site.test/page")))
-    await asyncio.sleep(12.4)
-    assert not page.done()
+    later = asyncio.create_task(fetching._turns.take(Target.of("https://site.test/later")))
+    await asyncio.sleep(2)
 
-    connection.set()
+    transport.connected.set()
     await asyncio.gather(slow, robots)
 
-    queued_at = transport.asked[-1][0]
-    assert queued_at == pytest.approx(22.4)
-    assert (await page).granted_at == pytest.approx(27.4)
+    # The turn of robots.txt was granted at 1, and those of the pages at 6 and 11; its connection came at 12.
+    assert [(await page).granted_at, (await later).granted_at] == pytest.approx([6.0, 11.0])
+    assert transport.asked[-1][0] == pytest.approx(16.0)
+    assert (await fetching._turns.take(Target.of(SITE.robots_url))).granted_at == pytest.approx(29.0)
+
+
+WIDE = PacingPolicy(
+    scopes=Scopes(custom=[CustomScope("customer", lambda _: "acme", ScopeLimit(delay=2.0, concurrency=3))])
+)
+
+
+async def test_a_wait_for_a_connection_keeps_the_delay_of_a_wider_scope() -> None:
+    transport = Slow()
+    fetching = fetcher(transport, WIDE, connections=1)
+    hosts = ("slow", "a", "b")
+    fetches = [asyncio.create_task(fetching.fetch(Origin.of(f"https://{host}.test/"))) for host in hosts]
+    await asyncio.sleep(20.5)
+
+    transport.connected.set()
+    await asyncio.gather(*fetches)
+
+    assert [at for at, _ in transport.asked] == pytest.approx([20.5, 22.5, 24.5])
+
+
+async def test_a_slow_connection_keeps_the_delay_of_a_wider_scope_and_its_wait_is_not_the_servers() -> None:
+    transport = Slow(takes_s=20.0)
+    fetching = fetcher(transport, WIDE, timeout=25.0)
+    hosts = ("slow", "a")
+    fetches = [asyncio.create_task(fetching.fetch(Origin.of(f"https://{host}.test/"))) for host in hosts]
+    await asyncio.sleep(3.5)
+
+    transport.connected.set()
+    slow, _ = await asyncio.gather(*fetches)
+
+    assert [at for at, _ in transport.asked] == pytest.approx([2.0, 4.0])
+    assert slow.elapsed_s == pytest.approx(23.5)
+
+
+async def test_a_fetch_that_is_cancelled_while_its_scopes_are_delayed_frees_its_connection() -> None:
+    transport = Slow()
+    fetching = fetcher(transport, WIDE, connections=1)
+    hosts = ("slow", "a", "b")
+    fetches = [asyncio.create_task(fetching.fetch(Origin.of(f"https://{host}.test/"))) for host in hosts]
+    await asyncio.sleep(20.5)
+    transport.connected.set()
+    await asyncio.sleep(0.5)
+
+    fetches[1].cancel()
+    await fetches[2]
+
+    assert [url for _, url in transport.asked] == [
+        "https://slow.test/robots.txt",
+        "https://b.test/robots.txt",
+    ]
 
 
 async def test_redirects_of_many_origins_into_one_hold_its_pages_up_by_one_turn() -> None:

@@ -1,15 +1,17 @@
 """Ready-made scopes as a gate obeys them: domain, address, whole crawl, and all hosts of one customer; in virtual time."""
 
 import asyncio
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from itertools import pairwise
+from random import Random
 from typing import Any
 
 import pytest
 
 import polite
 from polite import CustomScope, PacingPolicy, ScopeLimit, Scopes
-from polite.robots.fetching.exchange import Reply
+from polite.robots.fetching.exchange import Ask, Failed, Reply
 from polite.testing import ScriptedTransport
 from tests.support import OpenedGate, now, scripted_gate
 
@@ -247,3 +249,74 @@ async def test_an_address_source_that_is_none_is_refused() -> None:
     ):
         async with polite.open_gate("TestBot/1.0", addresses=5):  # type: ignore[arg-type]
             pass
+
+
+class SlowServers:
+    """Servers that note when a request arrives. Some let a client wait for its connection, or for the response."""
+
+    def __init__(self, chance: Random, *, asks: bool = True) -> None:
+        self._chance = chance
+        self._asks = asks
+        self.arrived: list[tuple[float, str]] = []
+
+    async def get(self, ask: Ask) -> Reply | Failed:
+        await self._connect(ask.target.url)
+        if self._asks:
+            await ask.ready()
+        self.arrived.append((now(), ask.target.url))
+        await asyncio.sleep(self._chance.choice([0.0, 0.3, 3.0, 15.0]))
+        return Reply(404)
+
+    async def visit(self, gate: polite.Gate, url: str) -> None:
+        async with gate.permit(url) as permit:
+            await self._connect(url)
+            await permit.ready()
+            self.arrived.append((now(), url))
+            await asyncio.sleep(self._chance.choice([0.0, 0.3, 3.0]))
+            permit.report(status=200)
+
+    async def close(self) -> None:
+        pass
+
+    async def _connect(self, url: str) -> None:
+        if self._asks:
+            await asyncio.sleep(self._chance.choice([0.0, 0.01, 2.5, 9.0]))
+
+
+def customer(target: polite.Target) -> str:
+    return f"customer{ord(target.origin.host[0]) % 2}"
+
+
+@pytest.mark.parametrize("seed", range(40))
+async def test_two_requests_of_a_scope_are_never_closer_than_its_delay_at_the_server(seed: int) -> None:
+    chance = Random(seed)
+    # A transport that does not ask again keeps the delay, too, if it connects at once.
+    servers = SlowServers(chance, asks=bool(seed % 4))
+    custom = polite.CustomScope("customer", customer, polite.ScopeLimit(2.0, chance.choice([1, 2, 4])))
+    pacing = polite.PacingPolicy(
+        min_delay=chance.choice([0.0, 1.0, 5.0]),
+        concurrency=chance.choice([1, 3]),
+        scopes=polite.Scopes(custom=[custom], crawl=polite.ScopeLimit(0.25, 6)),
+    )
+    fetching = polite.FetchPolicy(connections=chance.choice([1, 2, 3]) if seed % 4 else 1)
+    hosts = [f"{letter}.example" for letter in "abcdefghijkl"]
+    urls = [f"https://{chance.choice(hosts)}/{number}" for number in range(60)]
+
+    async with scripted_gate(servers, pacing=pacing, fetching=fetching) as gate, asyncio.TaskGroup() as group:
+        for url in urls:
+            group.create_task(servers.visit(gate, url))
+            await asyncio.sleep(chance.choice([0.0, 0.0, 1.0, 5.0]))
+
+    assert {url for _, url in servers.arrived} >= set(urls)
+    _require_gaps(servers, lambda target: "all", 0.25)
+    _require_gaps(servers, customer, 2.0)
+    _require_gaps(servers, lambda target: target.origin.host, pacing.min_delay)
+
+
+def _require_gaps(servers: SlowServers, scope_of: Callable[[polite.Target], str], delay: float) -> None:
+    times: dict[str, list[float]] = defaultdict(list)
+    for at, url in servers.arrived:
+        times[scope_of(polite.Target.of(url))].append(at)
+    for scope, arrived in times.items():
+        closest = min((after - before for before, after in pairwise(arrived)), default=delay)
+        assert closest >= delay - 1e-6, scope

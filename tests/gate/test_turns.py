@@ -21,12 +21,15 @@ def gaps(visits: list[float]) -> list[float]:
 
 
 class Failing:
-    """A throttle that fails in one of its ways, whatever it is asked about."""
+    """A throttle that fails in one of its ways once it is `broken`, whatever it is asked about."""
 
     def __init__(self, seconds: object) -> None:
         self.seconds = seconds
+        self.broken = False
 
     def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
+        if not self.broken:
+            return Pause(0.5, "ours")
         if self.seconds is None:
             raise ValueError("broken")
         return Pause(self.seconds, "ours")  # type: ignore[arg-type]
@@ -224,9 +227,25 @@ async def test_a_throttle_of_ones_own_stays_whatever_the_policy() -> None:
             return Pause(4.0, "ours")
 
     async with opened(throttle=Fixed()) as gate:
-        gate.pacing = polite.PacingPolicy(min_delay=0.0).override(PAGE, min_delay=9.0)
+        gate.pacing = polite.PacingPolicy(min_delay=0.0).override(PAGE, min_delay=9.0, may_undercut_site=True)
 
         assert gaps([await visit(gate) for _ in range(3)]) == [4.0, 4.0]
+
+
+async def test_a_throttle_of_ones_own_drops_neither_retry_after_nor_crawl_delay() -> None:
+    class Quick:
+        def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause:
+            return Pause(0.0, "quick")
+
+    async with opened(serving(b"User-agent: *\nCrawl-delay: 7\n"), throttle=Quick()) as gate:
+        first = await visit(gate)
+        async with gate.permit(PAGE) as permit:
+            second = now()
+            permit.report(status=429, headers={"Retry-After": "60"})
+        third = await visit(gate)
+
+        assert gaps([first, second, third]) == [7.0, 60.0]
+        assert gate.counters.slowed == 1
 
 
 async def test_the_anchor_may_change_too() -> None:
@@ -245,7 +264,9 @@ async def test_the_anchor_may_change_too() -> None:
 async def test_a_throttle_that_fails_shortens_no_delay_and_lets_no_request_wait_for_ever(
     seconds: object, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with opened(throttle=Failing(seconds)) as gate:
+    throttle = Failing(seconds)
+    async with opened(throttle=throttle) as gate:
+        throttle.broken = True
         first = await visit(gate)
         assert await visit(gate) - first == 1.0
 

@@ -1,4 +1,4 @@
-"""A user's throttle may return anything: no error reaches the crawl, and no request goes too early."""
+"""A user's throttle may return anything: no error reaches the crawl, and no request goes before the policy's own delay."""
 
 from decimal import Decimal
 from types import SimpleNamespace
@@ -6,10 +6,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from polite.errors import InvalidOption
 from polite.origin import Origin
+from polite.pace import RequestedPace
 from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.pacing.policy import PacingPolicy
+from polite.pacing.throttle import DelayThrottle, Jittered, Longest, Throttle, require_throttle
+from polite.pacing.throttle_parts import MinDelay
 
 GIVEN = ThrottleContext(None, 0, 0.0)
 WELL = Outcome(200)
@@ -30,13 +34,38 @@ class Raising:
     def __repr__(self) -> str:
         raise ZeroDivisionError
 
+    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
+        raise ZeroDivisionError
+
+
+class Odd:
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def rest(self, outcome: Outcome, given: ThrottleContext) -> Any:
+        return self.answer
+
+
+class Quicker(DelayThrottle):
+    """Overrides the method of the policy's own class."""
+
+    def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause:
+        return Pause(0.0, "quick")
+
+
+QUICK: tuple[Throttle, ...] = (
+    Odd(Pause(0.0, "quick")),
+    MinDelay(0.0),
+    Longest(MinDelay(0.0)),
+    Jittered(Longest(MinDelay(0.0)), 0.5),
+    DelayThrottle(min_delay=0.0, backoff=0.0, max_retry_after=0.0, max_crawl_delay=0.0),
+    Quicker(),
+)
+
 
 def rest(answer: Any, outcome: Outcome = WELL) -> Pause:
-    class Odd:
-        def rest(self, outcome: Outcome, given: ThrottleContext) -> Any:
-            return answer
-
-    return EffectivePolicies(PacingPolicy(min_delay=2.0, backoff=10.0), Odd()).of(ORIGIN).rest(outcome, GIVEN)
+    policy = PacingPolicy(min_delay=2.0, backoff=10.0)
+    return EffectivePolicies(policy, Odd(answer)).of(ORIGIN).rest(outcome, GIVEN)
 
 
 @pytest.mark.parametrize(
@@ -74,3 +103,113 @@ def test_a_malformed_answer_to_a_refusal_is_a_strike_and_a_back_off() -> None:
 
 def test_what_can_stand_for_a_pause_is_taken_as_it_is() -> None:
     assert rest(Twin(4, "a named tuple", True)) == (4, "a named tuple", True)
+
+
+@pytest.mark.parametrize("throttle", QUICK, ids=lambda throttle: type(throttle).__name__)
+@pytest.mark.parametrize(
+    ("outcome", "pace", "least_s", "strike"),
+    [
+        (WELL, None, 2.0, False),
+        (WELL, RequestedPace(crawl_delay=30.0), 30.0, False),
+        (Outcome(429, retry_after_s=60.0), None, 60.0, True),
+        (Outcome(503), None, 10.0, True),
+        (Outcome(failed=True), None, 2.0, False),
+    ],
+)
+def test_no_throttle_is_quicker_than_the_policy(
+    throttle: Throttle, outcome: Outcome, pace: RequestedPace | None, least_s: float, strike: bool
+) -> None:
+    policies = EffectivePolicies(PacingPolicy(min_delay=2.0, backoff=10.0), throttle)
+
+    pause = policies.of(ORIGIN).rest(outcome, ThrottleContext(pace, 0, 0.0))
+
+    assert pause.seconds >= least_s
+    assert pause.strike is strike
+    assert "is shorter" in pause.because
+
+
+def test_a_throttle_that_is_slower_cannot_hide_a_refusal() -> None:
+    assert rest(Pause(80.0, "slow"), Outcome(429)) == Pause(80.0, "slow", strike=True)
+
+
+def test_an_override_is_a_floor_too() -> None:
+    policy = PacingPolicy(min_delay=0.0).override(ORIGIN, min_delay=9.0)
+
+    assert EffectivePolicies(policy, QUICK[0]).of(ORIGIN).rest(WELL, GIVEN).seconds == 9.0
+    assert EffectivePolicies(policy, QUICK[0]).longest_delay_s(0.0) == 9.0
+
+
+def test_a_policy_may_let_the_throttle_undercut_one_site() -> None:
+    policies = EffectivePolicies(PacingPolicy().override(ORIGIN, may_undercut_site=True), QUICK[0])
+
+    own = policies.of(ORIGIN).rest(Outcome(429, retry_after_s=60.0), GIVEN)
+    other = policies.of(Origin.of("https://other.test")).rest(WELL, GIVEN)
+
+    # Its delay counts, and the refusal is still a refusal.
+    assert own == Pause(0.0, "quick", strike=True)
+    assert other.seconds == 1.0
+
+
+@pytest.mark.parametrize(
+    "policy", [PacingPolicy(may_undercut_site=True), PacingPolicy().override(ORIGIN, may_undercut_site=True)]
+)
+def test_a_permission_to_undercut_needs_a_throttle(policy: PacingPolicy) -> None:
+    policies = EffectivePolicies(PacingPolicy())
+
+    with pytest.raises(InvalidOption, match=r"may_undercut_site needs open_gate\(throttle=\.\.\.\)"):
+        EffectivePolicies(policy)
+    with pytest.raises(InvalidOption, match="may_undercut_site"):
+        policies.replace(policy)
+    assert policies.policy == PacingPolicy()
+
+
+class Forbidden:
+    """A part, which is no throttle."""
+
+    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause | None:
+        return Pause(600.0, "status 403") if outcome.status == 403 else None
+
+
+class Awaited:
+    async def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
+        return Pause(1.0, "")
+
+
+@pytest.mark.parametrize(
+    ("throttle", "named"),
+    [
+        (Forbidden(), "Forbidden"),
+        (Jittered(Forbidden(), 0.1), "Forbidden"),  # type: ignore[arg-type]
+        (Longest(MinDelay(1.0), Odd(20.0)), "Odd"),
+        (Odd(Pause(float("nan"), "")), "Odd"),
+        (Raising(), "Raising"),
+        (MinDelay, "MinDelay"),
+        (Awaited(), "Awaited"),
+        (lambda outcome, given: Pause(1.0, ""), "lambda"),
+    ],
+)
+def test_what_is_no_throttle_is_refused_when_the_gate_opens(throttle: Any, named: str) -> None:
+    with pytest.raises(InvalidOption, match=f"throttle.*{named}"):
+        require_throttle(throttle)
+
+
+@pytest.mark.parametrize("part", [MinDelay, Awaited(), 5, None])
+def test_what_is_no_part_is_refused_at_once(part: Any) -> None:
+    with pytest.raises(InvalidOption, match="Longest: each part must be"):
+        Longest(MinDelay(1.0), part)
+    with pytest.raises(InvalidOption, match="Jittered: throttle must be"):
+        Jittered(part, 0.5)
+
+
+def test_a_part_that_fails_later_is_named_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    odd = Odd(None)
+    throttle = Longest(MinDelay(5.0), odd)
+    require_throttle(throttle)
+    policies = EffectivePolicies(PacingPolicy(min_delay=2.0), throttle)
+
+    odd.answer = 20.0
+    pause = policies.of(ORIGIN).rest(Outcome(200), GIVEN)
+
+    assert pause.seconds == 2.0
+    assert "Odd.rest must return a Pause or None, got 20.0" in caplog.text
+    assert caplog.records[0].levelname == "ERROR"

@@ -154,6 +154,7 @@ def policies() -> None:
         latency_factor=5,
         max_latency_delay=60,
         obey_visit_time=False,
+        may_undercut_site=True,
         circuit_failures=5,
         circuit_rest=30,
         max_hold=600,
@@ -209,6 +210,7 @@ async def the_gate(url: str, headers: Mapping[str, str]) -> None:
             assert_type(permit.url, str)
             assert_type(permit.request_url, URL)
             permit.require()
+            await permit.ready()
             sent: bool = permit.valid
             permit.report(status=200 if sent else 0, headers=headers)
         async with gate.permit(url) as permit:
@@ -513,6 +515,7 @@ def threads(url: str) -> None:
             assert_type(permit.url, str)
             assert_type(permit.valid, bool)
             permit.require()
+            permit.ready()
             permit.report(status=200, headers={"Retry-After": "1"})
             permit.unread()
         acquired = gate.acquire(url)

@@ -127,7 +127,7 @@ class _PermittedRequest(aiohttp.ClientRequest):
     """A request that is sent only while its permit holds: name, connection and TLS may have taken longer than the lease."""
 
     async def send(self, conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
-        _permit.get().require()
+        await _permit.get().ready()
         _address.set(address_of(conn))
         _sent.set(True)
         return await super().send(conn)

@@ -1,7 +1,7 @@
 """One robots.txt fetch as a state machine: no sockets, no clock."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
@@ -52,6 +52,10 @@ _BROKEN = {
 }
 
 
+async def _at_once() -> None:
+    """No other request is paced."""
+
+
 def _no_fields() -> Mapping[str, str]:
     return {}
 
@@ -63,11 +67,14 @@ class Ask:
     Attributes:
         target: what to request.
         max_bytes: octets of the decoded body that are needed (H9).
-        signed: returns the header fields that sign the request, to be called when its connection is there: a signature expires.
+        ready: awaited when the connection is there, and before the request is sent: other requests of its scopes may have been
+            granted while it connected.
+        signed: returns the header fields that sign the request, to be called after `ready`: a signature expires.
     """
 
     target: Target
     max_bytes: int = BODY_LIMIT
+    ready: Callable[[], Awaitable[None]] = field(default=_at_once, compare=False, repr=False)
     signed: Callable[[], Mapping[str, str]] = field(default=_no_fields, compare=False, repr=False)
 
 

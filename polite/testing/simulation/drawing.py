@@ -46,18 +46,22 @@ def draw(seed: int) -> Plan:
     troubled = any(site.trouble for site in sites)
     thread = chance.choice([0.0, 0.001, 0.02, 0.02, 0.5, 5.0])
     steps = _steps(chance, sites, frontiers, span)
+    pacing = _pacing(chance, span)
+    connections, connect_s = _connections(Random(f"{seed} wide"), pacing)
     return Plan(
         seed=seed,
         sites=sites,
         frontiers=frontiers,
         steps=steps,
-        pacing=_pacing(chance, span),
+        pacing=pacing,
         robots=_robots_policy(chance, len(sites)),
         span=span,
         store=chance.choice(["none", "none", "memory", "file"]),
         kills=_kills(chance, span, frontiers),
         thread_s=(0.0, thread / 3, thread),
         faults=_faults(chance, troubled=troubled),
+        connections=connections,
+        connect_s=connect_s,
     )
 
 
@@ -156,6 +160,13 @@ def _robots_policy(chance: Random, sites: int) -> RobotsPolicy:
     )
 
 
+def _connections(chance: Random, pacing: PacingPolicy) -> tuple[int, float]:
+    """Return how many fetches have a connection at one time, and how long it takes, if there is a wide scope."""
+    if not isinstance(pacing.scopes, Scopes) or chance.random() < 0.2:
+        return 100, 0.0
+    return chance.choice([1, 2, 3, 100]), chance.choice([0.0, 0.05, 1.0, 8.0])
+
+
 def _kills(chance: Random, span: float, frontiers: Sequence[FrontierPlan]) -> tuple[float, ...]:
     if not any(each.kept for each in frontiers) or chance.random() < 0.7:
         return ()
@@ -163,7 +174,9 @@ def _kills(chance: Random, span: float, frontiers: Sequence[FrontierPlan]) -> tu
 
 
 def _faults(chance: Random, *, troubled: bool) -> frozenset[str]:
-    names = ["listener", "listener-cancelled", "throttle", "throttle-nonsense", "store", "headers"]
+    names = [
+        "listener", "listener-cancelled", "throttle", "throttle-nonsense", "store", "headers", "throttle-hasty"
+    ]  # fmt: skip
     return frozenset(each for each in names if chance.random() < (0.15 if troubled else 0.08))
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections import ChainMap, OrderedDict, UserDict
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from decimal import Decimal
 from functools import partial
 from http.client import HTTPMessage
@@ -43,18 +44,30 @@ class FaultyListener:
 
 
 class FaultyThrottle:
-    """The policy's own throttle, which sometimes raises, or (`nonsense`) returns an invalid value."""
+    """The policy's own throttle. Once it has `begun`, it has faults.
 
-    def __init__(self, policy: Callable[[], PacingPolicy], chance: Random, *, nonsense: bool) -> None:
+    Args:
+        faults: "throttle" sometimes raises, "throttle-nonsense" sometimes returns an invalid value, and "throttle-hasty" returns no
+            delay otherwise.
+
+    Attributes:
+        begun: whether the gate is open, which would be refused otherwise.
+    """
+
+    begun = False
+
+    def __init__(self, policy: Callable[[], PacingPolicy], chance: Random, faults: AbstractSet[str]) -> None:
         self._policy = policy
         self._chance = chance
-        self._nonsense = nonsense
+        self._faults = faults
 
     def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
         """See throttles.Throttle."""
-        if self._chance.random() < 0.9:
-            return throttle_of(self._policy()).rest(outcome, given)
-        if not self._nonsense:
+        failing = self.begun and self._faults & {"throttle", "throttle-nonsense"}
+        if not failing or self._chance.random() < 0.9:
+            hasty = self.begun and "throttle-hasty" in self._faults
+            return Pause(0.0, "hasty") if hasty else throttle_of(self._policy()).rest(outcome, given)
+        if "throttle-nonsense" not in self._faults:
             raise InjectedFault("a throttle")
         invalid: list[Any] = [
             None, Pause(float("nan"), ""), Pause(-1.0, ""), Pause("5", ""), Pause(Decimal(3), ""), object(),  # type: ignore[arg-type]

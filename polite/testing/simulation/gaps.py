@@ -65,7 +65,7 @@ class Gaps:
 
     Args:
         now: returns the world's time (seconds).
-        least_gap: the only gap to be checked between two requests of an origin (seconds); None checks the policy's.
+        least_gap: a gap to be checked between two requests of an origin besides the policy's (seconds), or None.
     """
 
     def __init__(
@@ -181,10 +181,9 @@ class Gaps:
         """Return the shortest delay that a scope must keep (seconds)."""
         if name == _CRAWL:
             return self.crawl_limit.delay if self.crawl_limit is not None else 0.0
-        if self._least_gap is not None:
-            return self._least_gap
         policy = self.pacing
-        gap = max(policy.min_delay, min(self._requested_delay(request), policy.max_crawl_delay))
+        requested = min(self._requested_delay(request), policy.max_crawl_delay)
+        gap = max(policy.min_delay, requested, self._least_gap or 0.0)
         if retry_after is not None:
             gap = max(gap, min(retry_after, policy.max_retry_after))
         elif status in (429, 503):

@@ -4,6 +4,7 @@ The judge knows the servers' responses, their times, and the policies. It knows 
 which of two responses the crawler used, the milder one counts.
 """
 
+import math
 from collections.abc import Callable
 
 from polite.pacing.policy import Anchor, PacingPolicy
@@ -94,9 +95,14 @@ class Judge:
         if first:
             self._fetches.begin(about)
         request = Request(origin, self._now(), robots=True, forgot=forgot)
-        self._gaps.begin(request, request.began_at)
+        # When its turn was granted is known only if it is sent at once.
+        self._gaps.begin(request, -math.inf if self._plan.sends_late else request.began_at)
         self._fetches.request_began(about)
         return request
+
+    def robots_unsent(self, about: str) -> None:
+        """A request for the robots.txt of `about` was cancelled before its connection was there."""
+        self._fetches.may_repeat(about)
 
     def robots_aborted(self, request: Request, about: str, *, failed: bool) -> None:
         """The request ended without a response: the crawler cancelled it, or (`failed`) it broke or timed out."""

@@ -10,7 +10,9 @@ from polite.compose.frontier import open_frontier
 from polite.compose.gate import open_gate
 from polite.events import Event
 from polite.gate.gate import Gate
+from polite.pacing.throttle import Throttle
 from polite.ports import RobotsStore
+from polite.robots.policy import FetchPolicy
 from polite.testing.simulation.faults import FaultyListener, FaultyThrottle
 from polite.testing.simulation.gate_events import GateEvents
 from polite.testing.simulation.loop import SimulatedClock, SimulationLoop
@@ -44,21 +46,29 @@ class Machine:
 
     async def open(self, stack: AsyncExitStack) -> None:
         """Open the gate and the frontiers. `stack` closes them."""
-        self.gate = await stack.enter_async_context(self._opened_gate())
+        throttle = self._throttle()
+        self.gate = await stack.enter_async_context(self._opened_gate(throttle))
+        if isinstance(throttle, FaultyThrottle):
+            throttle.begun = True
         self.gate.pacing = self._parts.judge.pacing
         for number in range(len(self._parts.plan.frontiers)):
             await self._open_frontier(stack, number)
 
-    def _opened_gate(self) -> AbstractAsyncContextManager[Gate]:
-        plan, parts, make_throttle = self._parts.plan, self._parts, self._parts.options.throttle
-        throttle = None if make_throttle is None else make_throttle()
-        if throttle is None and plan.faults & {"throttle", "throttle-nonsense"}:
-            nonsense = "throttle-nonsense" in plan.faults
-            throttle = FaultyThrottle(lambda: parts.judge.pacing, Random(plan.seed), nonsense=nonsense)
+    def _throttle(self) -> Throttle | None:
+        plan, parts = self._parts.plan, self._parts
+        if parts.options.throttle is not None:
+            own: Throttle = parts.options.throttle()
+            return own
+        faults = {each for each in plan.faults if each.startswith("throttle")}
+        return FaultyThrottle(lambda: parts.judge.pacing, Random(plan.seed), faults) if faults else None
+
+    def _opened_gate(self, throttle: Throttle | None) -> AbstractAsyncContextManager[Gate]:
+        plan, parts = self._parts.plan, self._parts
         return open_gate(
             _AGENT,
             robots=plan.robots,
             pacing=plan.pacing,
+            fetching=FetchPolicy(connections=plan.connections),
             store=self._store(),
             throttle=throttle,
             listener=self._listener(),

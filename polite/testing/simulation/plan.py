@@ -131,6 +131,8 @@ class Plan:
         kills: world times at which the process is killed and restarted.
         thread_s: durations of a job in a thread (seconds). Each job draws one.
         faults: names of injected faults; see faults.py.
+        connections: the limit of concurrent robots.txt fetches.
+        connect_s: the longest time until the connection of a robots.txt fetch is there (seconds).
     """
 
     seed: int
@@ -144,6 +146,8 @@ class Plan:
     kills: tuple[float, ...] = ()
     thread_s: tuple[float, ...] = (0.0,)
     faults: frozenset[str] = field(default_factory=frozenset)
+    connections: int = 100
+    connect_s: float = 0.0
 
     def hop(self, site: Site, hop: int) -> Site:
         """Return the target of a redirect of a site's robots.txt: the site itself, or another one that never changes."""
@@ -154,6 +158,11 @@ class Plan:
         if not any(each.kind in {"redirect", "loop"} for each in site.robots):
             return ()
         return tuple(self.hop(site, hop) for hop in range(0, 6, 2))
+
+    @property
+    def sends_late(self) -> bool:
+        """Whether other turns may be granted between the turn of a robots.txt fetch and its request."""
+        return has_concurrency(self) and (self.connections < len(self.sites) or self.connect_s > 0)
 
     @property
     def slack_s(self) -> float:

@@ -7,6 +7,7 @@ longer than that. A waiter that gets no page while robots.txt is fetched again a
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from polite.pacing.policy import PacingPolicy
@@ -64,10 +65,8 @@ class Progress:
         self._origins = {site.origin: _OriginState(site) for site in plan.sites}
         self._shared = isinstance(plan.pacing.scopes, Scopes)
         # An origin may have to wait for other origins.
-        self._linked = self._shared or any(
-            each.max_active_origins < len(plan.sites) or each.max_robots_fetches < len(plan.sites)
-            for each in plan.frontiers
-        )
+        limits = [(each.max_active_origins, each.max_robots_fetches) for each in plan.frontiers]
+        self._linked = self._shared or min((plan.connections, *chain(*limits))) < len(plan.sites)
         self._unused_delays = _unused_delays(plan)
         self._suspended_until = -math.inf
         self.events: int = 0

@@ -71,7 +71,7 @@ class RobotsFetches:
 
     def may_repeat(self, origin: str) -> None:
         """The next fetch may begin at any time."""
-        self._fetches[origin].due_at = -math.inf
+        self._fetches.setdefault(origin, _Fetch()).due_at = -math.inf
 
     def succeeded(self, origin: str, response: RobotsResponse) -> None:
         """The fetch ended with a response that is used until it expires."""

@@ -32,8 +32,8 @@ class Simulation:
         seed: any integer.
         scheduler: returns a new scheduler for each frontier, instead of the drawn one.
         throttle: returns the gate's throttle. Requires `least_gap`.
-        least_gap: the shortest gap that the throttle keeps between two requests of an origin (seconds). Only this gap is
-            checked then, because your own throttle may interpret Crawl-delay and Retry-After as it likes.
+        least_gap: the shortest gap that the throttle keeps between two requests of an origin (seconds). It is checked besides
+            those of the policy, which no throttle undercuts.
         listener: called with each event.
         visit: your crawler: `async def visit(permit, sites)`, called in the block of each permit of a frontier. `permit` has
             `url`, `task`, `report` and `retry`; `await sites.fetch(permit.url)` is the request.

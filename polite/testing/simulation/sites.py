@@ -63,6 +63,7 @@ class Sites:
         self._trace = trace
         self._now = now
         self._visits: Counter[str] = Counter()
+        self._connects = 0
         self.fetched: dict[str, Page] = {}
         self.ended = False
 
@@ -81,9 +82,16 @@ class Sites:
             "" if about is site else f"for {about.origin}, hop {hop}",
             response.kind,
         )
-        request = self._judge.robots_requested(site.origin, about.origin, first=not hop)
         self._progress.robots_requested(about.origin)
-        reply, begun = None, self._now()
+        try:
+            connected_s = await self._connect(ask)
+        except BaseException:
+            if not self.ended:
+                self._progress.robots_failed(about.origin)
+                self._judge.robots_unsent(about.origin)
+            raise
+        request = self._judge.robots_requested(site.origin, about.origin, first=not hop)
+        reply, begun = None, self._now() - connected_s
         try:
             reply = await self._robots(about, response, hop)
         finally:
@@ -93,6 +101,19 @@ class Sites:
 
     async def close(self) -> None:
         """See ports.Transport."""
+
+    async def _connect(self, ask: Ask) -> float:
+        """Let the connection take its time, which is returned (seconds), and wait until the request may be sent."""
+        connect_s = 0.0
+        if self._plan.connect_s:
+            self._connects += 1
+            chance = Random(f"{self._plan.seed} connect {self._connects}")
+            connect_s = chance.choice([0.0, chance.uniform(0, self._plan.connect_s)])
+            await asyncio.sleep(connect_s)
+        await ask.ready()
+        if self.ended:
+            raise ConnectionRefusedError("the process was killed")
+        return connect_s
 
     def _robots_ended(
         self,
