@@ -1,9 +1,12 @@
 """Builds a gate: its pacer, transports, stores and lookups."""
 
+import asyncio
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import wraps
+from types import TracebackType
+from typing import TYPE_CHECKING, Generic, NoReturn, ParamSpec, TypeVar
 
 from polite.clock import SystemClock
 from polite.compose.shared import join, keep_back_off, opened, refuse_mistyped, registrable_domains_for
@@ -44,6 +47,54 @@ if TYPE_CHECKING:
     from polite.stores.redis.address import Address
 
 T = TypeVar("T", RobotsPolicy, PacingPolicy, FetchPolicy)
+Opened = TypeVar("Opened")
+P = ParamSpec("P")
+
+
+class _Opening(AbstractAsyncContextManager[Opened], Generic[Opened]):
+    """What `open_gate` and its like return: nothing is open before `async with`, and whatever else is tried says this."""
+
+    def __init__(self, name: str, manager: AbstractAsyncContextManager[Opened]) -> None:
+        self._manager = manager
+        self._first = (
+            f"polite.{name}(...) opens nothing by itself: async with polite.{name}(...) as {name[5:]}:"
+        )
+
+    async def __aenter__(self) -> Opened:
+        return await self._manager.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._manager.__aexit__(kind, error, trace)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{self._first} ... .{name}", name=name, obj=self)
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise TypeError(f"{self._first} ...")
+
+    # The other first uses: `await`, `with` and `async for`.
+    __await__ = __enter__ = __exit__ = __aiter__ = _refuse
+
+
+def opening(
+    name: str,
+) -> Callable[[Callable[P, AsyncIterator[Opened]]], Callable[P, AbstractAsyncContextManager[Opened]]]:
+    """Make an async context manager as `asynccontextmanager` does. It says if its block was forgotten."""
+
+    def decorated(
+        function: Callable[P, AsyncIterator[Opened]],
+    ) -> Callable[P, AbstractAsyncContextManager[Opened]]:
+        manager = asynccontextmanager(function)
+
+        @wraps(function)
+        def opened(*args: P.args, **options: P.kwargs) -> AbstractAsyncContextManager[Opened]:
+            return _Opening(name, manager(*args, **options))
+
+        return opened
+
+    return decorated
 
 
 def checked(option: str, value: T | None, kind: type[T]) -> T:
@@ -55,7 +106,7 @@ def checked(option: str, value: T | None, kind: type[T]) -> T:
     return value
 
 
-@asynccontextmanager
+@opening("open_gate")
 async def open_gate(
     agent: str | UserAgent,
     *,
@@ -96,7 +147,7 @@ async def open_gate(
             for all processes of a crawl.
         throttle: Decides delays instead of the throttle that `pacing` describes.
         listener: Receives each event, or those that its attribute `events` names.
-        clock: Replaces the system's clocks, for tests.
+        clock: Replaces the system's clocks, for tests. On a `polite.testing.VirtualTimeLoop` it is the loop's by default.
         transports: Transports by scheme, besides http, https and ftp or instead of them (L9 in docs/spec.md). The gate closes them.
         addresses: Looks up addresses for `Scopes(address=...)`, instead of the nameservers of `fetching`. The gate closes it.
         resolver: Names the addresses of hosts, for tests and staging sites: `{"example.com": "10.0.0.7"}`. A host may be
@@ -120,7 +171,7 @@ async def open_gate(
     fetching = checked("fetching", fetching, FetchPolicy)
     _refuse_odd_recrawl(recrawl, validators)
     _refuse_odd(throttle, clock, listener, transports, addresses, signer)
-    clock = clock or SystemClock()
+    clock = clock or getattr(asyncio.get_running_loop(), "polite_clock", None) or SystemClock()
     signatures = None if signer is None else Signatures(signer, clock)
     spoken = _transports(agent, fetching, transports or {}, resolver)
     tell = _notifier(listener)

@@ -134,7 +134,7 @@ async def test_while_it_drains_tasks_in_flight_may_put(opened: Opened, drained: 
                 *await frontier.put_many([f"{A}/2", f"{A}/1"]),
                 await frontier.put_nowait(f"{A}/3"),
             ]
-            assert not (draining.done() or joining.done())
+            assert (draining.done(), joining.done()) == (False, False)
         left = await draining
         await joining
 
