@@ -21,7 +21,7 @@ from polite.gate.robots_fetcher import RobotsFetcher
 from polite.gate.services import Services
 from polite.gate.signatures import Signatures
 from polite.gate.turns import Turns
-from polite.pacers.local import LocalPacer
+from polite.pacers.local import LocalPacer, process_delays
 from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.scopes import ScopePolicy, ScopeResolver, Scopes
@@ -211,7 +211,9 @@ def _notifier(listener: Listener | None) -> Notifier:
 
 def _pacer(pacing: PacingPolicy, policies: EffectivePolicies, clock: Clock) -> LocalPacer:
     concurrency, delay = policies.limits
-    return LocalPacer(clock, concurrency=concurrency, provisional_s=delay, max_waiting=pacing.max_waiting)
+    pacer = LocalPacer(clock, concurrency=concurrency, provisional_s=delay, max_waiting=pacing.max_waiting)
+    pacer.join(process_delays(clock))
+    return pacer
 
 
 def _distinct(transports: Mapping[str, Transport]) -> Iterable[Transport]:
