@@ -240,8 +240,15 @@ def test_a_fork_begins_without_delays() -> None:
 
 def test_threads_never_have_a_turn_of_one_origin_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each thread opens turnstiles anew, as a gate for each call does; time is counted in requests."""
-    monkeypatch.setattr(module, "_OPEN_S", 1e9)
     delays, ticks, seed = ProcessDelays(), count(), random.randrange(2**32)
+    looked = module.Member.delay
+
+    def look_and_dawdle(member: Any, scope: Any, at: float) -> None:
+        looked(member, scope, at)
+        time.sleep(random.choice([0, 0, 0.0001]))
+
+    monkeypatch.setattr(module, "_OPEN_S", 1e9)
+    monkeypatch.setattr(module.Member, "delay", look_and_dawdle)
     ends: list[int] = [-10]
     inside = threading.Lock()
     broken: list[str] = []
