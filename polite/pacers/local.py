@@ -73,6 +73,9 @@ class LocalPacer:
         provisional_s: Seconds by which a grant delays a scope with more than one turn: a number, or a function of the scope.
         max_waiting: Requests that may wait at one time.
 
+    Attributes:
+        member: Its place among the pacers of this process, after `join`.
+
     Raises:
         InvalidOption: A value is out of range.
     """
@@ -95,7 +98,7 @@ class LocalPacer:
         self._timer_at = 0.0
         self._relimiting = False  # whether scopes get new limits, in steps
         self._closed = False
-        self._member: Member | None = None
+        self.member: Member | None = None
 
     def join(self, delays: ProcessDelays, *, instead_of: "LocalPacer | None" = None) -> None:
         """Keep to the delays of other pacers of this process from now on.
@@ -104,9 +107,9 @@ class LocalPacer:
             delays: Those of the same clock (`process_delays`).
             instead_of: The pacer that this one replaces, if this one keeps to the delays of its like by way of a shared store.
         """
-        if instead_of is not None and instead_of._member is not None:
-            instead_of._member.leave(self._now())
-        self._member = self._turnstile.join(delays, _warn, shared=instead_of is not None)
+        if instead_of is not None and instead_of.member is not None:
+            instead_of.member.leave(self._now())
+        self.member = self._turnstile.join(delays, _warn, shared=instead_of is not None)
 
     @property
     def untouched(self) -> bool:
@@ -183,8 +186,8 @@ class LocalPacer:
         self._turnstile.release(turn, self._now())
         if self._waiters:
             self._arm()
-        if self._closed and self._member is not None:
-            self._member.leave(self._now(), turn.scopes)
+        if self._closed and self.member is not None:
+            self.member.leave(self._now(), turn.scopes)
 
     def give_back(self, turn: Turn) -> None:
         """Give an unused turn back: no request was sent, so no delay starts."""
@@ -250,8 +253,8 @@ class LocalPacer:
     async def close(self) -> None:
         """Fail all waiting requests with GateClosed. May be called twice."""
         self._closed = True
-        if self._member is not None:
-            self._member.leave(self._now())
+        if self.member is not None:
+            self.member.leave(self._now())
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -126,7 +126,9 @@ class Member:
             until = self._free_at(scope, others, own_s, scope.open + 1, now)
             if until <= now:
                 waiting = (each.find(scope.key) for each in others)
-                first = [each.ready_at for each in waiting if each and each.front and each.since < scope.since]
+                first = [
+                    each.ready_at for each in waiting if each and each.front and each.since < scope.since
+                ]
                 until = max(first, default=-math.inf) + _YIELD_S
         self._delay(scope, until, now)
 
@@ -154,20 +156,20 @@ class Member:
             now: Monotonic seconds.
             keys: Scopes whose turn ends only now. By default all.
         """
-        delays = self._delays
+        delays, left = self._delays, {}
+        for key in self.scopes.known() if keys is None else keys:
+            scope = self.scopes.find(key)
+            if scope is not None and _is_of_sites(key):
+                since, ready_at = _own_delay(scope)
+                if scope.open:
+                    since, ready_at = now, max(ready_at, now + _own_s(scope))
+                left[key] = _Left(since, ready_at, self._shared)
         with delays.lock:
             delays.members.discard(self)
             self.scopes.others = None
-            for key in self.scopes.known() if keys is None else keys:
-                scope = self.scopes.find(key)
-                if scope is None or not _is_of_sites(key):
-                    continue
-                since, ready_at = _own_delay(scope)
-                if scope.open:
-                    since, ready_at = now, max(ready_at, now + scope.provisional_s)
-                left = _Left(since, ready_at, self._shared)
-                if left.end > now:
-                    delays.keep(key, left)
+            for key, each in left.items():
+                if each.end > now:
+                    delays.keep(key, each)
             delays.forget(now)
             delays.alert()
 
