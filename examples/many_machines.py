@@ -8,6 +8,7 @@ Processes may come, go and be killed. When nothing waits in any of them, all end
 
 import argparse
 import asyncio
+import contextlib
 import re
 import signal
 from types import SimpleNamespace
@@ -34,8 +35,9 @@ async def crawl(options: argparse.Namespace) -> None:
         aiohttp.ClientSession(headers={"User-Agent": AGENT}, trace_configs=[require_the_turn()]) as session,
     ):
         end_cleanly(frontier)
-        # A URL that another process has put is a duplicate, which does no harm.
-        await frontier.put_many(options.urls)
+        with contextlib.suppress(polite.FrontierClosed):  # SIGTERM came at once
+            # A URL that another process has put is a duplicate, which does no harm.
+            await frontier.put_many(options.urls)
         async with asyncio.TaskGroup() as workers:
             for _ in range(WORKERS):
                 workers.create_task(work(frontier, session, options.urls))
@@ -59,7 +61,8 @@ async def work(frontier: polite.Frontier, session: aiohttp.ClientSession, seeds:
             async with permit:
                 body = await fetch(permit, session)
                 links = [permit.task.target.join(link) for link in HREF.findall(body)]
-                # Put before the block ends: until then the page counts as not done. A process that is killed loses no link.
+                # Put before the block ends: until then the page counts as not done, and a frontier that drains takes its links.
+                # A process that is killed loses no link.
                 await frontier.put_many([link.url for link in links if link.origin in hosts])
         except (polite.TurnLost, aiohttp.ClientError, TimeoutError) as error:
             # The task goes back. TurnLost: this process was cut off for so long that another one has the host by now.

@@ -26,6 +26,7 @@ _KINDS = griffe.DocstringSectionKind
 _MANAGERS = {
     "contextlib.asynccontextmanager": "AbstractAsyncContextManager",
     "contextlib.contextmanager": "AbstractContextManager",
+    "polite.compose.gate.opening": "AbstractAsyncContextManager",
 }
 # In the docstring of a member that only other packages of polite use.
 PRIVATE = "No part of the public API."

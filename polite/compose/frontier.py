@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
+from polite.compose.gate import opening
 from polite.compose.shared import is_shared, join_frontier, memberships, refuse_mistyped
 from polite.errors import InvalidOption
 from polite.frontier.durable.backend import Backend
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 log: logging.Logger = logging.getLogger("polite")
 
 
-@asynccontextmanager
+@opening("open_frontier")
 async def open_frontier(
     gate: Gate,
     *,

@@ -1,9 +1,12 @@
 """Builds a gate: its pacer, transports, stores and lookups."""
 
+import asyncio
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import wraps
+from types import TracebackType
+from typing import TYPE_CHECKING, Generic, NoReturn, ParamSpec, TypeVar
 
 from polite.clock import SystemClock
 from polite.compose.checked import checked_store, checked_transports, checked_validators
@@ -19,7 +22,7 @@ from polite.gate.robots_fetcher import RobotsFetcher
 from polite.gate.services import Services
 from polite.gate.signatures import Signatures
 from polite.gate.turns import Turns
-from polite.pacers.local import LocalPacer
+from polite.pacers.local import LocalPacer, process_delays
 from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.scopes import ScopePolicy, ScopeResolver, Scopes
@@ -45,6 +48,54 @@ if TYPE_CHECKING:
     from polite.stores.redis.address import Address
 
 T = TypeVar("T", RobotsPolicy, PacingPolicy, FetchPolicy)
+Opened = TypeVar("Opened")
+P = ParamSpec("P")
+
+
+class _Opening(AbstractAsyncContextManager[Opened], Generic[Opened]):
+    """What `open_gate` and its like return: nothing is open before `async with`, and whatever else is tried says this."""
+
+    def __init__(self, name: str, manager: AbstractAsyncContextManager[Opened]) -> None:
+        self._manager = manager
+        self._first = (
+            f"polite.{name}(...) opens nothing by itself: async with polite.{name}(...) as {name[5:]}:"
+        )
+
+    async def __aenter__(self) -> Opened:
+        return await self._manager.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._manager.__aexit__(kind, error, trace)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{self._first} ... .{name}", name=name, obj=self)
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise TypeError(f"{self._first} ...")
+
+    # The other first uses: `await`, `with` and `async for`.
+    __await__ = __enter__ = __exit__ = __aiter__ = _refuse
+
+
+def opening(
+    name: str,
+) -> Callable[[Callable[P, AsyncIterator[Opened]]], Callable[P, AbstractAsyncContextManager[Opened]]]:
+    """Make an async context manager as `asynccontextmanager` does. It says if its block was forgotten."""
+
+    def decorated(
+        function: Callable[P, AsyncIterator[Opened]],
+    ) -> Callable[P, AbstractAsyncContextManager[Opened]]:
+        manager = asynccontextmanager(function)
+
+        @wraps(function)
+        def opened(*args: P.args, **options: P.kwargs) -> AbstractAsyncContextManager[Opened]:
+            return _Opening(name, manager(*args, **options))
+
+        return opened
+
+    return decorated
 
 
 def checked(option: str, value: T | None, kind: type[T]) -> T:
@@ -56,7 +107,7 @@ def checked(option: str, value: T | None, kind: type[T]) -> T:
     return value
 
 
-@asynccontextmanager
+@opening("open_gate")
 async def open_gate(
     agent: str | UserAgent,
     *,
@@ -98,7 +149,7 @@ async def open_gate(
         throttle: Decides delays together with `pacing`: the longer one counts, unless `PacingPolicy.may_undercut_site` says
             otherwise. It is called with some outcomes at once, and refused if it does not return a Pause.
         listener: Receives each event, or those that its attribute `events` names.
-        clock: Replaces the system's clocks, for tests.
+        clock: Replaces the system's clocks, for tests. On a `polite.testing.VirtualTimeLoop` it is the loop's by default.
         transports: Transports by scheme, besides http, https and ftp or instead of them (L9 in docs/spec.md). The gate closes them.
         addresses: Looks up addresses for `Scopes(address=...)`, instead of the nameservers of `fetching`. The gate closes it.
         resolver: Names the addresses of hosts, for tests and staging sites: `{"example.com": "10.0.0.7"}`. A host may be
@@ -122,7 +173,7 @@ async def open_gate(
     fetching = checked("fetching", fetching, FetchPolicy)
     _refuse_odd_recrawl(recrawl, validators)
     _refuse_odd(clock, listener, transports, addresses, signer)
-    clock = clock or SystemClock()
+    clock = clock or getattr(asyncio.get_running_loop(), "polite_clock", None) or SystemClock()
     if throttle is not None:
         require_throttle(throttle, clock.wall())
     signatures = None if signer is None else Signatures(signer, clock)
@@ -164,7 +215,9 @@ def _notifier(listener: Listener | None) -> Notifier:
 
 def _pacer(pacing: PacingPolicy, policies: EffectivePolicies, clock: Clock) -> LocalPacer:
     concurrency, delay = policies.limits
-    return LocalPacer(clock, concurrency=concurrency, provisional_s=delay, max_waiting=pacing.max_waiting)
+    pacer = LocalPacer(clock, concurrency=concurrency, provisional_s=delay, max_waiting=pacing.max_waiting)
+    pacer.join(process_delays(clock))
+    return pacer
 
 
 def _distinct(transports: Mapping[str, Transport]) -> Iterable[Transport]:

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from polite.errors import InvalidOption
 from polite.gate.gate import Gate
 from polite.origin import Origin
-from polite.pacers.local import LocalPacer
+from polite.pacers.local import LocalPacer, process_delays
 from polite.pacers.shared import SharedPacer
 from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.homes import HomeNames, Homes
@@ -220,6 +220,7 @@ def share_turns(
         )
     pacer = SharedPacer(clock, homes, _home_names(turns.policies), turns.policies, lease_s=lease_s)
     homes.tenant = pacer
+    pacer.join(process_delays(clock), instead_of=turns.pacer)
     turns.share(
         pacer, keep_back_off=keep_back_off(robots, clock), keep=pacer.keep, owns=pacer.owns, own=pacer.own
     )

@@ -406,8 +406,10 @@ class Dispatcher:
 
     def fail(self, error: Exception) -> None:
         """Give out nothing more; all that wait get the error."""
-        if not self._progress.stopped:
-            self._progress.failed(error)
+        progress = self._progress
+        # While it drains, what is in flight must learn of a store that keeps nothing any more.
+        if not progress.stopped or (progress.draining and progress.in_flight and progress.failure is None):
+            progress.failed(error)
             self.stop(error)
 
     def _guarded(self, step: Callable[..., bool | None], *args: object) -> bool:

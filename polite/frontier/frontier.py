@@ -434,21 +434,25 @@ class Frontier:
         self._progress.raise_failure()
 
     def _refuse_inside(self, what: str) -> None:
-        for inside in self._services.open_permits.of(asyncio.current_task()):
-            if isinstance(inside, TaskPermit) and inside.is_of(self._parts.in_flight):
-                raise PermitMisused(
-                    f"{what} inside the permit for {inside.url}: leave that block first", url=inside.url
-                )
+        if (inside := self._puts.permit_inside()) is not None:
+            raise PermitMisused(
+                f"{what} inside the permit for {inside.url}: leave that block first", url=inside.url
+            )
 
     async def drain(self) -> list[Task]:
-        """End early: take no more, give out no more, wait for what is in flight, and return what waits, as it was put.
+        """End early: give out no more, wait for what is in flight, and return what waits, as it was put.
 
         Tasks that a file keeps stay there, and the list is empty. The iterations end. May be called twice, and after a failure.
+
+        Until the last task in flight has ended, and `on_end` was called for it, URLs may be put, unless `close` was called before.
+        They wait as the others do. At `max_waiting`, a put inside a permit's block goes beyond the limit, since no capacity becomes
+        free any more; another `put` raises FrontierClosed. So does any put afterwards.
 
         Raises:
             PermitMisused: Inside the block of one of its permits, which it would wait for.
         """
         self._refuse_inside("drain")
+        self._progress.draining |= not self._progress.closed
         self.stop()
         await self._progress.nothing_in_flight.wait()
         await self._parts.in_flight.all_told.wait()

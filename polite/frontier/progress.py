@@ -33,6 +33,7 @@ class Progress:
     """The end of a frontier: `closed` takes no more tasks, `stopped` gives out no more permits.
 
     Attributes:
+        draining: Whether what is in flight may put still, although it is closed and stopped.
         waiting: Limits the tasks that wait, in memory and in the file.
         in_flight: Tasks that were given to workers, by number.
         shared: Whether other processes put and take tasks of the same crawl. Then its store says what is left, and when it ends.
@@ -54,6 +55,7 @@ class Progress:
         self.counts: Counts = Counts()
         self.closed: bool = False
         self.stopped: bool = False
+        self.draining: bool = False
         self.shared: bool = False
         self._ended = False  # a shared crawl: no process has or puts a task any more
         self.failure: Exception | None = None
@@ -99,6 +101,8 @@ class Progress:
         del self.in_flight[task.number]
         if not self.in_flight:
             self.nothing_in_flight.set()
+            if self.stopped:
+                self.nothing_left.set()
 
     def end_if_over(self) -> None:
         """Wake `join` if nothing is left, and dismiss the workers if nothing more comes."""
@@ -149,12 +153,13 @@ class Progress:
         self.end_if_over()
 
     def stop(self, no_more: Exception) -> None:
-        """Give out no more permits. What waits for capacity gets the error."""
+        """Give out no more permits. What waits for capacity gets the error. While it drains, `join` waits for what is in flight."""
         self.closed = self.stopped = True
         self.waiting.fail_waiters(no_more)
         self.waiting.end_watches()
         self._workers.dismiss()
-        self.nothing_left.set()
+        if not (self.draining and self.in_flight):
+            self.nothing_left.set()
 
     def failed(self, error: Exception) -> None:
         """Remember the error that stops the frontier."""

@@ -1,11 +1,13 @@
 """Puts: URLs on their way into a frontier's store. Each has a slot of what may wait before it is given to the store."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Iterable, Sequence
 
 from polite.errors import InvalidURL, Overloaded, PoliteError, redact_url
 from polite.events import Dropped
 from polite.frontier.parts import Parts
+from polite.frontier.permit import TaskPermit
 from polite.frontier.task_store import TaskDraft
 from polite.origin import Target
 from polite.task import Admission
@@ -15,7 +17,7 @@ _AT_A_TIME = 500
 
 
 class FrontierClosed(PoliteError):
-    """A URL was put into a frontier that was closed or drained.
+    """A URL was put into a frontier that was closed, stopped or drained.
 
     Example:
         try:
@@ -26,7 +28,11 @@ class FrontierClosed(PoliteError):
 
 
 class Puts:
-    """Puts URLs while the frontier is open and has capacity."""
+    """Puts URLs while the frontier is open and has capacity.
+
+    While it drains, tasks in flight and their `on_end` may put still: what they found would be lost. No capacity becomes free
+    then, so they get slots beyond the limit. They are few, and no more are given out.
+    """
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -92,6 +98,13 @@ class Puts:
         self._progress.raise_failure()
         return offered
 
+    def permit_inside(self) -> TaskPermit | None:
+        """Return a permit of this frontier that the running asyncio task has entered and not left."""
+        for inside in self._services.open_permits.of(asyncio.current_task()):
+            if isinstance(inside, TaskPermit) and inside.is_of(self._parts.in_flight):
+                return inside
+        return None
+
     async def _wait_for_capacity(
         self, target: Target, identity: str | None, *, again: bool, wait: bool
     ) -> bool:
@@ -99,31 +112,47 @@ class Puts:
         waiting = self._progress.waiting
         try:
             seen = self._parts.store.seen(target, identity, again=again)
-            if (seen if isinstance(seen, bool) else await seen) or self._closed():
+            if (seen if isinstance(seen, bool) else await seen) or not self._open():
                 return False
             if not wait:
                 raise self._overloaded(target)
-            await waiting.acquire()
+            await self._take_slot(target)
         finally:
             self._progress.end_if_over()
-        if self._closed():
+        if not self._open():
             waiting.release()
             self._progress.end_if_over()
             return False
         return True
 
-    def _overloaded(self, target: Target) -> Overloaded:
-        limit = self._parts.limits.max_waiting
-        return Overloaded(
-            f"Frontier: max_waiting={limit} tasks wait already, so {target.url} is not put", url=target.url
-        )
+    async def _take_slot(self, target: Target) -> None:
+        """Wait for a slot. The frontier may drain already, or begin to while this waits: then no slot becomes free."""
+        if not self._progress.draining:
+            with contextlib.suppress(FrontierClosed):
+                return await self._progress.waiting.acquire()
+        if not self._open():
+            raise no_more()
+        if self.permit_inside() is None:
+            raise FrontierClosed(f"{self._full(target)} while the frontier drains", url=target.url)
+        return self._progress.waiting.add()
 
-    def _closed(self) -> bool:
-        return self._progress.closed
+    def _overloaded(self, target: Target) -> Overloaded:
+        return Overloaded(self._full(target), url=target.url)
+
+    def _full(self, target: Target) -> str:
+        limit = self._parts.limits.max_waiting
+        return f"Frontier: max_waiting={limit} tasks wait already, so {target.url} is not put"
+
+    def _open(self) -> bool:
+        """Whether URLs may be put."""
+        progress, all_told = self._progress, self._parts.in_flight.all_told
+        return not progress.closed or (
+            progress.draining and (bool(progress.in_flight) or not all_told.is_set())
+        )
 
     def _require_open(self, target: Target) -> None:
         self._progress.raise_failure()
-        if self._progress.closed:
+        if self._progress.closed and not self._open():
             raise FrontierClosed(f"the frontier is closed: {target.url} is not put", url=target.url)
         self._services.require_open(target)
 

@@ -2,12 +2,12 @@
 
 import inspect
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from polite.compose.checked import checked_transports
-from polite.compose.gate import checked, open_gate
+from polite.compose.gate import checked, open_gate, opening
 from polite.errors import InvalidOption
 from polite.gate.gate import Gate
 from polite.ports import Transport
@@ -97,7 +97,7 @@ def _refuse_unknown(options: Mapping[str, object]) -> None:
             )
 
 
-@asynccontextmanager
+@opening("open_session")
 async def _open_session(
     agent: str | UserAgent,
     *,

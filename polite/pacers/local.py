@@ -1,15 +1,25 @@
 """Turns within one process: a turnstile, one timer, and a future or a callback for each request that waits."""
 
 import asyncio
+import os
+import time
+import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import islice
+from threading import Lock
+from weakref import WeakKeyDictionary
 
 from polite.errors import GateClosed
+from polite.pacing.process_delays import Member, ProcessDelays
 from polite.pacing.scope_table import Concurrency, Delay, Provisional
 from polite.pacing.turn import Outlook, ScopeState, Turn
 from polite.pacing.turnstile import Turnstile
 from polite.ports import Clock, Timer
 
+# The delays that gates of this process keep for each other, by their clock: times of two clocks cannot be compared.
+_delays_of: WeakKeyDictionary[Clock, ProcessDelays] = WeakKeyDictionary()
+_delays_of_machine: list[ProcessDelays] = [ProcessDelays()]
+_looking_up = Lock()
 # Scopes whose limits are looked up again in one step of the event loop.
 _RELIMITED_AT_ONCE = 1_000
 
@@ -63,6 +73,9 @@ class LocalPacer:
         provisional_s: Seconds by which a grant delays a scope with more than one turn: a number, or a function of the scope.
         max_waiting: Requests that may wait at one time.
 
+    Attributes:
+        member: Its place among the pacers of this process, after `join`.
+
     Raises:
         InvalidOption: A value is out of range.
     """
@@ -85,6 +98,18 @@ class LocalPacer:
         self._timer_at = 0.0
         self._relimiting = False  # whether scopes get new limits, in steps
         self._closed = False
+        self.member: Member | None = None
+
+    def join(self, delays: ProcessDelays, *, instead_of: "LocalPacer | None" = None) -> None:
+        """Keep to the delays of other pacers of this process from now on.
+
+        Args:
+            delays: Those of the same clock (`process_delays`).
+            instead_of: The pacer that this one replaces, if this one keeps to the delays of its like by way of a shared store.
+        """
+        if instead_of is not None and instead_of.member is not None:
+            instead_of.member.leave(self._now())
+        self.member = self._turnstile.join(delays, _warn, shared=instead_of is not None)
 
     @property
     def untouched(self) -> bool:
@@ -165,6 +190,8 @@ class LocalPacer:
         self._turnstile.release(turn, self._now())
         if self._waiters:
             self._arm()
+        if self._closed and self.member is not None:
+            self.member.leave(self._now(), turn.scopes)
 
     def give_back(self, turn: Turn) -> None:
         """Give an unused turn back: no request was sent, so no delay starts."""
@@ -230,6 +257,8 @@ class LocalPacer:
     async def close(self) -> None:
         """Fail all waiting requests with GateClosed. May be called twice."""
         self._closed = True
+        if self.member is not None:
+            self.member.leave(self._now())
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -278,6 +307,39 @@ class LocalPacer:
                 continue
             waiter.set_result(None)
         self._arm()
+
+
+def process_delays(clock: Clock) -> ProcessDelays:
+    """Return the delays that the pacers of a clock keep for each other. All clocks that tell the machine's time are one."""
+    before = time.monotonic()
+    if before <= clock.monotonic() <= time.monotonic():
+        return _delays_of_machine[0]
+    with _looking_up:
+        try:
+            return _delays_of.setdefault(clock, ProcessDelays())
+        except TypeError:  # it cannot be referred to weakly, or hashed
+            return ProcessDelays()
+
+
+def _forget_all() -> None:
+    """A fork begins with no delays, and with locks that no thread holds."""
+    global _looking_up  # noqa: PLW0603
+    _looking_up = Lock()
+    _delays_of.clear()
+    _delays_of_machine[0] = ProcessDelays()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)
+
+
+def _warn(message: str) -> None:
+    """Warn in a step of its own: a warning that is turned into an error must not end a request half-way."""
+    loop = _running()
+    if loop is None:
+        warnings.warn(message, stacklevel=2)
+    else:
+        loop.call_soon(warnings.warn, message)
 
 
 def _running() -> asyncio.AbstractEventLoop | None:

@@ -3,9 +3,13 @@
 import math
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING
 
 from polite.errors import InvalidOption
 from polite.pacing.turn import ScopeState
+
+if TYPE_CHECKING:
+    from polite.pacing.process_delays import Member
 
 Concurrency = int | Callable[[Hashable], int]
 """How many turns of a scope may be open: the same for all scopes, or a function of the scope."""
@@ -26,7 +30,16 @@ class ScopeTable:
     `strikes_kept_s` since. A scope whose delay runs is never forgotten, since its next request would come too early.
     """
 
-    __slots__ = ("_added", "_by_key", "_ring", "_strikes_kept_s", "concurrency", "provisional_s", "version")
+    __slots__ = (
+        "_added",
+        "_by_key",
+        "_ring",
+        "_strikes_kept_s",
+        "concurrency",
+        "others",
+        "provisional_s",
+        "version",
+    )
 
     def __init__(
         self,
@@ -38,6 +51,8 @@ class ScopeTable:
         self.concurrency: Concurrency = concurrency
         self.provisional_s: Delay = provisional_s
         self.version: int = 0  # of concurrency and provisional_s
+        # What other gates of this process know of the same scopes, while there are any. They set it, in other threads too.
+        self.others: Member | None = None
         self._strikes_kept_s = strikes_kept_s
         self._ring: deque[ScopeState] = deque()
         self._added = 0  # since the last sweep

@@ -12,11 +12,12 @@ scope's delay is lengthened meanwhile. A decision costs O(scopes x log n).
 
 import logging
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from polite.errors import Overloaded
 from polite.log import fields
 from polite.options import integer, number
+from polite.pacing.process_delays import Member, ProcessDelays
 from polite.pacing.scope_table import Concurrency, Delay, Provisional, ScopeTable
 from polite.pacing.turn import Outlook, ScopeState, Turn, TurnState
 from polite.pacing.wait_queue import WaitQueue
@@ -120,7 +121,7 @@ class Turnstile:
             turn.provisional_s = turn.scope_states[0].asked_s = (
                 provisional_s if callable(provisional_s) else _seconds(provisional_s)
             )
-        if self._untold is not None:
+        if self._untold is not None or self._scopes.others is not None:
             self._tell_all(turn)
         # Hot path: inlines ScopeState.busy.
         for scope in turn.scope_states:
@@ -134,17 +135,27 @@ class Turnstile:
                 self._wait_queue.enter(turn, now)
                 return turn
         self._open(turn, now)
+        # Read again: another gate may have been opened since, in another thread.
+        if self._scopes.others is not None and not self._scopes.others.confirm(turn, now):
+            self._take_back(turn, now, wait=wait)
         return turn
+
+    def join(self, delays: ProcessDelays, tell: Callable[[str], None], *, shared: bool = False) -> Member:
+        """Keep to the delays of other turnstiles of this process from now on; see ProcessDelays.join."""
+        return delays.join(self._scopes, tell, shared=shared)
 
     def due(self, now: float) -> list[Turn]:
         """Return the turns whose time has come, now open, in the order in which they were granted."""
         granted: list[Turn] = []
         if now > self._latest:
             self._latest = now
-        tell = None if self._untold is None else self._tell
+        tell = None if self._untold is None and self._scopes.others is None else self._tell
         while (turn := self._wait_queue.next_through(now, tell)) is not None:
             self._open(turn, now)
-            granted.append(turn)
+            if self._scopes.others is not None and not self._scopes.others.confirm(turn, now):
+                self._take_back(turn, now, wait=True)
+            else:
+                granted.append(turn)
         return granted
 
     def ask_again(self, turn: Turn, now: float) -> float:
@@ -371,7 +382,12 @@ class Turnstile:
             self._tell(scope)
 
     def _tell(self, scope: ScopeState) -> None:
-        """Look up a scope's limits if they are outdated. If a user's function fails, one turn at a time is open."""
+        """Look up a scope's limits if they are outdated. If a user's function fails, one turn at a time is open.
+
+        Delay it as other gates of this process require.
+        """
+        if self._scopes.others is not None:
+            self._scopes.others.delay(scope, self._latest)
         if scope.version == self._scopes.version:
             return
         try:
@@ -413,6 +429,16 @@ class Turnstile:
                 scope.delay_until(until, "a turn was just given", now)
                 scope.spaced_by, scope.spaced_until = turn.order, until
                 self._wait_queue.schedule(scope)
+
+    def _take_back(self, turn: Turn, now: float, *, wait: bool) -> None:
+        """Queue or cancel a turn that another gate of this process took at the same moment. Its scopes are delayed already."""
+        turn.granted_at = None
+        turn.stage = 0
+        turn.state = _WAITING if wait else _CANCELLED
+        if wait:
+            self._wait_queue.enter(turn, now)
+        else:
+            self._scopes.retire(*turn.scope_states)
 
     def _vacate(self, turn: Turn, state: TurnState) -> None:
         turn.state = state

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, Unpack
 
+from polite.testing.clock import LoopClock
 from polite.testing.threads import Threads
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ class _JumpingSelector(selectors.BaseSelector):
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """An event loop that does not sleep: `asyncio.Runner(loop_factory=VirtualTimeLoop)`.
 
-    If no callback is ready, the clock jumps to the next timer, so a day of a crawl takes as long as its work does.
+    If no callback is ready, the clock jumps to the next timer, so a day of a crawl takes as long as its work does. A gate that is
+    opened on it without a `clock` follows its time.
 
     Sockets of this process work, because sent data arrive before the clock jumps. Time stands still while a job of
     `run_in_executor` or `asyncio.to_thread` runs, and while the default executor shuts down. Time does not stand still
@@ -100,6 +102,9 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     either, no task can ever continue, and the loop raises `Deadlock` out of `run`. An idle thread of an executor is no
     reason to wait if the loop gave it its jobs; the loop does not see jobs that you `submit` to the same executor
     yourself.
+
+    Attributes:
+        polite_clock: The clock of gates that are opened without one.
     """
 
     def __init__(self) -> None:
@@ -109,6 +114,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         # asyncio checks whether a timer is due within its clock's resolution, 1 ns. Years from zero a float is coarser than
         # that, and a timer would never be due.
         self._clock_resolution = 1e-7
+        self.polite_clock: LoopClock = LoopClock()
 
     def time(self) -> float:
         """Return virtual seconds since the loop was made."""

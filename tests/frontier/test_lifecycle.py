@@ -124,6 +124,88 @@ async def test_drain_waits_for_tasks_in_flight_and_returns_queued_tasks_as_they_
             await frontier.put(f"{A}/5")
 
 
+async def test_while_it_drains_tasks_in_flight_may_put(opened: Opened, drained: Drained) -> None:
+    async with opened() as (frontier, _):
+        await frontier.put(A)
+        async with await anext(frontier):
+            draining, joining = asyncio.create_task(drained(frontier)), asyncio.create_task(frontier.join())
+            await asyncio.sleep(1)
+            frontier.close()
+            admissions = [
+                await frontier.put(f"{A}/1"),
+                *await frontier.put_many([f"{A}/2", f"{A}/1"]),
+                await frontier.put_nowait(f"{A}/3"),
+            ]
+            assert (draining.done(), joining.done()) == (False, False)
+        left = await draining
+        await joining
+
+        assert admissions == [
+            polite.Admission.WAITING,
+            polite.Admission.WAITING,
+            polite.Admission.DUPLICATE,
+            polite.Admission.WAITING,
+        ]
+        assert [task.url for task in left] == [f"{A}/1", f"{A}/2", f"{A}/3"]
+        with pytest.raises(FrontierClosed):
+            await frontier.put(f"{A}/4")
+
+
+async def test_a_closed_frontier_takes_no_more_while_it_drains(opened: Opened, drained: Drained) -> None:
+    async with opened() as (frontier, _):
+        await frontier.put(A)
+        async with await anext(frontier):
+            frontier.close()
+            draining = asyncio.create_task(drained(frontier))
+            await asyncio.sleep(0)
+            with pytest.raises(FrontierClosed):
+                await frontier.put(f"{A}/1")
+        assert await draining == []
+
+
+@one_process
+async def test_while_it_drains_a_task_in_flight_never_waits_for_capacity(
+    opened: Opened, drained: Drained
+) -> None:
+    async with opened(frontier={"max_waiting": 1}) as (frontier, _):
+        await frontier.put(A)
+
+        async def visit() -> None:
+            async with await anext(frontier):
+                await frontier.put_many(f"{A}/{number}" for number in range(5))
+
+        visiting = asyncio.create_task(visit())
+        await asyncio.sleep(5)
+        outsider = asyncio.create_task(frontier.put(f"{B}/1"))
+        await asyncio.sleep(1)
+        async with asyncio.timeout(10):
+            left, _ = await asyncio.gather(drained(frontier), visiting)
+
+        assert [task.url for task in left] == [f"{A}/{number}" for number in range(5)]
+        with pytest.raises(FrontierClosed):
+            await outsider
+
+
+@one_process
+async def test_while_it_drains_others_put_as_long_as_there_is_capacity(
+    opened: Opened, drained: Drained
+) -> None:
+    async with opened(frontier={"max_waiting": 2}) as (frontier, _):
+        await frontier.put(A)
+        permit = await anext(frontier)
+        draining = asyncio.create_task(drained(frontier))
+        await asyncio.sleep(0)
+        await frontier.put_many([f"{A}/1", f"{A}/2"])
+        with pytest.raises(FrontierClosed, match="max_waiting=2"):
+            await frontier.put(f"{A}/3")
+        with pytest.raises(polite.Overloaded):
+            frontier.put_nowait(f"{A}/3")
+        async with permit:
+            pass
+
+        assert [task.url for task in await draining] == [f"{A}/1", f"{A}/2"]
+
+
 async def test_after_a_drain_the_gate_serves_others_and_nothing_is_left_running(
     opened: Opened, drained: Drained
 ) -> None:

@@ -51,6 +51,19 @@ async def test_a_task_that_is_done_is_told_once_before_join_returns(opened: Open
     assert outcome == polite.TaskOutcome(polite.End.DONE, None, "done")
 
 
+async def test_what_on_end_puts_while_it_drains_is_left(opened: Opened, drained: Drained) -> None:
+    def put_another(task: polite.Task, _: polite.TaskOutcome) -> None:
+        frontier.put_nowait(f"{A}/2")
+
+    async with opened(frontier={"on_end": put_another}) as (frontier, _):
+        await frontier.put(f"{A}/1")
+        async with await anext(frontier):
+            draining = asyncio.create_task(drained(frontier))
+            await asyncio.sleep(1)
+
+        assert [task.url for task in await draining] == [f"{A}/2"]
+
+
 async def test_join_waits_for_what_on_end_puts(opened: Opened) -> None:
     def put_another(task: polite.Task, _: polite.TaskOutcome) -> None:
         if task.url == f"{A}/1":

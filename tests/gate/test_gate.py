@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 
@@ -324,3 +325,45 @@ async def test_what_is_no_scheme_of_a_transport_is_refused(schemes: tuple[Any, .
     with pytest.raises(polite.InvalidOption, match=r"transports: .*scheme"):
         async with polite.open_gate(AGENT, transports=dict.fromkeys(schemes, ScriptedTransport({}))):
             pass
+
+
+@pytest.mark.parametrize(
+    ("opening", "uses"),
+    [
+        (lambda: polite.open_gate(AGENT), ["permit", "check", "acquire", "close", "counters"]),
+        (lambda: polite.open_session(AGENT), ["get", "closed"]),
+        (lambda: polite.open_frontier(cast("polite.Gate", None)), ["put", "join"]),
+    ],
+)
+async def test_the_first_use_of_what_was_not_opened_by_a_block_says_so(
+    opening: Callable[[], Any], uses: list[str]
+) -> None:
+    unopened = opening()
+    said = r"^polite\.open_\w+\(\.\.\.\) opens nothing by itself: async with polite\.open_(\w+)\(\.\.\.\) as \1: \.\.\."
+
+    for use in uses:
+        with pytest.raises(AttributeError, match=rf"{said} \.{use}$"):
+            getattr(unopened, use)
+    with pytest.raises(TypeError, match=said):
+        await unopened
+    with pytest.raises(TypeError, match=said), unopened:
+        pass
+    with pytest.raises(TypeError, match=said):
+        async for _ in unopened:
+            pass
+
+
+async def test_an_unopened_gate_is_named_where_a_gate_is_needed() -> None:
+    with pytest.raises(
+        AttributeError, match=r"async with polite\.open_gate\(\.\.\.\) as gate: \.\.\. \.services"
+    ):
+        polite.Frontier(cast("polite.Gate", polite.open_gate(AGENT)))
+
+
+async def test_on_a_loop_in_virtual_time_a_gate_follows_that_time_by_itself() -> None:
+    site = ScriptedTransport({ROBOTS: Reply(200, b"User-agent: *\nCrawl-delay: 60")})
+    async with polite.open_gate(AGENT, transports={"https": site}) as gate:
+        for _ in range(3):
+            await visit(gate, PAGE)
+
+    assert now() == 180.0

@@ -51,6 +51,21 @@ async def test_robots_and_the_pages_of_an_origin_use_one_connection() -> None:
     assert set(site.agents) == {AGENT}
 
 
+async def test_a_session_for_each_call_keeps_the_delays_of_the_others() -> None:
+    clock = LoopClock()
+
+    async def call_each() -> None:
+        for page in range(4):
+            async with opened(site, clock=clock) as session:
+                assert await read(session, f"http://a.test/{page}") == (200, "page")
+
+    async with serving() as site:
+        with pytest.warns(UserWarning, match=r"at http://a\.test, so this one waits for 2 s\. Open one gate"):
+            await call_each()
+
+    assert [round(at, 2) for at, _, _ in site.hits] == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]
+
+
 async def test_https_needs_one_handshake(tmp_path: Path) -> None:
     handshakes: list[Any] = []
     authority, tls = trustme.CA(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)

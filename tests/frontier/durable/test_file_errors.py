@@ -99,6 +99,21 @@ async def test_a_folder_that_is_not_there_is_named(path: Path) -> None:
             pass
 
 
+async def test_a_task_in_flight_learns_of_a_disk_that_fills_while_it_drains(path: Path) -> None:
+    async with opened(path) as frontier:
+        await frontier.put(A)
+        async with await anext(frontier):
+            draining = asyncio.create_task(frontier.drain())
+            await asyncio.sleep(0)
+            await in_its_thread(frontier, lambda: fill_the_disk(frontier))
+            with pytest.raises(polite.StoreFailed, match="the disk is full"):
+                await frontier.put_many(f"{A}/{number}" + "x" * 1_000 for number in range(10_000))
+            async with asyncio.timeout(10):
+                with pytest.raises(polite.StoreFailed):
+                    await frontier.put(B)
+        assert await draining == []
+
+
 async def test_a_full_disk_fails_loudly_for_all_and_loses_nothing_acknowledged(path: Path) -> None:
     acknowledged: list[str] = []
     async with opened(path) as frontier:

@@ -1,0 +1,233 @@
+"""Delays that the gates of one process keep for each other: for a site they are one machine.
+
+Each gate has a turnstile of its own, which knows what it granted. While there are several on one clock, each of them reads the
+others' scopes before it grants a turn, and again, under a lock, when the turn is open: of two threads that opened a turn at the
+same moment, one takes it back. A gate that closes leaves the delays that still run. A process with one gate pays for none of this.
+"""
+
+import math
+from collections.abc import Callable, Hashable, Iterable
+from heapq import heappop, heappush
+from itertools import count
+from threading import Lock
+from typing import NamedTuple
+from weakref import WeakSet
+
+from polite.pacing.scope_table import ScopeTable
+from polite.pacing.scopes import ScopeName
+from polite.pacing.turn import ScopeState, Turn
+
+# Delays of closed gates that are kept. Beyond it, those that end first are forgotten.
+_MOST_LEFT = 100_000
+# They are kept for so long at least (seconds), since the next gate's own delay may be longer than theirs.
+_LEAST_KEPT_S = 60.0
+# A turn of another gate counts as open for so long (seconds), from its grant or report on: a task that holds the one and waits for
+# the other does not wait for ever, nor does it if an event loop ended before its gate was closed.
+_OPEN_S = 60.0
+# A scope with an open turn is looked at again after its delay, or after so many seconds.
+_AGAIN_S = 0.05
+# A gate that had the last turn leaves the next one to a gate that waits. It may be late by so many seconds.
+_YIELD_S = 0.02
+_BECAUSE = "another gate of this process had a turn"
+
+
+class _Left(NamedTuple):
+    """What a closed turnstile left of a scope: when its last turn was, and when its delay ends."""
+
+    since: float
+    ready_at: float
+    shared: bool
+
+    @property
+    def end(self) -> float:
+        return max(self.ready_at, self.since + _LEAST_KEPT_S)
+
+
+class ProcessDelays:
+    """The turnstiles of a process that have one clock, and the delays of those that are closed. Thread-safe."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.members: WeakSet[Member] = WeakSet()
+        self.left: dict[Hashable, _Left] = {}
+        self._ends: list[tuple[float, int, Hashable]] = []  # when each may be forgotten, a heap
+        self._number = count()
+        self._told = False
+
+    def join(self, scopes: ScopeTable, tell: Callable[[str], None], *, shared: bool = False) -> "Member":
+        """Add a turnstile.
+
+        Args:
+            scopes: Its scopes.
+            tell: Called if it is the first that is delayed by another, with what to do about it.
+            shared: Whether it keeps to the delays of other such ones already, by way of a shared store.
+        """
+        member = Member(self, scopes, tell, shared=shared)
+        with self.lock:
+            self.members.add(member)
+            self.alert()
+        return member
+
+    def alert(self) -> None:
+        """Have each turnstile read the others' scopes, if there are any. The lock is held."""
+        if self.left or len(self.members) > 1:
+            for each in self.members:
+                each.scopes.others = each
+
+    def keep(self, scope: Hashable, left: "_Left") -> None:
+        """Keep a delay of a turnstile that is closed. The lock is held."""
+        before = self.left.get(scope, left)
+        left = _Left(
+            max(left.since, before.since), max(left.ready_at, before.ready_at), left.shared and before.shared
+        )
+        self.left[scope] = left
+        heappush(self._ends, (left.end, next(self._number), scope))
+
+    def forget(self, now: float) -> None:
+        """Forget the delays that are over. The lock is held."""
+        while self._ends and (self._ends[0][0] <= now or len(self._ends) > _MOST_LEFT):
+            end, _, scope = heappop(self._ends)
+            left = self.left.get(scope)
+            if left is not None and left.end <= end:
+                del self.left[scope]
+
+    def tell_once(self, tell: Callable[[str], None], scope: Hashable, wait_s: float) -> None:
+        """Say what to do about gates that delay each other."""
+        with self.lock:
+            told, self._told = self._told, True
+        if not told:
+            tell(
+                f"{_BECAUSE} at {scope}, so this one waits for {wait_s:.3g} s. Open one gate or session for the whole program "
+                "(polite.open_gate, polite.open_session; polite.blocking.open_gate for threads), not one for each call: it is "
+                "shared by all tasks, and fetches robots.txt once"
+            )
+
+
+class Member:
+    """One turnstile among those of its process."""
+
+    def __init__(
+        self, delays: ProcessDelays, scopes: ScopeTable, tell: Callable[[str], None], *, shared: bool
+    ) -> None:
+        self._delays = delays
+        self._tell = tell
+        self._shared = shared
+        self.scopes = scopes
+
+    def delay(self, scope: ScopeState, now: float) -> None:
+        """Delay a scope as the turns of others require."""
+        own_s = _own_s(scope)
+        with self._delays.lock:
+            self._delays.forget(now)
+            others = self._others()
+            if not others and not self._delays.left:
+                self.scopes.others = None
+                return
+            until = self._free_at(scope, others, own_s, scope.open + 1, now)
+            if until <= now:
+                waiting = (each.find(scope.key) for each in others)
+                first = [
+                    each.ready_at for each in waiting if each and each.front and each.since < scope.since
+                ]
+                until = max(first, default=-math.inf) + _YIELD_S
+        self._delay(scope, until, now)
+
+    def confirm(self, turn: Turn, now: float) -> bool:
+        """Return whether a turn that was just opened may stay open. If not, it is closed again, and its scopes are delayed."""
+        own = [_own_s(scope) for scope in turn.scope_states]
+        with self._delays.lock:
+            others = self._others()
+            free = [
+                self._free_at(scope, others, own_s, scope.open, now)
+                for scope, own_s in zip(turn.scope_states, own, strict=True)
+            ]
+            if max(free) <= now:
+                return True
+            for scope in turn.scope_states:
+                scope.open -= 1
+        for scope, until in zip(turn.scope_states, free, strict=True):
+            self._delay(scope, until, now)
+        return False
+
+    def leave(self, now: float, keys: Iterable[Hashable] | None = None) -> None:
+        """Keep the delays that still run, since the turnstile is closed. An open turn's begins now.
+
+        Args:
+            now: Monotonic seconds.
+            keys: Scopes whose turn ends only now. By default all.
+        """
+        delays, left = self._delays, {}
+        for key in self.scopes.known() if keys is None else keys:
+            scope = self.scopes.find(key)
+            if scope is not None and _is_of_sites(key):
+                since, ready_at = _own_delay(scope)
+                if scope.open:
+                    since, ready_at = now, max(ready_at, now + _own_s(scope))
+                left[key] = _Left(since, ready_at, self._shared)
+        with delays.lock:
+            delays.members.discard(self)
+            self.scopes.others = None
+            for key, each in left.items():
+                if each.end > now:
+                    delays.keep(key, each)
+            delays.forget(now)
+            delays.alert()
+
+    def _others(self) -> list[ScopeTable]:
+        return [
+            each.scopes
+            for each in self._delays.members
+            if each is not self and not (each._shared and self._shared)  # noqa: SLF001 - of its own class
+        ]
+
+    def _free_at(
+        self, scope: ScopeState, others: list[ScopeTable], own_s: float, turns: int, now: float
+    ) -> float:
+        """Return when others let the scope have `turns` open turns."""
+        free_at = -math.inf
+        if not _is_of_sites(scope.key):
+            return free_at
+        open_there, limit = 0, scope.limit
+        left = self._delays.left.get(scope.key)
+        if left is not None and not (left.shared and self._shared):
+            free_at = max(left.ready_at, left.since + own_s)
+        for each in others:
+            state = each.find(scope.key)
+            if state is None:
+                continue
+            # In this order: a turn's delay begins before the turn ends.
+            opened = state.open
+            since, ready_at = _own_delay(state)
+            free_at = max(free_at, ready_at, since + own_s)
+            if opened and now < state.since + _OPEN_S:
+                open_there += opened
+                limit = min(limit, state.limit)
+        if open_there and open_there + turns > limit and free_at <= now:
+            # Its delay begins when it ends: there is no reason to look again before that could be over.
+            free_at = now + max(own_s, _AGAIN_S)
+        return free_at
+
+    def _delay(self, scope: ScopeState, until: float, now: float) -> None:
+        if until > now and until > scope.ready_at:
+            # `since` stays: when the scope's own last turn was.
+            scope.ready_at = until
+            scope.because = _BECAUSE
+            self._delays.tell_once(self._tell, scope.key, until - now)
+
+
+def _own_delay(scope: ScopeState) -> tuple[float, float]:
+    """Return when a scope's last turn was, and the end of its delay, unless others alone require that."""
+    ready_at, because, since = scope.ready_at, scope.because, scope.since
+    # A turn that was given back has begun no delay.
+    return since if ready_at >= since else -math.inf, -math.inf if because is _BECAUSE else ready_at
+
+
+def _own_s(scope: ScopeState) -> float:
+    """Return the delay that the scope itself has after an ordinary response, as far as is known."""
+    asked_s = scope.asked_s
+    return max(scope.provisional_s, asked_s() if callable(asked_s) else asked_s)
+
+
+def _is_of_sites(key: Hashable) -> bool:
+    """Whether a scope is the same for all crawls. The limit of a crawl is its own."""
+    return not (isinstance(key, ScopeName) and key.kind == "crawl")

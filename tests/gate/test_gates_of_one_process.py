@@ -1,0 +1,288 @@
+"""Several gates of one process: for a site they are one machine, so each keeps the delays of the others."""
+
+import asyncio
+import os
+import random
+import threading
+import time
+import warnings
+from collections.abc import Awaitable, Iterator
+from contextlib import AsyncExitStack
+from itertools import count, pairwise
+from typing import Any
+
+import pytest
+
+import polite
+from polite.clock import SystemClock
+from polite.pacers.local import process_delays
+from polite.pacing import process_delays as module
+from polite.pacing.process_delays import ProcessDelays
+from polite.pacing.turnstile import Turnstile
+from polite.robots.fetching.exchange import Reply
+from polite.testing import LoopClock, ScriptedTransport
+from tests.gate.support import AGENT, PAGE, ROBOTS, visit
+from tests.support import now, scripted_gate
+
+pytestmark = pytest.mark.virtual_time
+
+NO_DELAY = polite.PacingPolicy(min_delay=0)
+
+
+class Site(ScriptedTransport):
+    """A site that notes when its robots.txt is requested."""
+
+    def __init__(self, robots_txt: bytes = b"") -> None:
+        super().__init__({ROBOTS: Reply(200, robots_txt)})
+        self.times: list[float] = []
+
+    async def get(self, *request: Any, **options: Any) -> Any:
+        self.times.append(now())
+        return await super().get(*request, **options)
+
+
+@pytest.fixture
+def clock() -> LoopClock:
+    return LoopClock()
+
+
+@pytest.fixture(autouse=True)
+def told() -> Iterator[list[warnings.WarningMessage]]:
+    """The warnings of the test. None is an error."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        yield told
+
+
+def opened(site: ScriptedTransport, clock: LoopClock, agent: str = AGENT, **options: Any) -> Any:
+    return scripted_gate(site, agent=agent, clock=clock, **options)
+
+
+async def test_a_gate_for_each_call_keeps_the_delay_and_is_warned_of_once(
+    clock: LoopClock, told: list[warnings.WarningMessage]
+) -> None:
+    site = Site(b"User-agent: *\nCrawl-delay: 2")
+    for _ in range(4):
+        async with opened(site, clock) as gate:
+            site.times.append(await visit(gate))
+
+    assert site.times == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]
+    assert [each.category for each in told] == [UserWarning]
+    assert "https://site.test, so this one waits for 2 s. Open one gate or session for the whole" in str(
+        told[0].message
+    )
+
+
+async def test_gates_that_are_open_together_share_the_turns_of_an_origin(clock: LoopClock) -> None:
+    site = Site()
+    turns: dict[polite.Gate, list[float]] = {}
+
+    async def crawl(gate: polite.Gate) -> None:
+        async with asyncio.TaskGroup() as group:
+            for page in range(20):
+                group.create_task(note(gate, visit(gate, f"{PAGE}/{page}")))
+
+    async def note(gate: polite.Gate, visited: Awaitable[float]) -> None:
+        turns.setdefault(gate, []).append(await visited)
+
+    async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
+        for agent in (AGENT, "OtherBot/1.0", "ThirdBot/1.0"):
+            group.create_task(crawl(await stack.enter_async_context(opened(site, clock, agent=agent))))
+            await asyncio.sleep(0.3)
+        await asyncio.sleep(200)
+
+    times = sorted(site.times + [at for each in turns.values() for at in each])
+    assert len(times) == 63
+    assert min(later - earlier for earlier, later in pairwise(times)) >= 1.0
+    assert max(later - earlier for earlier, later in pairwise(times)) <= 1.1
+    # None of them waits until another is done.
+    assert [len([at for at in each if at < 33]) for each in turns.values()] == [10, 10, 10]
+
+
+async def test_a_turn_of_one_gate_is_waited_for_by_another(clock: LoopClock) -> None:
+    async with opened(Site(), clock) as one, opened(Site(), clock) as other:
+        await visit(one)
+        async with one.permit(PAGE):
+            visiting = asyncio.create_task(visit(other))
+            await asyncio.sleep(20)
+            assert not visiting.done()
+        assert await visiting == pytest.approx(24.0, abs=0.1)
+
+
+async def test_a_task_that_holds_the_turn_of_one_gate_does_not_wait_for_ever_for_another(
+    clock: LoopClock,
+) -> None:
+    async with opened(Site(), clock) as one, opened(Site(), clock) as other, one.permit(PAGE):
+        assert await visit(other) < 70
+
+
+@pytest.mark.parametrize(("first", "second", "gap"), [(1, 10, 10.0), (10, 1, 10.0), (0, 3, 3.0)])
+async def test_the_longer_delay_of_two_gates_counts(
+    clock: LoopClock, first: float, second: float, gap: float
+) -> None:
+    async with opened(Site(), clock, pacing=polite.PacingPolicy(min_delay=first)) as gate:
+        ended = await visit(gate)
+    site = Site()
+    async with opened(site, clock, pacing=polite.PacingPolicy(min_delay=second)) as gate:
+        await visit(gate)
+
+    assert site.times == [ended + gap]
+
+
+async def test_a_back_off_outlives_its_gate(clock: LoopClock, told: list[warnings.WarningMessage]) -> None:
+    async with opened(Site(), clock) as gate:
+        ended = await visit(gate, status=429, Retry_After="600")
+    await asyncio.sleep(100)
+    site = Site()
+    async with opened(site, clock) as gate:
+        await visit(gate, "https://elsewhere.test/")
+        assert not told
+        await visit(gate)
+
+    assert site.times[1:] == [ended + 600]
+    assert len(told) == 1
+
+
+async def test_a_request_in_flight_when_its_gate_closes_begins_its_delay_when_it_ends(
+    clock: LoopClock,
+) -> None:
+    async with opened(Site(), clock) as gate:
+        permit = await gate.acquire(PAGE)
+    await asyncio.sleep(100)
+    permit.report(status=503, headers={"Retry-After": "30"})
+    permit.leave()
+    site = Site()
+    async with opened(site, clock) as gate:
+        await visit(gate)
+
+    assert site.times == [1.0 + 100 + 30]
+
+
+async def test_delays_of_wider_scopes_are_kept_but_not_those_of_a_whole_crawl(clock: LoopClock) -> None:
+    limit = polite.ScopeLimit(delay=7)
+    scopes = polite.Scopes(crawl=limit, custom=[polite.CustomScope("customer", lambda _: "acme", limit)])
+    pacing = polite.PacingPolicy(scopes=scopes)
+    async with opened(Site(), clock, pacing=pacing) as gate:
+        ended = await visit(gate)
+    other = Site()
+    async with opened(other, clock, pacing=polite.PacingPolicy(scopes=polite.Scopes(crawl=limit))) as gate:
+        await visit(gate, "https://other.test/")
+    third = Site()
+    async with opened(third, clock, pacing=pacing) as gate:
+        await visit(gate, "https://third.test/")
+
+    assert other.times == [ended]
+    assert third.times == [ended + 7]
+
+
+async def test_gates_with_clocks_of_their_own_know_nothing_of_each_other(
+    told: list[warnings.WarningMessage],
+) -> None:
+    site = Site()
+    for _ in range(3):
+        async with opened(site, LoopClock()) as gate:
+            await gate.check(PAGE)
+
+    assert site.times == [0.0] * 3
+    assert not told
+
+
+async def test_without_a_delay_nothing_is_warned_of(
+    clock: LoopClock, told: list[warnings.WarningMessage]
+) -> None:
+    for _ in range(3):
+        async with opened(Site(), clock, pacing=NO_DELAY) as gate:
+            assert await visit(gate) == 0.0
+
+    assert not told
+
+
+async def test_the_delays_of_closed_gates_are_forgotten(
+    clock: LoopClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_MOST_LEFT", 100)
+    delays = process_delays(clock)
+    async with opened(Site(), clock) as gate:
+        for host in range(300):
+            await visit(gate, f"https://host{host}.test/", status=429, Retry_After=str(1_000 + host))
+    kept = set(delays.left)
+    async with opened(Site(), clock) as gate:
+        await asyncio.sleep(2_000)
+        await visit(gate)
+        await visit(gate)
+        scopes: Any = gate.services.turns.pacer._turnstile._scopes  # type: ignore[attr-defined]
+        alone = scopes.others is None
+
+    assert {str(each) for each in kept} == {f"https://host{host}.test" for host in range(200, 300)}
+    assert alone
+    assert len(delays.left) == len(delays._ends) == 1
+
+
+def test_system_clocks_and_loops_in_real_time_have_one_clock() -> None:
+    async def of_a_loop() -> ProcessDelays:
+        return process_delays(LoopClock())
+
+    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+        assert runner.run(of_a_loop()) is process_delays(SystemClock()) is process_delays(SystemClock())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_fork_begins_without_delays() -> None:
+    before = process_delays(SystemClock())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads that other tests left
+        child = os.fork()
+    if not child:
+        os._exit(process_delays(SystemClock()) is before)
+
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_threads_never_have_a_turn_of_one_origin_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each thread opens turnstiles anew, as a gate for each call does; time is counted in requests."""
+    delays, ticks, seed = ProcessDelays(), count(), random.randrange(2**32)
+    looked = module.Member.delay
+
+    def look_and_dawdle(member: Any, scope: Any, at: float) -> None:
+        looked(member, scope, at)
+        time.sleep(random.choice([0, 0, 0.0001]))
+
+    monkeypatch.setattr(module, "_OPEN_S", 1e9)
+    monkeypatch.setattr(module.Member, "delay", look_and_dawdle)
+    ends: list[int] = [-10]
+    inside = threading.Lock()
+    broken: list[str] = []
+    stop_at = time.monotonic() + 2.0
+
+    def crawl(number: int) -> None:
+        chance, turns = random.Random(seed + number), 0
+        while turns < 300 and not broken and time.monotonic() < stop_at:
+            turnstile = Turnstile(provisional_s=5)
+            member = turnstile.join(delays, lambda _: None)
+            for _ in range(chance.randrange(1, 4)):
+                turns += take(turnstile, chance)
+            member.leave(next(ticks))
+
+    def take(turnstile: Turnstile, chance: random.Random) -> bool:
+        turn = turnstile.request(("https://site.test",), next(ticks), wait=False)
+        if turn.granted_at is None:
+            return False
+        if not inside.acquire(blocking=False):
+            broken.append("two turns at once")
+        elif turn.granted_at - ends[-1] < 5:
+            broken.append(f"a turn {turn.granted_at - ends[-1]} after the last")
+        time.sleep(chance.choice([0, 0, 0.0001]))
+        ends.append(next(ticks))
+        turnstile.settle(turn, ends[-1], 5)
+        inside.release()
+        turnstile.release(turn, next(ticks))
+        return True
+
+    threads = [threading.Thread(target=crawl, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert (broken, seed) == ([], seed)
+    assert len(ends) > 100
