@@ -173,6 +173,7 @@ class Fields(dict[str, Field]):
             del self._exact[Field.ALLOW.value]
         extended = {_KNOWN[name] for name in dialect.extends_fields}
         self._starts = tuple(name for name, field in self._exact.items() if field in extended)
+        self._initials = {name[0] for name in self._starts}
         self.least: int = min(map(len, self._exact))
         self.starts: dict[Field, tuple[bytes, tuple[bytes, ...]]] = {
             field: self._starts_of(field) for field in _LOOKED_FOR
@@ -199,7 +200,7 @@ class Fields(dict[str, Field]):
             # With a `#` before the colon, the colon belongs to a comment.
             if not name or "#" in name:
                 field = Field.NONE
-            elif name.startswith(self._starts):
+            elif name[0] in self._initials and name.startswith(self._starts):
                 field = self._extended(name)
         if len(written) <= _LONGEST_SPELLING:
             if len(self) >= _MOST_SPELLINGS:
