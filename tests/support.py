@@ -3,6 +3,7 @@
 import asyncio
 import io
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -32,6 +33,11 @@ STRICT = replace(
 
 class Abort(BaseException):
     """An error that is no Exception, as pytest.fail and trio raise it."""
+
+
+def started_since(before: set[threading.Thread]) -> set[threading.Thread]:
+    """Threads of polite that are alive and were not then."""
+    return {each for each in set(threading.enumerate()) - before if each.name.startswith("polite")}
 
 
 class Terminal(io.StringIO):

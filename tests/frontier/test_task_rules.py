@@ -124,6 +124,7 @@ async def test_a_store_gives_forgotten_rules_back_and_nothing_is_fetched_again()
     assert web.asked == {SITE: 1, OTHER: 1}
 
 
+@pytest.mark.slow("thousands of tasks")
 @pytest.mark.parametrize("forgets", [True, False])
 @pytest.mark.parametrize("scheduler", [Fifo, Priority])
 async def test_rules_that_replace_others_decide_about_all_tasks_that_wait(
@@ -169,6 +170,7 @@ async def test_all_tasks_of_an_origin_that_is_closed_meanwhile_are_refused_at_on
     assert web.asked[SITE] <= 4
 
 
+@pytest.mark.slow("large robots.txt files")
 async def test_rules_that_are_other_ones_each_time_are_asked_for_twice_in_a_lifetime_at_most() -> None:
     web = Web()
     web.lifetime = 300
@@ -184,6 +186,7 @@ async def test_rules_that_are_other_ones_each_time_are_asked_for_twice_in_a_life
     assert max(web.asked.values()) <= 2 * (1_000 // 300 + 2)
 
 
+@pytest.mark.slow("large robots.txt files")
 async def test_a_long_url_is_decided_again_by_rules_that_replaced_others_and_were_forgotten() -> None:
     web = Web()
     web.lifetime = 300

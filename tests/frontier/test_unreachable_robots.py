@@ -181,6 +181,7 @@ async def test_a_store_that_fails_puts_the_origin_off_and_is_logged(
     assert "disk on fire" in caplog.text
 
 
+@pytest.mark.slow("a long outage", rows=["on a shared server"])
 async def test_a_store_that_fails_for_ever_drops_what_waits_for_it(
     opened: Opened, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -229,6 +230,7 @@ async def test_origins_whose_rules_become_known_while_they_wait_for_a_slot_end_n
     assert sorted(given) == sorted(urls)
 
 
+@pytest.mark.slow("a long outage", rows=["on a shared server"])
 @pytest.mark.parametrize("may_pass", [True, False])
 async def test_tasks_are_not_dropped_while_a_shared_store_is_away(opened: Opened, may_pass: bool) -> None:
     class Away(FailingStore):

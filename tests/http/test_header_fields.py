@@ -84,6 +84,7 @@ def test_what_is_no_date_is_none(text: str) -> None:
     assert unix_time(text) is None
 
 
+@pytest.mark.slow("random inputs")
 @given(st.text(max_size=80))
 def test_garbage_never_raises(text: str) -> None:
     unix_time(text)

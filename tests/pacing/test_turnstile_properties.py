@@ -4,12 +4,15 @@ import math
 from collections import defaultdict
 from itertools import permutations
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from polite.pacing.turn import Turn, TurnState
 from polite.pacing.turnstile import Turnstile
+
+pytestmark = pytest.mark.slow("random inputs")
 
 LIMITS = {"a": 1, "b": 1, "c": 2, "ip": 2, "all": 3}
 PROVISIONAL_S = 1.5

@@ -30,6 +30,7 @@ def test_what_is_too_short_is_passed_over():
     one_input(b"\0")
 
 
+@pytest.mark.slow("random inputs")
 @settings(max_examples=400)
 @given(st.integers(0, 4), st.integers(0, 12), st.lists(pieces, max_size=30).map(b"".join))
 def test_anything_passes(dialect: int, length: int, data: bytes):

@@ -47,6 +47,7 @@ def test_the_seeds_and_each_word_alone_pass(target: ModuleType):
         target.one_input(data)
 
 
+@pytest.mark.slow("random inputs", rows=["freshness", "usage"])
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
 def test_any_input_passes(target: ModuleType):
     pieces = st.one_of(st.sampled_from((*target.WORDS, *target.SEEDS)), st.binary(max_size=4))

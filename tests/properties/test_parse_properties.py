@@ -4,6 +4,7 @@ import re
 import string
 from dataclasses import replace
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -194,6 +195,7 @@ def file_of(rules: list[tuple[bool, str]]) -> str:
     )
 
 
+@pytest.mark.slow("random inputs")
 @settings(max_examples=500)
 @given(
     st.lists(st.tuples(st.booleans(), spelt), max_size=6),
@@ -224,6 +226,7 @@ crowd = st.lists(
 )
 
 
+@pytest.mark.slow("random inputs")
 @settings(max_examples=150)
 @given(
     st.lists(st.booleans(), min_size=120, max_size=120),
@@ -240,6 +243,7 @@ def test_in_a_crowd_of_rules_the_same_one_wins(allowing: list[bool], paths_: lis
         assert bound.allows(path) is bound.decide(path).allowed is expected
 
 
+@pytest.mark.slow("random inputs")
 @settings(max_examples=200)
 @given(st.lists(file_lines, max_size=60).map("\n".join), dialects, agents, st.lists(paths, max_size=5))
 def test_the_strongest_of_the_rules_that_match_one_by_one_decides(

@@ -126,6 +126,7 @@ rows = st.builds("{}{}{}{}".format, fields, between, values, endings)
 files = st.lists(rows, max_size=15).map("".join).map(lambda text: text.encode("latin-1"))
 
 
+@pytest.mark.slow("random inputs")
 @settings(max_examples=300)
 @given(files | st.binary(max_size=120), st.sampled_from([*NAMED, OWN]), st.sampled_from([60, 512_000]))
 def test_the_text_of_any_file_says_what_the_file_says(body: bytes, dialect: Dialect, max_bytes: int):
@@ -154,6 +155,7 @@ def test_a_long_line_of_octets_that_are_no_utf_8_decides_as_it_did():
     assert again(robots).to_text() == robots.to_text()
 
 
+@pytest.mark.slow("files at the limit of size")
 def test_a_file_at_the_limit_keeps_its_last_rules_whatever_their_octets():
     rules = b"".join(b"disallow: /\xfc%d\n" % number for number in range(10_000, 60_000))
     robots = parse(b"user-agent: *\n" + rules)
@@ -193,6 +195,7 @@ long_rows = st.tuples(
 ).map(b"".join)
 
 
+@pytest.mark.slow("random inputs")
 @settings(max_examples=500)
 @given(
     st.lists(long_rows | st.binary(max_size=30), max_size=8).map(b"".join),
@@ -228,6 +231,7 @@ def _matched_by(pattern: str) -> Iterator[str]:
             yield each
 
 
+@pytest.mark.slow("every file of the corpus")
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real files is not beside the project")
 @pytest.mark.parametrize("dialect", NAMED, ids=lambda dialect: dialect.name)
 def test_the_text_of_a_real_file_says_what_the_file_says(dialect: Dialect):

@@ -78,6 +78,7 @@ PATHS = st.lists(
 ).map(lambda pieces: "/" + "".join(pieces))
 
 
+@pytest.mark.slow("large files")
 @settings(max_examples=150, deadline=None)
 @given(FILES, PATHS, st.sampled_from(["a-b", "a", "x"]))
 @example("User-agent: *\nDisallow: %61\nDisallow:\nAllow: /aindex.htm\n", "/a", "x")
@@ -98,6 +99,7 @@ def test_one_question_has_the_answer_of_many(body: str, path: str, dialect: Dial
     assert rules.decide(path).rule == next(iter(rules.matching(path)), None) or path == "/robots.txt"
 
 
+@pytest.mark.slow("a file of the largest size", rows=["User-agent: *\\nAllow:\\n-400"])
 @pytest.mark.parametrize(
     ("unit", "limit"),
     [

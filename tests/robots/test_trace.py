@@ -130,6 +130,7 @@ def test_a_url_must_be_one():
         parse("").explain("x", "nowhere")
 
 
+@pytest.mark.slow("random inputs")
 @given(
     st.binary(max_size=150) | st.text("user-agent:*\ndisallow:/ab$", max_size=80).map(str.encode),
     st.sampled_from([CLASSIC, GOOGLE_2010, RFC9309, GOOGLE]),

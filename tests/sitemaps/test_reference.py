@@ -4,11 +4,14 @@ import xml.etree.ElementTree as ET
 from datetime import UTC, datetime
 from xml.sax.saxutils import escape, quoteattr
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polite.origin import Target
 from tests.sitemaps.support import read
+
+pytestmark = pytest.mark.slow("random inputs")
 
 SITEMAPS = "http://www.sitemaps.org/schemas/sitemap/0.9"
 XHTML = "http://www.w3.org/1999/xhtml"

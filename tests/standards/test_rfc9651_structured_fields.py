@@ -412,6 +412,7 @@ def ours(parse: Callable[[str], object], text: str) -> object:
 APART = re.compile(r"@-?[0-9]{11}|:[A-Za-z0-9+/=]*:")
 
 
+@pytest.mark.slow("random inputs")
 @settings(max_examples=400)
 @given(FIELDS)
 def test_another_implementation_reads_the_same(text: str):

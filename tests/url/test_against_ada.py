@@ -290,6 +290,7 @@ def _adas(url, base=None):
     return (parsed.origin, parsed.href) if parsed.protocol[:-1] in DEFAULT_PORTS else None
 
 
+@pytest.mark.slow("random URLs")
 def test_a_hundred_thousand_random_urls_have_the_origin_and_the_href_that_ada_gives_them():
     rng = random.Random(_SEED)
     urls = [_nasty_url(rng) for _ in range(_ROUNDS)]
@@ -299,6 +300,7 @@ def test_a_hundred_thousand_random_urls_have_the_origin_and_the_href_that_ada_gi
     assert differing == []
 
 
+@pytest.mark.slow("random URLs")
 def test_random_references_resolve_as_ada_resolves_them():
     rng = random.Random(_SEED)
     bases = ["http://u:p@example.com/a/b?c", "https://example.com", "ftp://example.com:2121/a/../b/"]
@@ -319,6 +321,7 @@ def test_the_random_urls_are_not_all_of_one_kind():
     assert len({origin for origin, _ in accepted}) > 500
 
 
+@pytest.mark.slow("random URLs")
 def test_canonicalising_twice_changes_nothing():
     rng = random.Random(_SEED + 1)
     hrefs = [found[1] for found in map(_ours, (_nasty_url(rng) for _ in range(10_000))) if found is not None]
@@ -328,6 +331,7 @@ def test_canonicalising_twice_changes_nothing():
     assert changed == []
 
 
+@pytest.mark.slow("random URLs")
 def test_a_target_is_the_same_whether_its_origin_was_seen_before_or_not():
     rng = random.Random(_SEED + 2)
     urls = [url for url in (_nasty_url(rng) for _ in range(10_000)) if _ours(url)]
@@ -347,6 +351,7 @@ _hosts = st.text(
 _tails = st.text(st.sampled_from("aZ0./\\%2eE?#&'\"<>^`{|}é \t\x00"), max_size=12)
 
 
+@pytest.mark.slow("random URLs")
 @given(st.sampled_from(["http:", "https:", "ftp:"]), st.sampled_from(["//", "", "\\/"]), _hosts, _tails)
 @settings(max_examples=500)
 def test_any_url_is_read_as_ada_reads_it(scheme, slashes, host, tail):
@@ -372,6 +377,7 @@ def test_any_text_at_all_gives_a_target_or_invalid_url(text):
             assert Target.of(target.url) == target
 
 
+@pytest.mark.slow("random URLs")
 @pytest.mark.parametrize("number", [1, 5])
 def test_every_character_of_old_is_read_as_ada_reads_it_within_a_name(number):
     hosts = (f"https://a{c * number}b.example/" for c in _characters_both_know()[::7])

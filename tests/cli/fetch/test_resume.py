@@ -222,6 +222,7 @@ def stalling():
         thread.join()
 
 
+@pytest.mark.slow("starts processes")
 def test_a_run_that_is_killed_loses_nothing_and_repeats_only_what_was_under_way(stalling, tmp_path, queue):
     origin = f"http://127.0.0.1:{stalling.server_port}"
     command = [sys.executable, "-m", "polite", "fetch", "--allow-private", "--quiet", "--delay", "0"]

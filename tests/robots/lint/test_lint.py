@@ -265,6 +265,7 @@ def test_a_hostile_file_costs_a_bounded_search(block: str, dialect: Dialect) -> 
 paths = st.text("/ab*$", max_size=6)
 
 
+@pytest.mark.slow("random inputs")
 @settings(max_examples=300)
 @given(
     st.lists(st.tuples(st.sampled_from(["Allow", "Disallow"]), paths), max_size=6),

@@ -47,30 +47,30 @@ def tortured(path: Path, scene: str, store: Opening, failure: Failure) -> None:
 
 
 FAILURES = pytest.mark.parametrize("failure", Failure, ids=lambda f: f.name)
-# Tracing takes as long as the crawls do. The same lines run in crawls that are traced: spoilt ones without a store and on each
-# path, and one of each scene that is not spoilt.
-UNTRACED = pytest.mark.no_cover
 BUSY, TWO = (path for path in PATHS if path.name in ("busy.test", "two at a time"))
 
 
+@pytest.mark.slow("each await of a crawl fails once", fast=4)
 @FAILURES
 @pytest.mark.parametrize("path", PATHS, ids=lambda p: p.name)
 def test_nothing_is_stuck_lost_or_wrongly_allowed_when_an_await_fails(path: Path, failure: Failure) -> None:
     tortured(path, "gate", STORES["memory"], failure)
 
 
+@pytest.mark.slow("each await of a crawl fails once", fast=4)
 @pytest.mark.parametrize("path", PATHS, ids=lambda p: p.name)
 def test_nor_with_a_store_in_a_file(path: Path) -> None:
     tortured(path, "gate", STORES["file"], Failure.CANCEL)
 
 
+@pytest.mark.slow("each await of a crawl fails once", fast=4)
 @FAILURES
 @pytest.mark.parametrize("scene", SCENES)
 def test_nor_without_a_store(scene: str, failure: Failure) -> None:
     tortured(BUSY, scene, STORES["none"], failure)
 
 
-@UNTRACED
+@pytest.mark.slow("each await of a crawl fails once", fast=4)
 @FAILURES
 @pytest.mark.parametrize("store", ["memory", "file"])
 @pytest.mark.parametrize("scene", SCENES)
@@ -78,7 +78,7 @@ def test_nor_when_gates_are_closed_and_askers_leave(scene: str, store: str, fail
     tortured(TWO, scene, STORES[store], failure)
 
 
-@UNTRACED
+@pytest.mark.slow("each await of a crawl fails once", fast=4)
 @FAILURES
 @pytest.mark.parametrize(
     ("path", "store"),
@@ -98,14 +98,14 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> File:
     return name
 
 
-@UNTRACED
+@pytest.mark.slow("each await of a crawl fails once", fast=4)
 @FAILURES
 @pytest.mark.parametrize("scene", ["gate", "frontier"])
 def test_nor_when_the_store_knew_already(template: File, scene: str, failure: Failure) -> None:
     tortured(TWO, scene, filled(template), failure)
 
 
-@UNTRACED
+@pytest.mark.slow("each await of a crawl fails once", fast=4)
 @FAILURES
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("path", [CHANGED, PAUSED], ids=lambda p: p.name)
@@ -116,7 +116,7 @@ def test_nor_when_what_is_known_is_asked_for_again(
     tortured(path, scene, STORES[store], failure)
 
 
-@UNTRACED
+@pytest.mark.slow("each await of a crawl fails once", fast=4)
 @FAILURES
 @pytest.mark.parametrize("store", ["memory", "file"])
 @pytest.mark.parametrize("scene", SHARED)
@@ -124,7 +124,7 @@ def test_nor_when_another_crawler_was_told_since(scene: str, store: str, failure
     tortured(CHANGED, scene, STORES[store], failure)
 
 
-@UNTRACED
+@pytest.mark.slow("each await of a crawl fails once", fast=4)
 @FAILURES
 @pytest.mark.parametrize("path", [CLOSED, MOVING, ONE_ADDRESS], ids=lambda p: p.name)
 @pytest.mark.parametrize("scene", SCENES)
@@ -140,20 +140,21 @@ def test_nor_when_a_task_would_wait_for_itself(scene: str, failure: Failure) -> 
     tortured(ONE_ADDRESS, scene, STORES["none"], failure)
 
 
+@pytest.mark.slow("each await of a crawl fails once", fast=4)
 @FAILURES
 @pytest.mark.parametrize("scene", CHARGED)
 def test_nor_when_requests_were_sent_without_permits(scene: str, failure: Failure) -> None:
     tortured(ONE_ADDRESS, scene, STORES["none"], failure)
 
 
-@UNTRACED
+@pytest.mark.slow("each await of a crawl fails once", fast=4)
 @FAILURES
 @pytest.mark.parametrize("scene", LATER)
 def test_nor_when_addresses_are_asked_for_again(scene: str, failure: Failure) -> None:
     tortured(ONE_ADDRESS, scene, STORES["none"], failure)
 
 
-@UNTRACED
+@pytest.mark.slow("each await of a crawl fails once", fast=4)
 @FAILURES
 @pytest.mark.parametrize("store", ["none", "file"])
 @pytest.mark.parametrize("scene", SCENES)
@@ -161,6 +162,7 @@ def test_nor_when_a_thread_decides_about_long_urls(scene: str, store: str, failu
     tortured(HOSTILE, scene, STORES[store], failure)
 
 
+@pytest.mark.slow("each await of a crawl fails once", fast=4)
 @FAILURES
 @pytest.mark.parametrize("store", ["none", "file"])
 @pytest.mark.parametrize("path", [CHANGED, HOSTILE], ids=lambda p: p.name)
@@ -278,6 +280,7 @@ def awaits(file: str) -> list[tuple[str, set[int]]]:
     return named
 
 
+@pytest.mark.slow("all crawls of this file once")
 @pytest.mark.pure("reads the lines of suspended coroutines, which compiled ones do not have")
 def test_every_await_there_is_was_among_those_that_failed(template: File) -> None:
     seen: set[Place] = set()
