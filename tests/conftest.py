@@ -25,6 +25,7 @@ from hypothesis import HealthCheck, settings
 import polite
 from polite.log import LINES
 from polite.testing import VirtualTimeLoop
+from tests import support
 from tests.frameworks.installed import LEFT_OUT
 from tests.project import loops
 
@@ -50,8 +51,9 @@ _FAST_S = 5.0  # ten times what the slowest fast test takes
 _MEMORY, _MEMORY_NEEDED = Path("/dev/shm"), 1 << 30
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Have `tmp_path` in memory, if there is enough of it."""
+    support.FAST_ONLY = config.option.markexpr == "not slow"
     if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and disk_usage(_MEMORY).free > _MEMORY_NEEDED:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 

@@ -4,15 +4,13 @@ import math
 from collections import defaultdict
 from itertools import permutations
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from polite.pacing.turn import Turn, TurnState
 from polite.pacing.turnstile import Turnstile
-
-pytestmark = pytest.mark.slow("random inputs")
+from tests.support import examples
 
 LIMITS = {"a": 1, "b": 1, "c": 2, "ip": 2, "all": 3}
 PROVISIONAL_S = 1.5
@@ -206,6 +204,6 @@ class LivesInAnyOrder(Lives):
 
 
 TestLives = Lives.TestCase
-TestLives.settings = settings(max_examples=150, stateful_step_count=50)
+TestLives.settings = settings(examples(150, fast=15), stateful_step_count=50)
 TestLivesInAnyOrder = LivesInAnyOrder.TestCase
-TestLivesInAnyOrder.settings = settings(max_examples=150, stateful_step_count=50)
+TestLivesInAnyOrder.settings = settings(examples(150, fast=15), stateful_step_count=50)

@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
 from polite.robots.parse import Robots, parse
+from tests.support import examples
 
 CORPUS = Path(__file__).resolve().parents[2].parent / "shared" / "corpus"
 NAMED = [CLASSIC, GOOGLE_2010, GOOGLE_2019, RFC9309, GOOGLE]
@@ -126,8 +127,7 @@ rows = st.builds("{}{}{}{}".format, fields, between, values, endings)
 files = st.lists(rows, max_size=15).map("".join).map(lambda text: text.encode("latin-1"))
 
 
-@pytest.mark.slow("random inputs")
-@settings(max_examples=300)
+@examples(300, fast=30)
 @given(files | st.binary(max_size=120), st.sampled_from([*NAMED, OWN]), st.sampled_from([60, 512_000]))
 def test_the_text_of_any_file_says_what_the_file_says(body: bytes, dialect: Dialect, max_bytes: int):
     robots = parse(body, replace(dialect, max_bytes=max_bytes))
@@ -195,8 +195,7 @@ long_rows = st.tuples(
 ).map(b"".join)
 
 
-@pytest.mark.slow("random inputs")
-@settings(max_examples=500)
+@examples(500, fast=50)
 @given(
     st.lists(long_rows | st.binary(max_size=30), max_size=8).map(b"".join),
     st.sampled_from([*NAMED, OWN]),
