@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Mapping
 from ipaddress import ip_address
 from pathlib import Path
+from random import Random
 from shutil import disk_usage
 from time import process_time
 from typing import Any
@@ -102,15 +103,14 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 def _mark_slow_rows(family: list[pytest.Item]) -> None:
     """Take `slow` from the rows of a test that its mark leaves fast. Coverage is measured on fast tests only.
 
-    `slow(reason, fast=n)` leaves n rows, spread evenly over the parameters; `slow(reason, rows=[...])` leaves those whose
-    ids have none of these texts.
+    `slow(reason, fast=n)` leaves n rows, drawn once for all; `slow(reason, rows=[...])` leaves those whose ids have none of
+    these texts.
     """
+    mark = family[0].get_closest_marker("slow")
+    assert mark is not None
+    fast = Random(0).sample(range(len(family)), min(len(family), mark.kwargs.get("fast", 0)))
     for at, item in enumerate(family):
-        mark = item.get_closest_marker("slow")
-        assert mark is not None
-        fast, rows = mark.kwargs.get("fast", 0), mark.kwargs.get("rows", [""])
-        chosen = at * fast // len(family) != (at - 1) * fast // len(family)
-        if chosen or not any(text in item.name for text in rows):
+        if at in fast or not any(text in item.name for text in mark.kwargs.get("rows", [""])):
             item.own_markers.remove(mark)
         else:
             item.add_marker("no_cover")

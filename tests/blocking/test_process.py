@@ -9,7 +9,6 @@ from tests.blocking.support import run_script
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and forks of POSIX")
 
 
-@pytest.mark.slow("starts processes")
 def test_ctrl_c_cancels_the_wait_and_loses_nothing():
     ran = run_script("""
 import os, signal
@@ -61,7 +60,6 @@ print(thread._thread.is_alive())
     assert (ran.stdout, ran.stderr) == ("cancelled\nFalse\n", "")
 
 
-@pytest.mark.slow("starts processes")
 def test_a_fork_is_refused_and_the_parent_goes_on():
     ran = run_script("""
 import os
@@ -103,7 +101,6 @@ while not gate._thread._waiting:
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
-@pytest.mark.slow("starts processes")
 def test_threads_that_outlive_the_main_thread_keep_the_gate():
     ran = run_script("""
 import threading
@@ -120,7 +117,6 @@ threading.Thread(target=crawl).start()
     assert (ran.stdout, ran.stderr, ran.returncode) == ("done\n", "", 0)
 
 
-@pytest.mark.slow("starts processes")
 def test_at_exit_the_gate_is_closed():
     ran = run_script("""
 class Noted(ScriptedTransport):
@@ -132,7 +128,6 @@ gate = opened(Noted())
     assert (ran.stdout, ran.stderr) == ("closed\n", "")
 
 
-@pytest.mark.slow("starts processes")
 def test_a_gate_that_cannot_close_does_not_stop_the_exit():
     ran = run_script("""
 import asyncio

@@ -50,7 +50,6 @@ def allowed(row: Row, verdict: Verdict) -> bool:
     return row.allowed if verdict is row.verdict else verdict is not Verdict.DENY
 
 
-@pytest.mark.slow("waits for a deadline in real time", rows=["102"])
 @pytest.mark.parametrize("row", MATRIX, ids=lambda row: row.number)
 async def test_a_fault_comes_to_exactly_what_the_matrix_says(row: Row) -> None:
     verdict, reason = row.outcome(pure=PURE)

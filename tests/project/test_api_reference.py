@@ -128,7 +128,6 @@ def contract_of(function: griffe.Function, owner: griffe.Class | None) -> str:
     return text_of(owner) + text_of(function) if constructor and owner is not None else text_of(function)
 
 
-@pytest.mark.slow("looks at the whole package")
 def test_each_public_name_has_one_entry() -> None:
     entries = Counter(map(canonical, ENTRIES))
 

@@ -103,7 +103,6 @@ def test_what_tests_of_crawlers_need_is_public_too() -> None:
     assert all(getattr(polite.testing, name).__doc__ for name in polite.testing.__all__)
 
 
-@pytest.mark.slow("starts processes")
 @pytest.mark.parametrize("statement", ["import polite", "import polite.testing", "import polite.ports"])
 def test_importing_loads_no_http_client(statement: str) -> None:
     program = f"import sys; {statement}; print(*sorted(set(sys.modules) & set({HEAVY!r})))"
@@ -113,7 +112,6 @@ def test_importing_loads_no_http_client(statement: str) -> None:
     assert printed == "\n"
 
 
-@pytest.mark.slow("starts processes")
 def test_what_the_gate_loads_when_it_opens_is_the_http_client() -> None:
     program = """
 import asyncio, sys, polite

@@ -230,7 +230,7 @@ def _matched_by(pattern: str) -> Iterator[str]:
             yield each
 
 
-@pytest.mark.slow("every file of the corpus")
+@pytest.mark.slow("every file of the corpus", fast=1)
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real files is not beside the project")
 @pytest.mark.parametrize("dialect", NAMED, ids=lambda dialect: dialect.name)
 def test_the_text_of_a_real_file_says_what_the_file_says(dialect: Dialect):

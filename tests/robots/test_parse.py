@@ -140,7 +140,6 @@ def threads_switch_often():
     sys.setswitchinterval(before)
 
 
-@pytest.mark.slow("large files")
 @pytest.mark.usefixtures("threads_switch_often")
 def test_threads_may_ask_one_file_for_rules_at_one_time():
     agents = [f"Bot{number}" for number in range(6)]

@@ -98,7 +98,6 @@ def test_one_question_has_the_answer_of_many(body: str, path: str, dialect: Dial
     assert rules.decide(path).rule == next(iter(rules.matching(path)), None) or path == "/robots.txt"
 
 
-@pytest.mark.slow("a file of the largest size", rows=["User-agent: *\\nAllow:\\n-400"])
 @pytest.mark.parametrize(
     ("unit", "limit"),
     [

@@ -451,7 +451,7 @@ def test_more_directives_than_are_read_hide_no_refusal():
     assert by({"X-Robots-Tag": ",".join(["a"] * 999 + ["x: noai"])}).refused == ()
 
 
-@pytest.mark.slow("counts calls for large headers", fast=5)
+@pytest.mark.slow("counts calls for large headers", fast=15)
 @pytest.mark.parametrize(
     "name", ["content-usage", "content-signal", "link", "www-authenticate", "x-robots-tag"]
 )

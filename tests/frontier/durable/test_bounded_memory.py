@@ -42,7 +42,6 @@ async def test_only_the_first_tasks_of_an_origin_are_in_memory(path: Path) -> No
     assert len(fetched) == 605
 
 
-@pytest.mark.slow("measures memory with many tasks")
 async def test_a_flood_of_better_tasks_leaves_memory_bounded_and_loses_nothing(path: Path) -> None:
     async with opened(path, scheduler=schedulers.Priority()) as frontier:
         await frontier.put(f"{A}/first")
@@ -133,7 +132,6 @@ async def test_refusals_are_told_one_by_one_when_tasks_come_into_memory(path: Pa
     assert frontier.refused == 100
 
 
-@pytest.mark.slow("measures memory with many tasks")
 async def test_many_tasks_whose_time_comes_at_once_all_come(path: Path) -> None:
     clock = LoopClock()
     async with opened(path, clock=clock) as frontier:

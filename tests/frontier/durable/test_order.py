@@ -37,7 +37,6 @@ async def test_the_order_may_be_another_in_the_next_run(path: Path) -> None:
     assert nearest == [f"{A}/{n}" for n in sorted(range(100), key=lambda n: n * 11 % 100)[:3]]
 
 
-@pytest.mark.slow("hundreds of tasks in a file", fast=1)
 @pytest.mark.parametrize(
     ("scheduler", "options"),
     [

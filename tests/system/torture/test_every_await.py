@@ -48,27 +48,27 @@ FAILURES = pytest.mark.parametrize("failure", Failure, ids=lambda f: f.name)
 BUSY, TWO = (path for path in PATHS if path.name in ("busy.test", "two at a time"))
 
 
-@pytest.mark.slow("each await of a crawl fails once", fast=4)
+@pytest.mark.slow("each await of a crawl fails once", fast=8)
 @FAILURES
 @pytest.mark.parametrize("path", PATHS, ids=lambda p: p.name)
 def test_nothing_is_stuck_lost_or_wrongly_allowed_when_an_await_fails(path: Path, failure: Failure) -> None:
     tortured(path, "gate", STORES["memory"], failure)
 
 
-@pytest.mark.slow("each await of a crawl fails once", fast=4)
+@pytest.mark.slow("each await of a crawl fails once", fast=8)
 @pytest.mark.parametrize("path", PATHS, ids=lambda p: p.name)
 def test_nor_with_a_store_in_a_file(path: Path) -> None:
     tortured(path, "gate", STORES["file"], Failure.CANCEL)
 
 
-@pytest.mark.slow("each await of a crawl fails once", fast=4)
+@pytest.mark.slow("each await of a crawl fails once", fast=8)
 @FAILURES
 @pytest.mark.parametrize("scene", SCENES)
 def test_nor_without_a_store(scene: str, failure: Failure) -> None:
     tortured(BUSY, scene, STORES["none"], failure)
 
 
-@pytest.mark.slow("each await of a crawl fails once", fast=4)
+@pytest.mark.slow("each await of a crawl fails once", fast=8)
 @FAILURES
 @pytest.mark.parametrize("store", ["memory", "file"])
 @pytest.mark.parametrize("scene", SCENES)
@@ -76,7 +76,7 @@ def test_nor_when_gates_are_closed_and_askers_leave(scene: str, store: str, fail
     tortured(TWO, scene, STORES[store], failure)
 
 
-@pytest.mark.slow("each await of a crawl fails once", fast=4)
+@pytest.mark.slow("each await of a crawl fails once", fast=8)
 @FAILURES
 @pytest.mark.parametrize(
     ("path", "store"),
@@ -96,14 +96,14 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> File:
     return name
 
 
-@pytest.mark.slow("each await of a crawl fails once", fast=4)
+@pytest.mark.slow("each await of a crawl fails once", fast=8)
 @FAILURES
 @pytest.mark.parametrize("scene", ["gate", "frontier"])
 def test_nor_when_the_store_knew_already(template: File, scene: str, failure: Failure) -> None:
     tortured(TWO, scene, filled(template), failure)
 
 
-@pytest.mark.slow("each await of a crawl fails once", fast=4)
+@pytest.mark.slow("each await of a crawl fails once", fast=8)
 @FAILURES
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("path", [CHANGED, PAUSED], ids=lambda p: p.name)
@@ -114,7 +114,7 @@ def test_nor_when_what_is_known_is_asked_for_again(
     tortured(path, scene, STORES[store], failure)
 
 
-@pytest.mark.slow("each await of a crawl fails once", fast=4)
+@pytest.mark.slow("each await of a crawl fails once", fast=8)
 @FAILURES
 @pytest.mark.parametrize("store", ["memory", "file"])
 @pytest.mark.parametrize("scene", SHARED)
@@ -122,7 +122,7 @@ def test_nor_when_another_crawler_was_told_since(scene: str, store: str, failure
     tortured(CHANGED, scene, STORES[store], failure)
 
 
-@pytest.mark.slow("each await of a crawl fails once", fast=4)
+@pytest.mark.slow("each await of a crawl fails once", fast=8)
 @FAILURES
 @pytest.mark.parametrize("path", [CLOSED, MOVING, ONE_ADDRESS], ids=lambda p: p.name)
 @pytest.mark.parametrize("scene", SCENES)
@@ -138,21 +138,21 @@ def test_nor_when_a_task_would_wait_for_itself(scene: str, failure: Failure) -> 
     tortured(ONE_ADDRESS, scene, STORES["none"], failure)
 
 
-@pytest.mark.slow("each await of a crawl fails once", fast=4)
+@pytest.mark.slow("each await of a crawl fails once", fast=8)
 @FAILURES
 @pytest.mark.parametrize("scene", CHARGED)
 def test_nor_when_requests_were_sent_without_permits(scene: str, failure: Failure) -> None:
     tortured(ONE_ADDRESS, scene, STORES["none"], failure)
 
 
-@pytest.mark.slow("each await of a crawl fails once", fast=4)
+@pytest.mark.slow("each await of a crawl fails once", fast=8)
 @FAILURES
 @pytest.mark.parametrize("scene", LATER)
 def test_nor_when_addresses_are_asked_for_again(scene: str, failure: Failure) -> None:
     tortured(ONE_ADDRESS, scene, STORES["none"], failure)
 
 
-@pytest.mark.slow("each await of a crawl fails once", fast=4)
+@pytest.mark.slow("each await of a crawl fails once", fast=8)
 @FAILURES
 @pytest.mark.parametrize("store", ["none", "file"])
 @pytest.mark.parametrize("scene", SCENES)
@@ -160,7 +160,7 @@ def test_nor_when_a_thread_decides_about_long_urls(scene: str, store: str, failu
     tortured(HOSTILE, scene, STORES[store], failure)
 
 
-@pytest.mark.slow("each await of a crawl fails once", fast=4)
+@pytest.mark.slow("each await of a crawl fails once", fast=8)
 @FAILURES
 @pytest.mark.parametrize("store", ["none", "file"])
 @pytest.mark.parametrize("path", [CHANGED, HOSTILE], ids=lambda p: p.name)
