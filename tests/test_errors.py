@@ -45,7 +45,6 @@ def refused() -> None:
     raise UNREACHABLE
 
 
-@pytest.mark.slow("starts processes")
 def test_a_pool_of_processes_survives_a_refusal():
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         with pytest.raises(polite.RobotsUnreachable) as caught:

@@ -167,7 +167,6 @@ def test_whatever_is_around_a_url_its_query_is_not_shown(around: str, scheme: st
     assert "SECRET" not in scrubbed(f"{around} {scheme}://u:SECRET@host/p?k=SECRET {around}")
 
 
-@pytest.mark.slow("long texts")
 def test_a_long_text_is_scrubbed_in_linear_time() -> None:
     # Quadratic, each of these would take minutes.
     for text in (
@@ -431,7 +430,6 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.slow("starts processes")
 def test_a_program_that_configures_nothing_sees_warnings_and_nothing_else() -> None:
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, cwd=ROOT

@@ -100,7 +100,6 @@ def test_a_copied_value_is_equal(value):
     assert hash(copy.deepcopy(value)) == hash(value)
 
 
-@pytest.mark.slow("starts processes")
 @pytest.mark.parametrize("value", _VALUES)
 def test_a_pickled_value_is_found_in_a_process_where_hashes_differ(value):
     script = f"import pickle, sys; from polite.origin import *; print(pickle.load(sys.stdin.buffer) in {{{value!r}}})"

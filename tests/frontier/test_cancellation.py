@@ -69,7 +69,6 @@ async def test_a_worker_cancelled_in_the_step_of_the_choice_is_passed_over(opene
     assert {permit.task.url for permit in permits} == {f"{A}/", f"{B}/"}
 
 
-@pytest.mark.slow("every step of a crawl on a shared server", rows=["on a shared server-2"])
 @pytest.mark.parametrize("steps", range(30))
 @pytest.mark.parametrize("concurrency", [1, 2])
 async def test_cancelling_all_workers_after_any_number_of_steps_loses_nothing(

@@ -150,7 +150,6 @@ async def test_concurrency_above_one_gives_several_turns_of_an_origin_with_the_d
     assert max(gaps) <= {1: 2.5, 2: 2.5, 8: 1.5}[workers] + 1e-6
 
 
-@pytest.mark.slow("many tasks", rows=["in a file"])
 async def test_an_origin_delayed_by_an_unused_grant_is_not_starved(opened: Opened) -> None:
     order: list[str] = []
 

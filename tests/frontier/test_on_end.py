@@ -95,7 +95,6 @@ async def test_a_task_that_waited_for_the_rules_that_refuse_it_is_told_with_the_
     assert not decision
 
 
-@pytest.mark.slow("a long crawl", rows=["on a shared server"])
 async def test_rules_that_changed_while_a_task_waited_are_told_with_the_decision(
     opened: Opened, ends: Ends
 ) -> None:
@@ -121,7 +120,6 @@ async def test_rules_that_changed_while_a_task_waited_are_told_with_the_decision
     assert decision.overruled == ()
 
 
-@pytest.mark.slow("a long crawl", rows=["on a shared server"])
 async def test_a_permit_that_is_entered_too_late_ends_its_task_with_the_decision(
     opened: Opened, ends: Ends
 ) -> None:

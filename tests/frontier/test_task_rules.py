@@ -124,7 +124,6 @@ async def test_a_store_gives_forgotten_rules_back_and_nothing_is_fetched_again()
     assert web.asked == {SITE: 1, OTHER: 1}
 
 
-@pytest.mark.slow("thousands of tasks")
 @pytest.mark.parametrize("forgets", [True, False])
 @pytest.mark.parametrize("scheduler", [Fifo, Priority])
 async def test_rules_that_replace_others_decide_about_all_tasks_that_wait(
@@ -170,7 +169,6 @@ async def test_all_tasks_of_an_origin_that_is_closed_meanwhile_are_refused_at_on
     assert web.asked[SITE] <= 4
 
 
-@pytest.mark.slow("large robots.txt files")
 async def test_rules_that_are_other_ones_each_time_are_asked_for_twice_in_a_lifetime_at_most() -> None:
     web = Web()
     web.lifetime = 300

@@ -230,7 +230,6 @@ async def test_origins_whose_rules_become_known_while_they_wait_for_a_slot_end_n
     assert sorted(given) == sorted(urls)
 
 
-@pytest.mark.slow("a long outage", rows=["on a shared server"])
 @pytest.mark.parametrize("may_pass", [True, False])
 async def test_tasks_are_not_dropped_while_a_shared_store_is_away(opened: Opened, may_pass: bool) -> None:
     class Away(FailingStore):

@@ -84,7 +84,6 @@ async def test_rules_that_are_larger_than_the_limit_are_kept_while_they_are_aske
     assert len(transport.asked) == 1
 
 
-@pytest.mark.slow("many origins", rows=["no store"])
 @pytest.mark.parametrize("store", [None, MemoryStore()], ids=["no store", "a store"])
 async def test_a_running_back_off_stays_when_its_rules_go(store: MemoryStore | None) -> None:
     transport = serving(*range(1, 20))

@@ -60,7 +60,6 @@ async def a_permit_each_second(gate: polite.Gate, start: float, end: float) -> d
     return waits
 
 
-@pytest.mark.slow("days of requests")
 async def test_with_a_request_each_second_none_waits_at_the_24_hour_mark() -> None:
     transport, unrefreshed = slow(), slow()
     async with opened(transport) as gate:

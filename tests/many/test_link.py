@@ -305,7 +305,6 @@ async def test_a_server_that_does_not_tell_its_eviction_is_warned_of(
 # Cluster
 
 
-@pytest.mark.slow("servers that fail over in real time")
 async def test_a_step_goes_to_the_node_of_its_slot(valkey_cluster: ValkeyCluster) -> None:
     async with linked(valkey_cluster.url) as link:
         for partition in range(8):
@@ -314,7 +313,6 @@ async def test_a_step_goes_to_the_node_of_its_slot(valkey_cluster: ValkeyCluster
             assert valkey_cluster.of(prefix).client.hget(f"{prefix}m", "n") == "1"
 
 
-@pytest.mark.slow("servers that fail over in real time")
 async def test_a_slot_may_move_while_steps_run_and_none_runs_on_half_of_it(
     valkey_cluster: ValkeyCluster,
 ) -> None:
@@ -354,7 +352,6 @@ async def test_many_steps_during_a_move_are_each_done_once(valkey_cluster: Valke
 # Sentinel
 
 
-@pytest.mark.slow("servers that fail over in real time")
 async def test_after_a_failover_the_sentinels_name_the_new_master(
     start_valkey: Callable[..., ValkeyServer], tmp_path: Path
 ) -> None:

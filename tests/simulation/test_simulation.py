@@ -21,7 +21,7 @@ from tests.simulation.runs import run_some
 SEEDS, AT_A_TIME = 500, 25
 
 
-@pytest.mark.slow("many seeds", fast=2)
+@pytest.mark.slow("many seeds", fast=4)
 @pytest.mark.parametrize("first", range(0, SEEDS, AT_A_TIME))
 def test_every_invariant_holds(first):
     failures, pages, robots = run_some(first, AT_A_TIME)

@@ -64,7 +64,7 @@ def differences(
                 yield body, agent, path, answer
 
 
-@pytest.mark.slow("every file of the corpus")
+@pytest.mark.slow("every file of the corpus", fast=1)
 @real_files
 @pytest.mark.parametrize("dialect", ALL, ids=lambda dialect: dialect.name)
 def test_no_real_file_raises_in_any_dialect(bodies: dict[str, bytes], dialect: Dialect):
@@ -76,7 +76,6 @@ def test_no_real_file_raises_in_any_dialect(bodies: dict[str, bytes], dialect: D
     assert len(bodies) == 2_000
 
 
-@pytest.mark.slow("every file of the corpus")
 @real_files
 def test_google_dialect_gives_every_answer_that_google_gave(questions):
     assert sum(len(asked) for _, asked in questions) == 25_082
@@ -84,7 +83,6 @@ def test_google_dialect_gives_every_answer_that_google_gave(questions):
     assert list(differences(questions, GOOGLE)) == []
 
 
-@pytest.mark.slow("every file of the corpus")
 @real_files
 def test_every_answer_in_which_rfc9309_differs_from_google_has_a_named_cause(questions):
     differing = [

@@ -105,7 +105,6 @@ def reason(place: Place) -> str | None:
     return next((what for what in REASONS if changed(body, what).can_fetch(url, name)), None)
 
 
-@pytest.mark.slow("every file of the corpus")
 @real_files
 def test_a_crawler_that_no_file_names_is_denied_whatever_protego_denies(bodies: list[bytes]):
     assert list(laxer(bodies, RFC9309, named=False)) == []

@@ -437,7 +437,6 @@ async def test_a_page_whose_files_are_missing_leaves_nothing(monkeypatch: pytest
         assert gate.services.on_left is None
 
 
-@pytest.mark.slow("starts processes")
 async def test_importing_polite_loads_no_server() -> None:
     code = "import sys, polite; polite.status.serve; print('aiohttp' in sys.modules)"
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE)

@@ -4,8 +4,6 @@ import asyncio
 import sqlite3
 from contextlib import closing
 
-import pytest
-
 from polite.origin import Origin
 from polite.ports import SavedBackOff
 from polite.robots.fetching.result import Found, Unreachable
@@ -117,7 +115,6 @@ async def test_a_server_that_failed_is_not_forgotten_while_it_may_not_be_asked_a
     assert await known(store, range(6)) == [4, 5]
 
 
-@pytest.mark.slow("a large file")
 async def test_max_bytes_bounds_what_the_file_holds(opened, path):
     store = opened(max_bytes=MIB)
 

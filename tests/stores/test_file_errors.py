@@ -169,7 +169,6 @@ async def test_a_full_disk_is_an_error_and_loses_nothing_that_was_acknowledged(o
     assert await store.load(OTHER) is None
 
 
-@pytest.mark.slow("a large file")
 def test_a_file_that_may_not_grow_is_an_error_too(path):
     """The kernel refuses, as it does when the disk is full or a quota is reached."""
     program = """

@@ -194,7 +194,6 @@ async def test_h6_thirty_days_are_thirty_days_across_restarts(
         require_growing_delays(server.failures)
 
 
-@pytest.mark.slow("a month of requests")
 async def test_h5_a_503_is_asked_about_every_few_minutes_for_as_long_as_it_lasts() -> None:
     server = Server(Reply(503))
 

@@ -2,15 +2,12 @@
 
 import asyncio
 
-import pytest
-
 from benchmarks.virtual import MIN_DELAY_S, ROUNDING_S, crawl
 from polite.testing import VirtualTimeLoop
 
 HOSTS, FETCHES = 100, 10_000
 
 
-@pytest.mark.slow("ten thousand fetches")
 def test_ten_thousand_fetches_keep_every_gap_and_lose_no_time() -> None:
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         run = runner.run(crawl(HOSTS, FETCHES))

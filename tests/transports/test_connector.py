@@ -203,7 +203,6 @@ def test_a_proxys_password_is_not_shown() -> None:
     assert "s3cret" not in repr(polite.FetchPolicy(proxy="http://user:s3cret@127.0.0.1:3128"))
 
 
-@pytest.mark.slow("starts processes")
 def test_naming_it_loads_no_http_client() -> None:
     program = "import sys, polite.transports.connector; print('aiohttp' in sys.modules)"
 

@@ -123,7 +123,6 @@ def test_who_can_stream() -> None:
     assert not issubclass(FtpTransport, StreamingTransport)
 
 
-@pytest.mark.slow("sockets in real time")
 async def test_a_site_on_real_sockets_is_listed():
     robots = b"User-agent: *\nSitemap: http://127.0.0.1:%d/s.xml.gz\n"
     file = gzip.compress(pages(30_000).replace("https://example.com/", "http://127.0.0.1/").encode())

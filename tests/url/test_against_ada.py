@@ -302,7 +302,6 @@ def test_a_hundred_thousand_random_urls_have_the_origin_and_the_href_that_ada_gi
     assert differing == []
 
 
-@pytest.mark.slow("random URLs", fast=1)
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_random_references_resolve_as_ada_resolves_them(seed):
     rng = random.Random(seed)
@@ -324,7 +323,6 @@ def test_the_random_urls_are_not_all_of_one_kind():
     assert len({origin for origin, _ in accepted}) > 500
 
 
-@pytest.mark.slow("random URLs", fast=1)
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_canonicalising_twice_changes_nothing(seed):
     rng = random.Random(seed + 100)
@@ -335,7 +333,6 @@ def test_canonicalising_twice_changes_nothing(seed):
     assert changed == []
 
 
-@pytest.mark.slow("random URLs", fast=1)
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_a_target_is_the_same_whether_its_origin_was_seen_before_or_not(seed):
     rng = random.Random(seed + 200)
