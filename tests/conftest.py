@@ -8,10 +8,14 @@ import asyncio
 import gc
 import os
 import socket
-from collections.abc import Callable, Mapping
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Generator, Mapping
 from ipaddress import ip_address
 from pathlib import Path
+from random import Random
 from shutil import disk_usage
+from time import process_time
 from typing import Any
 
 import aiodns
@@ -22,6 +26,7 @@ from hypothesis import HealthCheck, settings
 import polite
 from polite.log import LINES
 from polite.testing import VirtualTimeLoop
+from tests import support
 from tests.frameworks.installed import LEFT_OUT
 from tests.project import loops
 
@@ -42,12 +47,14 @@ _WITHOUT_A_LOOP = frozenset(
 )
 
 
+_FAST_S = 5.0  # ten times what the slowest fast test takes
 # Thousands of tests write SQLite files, and would wait for the disk at each commit. What they write need not outlive the machine.
 _MEMORY, _MEMORY_NEEDED = Path("/dev/shm"), 1 << 30
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Have `tmp_path` in memory, if there is enough of it."""
+    support.FAST_ONLY = config.option.markexpr == "not slow"
     if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and disk_usage(_MEMORY).free > _MEMORY_NEEDED:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
@@ -64,8 +71,18 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[]
     return {"real": asyncio.new_event_loop if LOOP == "uvloop" else asyncio.SelectorEventLoop}
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest reads -m
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip what needs the sources, in the compiled form. Run only the tests that the chosen loop could change."""
+    """Run slow tests first, skip what needs the sources in the compiled form, and leave out what the loop cannot change."""
+    families: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("slow"):
+            families[item.nodeid.partition("[")[0]].append(item)
+    for family in families.values():
+        _mark_slow_rows(family)
+    items.sort(
+        key=lambda item: item.get_closest_marker("slow") is None
+    )  # long ones at the end would keep one core busy
     for item in items if polite.__compiled__ else ():
         if needed := item.get_closest_marker("pure"):
             item.add_marker(pytest.mark.skip(f"runs on the sources only: it {needed.args[0]}"))
@@ -81,6 +98,34 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.write_line(
             f"left out, since not installed here: {', '.join(LEFT_OUT)}; run ./dev frameworks"
         )
+
+
+def _mark_slow_rows(family: list[pytest.Item]) -> None:
+    """Take `slow` from the rows of a test that its mark leaves fast. Coverage is measured on fast tests only.
+
+    `slow(reason, fast=n)` leaves n rows, drawn once for all; `slow(reason, rows=[...])` leaves those whose ids have none of
+    these texts.
+    """
+    mark = family[0].get_closest_marker("slow")
+    assert mark is not None
+    fast = Random(0).sample(range(len(family)), min(len(family), mark.kwargs.get("fast", 0)))
+    for at, item in enumerate(family):
+        if at in fast or not any(text in item.name for text in mark.kwargs.get("rows", [""])):
+            item.own_markers.remove(mark)
+        else:
+            item.add_marker("no_cover")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail a fast test that became slow, by the processor time of this process, which a busy machine does not change."""
+    started = process_time()
+    result = yield
+    took = process_time() - started
+    # Tracing makes a test two to three times as slow.
+    if took > _FAST_S and not item.get_closest_marker("slow") and not sys.gettrace():
+        pytest.fail(f"took {took:.1f} s of processor time: make it faster, or mark it slow (CONTRIBUTING.md)")
+    return result
 
 
 def _concerns_the_loop(item: pytest.Item) -> bool:

@@ -3,11 +3,14 @@
 import asyncio
 import io
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from types import FrameType
 from typing import Any
+
+from hypothesis import settings
 
 import polite
 from polite.ports import Transport
@@ -17,6 +20,8 @@ from polite.testing import LoopClock, ScriptedTransport
 
 OpenedGate = AbstractAsyncContextManager[polite.Gate]
 
+# tests/conftest.py knows whether slow tests are left out, and slow rows of a test with them.
+FAST_ONLY = False
 A, B = "https://a.test", "https://b.test"
 RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
 # RFC 9309 without any leniency of ours.
@@ -53,6 +58,16 @@ REWRITTEN = (
 
 class Abort(BaseException):
     """An error that is no Exception, as pytest.fail and trio raise it."""
+
+
+def examples(number: int, *, fast: int) -> settings:
+    """So many examples of hypothesis; `fast` of them among the fast tests."""
+    return settings(max_examples=fast if FAST_ONLY else number)
+
+
+def started_since(before: set[threading.Thread]) -> set[threading.Thread]:
+    """Threads of polite that are alive and were not then."""
+    return {each for each in set(threading.enumerate()) - before if each.name.startswith("polite")}
 
 
 class Terminal(io.StringIO):

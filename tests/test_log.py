@@ -84,6 +84,7 @@ def documented() -> dict[str, str]:
     return {name: level for name, level, _ in rows}
 
 
+@pytest.mark.slow("long texts")
 def test_each_line_has_a_name() -> None:
     nameless = [
         f"{path.name}:{call.lineno}"

@@ -121,6 +121,7 @@ def test_a_file_that_is_missing_is_one_line(missing: str, tmp_path, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
+@pytest.mark.slow("many agents")
 def test_of_very_many_agents_the_first_are_compared(compare):
     many = "".join(f"User-agent: bot{number}\n" for number in range(1_200)).encode()
     endless = b"User-agent: " + b"x" * 5_000 + b"\n"
@@ -139,6 +140,7 @@ def one_large_group_and_many_own(agents: int, rule: str) -> bytes:
     return ("".join(names) + rules + "".join(f"{name}Disallow: {rule}\n" for name in names)).encode()
 
 
+@pytest.mark.slow("measures memory with a large input")
 def test_memory_does_not_grow_with_the_number_of_agents(compare):
     def peak(agents: int) -> int:
         tracemalloc.start()

@@ -124,6 +124,7 @@ def test_wrong_usage(script, capsys, arguments, said):
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.slow("a large file")
 def test_a_limit_is_named_in_plain_words(script, capsys):
     script[f"{SITE}/sitemap.xml"] = Reply(
         200, index(*(f"{SITE}/{each}.xml" for each in range(60_000))).encode()

@@ -55,6 +55,7 @@ def test_an_answer_comes_before_the_next_line_is_read(start, rules):
     assert process.wait(LIMIT_S) == 1
 
 
+@pytest.mark.slow("starts processes")
 def test_a_sites_answer_comes_before_the_next_line_is_read(start, site):
     process = start("check", "--allow-private", "-")
 
@@ -65,6 +66,7 @@ def test_a_sites_answer_comes_before_the_next_line_is_read(start, site):
     assert process.wait(LIMIT_S) == 2
 
 
+@pytest.mark.slow("starts processes", fast=1)
 @pytest.mark.parametrize("by_site", [False, True])
 def test_a_reader_that_leaves_ends_it_quietly(by_site, start, site, rules):
     process = start("check", *(["--allow-private"] if by_site else ["--robots", rules]), "-")
@@ -83,6 +85,7 @@ def _fetching(start):
     return start("fetch", "--allow-private", "--quiet", "--delay", "0", "-")
 
 
+@pytest.mark.slow("starts processes")
 def test_a_record_comes_before_the_next_line_is_read(start, site):
     process = _fetching(start)
 
@@ -92,6 +95,7 @@ def test_a_record_comes_before_the_next_line_is_read(start, site):
     assert process.wait(LIMIT_S) == 1
 
 
+@pytest.mark.slow("starts processes")
 def test_a_fetch_with_a_closed_output_ends_quietly(start, site):
     process = _fetching(start)
     _answer(process, f"{site.origin}/yes")
@@ -104,6 +108,7 @@ def test_a_fetch_with_a_closed_output_ends_quietly(start, site):
     assert process.stderr.read() == b""
 
 
+@pytest.mark.slow("starts processes")
 def test_an_interrupted_fetch_waits_for_no_line_that_may_never_come(start, site):
     process = _fetching(start)
     _answer(process, f"{site.origin}/yes")

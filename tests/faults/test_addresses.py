@@ -123,7 +123,7 @@ async def gated(nameserver: str = "127.0.0.1:1") -> AsyncIterator[polite.Gate]:
     async with polite.open_gate(
         "FaultBot/1.0",
         pacing=polite.PacingPolicy(min_delay=0),
-        fetching=polite.FetchPolicy(timeout=2.0, allowed_networks=HOME, nameservers=[nameserver]),
+        fetching=polite.FetchPolicy(timeout=20.0, allowed_networks=HOME, nameservers=[nameserver]),
     ) as gate:
         yield gate
 

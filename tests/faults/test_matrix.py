@@ -23,7 +23,7 @@ AGENT = "FaultBot/1.0 (+https://bot.test)"
 PURE = bool(os.environ.get("AIOHTTP_NO_EXTENSIONS"))
 DEADLINE_S = 0.6
 # Of what ends by itself, within the deadline: so that a busy machine does not end it first.
-PATIENT_S = 5.0
+PATIENT_S = 30.0
 KINDS = {Verdict.PARSE: Found, Verdict.ALLOW: Unavailable, Verdict.DENY: Unreachable}
 
 
@@ -63,8 +63,8 @@ async def test_a_fault_comes_to_exactly_what_the_matrix_says(row: Row) -> None:
     assert (type(access), access.reason) == (KINDS[verdict], reason), access
     assert explanation.decision.allowed is allowed(row, verdict)
     assert stage.hits == row.hits
-    # What ends by itself may wait for a processor on a busy machine.
-    assert took < patience_s(reason) + 0.5
+    # Ten times what was seen: a busy machine comes to it late.
+    assert took < patience_s(reason) + 5.0
     assert busy < DEADLINE_S + 0.5
     assert access.elapsed_s <= took
     assert row.asked in b"".join(stage.requests[1:])

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from aiohttp import http_parser
 
 HERE = Path(__file__).resolve()
@@ -21,6 +22,7 @@ def run_without_extensions() -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow("runs tests in another process")
 def test_the_faults_come_to_what_the_matrix_says_without_the_c_parser() -> None:
     if SWITCH in os.environ:
         # This is that run: it must not start another, and must be what it is called.

@@ -112,6 +112,7 @@ async def test_octets_count_as_the_crawler_says(opened: Opened) -> None:
         assert set(dropped(events).values()) == {"PacingPolicy.max_bytes=1000: 1200 octets came"}
 
 
+@pytest.mark.slow("many tasks", rows=["on a shared server"])
 @pytest.mark.parametrize("store", ["in memory", "in a file", "on a shared server"], indirect=True)
 @pytest.mark.parametrize("alive", [False, True])
 async def test_many_urls_of_a_dead_host_cost_few_requests(opened: Opened, alive: bool) -> None:

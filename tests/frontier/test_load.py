@@ -14,6 +14,7 @@ from tests.support import now
 pytestmark = pytest.mark.virtual_time
 
 
+@pytest.mark.slow("thousands of tasks", fast=2)
 @one_process
 @pytest.mark.parametrize("scheduler", [schedulers.Fifo, schedulers.Priority, schedulers.RoundRobin])
 @pytest.mark.parametrize("workers", [20, 1_500])
@@ -43,6 +44,7 @@ async def test_every_gap_holds_whatever_the_scheduler_and_the_number_of_workers(
         assert now() == pytest.approx(1.0 + 9 * 1.05 + 0.05)
 
 
+@pytest.mark.slow("a hundred thousand of them")
 @memory_only
 async def test_a_hundred_thousand_tasks_over_a_thousand_origins_all_come_in_the_shortest_time(
     opened: Opened,

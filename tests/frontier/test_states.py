@@ -63,6 +63,7 @@ def state_of(frontier: Frontier, url: str) -> QueueState:
     return dispatcher._queues.get(polite.Origin.of(url)).state  # type: ignore[no-any-return]
 
 
+@pytest.mark.slow("runs the simulation")
 def test_simulated_crawls_show_the_other_rows(occurred: set[Row]) -> None:
     for seed in range(WORLDS):
         Simulation(seed).run()

@@ -184,6 +184,7 @@ async def test_rules_that_are_other_ones_each_time_are_asked_for_twice_in_a_life
     assert max(web.asked.values()) <= 2 * (1_000 // 300 + 2)
 
 
+@pytest.mark.slow("large robots.txt files")
 async def test_a_long_url_is_decided_again_by_rules_that_replaced_others_and_were_forgotten() -> None:
     web = Web()
     web.lifetime = 300

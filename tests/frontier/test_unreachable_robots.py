@@ -181,6 +181,7 @@ async def test_a_store_that_fails_puts_the_origin_off_and_is_logged(
     assert "disk on fire" in caplog.text
 
 
+@pytest.mark.slow("a long outage", rows=["on a shared server"])
 async def test_a_store_that_fails_for_ever_drops_what_waits_for_it(
     opened: Opened, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -89,6 +89,7 @@ async def test_a_gate_decides_about_a_long_url_in_a_thread(path: str, held: list
     assert max(held, default=0) < 30_000_000
 
 
+@pytest.mark.slow("waits for a thread with large files")
 @counts_steps
 @pytest.mark.parametrize("kept", ["in memory", "in a file"])
 async def test_a_frontier_decides_about_many_long_urls_without_holding_the_loop(

@@ -105,6 +105,7 @@ def test_events_count_by_reason() -> None:
     assert (measures.retried, measures.dropped, measures.postponed, measures.outages) == (1, 1, 1, 1)
 
 
+@pytest.mark.slow("a million origins")
 def test_a_million_origins_make_as_many_keys_as_one() -> None:
     measures = Measures()
 

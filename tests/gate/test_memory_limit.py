@@ -61,6 +61,7 @@ async def test_rules_beyond_the_limit_go_and_the_least_recently_used_go_first() 
     assert (asked, len(transport.asked)) == (20, 21)
 
 
+@pytest.mark.slow("many origins")
 async def test_rules_that_went_are_loaded_from_the_store_and_not_fetched_again() -> None:
     transport = serving(*range(20))
 
@@ -214,6 +215,7 @@ def measured() -> Iterator[Callable[[], int]]:
         tracemalloc.stop()
 
 
+@pytest.mark.slow("many origins")
 async def test_permits_that_wait_keep_no_rules() -> None:
     transport = serving(*range(6))
     for number in range(6):
@@ -238,6 +240,7 @@ async def test_permits_that_wait_keep_no_rules() -> None:
     assert len(granted) == len(transport.asked) == 6
 
 
+@pytest.mark.slow("many origins")
 async def test_origins_whose_tasks_wait_in_a_frontier_keep_no_rules() -> None:
     transport = serving(*range(6))
     for number in range(6):
@@ -296,6 +299,7 @@ async def test_one_large_file_beside_a_back_off_keeps_no_new_origin_out() -> Non
     assert all(decisions)
 
 
+@pytest.mark.slow("many origins")
 async def test_a_question_looks_at_few_of_many_back_offs(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[object] = []
     real = OriginRules.back_off_left_s

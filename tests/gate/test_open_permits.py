@@ -75,6 +75,7 @@ def alive() -> int:
     return sum(isinstance(each, Permit) for each in gc.get_objects())
 
 
+@pytest.mark.slow("thousands of permits")
 async def test_ten_thousand_overlapping_permits_of_one_task_take_constant_memory() -> None:
     async with opened(robots=polite.RobotsPolicy(max_origins=100)) as gate, asyncio.timeout(10**7):
         open_permits: deque[Permit] = deque()
@@ -94,6 +95,7 @@ async def test_ten_thousand_overlapping_permits_of_one_task_take_constant_memory
     assert 0 < peaks[1] <= peaks[0] <= 10
 
 
+@pytest.mark.slow("thousands of permits")
 async def test_one_task_may_hold_thousands_of_permits_at_one_time() -> None:
     async with opened() as gate, asyncio.timeout(10**7):
         permits = [await entered(gate, number) for number in range(3_000)]

@@ -96,6 +96,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow("many requests", rows=["no lifetime at all"])
 @pytest.mark.parametrize("case", CASES)
 async def test_k2_rules_that_expire_before_the_turn_comes_are_good_for_that_turn(case: str) -> None:
     reply, options, gap = CASES[case]
@@ -128,6 +129,7 @@ async def test_a_frontier_uses_the_turn_that_its_rules_were_fetched_for(case: st
     assert all(later - earlier >= gap - 1e-6 for earlier, later in pairwise(server.hits))
 
 
+@pytest.mark.slow("many requests")
 async def test_questions_that_renew_the_rules_again_and_again_starve_no_permit() -> None:
     server = Server(Reply(200, b"User-agent: *\nCrawl-delay: 300\n", cache_control=NO_CACHE))
 

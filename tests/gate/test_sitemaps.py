@@ -119,6 +119,7 @@ async def test_indexes_that_lead_to_ever_more_indexes_end():
     assert files[0].problem is None
 
 
+@pytest.mark.slow("a hundred thousand of them")
 async def test_an_index_of_100_000_files_is_read_up_to_the_limit():
     script = {USUAL: xml(index(*(f"{SITE}/{number}.xml" for number in range(100_000))))}
 
@@ -410,6 +411,7 @@ class Streaming(ScriptedTransport):
         return Reply(200)
 
 
+@pytest.mark.slow("a large body")
 async def test_a_file_of_50_mb_takes_less_than_32_mib_of_memory():
     async with scripted_gate(Streaming()) as gate:
         await gate.check(SITE)

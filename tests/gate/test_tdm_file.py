@@ -128,6 +128,7 @@ async def test_a_transport_that_ignores_the_limit_fills_no_memory():
         assert await peak_of(gate.tdm_file(SITE)) < 8 * TDM_LIMIT
 
 
+@pytest.mark.slow("a large body")
 async def test_a_small_body_that_inflates_to_much_fills_no_memory():
     bomb = gzip.compress(b"[" + b" " * 100_000_000)
     async with scripted_gate({FILE: Reply(200, bomb)}) as gate:
@@ -183,6 +184,7 @@ async def test_the_robots_txt_that_decides_is_returned_and_fetched_once():
     assert transport.asked.count(ROBOTS) == 1
 
 
+@pytest.mark.slow("a large file")
 async def test_the_signals_of_a_large_file_are_read_in_a_thread():
     body = b"User-agent: *\nContent-Signal: ai-train=no\n" + b"Content-Usage: /a train-ai=n\n" * 10_000
     async with scripted_gate({ROBOTS: Reply(200, body)}) as gate:

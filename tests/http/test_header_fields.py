@@ -12,6 +12,7 @@ from polite.errors import InvalidOption
 from polite.http.cache_control import age_s
 from polite.http.date import unix_time
 from polite.http.header_fields import selected
+from tests.support import examples
 
 WANTED = frozenset(("etag", "expires"))
 
@@ -84,6 +85,7 @@ def test_what_is_no_date_is_none(text: str) -> None:
     assert unix_time(text) is None
 
 
+@examples(100, fast=20)
 @given(st.text(max_size=80))
 def test_garbage_never_raises(text: str) -> None:
     unix_time(text)

@@ -301,6 +301,7 @@ def test_nothing_that_is_asked_raises(body: str, url: str, agent: str):
     ours.visit_time(agent)
 
 
+@pytest.mark.slow("every file of the corpus")
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real files is not beside the project")
 def test_on_real_files_it_answers_alike_or_as_google_does():
     with tarfile.open(CORPUS / "bodies.tar.xz") as archive:

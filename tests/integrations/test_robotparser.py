@@ -327,6 +327,7 @@ def test_what_is_no_text_may_not_be_fetched():
     assert not parser.can_fetch("x", b"/a")
 
 
+@pytest.mark.slow("files at the limit of size")
 def test_a_file_at_a_limit_can_be_printed_whatever_its_octets():
     parser = RobotFileParser()
     parser.parse([b"user-agent: *\ndisallow: /".decode() + "\udcfc" * 200_000])

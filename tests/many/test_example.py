@@ -14,6 +14,8 @@ from tests.many.running import ROOT
 from tests.many.servers import ValkeyServer
 from tests.many.world import ROBOTS, World
 
+pytestmark = pytest.mark.slow("processes and servers in real time")
+
 WORLD = World(hosts=3, pages=4, delay_s=0.25, network=76)
 
 

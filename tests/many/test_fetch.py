@@ -14,6 +14,8 @@ import pytest
 from tests.many.servers import ValkeyServer, free_port
 from tests.many.site import Site, serving
 
+pytestmark = pytest.mark.slow("processes and servers in real time")
+
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 60
 SECRET = "hunter2"

@@ -97,6 +97,7 @@ def late_sites(tmp_path: Path) -> Iterator[tuple[World, int, Path]]:
 
 
 # In real time: the kernel and other processes are what it is about.
+@pytest.mark.slow("processes and servers in real time")
 async def test_sites_log_when_a_request_arrives_and_late_ones_are_connected_late(
     late_sites: tuple[World, int, Path],
 ) -> None:

@@ -11,6 +11,8 @@ from tests.many.faults import FAULTS, wrong
 from tests.many.matrix import package_of, run
 from tests.many.world import World
 
+pytestmark = pytest.mark.slow("processes and servers in real time")
+
 PROCESSES = 4
 # The crawl lasts some two leases, so that what a lost lease leads to is seen.
 _RUNS_OF_A_CONTROL = 6

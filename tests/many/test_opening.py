@@ -219,6 +219,7 @@ async def test_a_database_that_is_not_there_is_named(valkey: ValkeyServer) -> No
     assert "DB index is out of range" in await refusal(f"redis://127.0.0.1:{valkey.port}/99")
 
 
+@pytest.mark.slow("servers that fail over in real time")
 async def test_a_cluster_is_opened_as_one_and_its_node_alone_is_refused(
     valkey_cluster: ValkeyCluster,
 ) -> None:
@@ -287,6 +288,7 @@ async def test_tls_is_spoken_and_the_certificate_is_checked(valkey: ValkeyServer
     assert "rediss://" in without
 
 
+@pytest.mark.slow("waits for a deadline in real time")
 async def test_a_server_without_tls_is_named(valkey: ValkeyServer) -> None:
     message = await refusal(f"valkeys://127.0.0.1:{valkey.port}")
 
@@ -384,6 +386,7 @@ async def test_a_lease_has_limits(valkey: ValkeyServer, lease: Any) -> None:
             await shared.join("news", lease_s=lease)
 
 
+@pytest.mark.slow("starts processes")
 def test_without_the_package_the_extra_is_named_and_importing_polite_loads_none() -> None:
     code = """
 import sys

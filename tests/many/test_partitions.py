@@ -120,6 +120,7 @@ class LosingClient(VirtualClient):
         return reply
 
 
+@pytest.mark.slow("a long outage")
 async def test_while_one_partition_is_away_the_others_are_asked_no_more_often_than_needed() -> None:
     lost, other = (host_of(partition) for partition in (1, 2))
     site = Site()

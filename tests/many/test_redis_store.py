@@ -233,7 +233,7 @@ async def test_after_their_patience_calls_fail_and_say_since_when_and_why(
         return_exceptions=True,
     )
 
-    assert time.monotonic() - began < 2.0
+    assert time.monotonic() - began < 10.0
     assert {type(each) for each in outcomes} == {StoreFailed}
     message = str(outcomes[0])
     assert message.startswith(f"redis://127.0.0.1:{server.port}/0 has not responded since ")

@@ -70,6 +70,7 @@ def test_a_replica_has_the_data_and_can_take_over(start_valkey: Start) -> None:
     replica.client.set("word", "its own")
 
 
+@pytest.mark.slow("processes and servers in real time")
 def test_a_cluster_has_all_slots_and_a_slot_can_move(valkey_cluster: ValkeyCluster) -> None:
     first, last = valkey_cluster.nodes
     assert (valkey_cluster.of("{b}"), valkey_cluster.of("{a}")) == (first, last)

@@ -49,6 +49,7 @@ async def visit(gate: polite.Gate, world: World, url: str) -> None:
         permit.report(status=200)
 
 
+@pytest.mark.slow("real time")
 async def test_two_gates_keep_one_delay_and_fetch_robots_txt_once(valkey: ValkeyServer) -> None:
     world = World()
     async with AsyncExitStack() as stack:

@@ -98,6 +98,7 @@ def works(crawl: Crawl, homes: int) -> dict[str, int]:
     return {name: meter.calls(act) for name, act in a_days_work(one).items()}
 
 
+@pytest.mark.slow("thousands of homes")
 def test_a_step_runs_the_same_commands_in_a_crawl_of_a_hundred_times_the_homes(crawl: Crawl) -> None:
     assert works(crawl, 20_000) == works(crawl, 200)
 

@@ -75,6 +75,7 @@ def test_a_gate_without_a_frontier_has_no_share(crawl: Crawl) -> None:
     assert (len(reply.picked), reply.fair, reply.live) == (4, 4, 2)
 
 
+@pytest.mark.slow("real time")
 def test_a_session_without_room_and_homes_has_no_share_until_it_has_room(crawl: Crawl) -> None:
     producer, one, two = crawl.process("producer"), crawl.process("one"), crawl.process("two")
     producer.put(*(f"https://{number}.example/" for number in range(6)))

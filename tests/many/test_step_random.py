@@ -138,6 +138,7 @@ class Model:
         assert last.step().waiting == 0
 
 
+@pytest.mark.slow("random steps", fast=1)
 @pytest.mark.parametrize("keyed", [False, True])
 @pytest.mark.parametrize("seed", range(3))
 def test_nothing_is_lost_and_no_home_has_two_owners(crawl: Crawl, seed: int, *, keyed: bool) -> None:

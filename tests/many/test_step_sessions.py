@@ -186,6 +186,7 @@ def test_an_out_before_another_owner_claimed_the_home_is_not_counted(crawl: Craw
     assert [row.tries for row in rows] == [0]
 
 
+@pytest.mark.slow("thousands of homes")
 def test_a_call_ends_75_homes_and_says_that_there_are_more(crawl: Crawl) -> None:
     dead, other = crawl.process("dead"), crawl.process("other")
     urls = [f"https://{number}.example/" for number in range(250)]

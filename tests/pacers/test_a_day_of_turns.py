@@ -4,6 +4,8 @@ import asyncio
 import random
 from itertools import pairwise
 
+import pytest
+
 from polite.pacers.local import LocalPacer
 from polite.testing import LoopClock, VirtualTimeLoop
 
@@ -59,6 +61,7 @@ async def crawl(sites: list[Site]) -> None:
                 crawlers.create_task(work(site, number * WORKERS + worker))
 
 
+@pytest.mark.slow("a day of turns")
 def test_a_day_at_twenty_origins_keeps_every_gap() -> None:
     sites = [Site(number) for number in range(ORIGINS)]
 

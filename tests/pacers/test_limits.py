@@ -40,6 +40,7 @@ async def test_a_request_beyond_max_waiting_is_refused_at_once() -> None:
     assert waiter.done()
 
 
+@pytest.mark.slow("thousands of waiters")
 async def test_twenty_thousand_waiters_use_little_memory_go_in_order_and_cancel_fast() -> None:
     clock = CountingClock()
     pacer = LocalPacer(clock)

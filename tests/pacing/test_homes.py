@@ -121,6 +121,7 @@ SAVED = st.builds(
 )
 
 
+@pytest.mark.slow("large states")
 @given(st.lists(SAVED, max_size=20), st.none() | st.floats(0.0, 1e6))
 def test_a_state_is_bounded_and_what_has_no_space_delays_the_home(
     scopes: list[SavedScope], unclean_s: float | None

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from polite.pacing.turn import Turn, TurnState
 from polite.pacing.turnstile import Turnstile
+from tests.support import examples
 
 LIMITS = {"a": 1, "b": 1, "c": 2, "ip": 2, "all": 3}
 PROVISIONAL_S = 1.5
@@ -203,6 +204,6 @@ class LivesInAnyOrder(Lives):
 
 
 TestLives = Lives.TestCase
-TestLives.settings = settings(max_examples=150, stateful_step_count=50)
+TestLives.settings = settings(examples(150, fast=15), stateful_step_count=50)
 TestLivesInAnyOrder = LivesInAnyOrder.TestCase
-TestLivesInAnyOrder.settings = settings(max_examples=150, stateful_step_count=50)
+TestLivesInAnyOrder.settings = settings(examples(150, fast=15), stateful_step_count=50)

@@ -23,6 +23,7 @@ LOOPS = ("asyncio", "eager", "uvloop")
 _EAGER_SINCE = (3, 12)
 _MADE_FROM = ("pyproject.toml", "constraints.txt", "polite/version.py")
 _WANTED = ("--group", "dev", "--editable", ".[cli]")
+_ON_ALL_CORES = ("-n", "auto", "--maxprocesses", "8", "--dist", "worksteal")
 # What pytest's exit status says: https://docs.pytest.org/en/stable/reference/exit-codes.html
 _OUTCOMES = {0: "passed", 5: "no tests"}
 
@@ -109,7 +110,7 @@ def outcome(folder: Path, cell: Cell, arguments: Sequence[str]) -> str:
     loop = "" if cell.loop == "asyncio" else cell.loop
     print(f"\n== Python {spoken(cell.version)}, {cell.loop}", flush=True)
     run = subprocess.run(
-        [folder / "bin/python", "-m", "pytest", "--quiet", *arguments],
+        [folder / "bin/python", "-m", "pytest", "--quiet", *_ON_ALL_CORES, *arguments],
         cwd=ROOT,
         env={**os.environ, "POLITE_TEST_LOOP": loop},
         check=False,

@@ -273,6 +273,7 @@ def test_a_ratio_is_the_median_of_the_ratios_of_rounds() -> None:
         figures([1.0], [1.0, 2.0])
 
 
+@pytest.mark.slow("starts processes")
 def test_a_race_runs_both_in_turns_and_once_before() -> None:
     order: list[str] = []
 

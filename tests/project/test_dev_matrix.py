@@ -77,7 +77,8 @@ def machine(monkeypatch):
     def run(command, *, env=None, **_):
         if "pytest" in command:
             loop = env["POLITE_TEST_LOOP"] or "asyncio"
-            runs.append((str(command[0].parts[-3]), loop, command[4:]))
+            asked = command[command.index("worksteal") + 1 :]
+            runs.append((str(command[0].parts[-3]), loop, asked))
             return subprocess.CompletedProcess(command, status[loop])
         return subprocess.CompletedProcess(
             command, 0, stdout=listed(("3.11.7", "/usr/bin/python3.11")).encode()

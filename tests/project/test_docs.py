@@ -50,6 +50,7 @@ def reader(web: PageWeb, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     return Reader(web, monkeypatch, capsys)
 
 
+@pytest.mark.slow("runs the simulation", rows=["simulation.md"])
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_block_of_a_page_runs_and_prints_what_the_page_says(page: Path, reader: Reader) -> None:
     if page.stem in FRAMEWORKS:

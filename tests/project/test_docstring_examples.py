@@ -165,6 +165,7 @@ def test_an_example_that_pages_run_makes_calls_that_exist(entry: str) -> None:
     assert calls or "gate." in all_blocks()[entry]
 
 
+@pytest.mark.slow("runs the simulation", rows=["simulation.md"])
 @pytest.mark.pure("reads docstrings, and mypyc leaves them out")
 def test_every_public_name_but_constants_has_an_example() -> None:
     with_doctest = {example.name.partition(".")[0] for example in examples()}

@@ -1,7 +1,7 @@
 """The fuzz target on its seeds and on what Hypothesis finds: the short run of what `./dev fuzz` does for long."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import fuzz.deadline
@@ -9,6 +9,7 @@ from fuzz.robots import DIALECTS, SEEDS, WORDS, one_input
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309
 from polite.robots.parse import Robots
 from polite.robots.serialization import pack
+from tests.support import examples
 
 pieces = st.one_of(
     st.sampled_from(WORDS), st.sampled_from([b" /a", b"a-b", b"/", b"\n", b":", b"5"]), st.binary(max_size=4)
@@ -30,7 +31,7 @@ def test_what_is_too_short_is_passed_over():
     one_input(b"\0")
 
 
-@settings(max_examples=400)
+@examples(400, fast=40)
 @given(st.integers(0, 4), st.integers(0, 12), st.lists(pieces, max_size=30).map(b"".join))
 def test_anything_passes(dialect: int, length: int, data: bytes):
     one_input(bytes([dialect, length]) + data)

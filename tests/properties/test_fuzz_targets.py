@@ -17,6 +17,7 @@ from polite.robots.fetching.result import Unreachable
 from polite.robots.indexing import Indexing
 from polite.robots.reason import Reason
 from polite.transports.inflate import Inflater
+from tests.support import examples
 
 
 def test_each_target_has_its_name():
@@ -51,7 +52,7 @@ def test_the_seeds_and_each_word_alone_pass(target: ModuleType):
 def test_any_input_passes(target: ModuleType):
     pieces = st.one_of(st.sampled_from((*target.WORDS, *target.SEEDS)), st.binary(max_size=4))
 
-    @settings(max_examples=150)
+    @examples(150, fast=30)
     @given(st.binary(min_size=3, max_size=3), st.lists(pieces, max_size=12).map(b"".join))
     def passes(head: bytes, data: bytes) -> None:
         target.one_input(head + data)

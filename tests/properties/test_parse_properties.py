@@ -4,13 +4,14 @@ import re
 import string
 from dataclasses import replace
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
 from polite.robots.lines import Field, lines
 from polite.robots.parse import parse
 from polite.robots.reason import Reason
+from tests.support import examples
 
 dialects = st.sampled_from([CLASSIC, GOOGLE_2010, GOOGLE_2019, RFC9309, GOOGLE])
 agents = st.sampled_from(["a", "a-b", "a-b-c/1.0", "b", "zz9"])
@@ -194,7 +195,7 @@ def file_of(rules: list[tuple[bool, str]]) -> str:
     )
 
 
-@settings(max_examples=500)
+@examples(500, fast=50)
 @given(
     st.lists(st.tuples(st.booleans(), spelt), max_size=6),
     spelt.map("/{}".format),
@@ -224,7 +225,7 @@ crowd = st.lists(
 )
 
 
-@settings(max_examples=150)
+@examples(150, fast=15)
 @given(
     st.lists(st.booleans(), min_size=120, max_size=120),
     crowd,
@@ -240,7 +241,7 @@ def test_in_a_crowd_of_rules_the_same_one_wins(allowing: list[bool], paths_: lis
         assert bound.allows(path) is bound.decide(path).allowed is expected
 
 
-@settings(max_examples=200)
+@examples(200, fast=20)
 @given(st.lists(file_lines, max_size=60).map("\n".join), dialects, agents, st.lists(paths, max_size=5))
 def test_the_strongest_of_the_rules_that_match_one_by_one_decides(
     body: str, dialect: Dialect, agent: str, asked: list[str]

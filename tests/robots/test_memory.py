@@ -23,6 +23,7 @@ FILES = {
 }
 
 
+@pytest.mark.slow("measures memory of large files", rows=["a crowd", "heads within heads"])
 @pytest.mark.parametrize("rules", FILES.values(), ids=FILES)
 def test_the_estimate_is_no_less_than_what_was_measured_and_no_more_than_six_times_that(rules: bytes) -> None:
     body = b"User-agent: *\n" + rules

@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
 from polite.robots.parse import Robots, parse
+from tests.support import examples
 
 CORPUS = Path(__file__).resolve().parents[2].parent / "shared" / "corpus"
 NAMED = [CLASSIC, GOOGLE_2010, GOOGLE_2019, RFC9309, GOOGLE]
@@ -126,7 +127,7 @@ rows = st.builds("{}{}{}{}".format, fields, between, values, endings)
 files = st.lists(rows, max_size=15).map("".join).map(lambda text: text.encode("latin-1"))
 
 
-@settings(max_examples=300)
+@examples(300, fast=30)
 @given(files | st.binary(max_size=120), st.sampled_from([*NAMED, OWN]), st.sampled_from([60, 512_000]))
 def test_the_text_of_any_file_says_what_the_file_says(body: bytes, dialect: Dialect, max_bytes: int):
     robots = parse(body, replace(dialect, max_bytes=max_bytes))
@@ -154,6 +155,7 @@ def test_a_long_line_of_octets_that_are_no_utf_8_decides_as_it_did():
     assert again(robots).to_text() == robots.to_text()
 
 
+@pytest.mark.slow("files at the limit of size")
 def test_a_file_at_the_limit_keeps_its_last_rules_whatever_their_octets():
     rules = b"".join(b"disallow: /\xfc%d\n" % number for number in range(10_000, 60_000))
     robots = parse(b"user-agent: *\n" + rules)
@@ -193,7 +195,7 @@ long_rows = st.tuples(
 ).map(b"".join)
 
 
-@settings(max_examples=500)
+@examples(500, fast=50)
 @given(
     st.lists(long_rows | st.binary(max_size=30), max_size=8).map(b"".join),
     st.sampled_from([*NAMED, OWN]),
@@ -228,6 +230,7 @@ def _matched_by(pattern: str) -> Iterator[str]:
             yield each
 
 
+@pytest.mark.slow("every file of the corpus", fast=1)
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real files is not beside the project")
 @pytest.mark.parametrize("dialect", NAMED, ids=lambda dialect: dialect.name)
 def test_the_text_of_a_real_file_says_what_the_file_says(dialect: Dialect):

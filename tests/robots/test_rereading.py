@@ -11,7 +11,7 @@ from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC
 from polite.robots.lines import text
 from polite.robots.parse import parse
 from polite.robots.rereading import Rereading
-from tests.support import calls_of
+from tests.support import calls_of, examples
 
 NAMED = (RFC9309, GOOGLE, GOOGLE_2019, GOOGLE_2010, CLASSIC)
 LITERAL = replace(RFC9309, name="literal", reserved_equal_escapes=True)
@@ -78,7 +78,7 @@ PATHS = st.lists(
 ).map(lambda pieces: "/" + "".join(pieces))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150, fast=15)
 @given(FILES, PATHS, st.sampled_from(["a-b", "a", "x"]))
 @example("User-agent: *\nDisallow: %61\nDisallow:\nAllow: /aindex.htm\n", "/a", "x")
 def test_every_dialect_decides_as_if_it_had_read_the_file_alone(body: str, path: str, name: str):
@@ -89,7 +89,7 @@ def test_every_dialect_decides_as_if_it_had_read_the_file_alone(body: str, path:
         assert reread.allows(dialect, path) == parse(octets, dialect).rules_for(agent).allows(path), dialect
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(FILES, PATHS, st.sampled_from((*NAMED, LITERAL, KEPT)))
 def test_one_question_has_the_answer_of_many(body: str, path: str, dialect: Dialect):
     rules = parse("User-agent: a\n" + body, dialect).rules_for("a")

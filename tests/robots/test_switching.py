@@ -93,6 +93,7 @@ def test_an_automaton_is_built_in_parts(switches: Switches):
     assert switches(lambda: bound(filled(WORST["letters in order"])))["shift_and"] >= 2 + 7
 
 
+@pytest.mark.slow("a large file", rows=["letters in order-shift_and-32"])
 @pytest.mark.parametrize(
     ("name", "module", "octets_between"),
     [("letters in order", "shift_and", 32), ("heads of one another", "rule_index", 25)],

@@ -9,6 +9,7 @@ from polite.robots.agent import UserAgent
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
 from polite.robots.parse import parse
 from polite.robots.reason import Reason
+from tests.support import examples
 
 FILE = """\
 User-agent: *
@@ -130,6 +131,7 @@ def test_a_url_must_be_one():
         parse("").explain("x", "nowhere")
 
 
+@examples(100, fast=20)
 @given(
     st.binary(max_size=150) | st.text("user-agent:*\ndisallow:/ab$", max_size=80).map(str.encode),
     st.sampled_from([CLASSIC, GOOGLE_2010, RFC9309, GOOGLE]),

@@ -452,6 +452,7 @@ def test_more_directives_than_are_read_hide_no_refusal():
     assert by({"X-Robots-Tag": ",".join(["a"] * 999 + ["x: noai"])}).refused == ()
 
 
+@pytest.mark.slow("counts calls for large headers", fast=15)
 @pytest.mark.parametrize(
     "name", ["content-usage", "content-signal", "link", "www-authenticate", "x-robots-tag"]
 )
@@ -467,6 +468,7 @@ def test_a_header_of_a_megabyte_costs_no_more_than_its_first_part(name: str, pie
     assert calls_of(lambda: by(many)) <= calls_of(lambda: by(many[:1_100])) + 8 * len(many)
 
 
+@pytest.mark.slow("counts calls for large files", fast=1)
 @pytest.mark.parametrize(
     "line",
     [

@@ -5,6 +5,7 @@ import pytest
 from tests.simulation.defects import DEFECTS, restored, simulate
 
 
+@pytest.mark.slow("runs copies of the sources in processes")
 @pytest.mark.pure("runs copies of the sources")
 @pytest.mark.parametrize("name", DEFECTS)
 def test_a_restored_defect_is_found(name):

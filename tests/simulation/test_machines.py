@@ -12,11 +12,8 @@ from tests.simulation.__main__ import main
 from tests.simulation.runs import run, run_some
 
 
-@pytest.mark.parametrize(
-    "first",
-    # The later worlds run the lines of the first again.
-    [0, 10, *(pytest.param(first, marks=pytest.mark.no_cover) for first in range(20, 60, 10))],
-)
+@pytest.mark.slow("many seeds", rows=["10]", "30]", "40]", "50]"])
+@pytest.mark.parametrize("first", range(0, 60, 10))
 def test_every_invariant_holds_over_all_machines(first: int) -> None:
     failures, pages, robots = run_some(first, 10, 0)
 

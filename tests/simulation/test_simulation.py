@@ -19,17 +19,10 @@ from tests.simulation.__main__ import main
 from tests.simulation.runs import run_some
 
 SEEDS, AT_A_TIME = 500, 25
-# The other worlds run the lines of these again.
-COVERED = 50
 
 
-@pytest.mark.parametrize(
-    "first",
-    [
-        *range(0, COVERED, AT_A_TIME),
-        *(pytest.param(first, marks=pytest.mark.no_cover) for first in range(COVERED, SEEDS, AT_A_TIME)),
-    ],
-)
+@pytest.mark.slow("many seeds", fast=4)
+@pytest.mark.parametrize("first", range(0, SEEDS, AT_A_TIME))
 def test_every_invariant_holds(first):
     failures, pages, robots = run_some(first, AT_A_TIME)
 
@@ -49,6 +42,7 @@ def test_a_seed_repeats_its_world():
     assert len(one) > 10
 
 
+@pytest.mark.slow("many worlds")
 def test_a_world_does_not_depend_on_how_strings_are_hashed():
     program = (
         "from polite.testing import Simulation\n"
@@ -112,6 +106,7 @@ def _first_failure(seeds: int = 60, *, shrink: bool = False, **options) -> Simul
     pytest.fail(f"no seed below {seeds} failed")
 
 
+@pytest.mark.slow("many worlds")
 def test_a_scheduler_that_loses_tasks_is_found():
     failed = _first_failure(scheduler=Forgetful)
 
@@ -119,6 +114,7 @@ def test_a_scheduler_that_loses_tasks_is_found():
     assert f"seed {failed.seed}" in str(failed)
 
 
+@pytest.mark.slow("many worlds")
 def test_a_correct_scheduler_passes():
     for seed in range(40):
         Simulation(seed, scheduler=lambda: polite.schedulers.Ordered(lambda task: task.url)).run()
@@ -170,10 +166,11 @@ async def _fails(permit, sites):
 
 
 def test_a_correct_crawler_passes():
-    for seed in range(40):
+    for seed in range(20):
         Simulation(seed, visit=_fetches).run()
 
 
+@pytest.mark.slow("many worlds", rows=["_drops_headers", "_fails"])
 @pytest.mark.parametrize(
     ("visit", "invariant"),
     [
@@ -209,6 +206,7 @@ def test_an_option_of_a_wrong_type_is_refused_at_once(options):
         Simulation(**{"seed": 7} | options)
 
 
+@pytest.mark.slow("many worlds")
 def test_a_failing_world_is_made_smaller_and_fails_in_the_same_way():
     failed = _first_failure(scheduler=Forgetful, shrink=True)
 
@@ -225,6 +223,7 @@ def test_a_listener_gets_each_event():
     assert {type(event).__name__ for event in events} >= {"RobotsFetched", "Granted"}
 
 
+@pytest.mark.slow("many worlds")
 def test_the_command_runs_many_worlds_or_one(capsys):
     assert main(["--seeds", "2", "--jobs", "2"]) == 0
     assert "2 worlds from seed 0" in capsys.readouterr().out

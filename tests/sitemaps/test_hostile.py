@@ -121,6 +121,7 @@ def test_a_page_in_the_place_of_a_sitemap_is_none():
     assert read(b" " * 200_000, size=1_000)[0].problem.startswith("no sitemap: it begins with")
 
 
+@pytest.mark.slow("a hundred thousand of them")
 def test_an_index_of_100_000_links_ends_at_the_limit():
     parser, found = read(index(*(f"https://example.com/{number}.xml" for number in range(100_000))))
 
@@ -178,6 +179,7 @@ def large() -> Iterator[bytes]:
     yield b"</urlset>"
 
 
+@pytest.mark.slow("a large body")
 def test_a_file_of_50_mb_takes_less_than_a_megabyte():
     parser = SitemapParser("https://example.com/sitemap.xml")
     found = octets = 0

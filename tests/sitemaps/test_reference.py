@@ -4,11 +4,12 @@ import xml.etree.ElementTree as ET
 from datetime import UTC, datetime
 from xml.sax.saxutils import escape, quoteattr
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from polite.origin import Target
 from tests.sitemaps.support import read
+from tests.support import examples
 
 SITEMAPS = "http://www.sitemaps.org/schemas/sitemap/0.9"
 XHTML = "http://www.w3.org/1999/xhtml"
@@ -124,13 +125,13 @@ def ours(data: bytes, size: int) -> list[tuple[object, ...]]:
     ]
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100, fast=10)
 @given(files(), st.integers(1, 200))
 def test_it_reads_what_a_slow_reference_reads(data: bytes, size: int) -> None:
     assert ours(data, size) == reference(data)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100, fast=10)
 @given(st.one_of(st.binary(max_size=200), files()), st.integers(1, 64), st.data())
 def test_any_octets_give_the_same_in_any_chunks_and_no_exception(
     data: bytes, size: int, more: st.DataObject

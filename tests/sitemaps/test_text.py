@@ -27,6 +27,7 @@ def test_octets_that_are_not_utf_8_are_kept():
     assert urls(b"https://example.com/caf\xe9\n") == ["https://example.com/caf%E9"]
 
 
+@pytest.mark.slow("megabytes")
 def test_many_octets_that_are_not_utf_8_cost_little():
     line = b"https://example.com/a\xff/" + b"\xfe" * 2_000 + b"\n"
     began = time.process_time()

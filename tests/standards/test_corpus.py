@@ -64,6 +64,7 @@ def differences(
                 yield body, agent, path, answer
 
 
+@pytest.mark.slow("every file of the corpus", fast=1)
 @real_files
 @pytest.mark.parametrize("dialect", ALL, ids=lambda dialect: dialect.name)
 def test_no_real_file_raises_in_any_dialect(bodies: dict[str, bytes], dialect: Dialect):

@@ -110,12 +110,14 @@ def test_a_crawler_that_no_file_names_is_denied_whatever_protego_denies(bodies: 
     assert list(laxer(bodies, RFC9309, named=False)) == []
 
 
+@pytest.mark.slow("every file of the corpus")
 @real_files
 def test_read_strictly_the_same_files_allow_what_protego_denies(bodies: list[bytes]):
     # Were there none, the test above could not fail.
     assert len({body for body, _, _ in laxer(bodies, STRICT, named=False)}) > 20
 
 
+@pytest.mark.slow("every file of the corpus")
 @real_files
 def test_a_crawler_that_is_named_is_allowed_what_protego_denies_only_for_a_reason(bodies: list[bytes]):
     found = list(laxer(bodies, RFC9309, named=True))
@@ -126,6 +128,7 @@ def test_a_crawler_that_is_named_is_allowed_what_protego_denies_only_for_a_reaso
     assert len({body for (body, _, _), why in reasons.items() if why == "a star is no part of a name"}) == 2
 
 
+@pytest.mark.slow("every file of the corpus")
 @real_files
 def test_every_disallow_and_every_name_that_google_reads_is_read(bodies: list[bytes]):
     for field in (Field.DISALLOW, Field.USER_AGENT):

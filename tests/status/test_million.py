@@ -15,6 +15,7 @@ pytestmark = pytest.mark.virtual_time
 ORIGINS, MADE = 1_000_000, 1_000
 
 
+@pytest.mark.slow("a million origins")
 async def test_a_million_origins_answer_within_100_ms_and_never_stall_the_loop() -> None:
     transport = ScriptedTransport()
     transport.hold()

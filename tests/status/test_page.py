@@ -64,6 +64,7 @@ async def opened(tab: Page, crawl: Served) -> None:
     await until(tab, crawl, f"{text_of('#live')} == 'live' && {text_of('#waiting')} != 'Looking...'")
 
 
+@pytest.mark.slow("a browser")
 async def test_it_renders_and_updates_without_a_message_of_its_security_policy(tab: Page) -> None:
     async with served({f"{A}/robots.txt": RULES}) as crawl:
         await opened(tab, crawl)
@@ -253,6 +254,7 @@ async def test_pause_keeps_the_page_still_and_focus_stays_on_its_row(tab: Page) 
         await until(tab, crawl, f"{text_of('#tiles')} != {before!r}")
 
 
+@pytest.mark.slow("a browser")
 async def test_everything_is_reached_by_the_tab_key_and_the_timeline_is_read_by_arrows(tab: Page) -> None:
     async with served({f"{A}/robots.txt": RULES}) as crawl:
         await crawl.visit(f"{A}/1", status=404)
@@ -277,6 +279,7 @@ async def test_everything_is_reached_by_the_tab_key_and_the_timeline_is_read_by_
     assert outlined == "solid"
 
 
+@pytest.mark.slow("a browser")
 async def test_it_is_light_or_dark_as_its_user_prefers_and_readable(tab: Page) -> None:
     measure = (
         "['body', '.card', '.tile .value', '#notices li'].map(s => getComputedStyle(document.querySelector(s)))"
@@ -325,6 +328,7 @@ async def test_nothing_is_cut_off_on_a_narrow_screen(tab: Page, width: int) -> N
     assert Origin.of(long).text == long
 
 
+@pytest.mark.slow("a browser")
 async def test_a_page_that_lost_its_connection_says_so_and_comes_back(tab: Page) -> None:
     async with served() as crawl:
         await opened(tab, crawl)
@@ -366,6 +370,7 @@ async def test_a_picture_is_taken(tab: Page, tmp_path: Path) -> None:
         await tab.until("false", limit_s=0.0)
 
 
+@pytest.mark.slow("a browser")
 async def test_a_program_that_is_no_browser_is_told() -> None:
     with pytest.raises(BrowserFailed, match="did not start"):
         async with browsing("true"):

@@ -7,6 +7,7 @@ import pytest
 from polite.ports import SavedBackOff
 from polite.stores.sqlite import SqliteStore
 from tests.stores.support import FIRST, HOUR, OTHER, SITE
+from tests.support import started_since
 
 
 async def test_a_hold_is_kept_when_the_store_is_closed(opened):
@@ -79,15 +80,16 @@ async def test_a_back_off_that_cannot_be_written_is_logged(path, caplog):
 async def test_a_hold_that_comes_after_closing_opens_nothing_and_is_kept_when_the_store_is_used_again(
     opened, caplog
 ):
+    before = set(threading.enumerate())
     store = opened()
     await store.save(SITE, FIRST)
     await store.close()
 
     store.hold(SITE, HOUR)
-    threads = [thread.name for thread in threading.enumerate() if thread.name.startswith("polite")]
+    threads = started_since(before)
     await store.save(OTHER, FIRST)
 
-    assert threads == []
+    assert not threads
     assert "came after" in caplog.text
     assert await store.held(SITE) == HOUR
 

@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow("kills processes in real time")
 def test_killed_five_times_nothing_acknowledged_is_lost():
     command = [sys.executable, "-m", "tests.system.soak", "kill", "5"]
 

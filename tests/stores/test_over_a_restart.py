@@ -10,6 +10,7 @@ from polite.pacing.policy import PacingPolicy
 from polite.ports import SavedBackOff
 from polite.robots.fetching.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport
+from tests.support import started_since
 
 pytestmark = pytest.mark.virtual_time
 
@@ -191,14 +192,16 @@ async def test_what_is_neither_a_store_nor_a_file_is_refused(store):
 
 
 async def test_a_file_that_cannot_be_used_is_known_when_the_gate_opens(path):
+    before = set(threading.enumerate())
     with pytest.raises(polite.PoliteError, match="cannot be opened"):
         async with Run(path.parent):
             pass
 
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("polite")]
+    assert not started_since(before)
 
 
 async def test_a_429_reported_after_the_gate_has_closed_opens_no_file_again(path):
+    before = set(threading.enumerate())
     async with Run(path) as run:
         permit = run.gate.permit(PAGE)
         await permit.__aenter__()
@@ -206,4 +209,4 @@ async def test_a_429_reported_after_the_gate_has_closed_opens_no_file_again(path
     await permit.__aexit__(None, None, None)
     await asyncio.sleep(1)
 
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("polite")]
+    assert not started_since(before)

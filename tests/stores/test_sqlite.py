@@ -25,6 +25,7 @@ from tests.stores.support import (
     SITE,
     raw,
 )
+from tests.support import started_since
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -107,13 +108,14 @@ async def test_a_save_whose_caller_was_cancelled_is_written_all_the_same(opened)
 
 
 async def test_a_closed_store_may_be_used_again_and_leaves_no_thread(opened):
+    before = set(threading.enumerate())
     store = opened()
     await store.save(SITE, FIRST)
     await store.load(SITE)
     await store.close()
     await store.close()
 
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("polite")]
+    assert not started_since(before)
     assert await store.load(SITE) == FIRST
 
 
@@ -142,6 +144,7 @@ async def test_two_stores_write_to_one_file_and_nothing_is_lost(opened):
     assert [await stores[0].load(origin) for origin in origins] == [FIRST] * 400
 
 
+@pytest.mark.slow("starts processes")
 def test_processes_that_open_a_new_file_at_once_all_succeed(path):
     program = (
         "import asyncio, sys\n"

@@ -11,6 +11,7 @@ FIGURES, DISALLOWED = 36, 4
 
 
 # httpx2 is crawled with as httpx is.
+@pytest.mark.slow("clients in real time")
 @pytest.mark.parametrize("client", ["aiohttp", "httpx"])
 def test_a_client_is_polite_with_polite_alone(client: str, capsys: pytest.CaptureFixture[str]) -> None:
     held = compare(client, *CRAWL)

@@ -91,6 +91,7 @@ async def crawl(root: str, copies: dict[str, str], **options: Any) -> list[float
     return due
 
 
+@pytest.mark.slow("a crawl of a large site")
 @pytest.mark.parametrize("option", ["store", "validators"])
 async def test_a_second_crawl_of_an_unchanged_site_is_nearly_all_304s(
     site: tuple[Site, str], tmp_path: Path, option: str

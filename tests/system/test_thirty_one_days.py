@@ -133,6 +133,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> RobotsStore:
     return STORES[request.param](tmp_path)
 
 
+@pytest.mark.slow("a month of requests", fast=2)
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
 async def test_h6_a_site_without_a_copy_is_closed_for_thirty_days_and_then_open_where_the_dialect_says_so(
     dialect: Dialect,
@@ -149,6 +150,7 @@ async def test_h6_a_site_without_a_copy_is_closed_for_thirty_days_and_then_open_
     require_growing_delays(server.failures)
 
 
+@pytest.mark.slow("a month of requests", fast=2)
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
 @pytest.mark.parametrize("keep_stale", [True, False])
 async def test_h6_the_last_copy_decides_all_the_time_or_after_thirty_days(
@@ -168,6 +170,7 @@ async def test_h6_the_last_copy_decides_all_the_time_or_after_thirty_days(
     require_growing_delays(server.failures)
 
 
+@pytest.mark.slow("a month of requests", fast=2)
 @pytest.mark.parametrize("dialect", [polite.CLASSIC, polite.RFC9309], ids=lambda dialect: dialect.name)
 @pytest.mark.parametrize("copy", [False, True])
 async def test_h6_thirty_days_are_thirty_days_across_restarts(
@@ -207,6 +210,7 @@ async def test_h5_a_503_is_asked_about_every_few_minutes_for_as_long_as_it_lasts
     assert gaps[0] < 30
 
 
+@pytest.mark.slow("a month of requests", fast=2)
 @pytest.mark.parametrize(("asked", "waits"), [("7200", 2 * HOUR), ("1", 5.0), ("864000", DAY)])
 @pytest.mark.parametrize("status", [500, 503])
 async def test_h5_a_retry_after_is_obeyed_within_limits_for_a_month(

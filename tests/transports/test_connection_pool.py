@@ -20,7 +20,7 @@ from polite.transports.connection_pool import ConnectionPool
 from polite.transports.http import HttpTransport, trusting
 from polite.transports.shared_response import SharedResponse
 
-HOME = FetchPolicy(allowed_networks=["127.0.0.0/8"], timeout=5.0)
+HOME = FetchPolicy(allowed_networks=["127.0.0.0/8"], timeout=30.0)
 RULES = b"User-agent: *\nDisallow: /private\n"
 LENGTH = b"Content-Length: %d\r\n" % len(RULES)
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"

@@ -42,13 +42,13 @@ async def honest(folder: Path) -> AsyncIterator[int]:
 
 @asynccontextmanager
 async def gated() -> AsyncIterator[polite.Gate]:
-    fetching = FetchPolicy(timeout=2.0, **HOME)
+    fetching = FetchPolicy(timeout=20.0, **HOME)
     async with polite.open_gate("TestBot/1.0", fetching=fetching) as gate:
         yield gate
 
 
 async def asked(url: str, *, max_bytes: int = 1_000, **fetching: object) -> Reply | Failed:
-    transport = FtpTransport("TestBot/1.0", FetchPolicy(timeout=2.0, **{**HOME, **fetching}))  # type: ignore[arg-type]
+    transport = FtpTransport("TestBot/1.0", FetchPolicy(**{"timeout": 20.0, **HOME, **fetching}))  # type: ignore[arg-type]
     try:
         return await transport.get(Ask(Target.of(url), max_bytes))
     finally:
@@ -247,7 +247,7 @@ async def test_a_cancelled_fetch_leaves_no_connection() -> None:
         while not server.hits:
             await asyncio.sleep(0)
         fetch.cancel()
-        async with asyncio.timeout(1.0):
+        async with asyncio.timeout(10.0):
             await gone.wait()
 
     assert fetch.cancelled()

@@ -44,7 +44,7 @@ class Own(AbstractResolver):
 async def resolved(
     names: dict[str, str], host: str, port: int, nameserver: str = "127.0.0.1:1"
 ) -> tuple[str, int]:
-    resolver = named_resolver(FetchPolicy(timeout=1.0, nameservers=[nameserver]), names)
+    resolver = named_resolver(FetchPolicy(timeout=10.0, nameservers=[nameserver]), names)
     try:
         (found,) = await resolver.resolve(host, port)
     finally:

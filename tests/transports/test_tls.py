@@ -111,6 +111,7 @@ async def test_h8_a_large_body_that_made_the_reader_pause_ends_the_same_way(
     assert (len(reply.body), reply.end) == (len(body), comes_to)
 
 
+@pytest.mark.slow("runs tests in another process")
 def test_with_aiohttps_parser_in_python_too() -> None:
     if os.environ.get("AIOHTTP_NO_EXTENSIONS"):
         pytest.skip("this is that run")

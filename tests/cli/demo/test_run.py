@@ -3,11 +3,14 @@
 import asyncio
 import re
 
+import pytest
+
 from polite.cli.demo import run
 from polite.cli.demo.sites import HOSTS
 from polite.cli.main import main
 
 
+@pytest.mark.slow("a crawl in real time")
 def test_the_demo_crawls_sixteen_hosts_and_was_polite(capsys, tmp_path):
     picture = tmp_path / "demo.svg"
 

@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[3]
 _MOST = 150_000
 
 
+@pytest.mark.slow("a browser")
 @pytest.mark.skipif(chromium() is None, reason="no Chromium is installed: apt-get install chromium")
 def test_the_picture_is_a_small_png(tmp_path, capsys):
     path = tmp_path / "folder" / "status.png"

@@ -331,6 +331,7 @@ def test_a_list_that_cannot_be_read_is_known_before_anything_is_written(
     assert not site.folder.exists()
 
 
+@pytest.mark.slow("measures memory with a large input")
 async def test_a_list_of_a_million_lines_is_read_in_little_memory(tmp_path):
     path = tmp_path / "urls.txt"
     path.write_bytes(b"".join(b"http://a.test/%d\n" % number for number in range(50_000)))

@@ -147,6 +147,7 @@ def test_durations_are_for_people(seconds, shown):
     assert clock(seconds) == shown
 
 
+@pytest.mark.slow("a terminal in real time")
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
 def test_a_run_on_a_real_terminal_fits_80_columns_and_24_lines(tmp_path):
     import fcntl

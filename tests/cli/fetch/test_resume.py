@@ -254,6 +254,7 @@ def stalling():
         thread.join()
 
 
+@pytest.mark.slow("starts processes")
 @pytest.mark.parametrize("output", [True, False])
 def test_a_run_that_is_killed_loses_nothing_and_repeats_only_what_was_under_way(
     output, stalling, tmp_path, queue

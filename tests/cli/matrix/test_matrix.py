@@ -323,6 +323,7 @@ def test_a_batch_has_at_least_one_url_and_a_bounded_number_of_cells():
     assert grid.batch_rows(10**9) == 1
 
 
+@pytest.mark.slow("measures memory with a large input")
 def test_memory_does_not_grow_with_the_list(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(grid, "MAX_CELLS", 4_000)

@@ -72,11 +72,8 @@ def damaged(whole: bytes, draw: random.Random) -> bytes:
     return bytes(octets)
 
 
-@pytest.mark.parametrize(
-    # The later draws run the lines of the first again.
-    "seed",
-    [*range(3), *(pytest.param(seed, marks=pytest.mark.no_cover) for seed in (*range(3, 8), *range(9, 13)))],
-)
+@pytest.mark.slow("many seeds", fast=2)
+@pytest.mark.parametrize("seed", [*range(8), *range(9, 13)])
 async def test_a_damaged_file_fails_or_gives_what_was_put(seed: int, path: Path) -> None:
     await written(path)
     sound = path.read_bytes()
@@ -323,6 +320,7 @@ def another_process(path: Path) -> str:
     ).stdout
 
 
+@pytest.mark.slow("starts processes")
 def test_a_file_that_its_process_opens_and_closes_by_hand_stays_locked(path: Path, tmp_path: Path) -> None:
     file = QueueFile(path, order="fifo", tasks_per_origin=4, max_done=10)
     file.open(3)

@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
+@pytest.mark.slow("kills processes in real time")
 def test_killed_five_times_a_crawl_loses_nothing_and_keeps_every_gap():
     command = [sys.executable, "-m", "tests.system.soak_frontier", "5"]
 

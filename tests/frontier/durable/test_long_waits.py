@@ -115,6 +115,7 @@ SLOW: dict[str, tuple[Any, int]] = {
 }
 
 
+@pytest.mark.slow("many hosts", rows=["10-Retry-After of robots.txt"])
 @pytest.mark.parametrize("reason", SLOW)
 @pytest.mark.parametrize("many", [3, 10])
 @pytest.mark.parametrize("scheduler", [schedulers.Fifo, schedulers.RoundRobin])
@@ -203,6 +204,7 @@ def test_an_origin_with_a_long_wait_stays_active_while_no_other_waits(path: Path
     run(go())
 
 
+@pytest.mark.slow("a long crawl")
 def test_an_origin_whose_rules_were_fetched_twice_without_a_page_stays_active(path: Path) -> None:
     """Rules that expire in the line would be fetched again at each return, and each fetch delays the page."""
 
@@ -400,11 +402,8 @@ def test_a_scheduler_that_fails_when_tasks_are_taken_back_ends_the_frontier(path
     run(go())
 
 
-@pytest.mark.parametrize(
-    # The later draws run the lines of the first again.
-    "seed",
-    [*range(10), *(pytest.param(seed, marks=pytest.mark.no_cover) for seed in range(10, 60))],
-)
+@pytest.mark.slow("many seeds", fast=20)
+@pytest.mark.parametrize("seed", range(60))
 def test_random_crawls_of_slow_origins_give_each_page_once_and_never_too_early(seed: int, path: Path) -> None:
     draw = random.Random(seed)
     longest = draw.choice([0.0, 0.02, 0.5, 5.0])

@@ -47,11 +47,8 @@ def opened(
     return Both()
 
 
-@pytest.mark.parametrize(
-    # The later draws run the lines of the first again.
-    "seed",
-    [*range(10), *(pytest.param(seed, marks=pytest.mark.no_cover) for seed in range(10, 60))],
-)
+@pytest.mark.slow("many seeds", fast=20)
+@pytest.mark.parametrize("seed", range(60))
 def test_a_random_crawl_ends_and_gives_each_task_out_as_often_as_it_should(seed: int, path: Path) -> None:
     crawl(seed, path)
 

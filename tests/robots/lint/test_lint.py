@@ -4,7 +4,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
@@ -12,7 +12,7 @@ from polite.robots.lines import lines
 from polite.robots.lint.finding import CODES, Finding
 from polite.robots.lint.lint import lint
 from polite.robots.parse import parse
-from tests.support import calls_of
+from tests.support import calls_of, examples
 
 DIALECTS = [CLASSIC, GOOGLE_2010, GOOGLE_2019, RFC9309, GOOGLE]
 FLAWLESS = "# ours\nUser-agent: *\nDisallow: /private/\n\nUser-agent: ExampleBot\nDisallow:\n\nSitemap: https://example.com/s.xml\n"
@@ -265,7 +265,7 @@ def test_a_hostile_file_costs_a_bounded_search(block: str, dialect: Dialect) -> 
 paths = st.text("/ab*$", max_size=6)
 
 
-@settings(max_examples=300)
+@examples(300, fast=30)
 @given(
     st.lists(st.tuples(st.sampled_from(["Allow", "Disallow"]), paths), max_size=6),
     st.sampled_from(DIALECTS),

@@ -227,6 +227,7 @@ CROWDED = {
 }
 
 
+@pytest.mark.slow("a file of the largest size", rows=["-29990"])
 @pytest.mark.parametrize("octets", [2_000, 29_990])
 @pytest.mark.parametrize("size", [24_500, 500_000])
 @pytest.mark.parametrize("at_each", [24, 40, 100_000])

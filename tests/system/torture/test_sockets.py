@@ -103,6 +103,7 @@ async def ftp_server(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
         await reader.read()
 
 
+@pytest.mark.slow("each await of a crawl fails once", fast=1)
 @CANCELLED
 def test_ftp_leaves_nothing_open(failure: Failure) -> None:
     async def main(saboteur: Saboteur) -> None:
