@@ -25,10 +25,6 @@ disable_error_code = arg-type
 """
 # As mypyc itself does.
 _OPTIMISATION = "3"
-# What a compiled coroutine awaits gets an exception by three arguments, of which Python 3.12 warns: where warnings are errors, a
-# cancellation would become that DeprecationWarning.
-_THROWN = "PyObject_CallFunctionObjArgs(_m, type, value, traceback, NULL)"
-_THROWN_ALONE = "PyObject_CallFunctionObjArgs(_m, value, NULL)"
 
 _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 # A link or an image whose address has no scheme.
@@ -164,32 +160,10 @@ def _span(node: ast.stmt | ast.expr, starts: list[int]) -> tuple[int, int]:
     return starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
 
 
-def _throw_alone(folder: Path, runtime: Path) -> None:
-    """Have what a coroutine awaits get an exception by one argument.
-
-    The C sources in `folder` include those of mypyc's runtime. The one that throws takes the place of its `#include`, changed.
-    """
-    changed = {
-        f"#include <{path.name}>": text.replace(_THROWN, _THROWN_ALONE)
-        for path in runtime.glob("*.c")
-        if _THROWN in (text := path.read_text(encoding="utf-8"))
-    }
-    if not changed:
-        raise SystemExit(
-            "POLITE_COMPILE: this mypyc throws exceptions otherwise than 2.4 does: see _throw_alone in hatch_build.py"
-        )
-    for path in folder.rglob("*.c"):
-        before = after = path.read_text(encoding="utf-8")
-        for include, text in changed.items():
-            after = after.replace(include, text)
-        if after != before:
-            path.write_text(after, encoding="utf-8")
-
-
 def _compiled(modules: list[str], folder: Path) -> list[Path]:
     """Compile modules of the package in this folder, and return the files that were made, below `lib`."""
     # These are there only if `dependencies` named them.
-    from mypyc.build import include_dir, mypycify  # noqa: PLC0415
+    from mypyc.build import mypycify  # noqa: PLC0415
     from setuptools import Distribution  # noqa: PLC0415
     from setuptools.errors import BaseError, CCompilerError  # noqa: PLC0415
 
@@ -204,7 +178,6 @@ def _compiled(modules: list[str], folder: Path) -> list[Path]:
             target_dir=str(folder / "c"),
             group_name="polite",
         )
-        _throw_alone(folder / "c", Path(include_dir()))
         command = Distribution({"name": "polite", "ext_modules": extensions}).get_command_obj("build_ext")
         command.build_lib, command.build_temp = str(folder / "lib"), str(folder / "objects")
         try:

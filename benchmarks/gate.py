@@ -17,7 +17,7 @@ import aiohttp
 from yarl import URL
 
 import polite
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
 
 T = TypeVar("T")

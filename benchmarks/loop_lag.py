@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import polite
 from benchmarks.decide import WORST, filled, worst_paths
-from polite.robots.fetching.exchange import Failed, Reply
+from polite.robots.exchange import Failed, Reply
 from polite.robots.reason import Reason
 from polite.testing import ScriptedTransport
 

@@ -18,10 +18,10 @@ import redis
 import polite
 from polite.clock import SystemClock
 from polite.origin import Origin
-from polite.robots.fetching.exchange import Reply
-from polite.robots.fetching.result import Found
-from polite.robots.fetching.snapshot import renewed
+from polite.robots.exchange import Reply
 from polite.robots.policy import RobotsPolicy
+from polite.robots.result import Found
+from polite.robots.snapshot import renewed
 from polite.stores.redis.changes import Changes, Ended, PutEntry
 from polite.stores.redis.opening import open_shared
 from polite.stores.redis.step import StepRequest

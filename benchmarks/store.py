@@ -17,13 +17,13 @@ import aiosqlite
 import polite
 from benchmarks.corpus import corpus
 from polite.origin import Origin
-from polite.robots.fetching.exchange import Reply
-from polite.robots.fetching.result import Found
-from polite.robots.fetching.snapshot import Snapshot, renewed
+from polite.robots.exchange import Reply
 from polite.robots.policy import BODY_LIMIT, RobotsPolicy
+from polite.robots.result import Found
+from polite.robots.snapshot import Snapshot, renewed
 from polite.stores import rows
 from polite.stores.memory import MemoryStore
-from polite.stores.schema import STEPS
+from polite.stores.robots_database import STEPS
 from polite.stores.sqlite import SqliteStore
 from polite.testing import ScriptedTransport
 

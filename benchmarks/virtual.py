@@ -10,7 +10,7 @@ import sys
 import time
 
 import polite
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
 
 HOSTS, FETCHES, MOST_S = 1_000, 1_000_000, 60.0

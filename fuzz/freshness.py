@@ -3,10 +3,10 @@
 import math
 
 from fuzz.deadline import expect, in_time
-from polite.robots.fetching.cache_control import max_age_s
-from polite.robots.fetching.result import Found
-from polite.robots.fetching.snapshot import renewed
+from polite.robots.exchange import max_age_s
 from polite.robots.policy import RobotsPolicy
+from polite.robots.result import Found
+from polite.robots.snapshot import renewed
 
 WORDS = (
     b"max-age=", b"s-maxage=", b"no-store", b"no-cache", b"private", b"must-revalidate", b'"60"', b"60",

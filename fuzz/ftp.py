@@ -8,10 +8,10 @@ from typing import Any
 from fuzz.deadline import expect, in_time
 from polite.errors import InvalidURL
 from polite.origin import Target
-from polite.robots.fetching.exchange import Ask, BodyEnd, Failed, Reply
+from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.transports import ftp
-from polite.transports.ftp_connection import LONGEST_LINE, FtpConnection
+from polite.transports.ftp import LONGEST_LINE, FtpConnection
 
 WORDS = (
     b"220 ", b"220-", b"331 ", b"230 ", b"200 ", b"229 (|||2000|)", b"229 (|1|10.0.0.1|2000|)",

@@ -4,7 +4,7 @@ import gzip
 import zlib
 
 from fuzz.deadline import expect, in_time
-from polite.robots.fetching.exchange import BodyEnd
+from polite.robots.exchange import BodyEnd
 from polite.transports.inflate import Inflater
 
 WORDS = (

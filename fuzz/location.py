@@ -5,9 +5,9 @@ import re
 from fuzz.deadline import expect, in_time
 from polite.errors import InvalidURL
 from polite.origin import Origin, Target
-from polite.robots.fetching.exchange import DEFAULT_SCHEMES, Exchange, Reply
-from polite.robots.fetching.result import Unavailable, Unreachable
+from polite.robots.exchange import DEFAULT_SCHEMES, Exchange, Reply
 from polite.robots.policy import FetchPolicy
+from polite.robots.result import Unavailable, Unreachable
 
 WORDS = (
     b"http://", b"https://", b"ftp://", b"file:", b"javascript:", b"data:", b"//", b"\\\\", b"/", b"..",

@@ -5,7 +5,7 @@ import math
 from fuzz.deadline import expect, in_time
 from polite.pacing.outcome import Outcome, ThrottleContext
 from polite.pacing.policy import PacingPolicy
-from polite.pacing.retry_after import retry_after_s
+from polite.pacing.reported_outcome import retry_after_s
 from polite.pacing.throttle import DelayThrottle
 
 WORDS = (

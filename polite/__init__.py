@@ -32,7 +32,7 @@ from polite.integrations.session import gate_of, open_session
 from polite.origin import Origin, Target
 from polite.pacing.policy import Anchor, PacingPolicy
 from polite.pacing.scopes import CustomScope, ScopeLimit, Scopes
-from polite.recrawl.policy import RecrawlPolicy
+from polite.recrawl import RecrawlPolicy
 from polite.robots.agent import UserAgent
 from polite.robots.decision import Decision, Rule
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect, dialect
@@ -49,8 +49,7 @@ from polite.robots.serialization import CorruptRobots
 from polite.robots.signals import CleanParam, Signals, SignalSet
 from polite.robots.tdm_file import TdmFile, TdmRule, parse_tdm_file
 from polite.robots.trace import DecisionTrace, Match, Sensitivity
-from polite.robots.usage import Usage, usage
-from polite.robots.usage_statement import UsageSource, UsageStatement
+from polite.robots.usage import Usage, UsageSource, UsageStatement, usage
 from polite.signing.key import SigningKey
 from polite.signing.web_bot_auth import WebBotAuth
 from polite.task import Admission, Task

@@ -3,8 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from polite.url.fast_path import canonical_origin, canonical_path
-from polite.url.parse import DEFAULT_PORTS, MAX_URL, ParsedURL, parse_url
+from polite.url.parse import DEFAULT_PORTS, MAX_URL, ParsedURL, canonical_origin, canonical_path, parse_url
 
 _put = object.__setattr__
 

@@ -6,15 +6,19 @@ Pause(seconds=2.0, because='min_delay 2 s', strike=False)
 """
 
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
-from polite.pacing.throttle import DelayThrottle, Jittered, Longest, Part, Throttle
-from polite.pacing.throttle_parts import (
+from polite.pacing.throttle import (
     BackOff,
     CrawlDelay,
+    DelayThrottle,
+    Jittered,
     Latency,
+    Longest,
     MinDelay,
+    Part,
     RateLimit,
     RequestRates,
     RetryAfter,
+    Throttle,
 )
 
 __all__ = [

@@ -15,7 +15,7 @@ from hypothesis import settings
 import polite
 from polite.ports import Transport
 from polite.robots.dialect import RFC9309
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport
 
 OpenedGate = AbstractAsyncContextManager[polite.Gate]

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 import polite
 from polite.events import Event, OriginPostponed, RobotsFetched
-from polite.gate.event_log import log_event
+from polite.gate.notifier import log_event
 from polite.log import LINES, LineFilter, fields, scrubbed, without_query
 from polite.origin import Origin
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
-from polite.robots.fetching.exchange import Failed, Reply
+from polite.robots.exchange import Failed, Reply
 from polite.testing import ScriptedTransport
 from tests.gate.support import RULES, opened, visit
 from tests.support import scripted_gate
@@ -415,7 +415,7 @@ def test_a_number_of_tasks_agrees_with_its_noun(tasks: int, text: str, shown: io
 PROGRAM = """
 import asyncio
 import polite
-from polite.robots.fetching.exchange import Failed, Reply
+from polite.robots.exchange import Failed, Reply
 from polite.testing import ScriptedTransport
 
 async def main():

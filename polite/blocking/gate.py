@@ -9,8 +9,8 @@ from typing import ParamSpec, Self, TypeVar
 from polite.blocking.loop_thread import LoopThread, refuse_in_a_loop
 from polite.blocking.permit import Permit
 from polite.compose import gate as compose
-from polite.gate.counters import Counters
 from polite.gate.explanation import Explanation
+from polite.gate.notifier import Counters
 from polite.origin import Target
 from polite.pacing.policy import PacingPolicy
 from polite.ports import Listener, Meter

@@ -1,11 +1,27 @@
 """`polite completion`: prints a script with which a shell completes command lines of polite."""
 
 import argparse
+from collections.abc import Iterator
 
-from polite.cli.command_tree import arguments, subcommands
 from polite.cli.parser import parser
 from polite.errors import InvalidOption
 from polite.robots.dialect import BY_NAME
+
+
+def subcommands(command: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """Yield each subcommand and its parser, in the order of --help."""
+    # argparse has no public way to them; completers and documentation tools read the same attributes.
+    for action in command._actions:  # noqa: SLF001
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            yield from action.choices.items()
+
+
+def arguments(command: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """Yield what a command takes itself: positional arguments and options that --help shows."""
+    for action in command._actions:  # noqa: SLF001
+        if action.help is not argparse.SUPPRESS and not isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            yield action
+
 
 # What an argument takes, by its metavar. Others are words of the user's own, such as a URL: nothing completes them.
 # ORIGIN of `polite store` may be left out: then its file stands there.

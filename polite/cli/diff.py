@@ -8,16 +8,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from polite.cli import file, stdin, urls
-from polite.cli.exit_codes import Exit
-from polite.cli.unnamed_agent import unnamed_agent
-from polite.cli.url_report import as_object
+from polite.cli import options as file
+from polite.cli import stdin
+from polite.cli import stdin as urls
+from polite.cli.check import as_object
+from polite.cli.options import unnamed_agent
+from polite.cli.terminal import Exit
 from polite.errors import InvalidURL, redact_url
 from polite.origin import Target
 from polite.robots.agent import UserAgent
-from polite.robots.bindings import Bindings
 from polite.robots.decision import Decision
-from polite.robots.parse import parse
+from polite.robots.parse import Bindings, parse
 from polite.robots.rules import RuleSet
 
 # The limit on agents named in the files that are compared; a message says if there are more.

@@ -1,17 +1,166 @@
 """The `polite` command: runs a subcommand, and prints an expected error as one line."""
 
+import argparse
 import io
 import logging
 import os
+import re
 import signal
 import sys
-from collections.abc import Sequence
-from typing import NoReturn
+import tomllib
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NoReturn
 
-from polite.cli.configuration import parse
-from polite.cli.exit_codes import Exit
+from polite.cli.fetch.options import SWITCHED_OFF
 from polite.cli.option_names import command_line_text
-from polite.errors import PoliteError
+from polite.cli.parser import WrongUsage, parser
+from polite.cli.terminal import Exit
+from polite.errors import InvalidOption, PoliteError
+
+_OF_ONE_AGENT = frozenset({"card", "check", "explain", "fetch", "lint", "matrix", "sitemaps"})
+# Variables, the option that each stands for, and the commands that have it.
+ENVIRONMENT = {
+    "POLITE_AGENT": ("--agent", _OF_ONE_AGENT),
+    "POLITE_DELAY": ("--delay", frozenset({"fetch"})),
+    "POLITE_CONFIG": ("--config", frozenset({"fetch"})),
+}
+# What a file may not set: itself, and what is no option.
+_NOT_IN_FILES = frozenset({"change", "config", "urls", "run"})
+_TABLE = "fetch"
+# Octets. A configuration has some lines; a device has no end.
+_LARGEST = 1 << 20
+_LINE = re.compile(r" \(at line (\d+), column \d+\)")
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the options of a command line, with those of its environment, configuration file, and queue that it continues.
+
+    Ends the program with one line if they are wrong: `SystemExit`. Raises InvalidOption for a file that is no configuration or
+    a queue with other options, OSError for a file that cannot be read, and StoreFailed.
+    """
+    # First alone: what is wrong in it is not the fault of the others.
+    options = _parsed(arguments)
+    command = arguments[0]
+    if environment := _environment_arguments(command):
+        for name, argument in environment.items():
+            _parsed([command, argument, *arguments[1:]], source=f"{name}: ")
+        options = _parsed([command, *environment.values(), *arguments[1:]])
+    given = [*environment.values(), *arguments[1:]]
+    if (file := getattr(options, "config", None)) is not None:
+        configured = _file_arguments(file)
+        for argument in configured:
+            _parsed([command, argument, *arguments[1:]], source=f"{file}: ")
+        given = [*configured, *given]
+        options = _parsed([command, *given])
+    return options if getattr(options, "resume", None) is None else _continued(command, given, options)
+
+
+def _continued(command: str, given: Sequence[str], options: argparse.Namespace) -> argparse.Namespace:
+    """Return the options with those that the queue file keeps. Raises InvalidOption if they differ, StoreFailed."""
+    from polite.cli.fetch import kept_options
+
+    kept = kept_options.read(options.resume)
+    if kept is not None:
+        before = list(kept_options.arguments(kept, options))
+        options = _parsed([command, *before, *given], source=f"{options.resume}: ")
+        if not options.change:
+            kept_options.require_same(kept, options)
+    options.kept = kept
+    return options
+
+
+def _parsed(arguments: Sequence[str], *, source: str = "") -> argparse.Namespace:
+    try:
+        return parser().parse_args(arguments)
+    except WrongUsage as wrong:
+        print(f"polite: {source}{wrong.message} (see {wrong.program} --help)", file=sys.stderr)
+        raise SystemExit(Exit.USAGE) from None
+
+
+def _environment_arguments(command: str) -> dict[str, str]:
+    """Return by variable the argument that it stands for. An empty one counts as not set."""
+    return {
+        name: f"{option}={value}"
+        for name, (option, commands) in ENVIRONMENT.items()
+        if command in commands and (value := os.environ.get(name))
+    }
+
+
+def _file_arguments(file: str) -> list[str]:
+    """Return the arguments that a file stands for. Raises InvalidOption, OSError."""
+    if Path(file).is_dir():
+        raise InvalidOption(f"--config {file} is a folder; name a file in it")
+    try:
+        with Path(file).open("rb") as stream:
+            octets = stream.read(_LARGEST + 1)
+    except OSError as error:
+        raise InvalidOption(f"--config {file}: {error.strerror or error}") from error
+    if len(octets) > _LARGEST:
+        raise InvalidOption(f"--config {file}: a configuration has at most {_LARGEST} octets")
+    tables = _tables(file, octets)
+    options = tables.pop(_TABLE, {})
+    if tables or not isinstance(options, dict):
+        name = next(iter(tables), _TABLE)
+        raise InvalidOption(
+            f"{file}: {name!r} is not known; options of polite fetch are in a table [{_TABLE}]"
+        )
+    defaults = {name.replace("_", "-"): value for name, value in vars(_parsed([_TABLE])).items()}
+    known = {name: isinstance(value, bool) for name, value in defaults.items() if name not in _NOT_IN_FILES}
+    return [
+        argument for name, value in options.items() for argument in _arguments_of(file, name, value, known)
+    ]
+
+
+def _tables(file: str, octets: bytes) -> dict[str, Any]:
+    try:
+        return tomllib.loads(octets.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        line = octets.count(b"\n", 0, error.start) + 1
+        raise InvalidOption(f"{file}:{line}: it is not UTF-8") from error
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        # As compilers name a place; without one, it is the end of the file.
+        found = _LINE.search(str(error))
+        line = octets.count(b"\n") + 1 if found is None else int(found[1])
+        raise InvalidOption(f"{file}:{line}: {_LINE.sub('', str(error))}") from error
+
+
+def _arguments_of(file: str, name: str, value: object, known: Mapping[str, bool]) -> list[str]:
+    """Return the arguments for one option. `known` says of each name whether it is a switch. Raises InvalidOption."""
+    if name not in known:
+        near = get_close_matches(name, known, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise InvalidOption(f"{file}: polite fetch has no option --{name}{hint}")
+    if known[name] and not isinstance(value, bool):
+        raise InvalidOption(f"{file}: {name} is a switch: it must be true or false, got {value!r:.100}")
+    match value:
+        case bool():
+            if not known[name]:
+                raise InvalidOption(
+                    f"{file}: {name} is no switch: it must have a value, got {str(value).lower()}"
+                )
+            # A queue that is continued may have it on.
+            off = [f"--no-{name}"] if name in SWITCHED_OFF else []
+            return [f"--{name}"] if value else off
+        case str() | int() | float():
+            return [f"--{name}={value}"]
+        case [*items] if all(isinstance(item, str) for item in items):
+            return [f"--{name}={item}" for item in items]
+        case _:
+            raise InvalidOption(
+                f"{file}: {name} must be a string, a number, true, false or an array of strings, got {_kind(value)}"
+            )
+
+
+def _kind(value: object) -> str:
+    match value:
+        case list():
+            return "an array of other values"
+        case Mapping():
+            return "a table"
+        case _:
+            return f"a {type(value).__name__}"
 
 
 class _CommandLineFormatter(logging.Formatter):

@@ -1,18 +1,119 @@
 """Options that several subcommands share, with their checks."""
 
 import argparse
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import TypeVar
+from pathlib import Path
+from typing import TypeVar, cast
 
-from polite.cli.named_host import NamedHost, named_host
-from polite.cli.option_names import command_line_text
+from polite.cli.option_names import command_line_text, option_of
+from polite.compose.gate import open_gate
 from polite.errors import InvalidOption
+from polite.gate.gate import Gate
 from polite.options import integer
+from polite.origin import Target
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import dialect
-from polite.robots.policy import FetchPolicy
+from polite.robots.parse import Robots, parse
+from polite.robots.policy import BODY_LIMIT, FetchPolicy, RobotsPolicy
+from polite.robots.reason import Reason
+from polite.robots.result import FetchResult, Unavailable, Unreachable
 from polite.version import __version__
+
+_FORM = "HOST:ADDRESS or HOST:PORT:ADDRESS, with an IPv6 address in brackets"
+# An address may have a port of its own.
+_PARTS = re.compile(
+    r"(?P<name>[^:\[\]]+(?::[0-9]{1,5}(?=:))?):(?P<address>(?:[^:\[\]]+|\[[^\[\]]+\])(?::[0-9]{1,5})?)",
+    re.ASCII,
+)
+
+
+class NamedHost(argparse.Action):
+    """Collects the hosts in a mapping for `open_gate(resolver=)`. A host may be named once."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option: str | None = None,
+    ) -> None:
+        names: dict[str, str] = getattr(namespace, self.dest) or {}
+        name, address = cast("tuple[str, str]", values)
+        if name in names:
+            parser.error(f"{option} names {name} twice")
+        setattr(namespace, self.dest, {**names, name: address})
+
+
+def named_host(text: str) -> tuple[str, str]:
+    """Return the host, perhaps with a port, and its address. Raises InvalidOption."""
+    # Imported here: it loads the HTTP client.
+    from polite.transports.resolver import parsed_names
+
+    found = _PARTS.fullmatch(text)
+    if found is None:
+        raise InvalidOption(f"--resolve must be {_FORM}, got {text!r}")
+    name, address = found["name"], found["address"]
+    try:
+        parsed_names({name: address})
+    except InvalidOption as error:
+        raise InvalidOption(f"{str(error).removeprefix('resolver: ')}; write --resolve {_FORM}") from None
+    return name.lower(), address
+
+
+def open_gate_for(
+    options: argparse.Namespace, *, max_bytes: int = BODY_LIMIT
+) -> AbstractAsyncContextManager[Gate]:
+    """Open a gate with the options' agent, dialect, timeout, address rule and named hosts."""
+    return open_gate(
+        options.agent,
+        robots=RobotsPolicy(dialect=options.dialect),
+        fetching=FetchPolicy(
+            timeout=options.timeout, allow_private=options.allow_private, max_bytes=max_bytes
+        ),
+        resolver=options.resolve,
+    )
+
+
+# More than the limit on rules, so that lint can report what is beyond it (X8). Bounded, since a device has no end.
+READ_LIMIT = 4 * 1024 * 1024
+
+
+def read_octets(name: str) -> bytes:
+    """Return the file's first READ_LIMIT octets. Raises OSError."""
+    with Path(name).open("rb") as file:
+        return file.read(READ_LIMIT)
+
+
+def file_rules(options: argparse.Namespace) -> Robots | None:
+    """Return the rules of `--robots FILE`, or None without that option. Raises OSError."""
+    return None if options.robots is None else parse(read_octets(options.robots), dialect=options.dialect)
+
+
+async def site_file(
+    options: argparse.Namespace, url: str, *, max_bytes: int = BODY_LIMIT
+) -> tuple[Target, FetchResult]:
+    """Return any URL of a site as a target, and the result of the fetch of its robots.txt."""
+    async with open_gate_for(options, max_bytes=max_bytes) as gate:
+        explanation = await gate.explain(url)
+    return explanation.target, explanation.snapshot.access
+
+
+def why_none(access: Unavailable | Unreachable) -> str:
+    """Say why there is no file, and which command-line option changes that, if any does."""
+    if access.reason is Reason.ADDRESS_REFUSED and isinstance(access, Unreachable) and access.detail:
+        # It depends on the address whether an option permits it.
+        return command_line_text(access.detail)
+    option = option_of(access.reason.option)
+    return f"{access.reason.value}; {option} changes it" if option else access.reason.value
+
+
+def unnamed_agent(names: Iterable[str]) -> UserAgent:
+    """Return an agent whose name is longer than all of these names."""
+    return UserAgent("unnamed", tokens=("x" * (1 + max(map(len, names), default=0)),))
+
 
 DEFAULT_AGENT = f"polite-cli/{__version__}"
 # Requests that may go out under that name, which tells a site nothing of the crawler.
@@ -157,3 +258,118 @@ def duration(option: str, text: str, make: Callable[[float], float]) -> float:
         raise InvalidOption(command_line_text(str(error))) from error
     except ValueError:
         raise InvalidOption(f"{option} must be a number of seconds, got {text!r}") from None
+
+
+def add_card_options(card: argparse.ArgumentParser) -> None:
+    """Add all options of `polite card`."""
+    card.add_argument("key", metavar="KEY", help="the file of an Ed25519 key: PEM, or a JWK")
+    card.add_argument("--new", action="store_true", help="make a new key in KEY, which must not exist")
+    card.add_argument(
+        "--signature-agent",
+        metavar="URL",
+        help="where the key directory is served: its URL, or its origin for the well-known one there",
+    )
+    card.add_argument("--output", metavar="DIR", help="write the files to DIR, as they are to be served")
+    card.add_argument(
+        "--agent",
+        type=typed(UserAgent),
+        default=DEFAULT_AGENT,
+        help="the User-Agent header (default: POLITE_AGENT, else %(default)s)",
+    )
+    card.add_argument(
+        "--also",
+        action="append",
+        default=[],
+        metavar="KEY",
+        help="another key for the directory, while keys change; may be repeated",
+    )
+    card.add_argument("--about", metavar="URL", help="the page about the crawler (default: the URL in AGENT)")
+    card.add_argument(
+        "--contact",
+        action="append",
+        default=[],
+        metavar="URI",
+        help="such as mailto:bot@example.com; may be repeated",
+    )
+    card.add_argument("--purpose", metavar="TEXT", help="what the data is for, such as search")
+    card.add_argument("--ip-ranges", metavar="URL", help="where the crawler's address ranges are published")
+    add_number(
+        card,
+        "--days",
+        "how long the signatures of the directory are valid (default: %(default)s)",
+        most=366,
+        default="30",
+    )
+
+
+def add_matrix_options(matrix: argparse.ArgumentParser) -> None:
+    """Add all options of `polite matrix`."""
+    matrix.add_argument(
+        "--robots",
+        required=True,
+        metavar="FILE|URL",
+        help="a robots.txt, - for standard input, or any URL of the site",
+    )
+    matrix.add_argument(
+        "--agents",
+        required=True,
+        metavar="FILE",
+        help="a list of User-Agent headers, one per line, or * for an agent that no group names; - reads standard input",
+    )
+    matrix.add_argument(
+        "--urls",
+        required=True,
+        metavar="FILE",
+        help="a list of URLs or paths, one per line; - reads standard input",
+    )
+    matrix.add_argument(
+        "--rules",
+        action="store_true",
+        help="add the rule of each verdict, and its line (json always has them)",
+    )
+    add_format(
+        matrix,
+        ("text", "json", "csv"),
+        "text (default), json (one object per URL and agent), or csv (one record per URL)",
+    )
+    add_number(
+        matrix,
+        "--width",
+        "limit on characters of a line of text (default: the terminal's width, or 80)",
+        least=40,
+        most=1_000,
+    )
+    add_network(matrix)
+
+
+def add_store_options(store: argparse.ArgumentParser) -> None:
+    """Add all options of `polite store`."""
+    store.add_argument(
+        "action",
+        choices=("ls", "show", "purge"),
+        metavar="ls|show|purge",
+        help="list the origins (or crawls), show all about one, or delete",
+    )
+    store.add_argument(
+        "origin",
+        nargs="?",
+        metavar="ORIGIN",
+        help="any URL of the origin; for show, and for purge of one origin",
+    )
+    store.add_argument(
+        "file",
+        metavar="FILE|URL",
+        help="the store: a file, the queue of polite fetch --resume, or the URL of a shared one (redis://host/0)",
+    )
+    store.add_argument("--crawl", metavar="NAME", help="a crawl of a shared store; for ls, show and purge")
+    add_number(
+        store,
+        "--limit",
+        "limit on origins and URLs of a queue, or on crawls and entries of each kind of a shared store (default: %(default)s)",
+        most=10_000,
+        default="20",
+    )
+    store.add_argument("--yes", action="store_true", help="really purge a shared store")
+    store.add_argument("--expired", action="store_true", help="purge only expired copies of robots.txt")
+    store.add_argument("--back-offs", action="store_true", help="also purge back-offs that have not ended")
+    add_json(store)

@@ -5,21 +5,21 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import NoReturn, TypeAlias
 
-from polite.cli.card.options import add_card_options
 from polite.cli.fetch.options import add_fetch_options
-from polite.cli.matrix.options import add_matrix_options
 from polite.cli.options import (
     FEW,
+    add_card_options,
     add_connections,
     add_dialect,
     add_format,
     add_json,
+    add_matrix_options,
     add_network,
     add_number,
     add_rules,
+    add_store_options,
     typed,
 )
-from polite.cli.store.options import add_store_options
 from polite.robots.agent import UserAgent
 from polite.version import __compiled__, __version__
 
@@ -281,7 +281,7 @@ def _run_check(options: argparse.Namespace) -> int:
 
 
 def _run_explain(options: argparse.Namespace) -> int:
-    from polite.cli.explain import explain
+    from polite.cli.check import explain
 
     return explain(options)
 
@@ -299,7 +299,7 @@ def _run_diff(options: argparse.Namespace) -> int:
 
 
 def _run_matrix(options: argparse.Namespace) -> int:
-    from polite.cli.matrix.command import matrix
+    from polite.cli.matrix import matrix
 
     return matrix(options)
 
@@ -329,19 +329,19 @@ def _run_sitemaps(options: argparse.Namespace) -> int:
 
 
 def _run_timeline(options: argparse.Namespace) -> int:
-    from polite.cli.timeline.run import timeline
+    from polite.cli.timeline import timeline
 
     return timeline(options)
 
 
 def _run_doctor(options: argparse.Namespace) -> int:
-    from polite.cli.doctor.command import doctor
+    from polite.cli.doctor import doctor
 
     return doctor(options)
 
 
 def _run_card(options: argparse.Namespace) -> int:
-    from polite.cli.card.command import card
+    from polite.cli.card import card
 
     return card(options)
 

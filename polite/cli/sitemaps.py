@@ -8,17 +8,14 @@ from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime
 
-from polite.cli.exit_codes import Exit
-from polite.cli.gate import open_gate_for
 from polite.cli.option_names import command_line_text
-from polite.cli.options import FEW, agent_needed, is_unnamed
+from polite.cli.options import FEW, agent_needed, is_unnamed, open_gate_for
+from polite.cli.terminal import Exit
 from polite.errors import InvalidOption
 from polite.gate.sitemaps import Sitemaps
 from polite.origin import Target
 from polite.robots.errors import RobotsUnreachable
-from polite.sitemaps.dates import parse_date
-from polite.sitemaps.entry import SitemapEntry, SitemapFile
-from polite.sitemaps.policy import SitemapPolicy
+from polite.sitemaps.entry import SitemapEntry, SitemapFile, SitemapPolicy, parse_date
 
 
 def sitemaps(options: argparse.Namespace) -> Exit:

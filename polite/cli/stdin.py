@@ -4,14 +4,16 @@ import asyncio
 import errno
 import os
 import queue
+import re
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from concurrent.futures import Future
 from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar
 
+from polite.errors import InvalidURL
 from polite.url.parse import MAX_URL
 
 # Octets. No valid URL needs more, and a line without an end must not fill the memory.
@@ -102,3 +104,44 @@ def _serve(source: Iterator[T], requests: "queue.SimpleQueue[Future[list[T]] | N
             reply.set_result(list(islice(source, 1)))
         except Exception as error:  # noqa: BLE001 - raised again by the waiting task
             reply.set_exception(error)
+
+
+# The URL parser keeps a space as %20, and skips a tab: two URLs on one line would become one that nothing links to.
+_TWO_URLS = re.compile(r"https?://.*?\s(?=https?://)", re.IGNORECASE)
+
+
+def parse_lines(lines: Iterable[bytes]) -> Iterator[str | InvalidURL]:
+    """Yield the URL of each line that is neither blank nor a comment."""
+    return (parse_line(line) for line in lines if not is_comment(line))
+
+
+def is_comment(line: bytes) -> bool:
+    """Whether a line is blank, or a comment: its first character is #, with which no URL starts."""
+    start = line[:LONGEST_LINE].removeprefix(b"\xef\xbb\xbf").lstrip()
+    return not start or start.startswith(b"#")
+
+
+def require_url(url: str | InvalidURL) -> str:
+    """Return the URL. Raises the InvalidURL of an invalid line."""
+    if isinstance(url, InvalidURL):
+        raise url
+    return url
+
+
+def as_given(line: bytes) -> str:
+    """Return a line as text. Octets that are not UTF-8 are escaped; its end is removed, and a BOM, which some editors save."""
+    return line.decode("utf-8", "backslashreplace").removesuffix("\r").removeprefix("\ufeff")
+
+
+def parse_line(line: bytes) -> str | InvalidURL:
+    """Return the URL of a line without its LF."""
+    text = as_given(line).strip()
+    if len(line) > LONGEST_LINE:
+        return InvalidURL(text, f"the line is longer than {LONGEST_LINE} octets")
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return InvalidURL(text, "it is not UTF-8", error.start)
+    if (two := _TWO_URLS.match(text)) is not None:
+        return InvalidURL(text, "the line has two URLs: write one per line", two.end())
+    return text

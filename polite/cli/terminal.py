@@ -1,9 +1,22 @@
 """What a terminal gets: a rich console if rich is installed, and text without control characters."""
 
+from enum import IntEnum
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+class Exit(IntEnum):
+    """The exit statuses. The last three are 128 plus a signal's number, as shells report them."""
+
+    ALLOWED = 0
+    DISALLOWED = 1
+    USAGE = 2
+    UNREACHABLE = 3
+    INTERRUPTED = 130
+    OUTPUT_CLOSED = 141
+    TERMINATED = 143
 
 
 def console(out: TextIO) -> "Console | None":

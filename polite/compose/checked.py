@@ -23,8 +23,8 @@ from polite.ports import (
     Validators,
     ValidatorStore,
 )
-from polite.robots.fetching.snapshot import Snapshot
-from polite.robots.fetching.wrong_field import wrong_field
+from polite.robots.exchange import wrong_field
+from polite.robots.snapshot import Snapshot
 
 log: logging.Logger = logging.getLogger("polite")
 

@@ -36,10 +36,10 @@ from polite.ports import (
     Transport,
     ValidatorStore,
 )
-from polite.recrawl.policy import RecrawlPolicy
+from polite.recrawl import RecrawlPolicy
 from polite.robots.agent import UserAgent
 from polite.robots.policy import FetchPolicy, RobotsPolicy
-from polite.stores.memory_validators import MemoryValidators
+from polite.stores.memory import MemoryValidators
 
 if TYPE_CHECKING:
     from aiohttp.abc import AbstractResolver
@@ -336,7 +336,7 @@ def _address_book(
         # Lookups would bypass the proxy, and the proxy may resolve names differently.
         raise InvalidOption("Scopes(address=...) with FetchPolicy.proxy needs open_gate(addresses=...)")
     if source is None:
-        from polite.transports.named_hosts import named_resolver
+        from polite.transports.resolver import named_resolver
 
         source = named_resolver(fetching, resolver)
     return AddressBook(source, clock)

@@ -245,7 +245,7 @@ def registrable_domains_for(option: str) -> Callable[[str], str | None]:
     """Return the function that the option needs. Raises InvalidOption if the public suffix list is not installed."""
     # Imported here: the list is an optional package.
     try:
-        from polite.pacing.public_suffix import registrable_domains
+        from polite.pacing.scopes import registrable_domains
     except ImportError as error:
         raise InvalidOption(
             f"{option} needs the public suffix list: pip install 'polite-crawl[domains]'"

@@ -27,8 +27,8 @@ from polite.frontier.timer_queue import TimerQueue
 from polite.frontier.turn_matcher import TurnMatcher
 from polite.frontier.turn_seeker import RulesMissed, TurnSeeker, out_of_reach
 from polite.frontier.workers import Workers
-from polite.gate.background import start_later
 from polite.gate.services import Services
+from polite.gate.single_flight import start_later
 from polite.log import fields
 from polite.origin import Origin, Target
 from polite.pace import exponential

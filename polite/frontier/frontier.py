@@ -22,7 +22,7 @@ from polite.gate.gate import Gate
 from polite.options import integer
 from polite.origin import Origin
 from polite.ports import Scheduler
-from polite.sitemaps.policy import SitemapPolicy
+from polite.sitemaps.entry import SitemapPolicy
 from polite.task import Admission, Task
 
 # After so many URLs, `put_many` waits until they are written, and lets other tasks run.

@@ -8,7 +8,7 @@ from ipaddress import IPv6Address, ip_address
 
 from polite.log import fields
 from polite.ports import AddressSource, Clock
-from polite.url.ip import is_address
+from polite.url.host import is_address
 
 log: logging.Logger = logging.getLogger("polite")
 

@@ -9,9 +9,9 @@ from polite.origin import Target
 from polite.pacing.outcome import Pause
 from polite.pacing.turn import Outlook
 from polite.robots.decision import Decision
-from polite.robots.fetching.result import Found, Unreachable
-from polite.robots.fetching.snapshot import Snapshot
 from polite.robots.reason import Reason
+from polite.robots.result import Found, Unreachable
+from polite.robots.snapshot import Snapshot
 
 # For a wait of so many seconds, the time of its end is shown.
 _LONG_S = 600.0

@@ -6,12 +6,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from polite.errors import InvalidOption, redact_url
-from polite.gate.counters import Counters
 from polite.gate.explanation import Explanation, explained
+from polite.gate.notifier import Counters
 from polite.gate.permit import Permit
 from polite.gate.services import Services
-from polite.gate.sitemaps import Sitemaps
-from polite.gate.tdm_fetch import fetch_tdm_file
+from polite.gate.sitemaps import Sitemaps, fetch_tdm_file
 from polite.origin import Origin, Target
 from polite.pacing.policy import PacingPolicy
 from polite.ports import Listener, Meter
@@ -19,7 +18,7 @@ from polite.robots.agent import UserAgent
 from polite.robots.decision import Decision
 from polite.robots.parse import PARSE_SIZE_FOR_THREAD, Robots, parse
 from polite.robots.tdm_file import TdmFile
-from polite.sitemaps.policy import SitemapPolicy
+from polite.sitemaps.entry import SitemapPolicy
 
 
 class Gate:

@@ -3,15 +3,111 @@
 import asyncio
 import logging
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import get_args
 
 from polite.errors import InvalidOption
-from polite.events import Event
-from polite.gate.event_log import LOGGED, log_event
-from polite.log import fields
+from polite.events import (
+    BackedOff,
+    CircuitClosed,
+    CircuitOpened,
+    Event,
+    LicenseRequired,
+    OriginPostponed,
+    PaymentRequired,
+    RobotsFetched,
+)
+from polite.log import fields, without_query
 from polite.ports import Listener
 
+
+@dataclass(slots=True)
+class Counters:
+    """Counts since the gate was opened (`Gate.counters`).
+
+    Attributes:
+        granted: Permits, those of frontiers included.
+        waited: Permits that had to wait.
+        refused: URLs that robots.txt disallowed.
+        slowed: Responses that were refusals (`PacingPolicy.backoff_statuses`).
+        declined: URLs that the pacing policy refused (OriginDeclined). Tasks that a frontier drops for it are not among them.
+        opened: Circuits that opened.
+        closed: Circuits that closed.
+        skipped: Turns that were granted and not used.
+        robots: Turns for robots.txt, one for each redirect.
+        reclaimed: Turns taken back from permits that were held longer than `PacingPolicy.max_hold`.
+
+    Example:
+        print(gate.counters.refused, "URLs were disallowed")
+    """
+
+    granted: int = 0
+    waited: int = 0
+    refused: int = 0
+    slowed: int = 0
+    opened: int = 0
+    closed: int = 0
+    skipped: int = 0
+    robots: int = 0
+    reclaimed: int = 0
+    declined: int = 0
+
+
 log: logging.Logger = logging.getLogger("polite")
+
+# Where nothing of this is shown, an event costs one look here.
+LOGGED: dict[type[Event], int] = {
+    RobotsFetched: logging.DEBUG,
+    BackedOff: logging.INFO,
+    CircuitOpened: logging.INFO,
+    CircuitClosed: logging.INFO,
+    OriginPostponed: logging.INFO,
+    PaymentRequired: logging.INFO,
+    LicenseRequired: logging.INFO,
+}
+
+
+def log_event(event: Event) -> None:
+    """Log an event, one of LOGGED."""
+    match event:
+        case RobotsFetched(origin=origin, outcome=outcome, reason=reason, status=status):
+            extra = fields("robots_fetched", origin=origin, reason=reason)
+            log.debug("robots.txt of %s: %s (%s, status %s)", origin, outcome, reason, status, extra=extra)
+        case BackedOff(origin=origin, pause_s=seconds, because=because):
+            log.info(
+                "back-off of %s for %.1f s: %s",
+                origin,
+                seconds,
+                because,
+                extra=fields("back_off", origin=origin),
+            )
+        case CircuitOpened(origin=origin, because=because):
+            log.info(
+                "circuit of %s opened: %s", origin, because, extra=fields("circuit_opened", origin=origin)
+            )
+        case CircuitClosed(origin=origin, status=status):
+            extra = fields("circuit_closed", origin=origin)
+            log.info("circuit of %s closed after status %d", origin, status, extra=extra)
+        case OriginPostponed(origin=origin, tasks=tasks, for_s=seconds, because=because):
+            extra = fields("origin_postponed", origin=origin, count=tasks)
+            log.info(
+                "%d task%s of %s postponed for %.0f s: %s",
+                tasks,
+                "" if tasks == 1 else "s",
+                origin,
+                seconds,
+                because,
+                extra=extra,
+            )
+        case PaymentRequired(url=url, origin=origin, price=price):
+            extra = fields("payment_required", origin=origin, url=url)
+            log.info("%s asks for a payment: %s", without_query(url), price, extra=extra)
+        case LicenseRequired(url=url, origin=origin):
+            extra = fields("license_required", origin=origin, url=url)
+            log.info("%s asks for a licence", without_query(url), extra=extra)
+        case _:
+            pass
+
 
 _EVERY = frozenset(get_args(Event))
 

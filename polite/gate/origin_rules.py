@@ -5,10 +5,10 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 
 from polite.pace import RequestedPace
-from polite.robots.fetching.result import Found, Unreachable, length
-from polite.robots.fetching.snapshot import Snapshot
 from polite.robots.reason import Reason
+from polite.robots.result import Found, Unreachable, length
 from polite.robots.rules import RuleSet
+from polite.robots.snapshot import Snapshot
 
 # The two clocks drift apart a little, and floats are coarse: less is no step of the wall clock.
 CLOCK_TOLERANCE_S = 1.0

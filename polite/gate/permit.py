@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine, Hashable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -11,14 +11,12 @@ from polite.errors import GateClosed, InvalidOption, PermitMisused, redact_url
 from polite.events import LicenseRequired, PaymentRequired, PermitDelayed
 from polite.gate.open_permits import Task
 from polite.gate.origin_rules import Grounds, OriginRules
-from polite.gate.permit_outcome import Begun, Demanding, with_demand
 from polite.gate.permit_watch import OnGranted, OnLeft
 from polite.gate.recrawl import PageReport
 from polite.gate.services import Services, waits_for_itself
 from polite.gate.signatures import SignerFailed
-from polite.http.body_length import LENGTH_FIELDS, body_length
-from polite.http.demand import DEMAND_FIELDS, DEMANDING, Demand
-from polite.http.header_fields import Headers, selected
+from polite.http.challenge import DEMAND_FIELDS, DEMANDING, Demand, demand
+from polite.http.header_fields import LENGTH_FIELDS, Fields, Headers, body_length, selected
 from polite.options import integer
 from polite.origin import Origin, Target
 from polite.pacing.outcome import Outcome
@@ -26,11 +24,35 @@ from polite.pacing.policy import Anchor
 from polite.pacing.reported_outcome import PACING_FIELDS, reported
 from polite.pacing.turn import Turn
 from polite.ports import Listener
-from polite.recrawl.freshness import RELEVANT_FIELDS
+from polite.recrawl import RELEVANT_FIELDS
 from polite.request_url import request_url
 
 if TYPE_CHECKING:
     from yarl import URL
+
+
+class Begun(Outcome):
+    """The outcome of a response whose status is not known (yet)."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Demanding(Outcome):
+    """The outcome of a response that asks for a price or a licence instead of giving the page."""
+
+    demand: Demand | None = None
+
+
+def with_demand(outcome: Outcome, fields: Fields) -> Outcome:
+    """Return the same outcome, with what the response asks for."""
+    found = demand(outcome.status, fields)
+    if found is None:
+        return outcome
+    return Demanding(
+        outcome.status, outcome.retry_after_s, outcome.elapsed_s, outcome.failed, outcome.rate_limits, found
+    )
+
 
 _FAILED = Outcome(failed=True)
 _READ_FIELDS = RELEVANT_FIELDS | PACING_FIELDS.names | DEMAND_FIELDS | LENGTH_FIELDS

@@ -9,9 +9,7 @@ from polite.log import fields
 from polite.origin import Target
 from polite.pacing.outcome import Outcome
 from polite.ports import Clock, ValidatorStore
-from polite.recrawl.freshness import ResponseFields, interval_s
-from polite.recrawl.policy import RecrawlPolicy
-from polite.recrawl.validators import Validators
+from polite.recrawl import RecrawlPolicy, ResponseFields, Validators, interval_s
 
 log: logging.Logger = logging.getLogger("polite")
 

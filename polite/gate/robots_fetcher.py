@@ -4,13 +4,12 @@ import asyncio
 import logging
 import math
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from weakref import WeakValueDictionary
 
-from polite.gate.awaited_turns import AwaitedTurns
 from polite.gate.downloads import NetworkTimeout
 from polite.gate.signatures import Signatures, SignerFailed
 from polite.gate.turns import Turns
@@ -20,14 +19,53 @@ from polite.pace import RequestedPace
 from polite.pacing.circuit import is_failure
 from polite.pacing.outcome import Outcome
 from polite.pacing.rate_limits import RateLimits
-from polite.pacing.retry_after import retry_after_s
+from polite.pacing.reported_outcome import retry_after_s
 from polite.pacing.turn import Turn
 from polite.ports import Clock, Transport
-from polite.robots.fetching.exchange import Ask, Exchange, Failed, Reply
-from polite.robots.fetching.missing_probe import MissingProbe
-from polite.robots.fetching.result import FetchResult, Found, Unreachable, timed
+from polite.robots.exchange import Ask, Exchange, Failed, MissingProbe, Reply
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
+from polite.robots.result import FetchResult, Found, Unreachable, timed
+
+Observer = Callable[[Target], None]
+
+
+class AwaitedTurns:
+    """By origin: the URL for whose turn the fetch of its robots.txt waits, and functions to call at each such wait."""
+
+    def __init__(self) -> None:
+        self._awaited: dict[Origin, Target] = {}
+        self._observers: dict[Origin, dict[Observer, None]] = {}
+
+    def __contains__(self, origin: Origin) -> bool:
+        """Whether the fetch of the origin's robots.txt waits for a turn."""
+        return origin in self._awaited
+
+    @contextmanager
+    def waiting(self, origin: Origin, target: Target) -> Iterator[None]:
+        """Inside the block, the fetch of the origin's robots.txt waits for the turn of `target`."""
+        self._awaited[origin] = target
+        try:
+            for observe in list(self._observers.get(origin, ())):
+                observe(target)
+            yield
+        finally:
+            del self._awaited[origin]
+
+    @contextmanager
+    def observed(self, origin: Origin, observe: Observer) -> Iterator[None]:
+        """Inside the block, call `observe` with the URL of each such wait, the present one included."""
+        observers = self._observers.setdefault(origin, {})
+        observers[observe] = None
+        try:
+            if (target := self._awaited.get(origin)) is not None:
+                observe(target)
+            yield
+        finally:
+            del observers[observe]
+            if not observers and self._observers.get(origin) is observers:
+                del self._observers[origin]
+
 
 log: logging.Logger = logging.getLogger("polite")
 

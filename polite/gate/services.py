@@ -1,30 +1,28 @@
 """What a permit and a frontier need of a gate: one frozen value, made once for each gate."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Hashable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from inspect import ismethod
+from itertools import count
 from operator import attrgetter
-from typing import Protocol
+from typing import Any, Protocol
+from weakref import WeakMethod, ref
 
-from polite.errors import GateClosed, PermitMisused, TurnLost, redact_url
+from polite.errors import GateClosed, PermitMisused, PoliteError, TurnLost, redact_url
 from polite.events import Left, PermitDelayed, Reclaimed, Refused
-from polite.gate.charges import Charges
-from polite.gate.counters import Counters
-from polite.gate.decider import Decider
 from polite.gate.downloads import Downloads
-from polite.gate.held_turns import HeldTurns
-from polite.gate.notifier import Notifier
-from polite.gate.open_permits import OpenPermits
+from polite.gate.notifier import Counters, Notifier
+from polite.gate.open_permits import HeldTurns, OpenPermits
 from polite.gate.origin_manager import OriginManager
 from polite.gate.origin_rules import Grounds, OriginRules
 from polite.gate.permit_watch import OnGranted, OnLeft, PermitWatch
-from polite.gate.queues import Queues
 from polite.gate.recrawl import Recrawl
-from polite.gate.shutdown import Shutdown
 from polite.gate.signatures import Signatures
+from polite.gate.single_flight import start_later
 from polite.gate.turns import Turns
-from polite.gate.waiting_permits import WaitingPermits
 from polite.log import fields, without_query
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
@@ -32,10 +30,275 @@ from polite.pacing.turn import Turn
 from polite.ports import Clock, Listener, Meter
 from polite.robots.decision import Decision
 from polite.robots.errors import Disallowed, RobotsUnreachable
+from polite.robots.lifetime import Lifetime
 from polite.robots.reason import Reason
+from polite.robots.rules import RuleSet
 from polite.task import Task
 
+# The budget of one decision, and of one pass of the loop. A unit is what `RuleSet.quick_length` octets may take: 0.6 ms.
+_ONE = 16.0
+_ALL = 48.0
+# A decision that costs less than one in so many of these, 3 us, costs less than counting it.
+_FREE = 200
+# Decisions that took long are kept until they are reported, without the rules, which may be large.
+_KEPT = 8
+
+
+class Decider:
+    """Decides at once if that takes a few milliseconds at most, whatever the rules and the path; else in a thread.
+
+    A budget bounds all decisions of one pass of the loop together. One thread computes at a time: each takes the interpreter from
+    the loop for 5 ms at a time.
+    """
+
+    def __init__(self) -> None:
+        self._computing = asyncio.Semaphore(1)
+        self._spent = 0.0
+        self._renewing = False
+        self._decided: dict[str, tuple[ref[Lifetime], tuple[Any, ...]]] = {}
+
+    def allows_now(self, rules: RuleSet, path: str) -> bool | None:
+        """Return whether the path is allowed; None if that may take too long now: then await `allows`."""
+        length, quick = len(path), rules.quick_length
+        if length * _FREE <= quick:
+            return rules.allows(path)
+        cost = length / quick
+        if cost <= _ONE and self._spent + cost <= _ALL:
+            self._spent += cost
+            if self._spent > 1.0 and not self._renewing:
+                self._renewing = True
+                asyncio.get_running_loop().call_soon(self._renew)
+            return rules.allows(path)
+        return None
+
+    async def allows(self, rules: RuleSet, path: str) -> bool:
+        """Return what `rules.allows` returns."""
+        allowed = self.allows_now(rules, path)
+        return (await self._decide_in_thread(rules, path)).allowed if allowed is None else allowed
+
+    async def decide(self, rules: RuleSet, path: str) -> Decision:
+        """Return what `rules.decide` returns."""
+        if self.allows_now(rules, path) is None:
+            return await self._decide_in_thread(rules, path)
+        return rules.decide(path)
+
+    def decide_again(self, rules: RuleSet, path: str) -> Decision:
+        """Return the decision about a path that was decided a moment ago, at no cost."""
+        lifetime, fields = self._decided.get(path, (None, ()))
+        if lifetime is None or lifetime() is not rules.lifetime:
+            return rules.decide(path)
+        return tuple.__new__(Decision, (*fields, rules))
+
+    @property
+    def busy(self) -> bool:
+        """Whether other tasks should run before more is decided at once."""
+        return self._spent > _ALL / 2
+
+    def _renew(self) -> None:
+        self._spent = 0.0
+        self._renewing = False
+
+    async def _decide_in_thread(self, rules: RuleSet, path: str) -> Decision:
+        loop = asyncio.get_running_loop()
+        async with self._computing:
+            decision = await loop.run_in_executor(None, lambda: rules.prepare().decide(path))
+        while len(self._decided) >= _KEPT:
+            del self._decided[next(iter(self._decided))]
+        self._decided[path] = ref(rules.lifetime), decision[:-1]
+        return decision
+
+
 log: logging.Logger = logging.getLogger("polite")
+
+
+class Charges:
+    """Delays scopes at once. A scope that cannot be named yet, or is paced by another process, is delayed once that has changed.
+
+    Args:
+        pace_of: Returns the pace that an origin's last known file requested.
+    """
+
+    def __init__(self, turns: Turns, pace_of: Callable[[Origin], RequestedPace | None]) -> None:
+        self._turns = turns
+        self._pace_of = pace_of
+        # By scopes: while one is on its way, another would add nothing.
+        self._coming: dict[tuple[Hashable, ...], asyncio.Task[None]] = {}
+
+    def add(self, target: Target) -> None:
+        """Charge a request that was just sent."""
+        self._delay(target)
+        if self._turns.owns(target):
+            return
+        scopes = tuple(self._turns.scopes_of(target))
+        if scopes not in self._coming:
+            task = self._coming[scopes] = start_later(
+                lambda: self._delay_later(target), name=f"polite charge {target.origin}"
+            )
+            task.add_done_callback(lambda _: self._coming.pop(scopes, None))
+
+    async def close(self) -> None:
+        """End what is on its way. May be called twice."""
+        tasks = list(self._coming.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _delay(self, target: Target) -> None:
+        self._turns.delayed(target, self._pace_of(target.origin))
+
+    async def _delay_later(self, target: Target) -> None:
+        try:
+            await self._turns.own(target)
+        except GateClosed:
+            return
+        except PoliteError as error:
+            extra = fields("charge_not_shared", origin=target.origin, error=error)
+            log.warning(
+                "a request that was sent to %s delays only this process: %s",
+                target.origin,
+                error,
+                extra=extra,
+            )
+            return
+        self._delay(target)
+
+
+class Queue(Protocol):
+    """The queue of one frontier."""
+
+    @property
+    def queued(self) -> int:
+        """How many tasks wait that may still be given out."""
+        ...
+
+
+class Queues:
+    """The queues of all frontiers of a gate. They are held weakly."""
+
+    __slots__ = ("_queues",)
+
+    def __init__(self) -> None:
+        self._queues: tuple[ref[Queue], ...] = ()
+
+    def add(self, queue: Queue) -> None:
+        """Count one more queue."""
+        # A new tuple: another thread may be reading.
+        self._queues = (*(each for each in self._queues if each() is not None), ref(queue))
+
+    @property
+    def queued(self) -> int:
+        """How many tasks wait in all of them."""
+        return sum(queue.queued for each in self._queues if (queue := each()) is not None)
+
+
+# One wait of so many is looked at: first of a few, and after a hundred waits of more, since a look costs a fifth of a wait.
+_FIRST_STRIDE, _STRIDE, _FIRST_WAITS = 5, 25, 100
+# So many waiting permits are a crowd, and so many looks that found one are enough.
+_CROWD, _LOOKS = 3, 2
+# A pool of workers begins so many times as many permits as wait at one time. Tasks that were all started at once do not.
+_REUSED = 4
+
+
+class WaitingPermits:
+    """Counts of permits that began to wait, and of those that ceased to without a grant.
+
+    Attributes:
+        begun: Permits that began to wait for rules or a turn.
+        failed: Those whose wait ended with an error or a cancellation.
+        given: Grants of which no permit waited: those of frontiers.
+    """
+
+    __slots__ = ("_crowded", "_here", "_next", "_origin", "_since", "_waits", "begun", "failed", "given")
+
+    def __init__(self) -> None:
+        self.begun: int = 0
+        self.failed: int = 0
+        self.given: int = 0
+        self._waits: int = 0  # for turns that were not free
+        self._next: int = _FIRST_STRIDE  # which of them is looked at
+        self._crowded: int = 0  # looks that found a crowd, less those that found none
+        self._since: int = 0  # `begun` when the first of them did
+        self._origin: Origin | None = None  # where the last of them did
+        self._here: int = 0  # about how many waits were there since
+
+    def now(self, granted: int) -> int:
+        """Return how many wait. `granted` counts all grants."""
+        return self.begun - self.failed - (granted - self.given)
+
+    def look_due(self) -> bool:
+        """Count a permit whose turn is not free. Return whether `crowded` is to be called."""
+        self._waits += 1
+        return self._waits == self._next
+
+    def crowded(self, origin: Origin, here: int, granted: int) -> bool:
+        """Return whether most permits have waited for one origin for a while, though others were requested; at most once True.
+
+        Args:
+            origin: What the permit is for that begins to wait.
+            here: How many wait for the origin, this one included.
+            granted: All grants.
+        """
+        waiting = self.now(granted)
+        stride = _FIRST_STRIDE if self._waits < _FIRST_WAITS else _STRIDE
+        self._next += stride
+        if here < _CROWD or 2 * here <= waiting:
+            self._crowded = max(0, self._crowded - 1)
+            return False
+        if self._crowded == 0:
+            self._since = self.begun
+        if origin != self._origin:
+            self._origin, self._here = origin, 0
+        self._crowded += 1
+        self._here += stride
+        begun = self.begun - self._since
+        # A crawl of one site is no reason, nor is the end of a crawl, when only the largest site is left.
+        if self._crowded < _LOOKS or begun < _REUSED * waiting or 2 * (begun - self._here) < self._here:
+            return False
+        self._next = 0
+        return True
+
+
+Callback = Callable[[], object]
+
+
+class Shutdown:
+    """The end of a gate, as seen by its permits and frontiers.
+
+    Attributes:
+        begun: The gate is closed, or is closing.
+    """
+
+    __slots__ = ("_callbacks", "_numbers", "begun")
+
+    def __init__(self) -> None:
+        self.begun: bool = False
+        self._numbers = count()
+        self._callbacks: dict[int, Callable[[], Callback | None]] = {}
+
+    def on_begin(self, callback: Callback) -> None:
+        """Call `callback` once, when the gate closes; at once if it is closed. The object of a bound method is held weakly."""
+        if self.begun:
+            callback()
+            return
+        callbacks, number = self._callbacks, next(self._numbers)
+        if ismethod(callback):
+            callbacks[number] = WeakMethod(callback, lambda _: callbacks.pop(number, None))
+        else:
+            callbacks[number] = lambda: callback
+
+    def begin(self) -> None:
+        """Call the callbacks, in the order in which they were added. May be called twice."""
+        self.begun = True
+        while self._callbacks:
+            callback = self._callbacks.pop(next(iter(self._callbacks)))()
+            try:
+                if callback is not None:
+                    callback()
+            except Exception as error:
+                log.exception(
+                    "a callback of Gate.on_close failed", extra=fields("on_close_failed", error=error)
+                )
+
 
 # A permit entered so soon after its grant (seconds) needs no second look at the age of its rules.
 _PROMPT_S = 30.0

@@ -1,13 +1,31 @@
 """Single flight: work that is done once for all that wait for it, and cancelled when the last waiter leaves."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable
-from typing import Generic, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from typing import Any, Generic, TypeVar
 
-from polite.gate.background import start_later
+T = TypeVar("T")
+
+
+def start_later(work: Callable[[], Coroutine[Any, Any, T]], *, name: str | None = None) -> asyncio.Task[T]:
+    """Create a task that does not run before this function has returned.
+
+    `asyncio.eager_task_factory` (Python 3.12 and later) runs a task up to its first wait inside `create_task`, when the caller
+    has not yet recorded that the task exists. A task cancelled before its first step never calls `work`.
+    """
+    starting = True
+
+    async def run() -> T:
+        if starting:
+            await asyncio.sleep(0)
+        return await work()
+
+    task = asyncio.create_task(run(), name=name)
+    starting = False
+    return task
+
 
 K = TypeVar("K", bound=Hashable)
-T = TypeVar("T")
 
 
 class FlightLost(Exception):

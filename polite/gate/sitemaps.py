@@ -1,23 +1,304 @@
 """Sitemaps: the entries of a site, one file after another, each fetched in its turn."""
 
 import asyncio
+import logging
+import tempfile
+import zlib
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from contextlib import aclosing, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import BinaryIO
 
-from polite.errors import InvalidURL
-from polite.gate.file_fetch import Fetched, FileFetch, FileLimits
+from polite.errors import InvalidURL, OriginDeclined, TurnLost
 from polite.gate.origin_rules import OriginRules
+from polite.gate.permit import Permit
 from polite.gate.services import Services
-from polite.gate.spool import Spool
+from polite.gate.signatures import SignerFailed
+from polite.log import fields
 from polite.origin import Origin, Target
-from polite.robots.fetching.result import Found, Unreachable
+from polite.ports import Failed, Reply
+from polite.robots.errors import Disallowed, RobotsUnreachable
+from polite.robots.exchange import BodyEnd, as_sent
 from polite.robots.parse import PARSE_SIZE_FOR_THREAD, Robots, parse
-from polite.sitemaps.entry import SitemapEntry, SitemapFile, SitemapLink
+from polite.robots.reason import Reason
+from polite.robots.result import Found, Unreachable
+from polite.robots.tdm_file import TDM_LIMIT, TDM_PATH, TdmFile, parse_tdm_file, reserved_whole
+from polite.sitemaps.entry import SitemapEntry, SitemapFile, SitemapLink, SitemapPolicy
 from polite.sitemaps.parser import SitemapParser
-from polite.sitemaps.policy import SitemapPolicy
+
+_IN_MEMORY = 1 << 20
+_PIECE = 65_536
+
+
+class Spool:
+    """Takes a body as fast as it comes, so that no permit is held while its reader is slow. Write it, then read it once.
+
+    Args:
+        in_memory: Octets that are kept in memory. The file has no name, so that nothing is left of a process that is killed.
+    """
+
+    def __init__(self, in_memory: int = _IN_MEMORY) -> None:
+        self._in_memory = in_memory
+        self._octets = bytearray()
+        self._file: BinaryIO | None = None
+
+    async def write(self, octets: bytes) -> None:
+        """Keep more octets. Raises OSError if the temporary file cannot be written."""
+        self._octets += octets
+        if len(self._octets) > self._in_memory:
+            full, self._octets = self._octets, bytearray()
+            await asyncio.to_thread(self._spill, full)
+
+    async def pieces(self) -> AsyncGenerator[bytes, None]:
+        """Yield all octets, in pieces of at most 64 KiB. Raises OSError."""
+        file = self._file
+        if file is not None:
+            await asyncio.to_thread(file.seek, 0)
+            while piece := await asyncio.to_thread(file.read, _PIECE):
+                yield piece
+        for start in range(0, len(self._octets), _PIECE):
+            yield bytes(self._octets[start : start + _PIECE])
+
+    def close(self) -> None:
+        """Forget the octets. May be called twice."""
+        self._octets = bytearray()
+        if self._file is not None:
+            # A write that goes on in its thread has the file's lock, and ends first.
+            self._file.close()
+
+    def _spill(self, octets: bytearray) -> None:
+        if self._file is None:
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
+        self._file.write(octets)
+
+
+log: logging.Logger = logging.getLogger("polite")
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_OPEN_SCHEMES = frozenset({"http", "ftp"})
+# Times that a turn may be lost to another process before the file is given up.
+_MOST_LOST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The result of a fetch.
+
+    Attributes:
+        target: What was requested last.
+        status: The last response's status, or None.
+        problem: Why there is no body; None if there is one.
+        cut_short: Whether the connection broke off within the body.
+        too_long: Whether the body is longer than the limit.
+        disallowed: Whether robots.txt disallows the file, or a redirect of it.
+    """
+
+    target: Target
+    status: int | None = None
+    problem: str | None = None
+    cut_short: bool = False
+    too_long: bool = False
+    disallowed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FileLimits:
+    """Limits on one file.
+
+    Attributes:
+        option: The policy that sets them, for messages: "SitemapPolicy".
+        max_bytes: Octets as they are sent.
+        max_redirects: Redirects that are followed, each in its turn.
+        timeout: Seconds on the network, redirects included.
+    """
+
+    option: str
+    max_bytes: int
+    max_redirects: int
+    timeout: float
+
+
+@dataclass(slots=True)
+class FileFetch:
+    """One file being fetched.
+
+    Attributes:
+        take: Awaited with each piece of the body, while the turn is held.
+    """
+
+    services: Services
+    limits: FileLimits
+    take: Callable[[bytes], Awaitable[None]]
+    _spent_s: float = field(default=0.0, init=False)
+
+    async def run(self, target: Target) -> Fetched:
+        """Fetch, and follow redirects. Raises what waiting for a permit raises, except for Disallowed."""
+        visited = {target.url}
+        while True:
+            try:
+                response = await self._send(target)
+            except (Disallowed, OriginDeclined, TurnLost) as error:
+                disallowed = isinstance(error, Disallowed) and not isinstance(error, RobotsUnreachable)
+                return Fetched(target, problem=_because(error), disallowed=disallowed)
+            if isinstance(response, Failed):
+                return Fetched(target, response.status, response.detail or response.reason.value)
+            if response.status not in _REDIRECTS:
+                return _fetched(target, response)
+            following = self._following(target, response, visited)
+            if isinstance(following, str):
+                return Fetched(target, response.status, following)
+            visited.add(following.url)
+            target = following
+
+    async def _send(self, target: Target) -> Reply | Failed:
+        """Send one request in its turn."""
+        for _ in range(_MOST_LOST - 1):
+            try:
+                return await self._send_once(target)
+            except TurnLost:
+                continue
+        return await self._send_once(target)
+
+    async def _send_once(self, target: Target) -> Reply | Failed:
+        services = self.services
+        downloads, clock = services.downloads, services.clock
+        async with Permit(services, target) as permit, downloads.connections:
+            reported = False
+
+            def begun(reply: Reply) -> None:
+                nonlocal reported
+                reported = True
+                permit.report(status=reply.status, headers=_pacing_fields(reply))
+
+            async def taken(piece: bytes) -> None:
+                permit.received(len(piece))
+                await self.take(piece)
+
+            # It may have waited for a connection.
+            await permit.ready()
+            started = clock.monotonic()
+            left_s = max(0.0, self.limits.timeout - self._spent_s)
+            try:
+                response = await downloads.get(
+                    target,
+                    self.limits.max_bytes,
+                    left_s,
+                    begun=begun,
+                    take=taken,
+                    ready=permit.ready,
+                    option=f"{self.limits.option}.timeout",
+                )
+            except TurnLost:
+                raise
+            except SignerFailed as error:
+                extra = fields("signer_failed", origin=target.origin, url=target.url, error=error)
+                log.exception("%s was not requested: the signer failed", target.url, extra=extra)
+                response = Failed(Reason.SIGNER_FAILED, str(error)[:500])
+            except Exception as error:  # noqa: BLE001 - a transport of the user, or a full disk
+                extra = fields("file_failed", origin=target.origin, url=target.url, error=error)
+                log.warning("%s was not fetched: %r", target.url, error, extra=extra)
+                response = Failed(Reason.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:500])
+            self._spent_s += clock.monotonic() - started
+            unsigned = isinstance(response, Failed) and response.reason is Reason.SIGNER_FAILED
+            if not reported and not unsigned:
+                # No response came.
+                permit.report(status=0)
+        return response
+
+    def _following(self, target: Target, reply: Reply, visited: set[str]) -> Target | str:
+        """Return where a redirect leads, or why it is not followed."""
+        downloads = self.services.downloads
+        try:
+            following = target.join(as_sent(reply.location or ""))
+        except InvalidURL as error:
+            return f"{Reason.REDIRECT_INVALID.value}: {error}"
+        scheme = following.origin.scheme
+        if not reply.location:
+            return Reason.REDIRECT_WITHOUT_TARGET.value
+        if scheme not in downloads.schemes:
+            return f"{Reason.REDIRECT_SCHEME.value}: {scheme}:"
+        downgrade = target.origin.scheme == "https" and scheme in _OPEN_SCHEMES
+        if downgrade and not downloads.fetching.allow_downgrade:
+            return Reason.REDIRECT_DOWNGRADE.value
+        if following.url in visited:
+            return Reason.REDIRECT_LOOP.value
+        if len(visited) > self.limits.max_redirects:
+            return f"more than {self.limits.option}.max_redirects={self.limits.max_redirects} redirects"
+        return following
+
+
+def _pacing_fields(reply: Reply) -> list[tuple[str, str]]:
+    fields = (
+        ("Retry-After", reply.retry_after),
+        ("RateLimit", reply.rate_limit),
+        ("RateLimit-Policy", reply.rate_limit_policy),
+    )
+    return [(name, value) for name, value in fields if value is not None]
+
+
+def _fetched(target: Target, reply: Reply) -> Fetched:
+    if not 200 <= reply.status < 300:
+        return Fetched(target, reply.status, f"the server returned status {reply.status}")
+    match reply.end:
+        case BodyEnd.UNKNOWN_CODING:
+            return Fetched(target, reply.status, Reason.CODING_UNKNOWN.value)
+        case BodyEnd.CORRUPT:
+            return Fetched(target, reply.status, Reason.BODY_CORRUPT.value)
+        case end:
+            return Fetched(
+                target,
+                reply.status,
+                cut_short=end is BodyEnd.CUT_SHORT,
+                too_long=end is BodyEnd.CAPPED,
+            )
+
+
+def _because(error: Disallowed | OriginDeclined | TurnLost) -> str:
+    return str(error.decision) if isinstance(error, Disallowed) else str(error)
+
+
+_SCHEMES = frozenset({"http", "https"})
+_GZIP = b"\x1f\x8b"
+
+
+async def fetch_tdm_file(services: Services, origin: Origin) -> TdmFile:
+    """Fetch and read the file. Raises what waiting for a permit raises, except for Disallowed."""
+    if origin.scheme not in _SCHEMES:
+        return TdmFile(problem=f"{origin.scheme}: has no well-known files")
+    body = bytearray()
+
+    async def take(octets: bytes) -> None:
+        body.extend(octets[: TDM_LIMIT + 1 - len(body)])
+
+    fetching = services.downloads.fetching
+    # One octet more tells a file that is too large.
+    limits = FileLimits("FetchPolicy", TDM_LIMIT + 1, fetching.max_redirects, fetching.timeout)
+    fetched = await FileFetch(services, limits, take).run(Target(origin, TDM_PATH))
+    return _absent(fetched, fetched.problem) if fetched.problem else parse_tdm_file(_decoded(bytes(body)))
+
+
+def _absent(fetched: Fetched, problem: str) -> TdmFile:
+    """Return what it means that there is no file.
+
+    A site that does not give access to it does not use the protocol (6.2). What may pass is no such answer.
+    """
+    status = fetched.status or 0
+    is_answer = fetched.disallowed or (300 <= status < 500 and status != 429)
+    return TdmFile(problem=problem) if is_answer else reserved_whole(problem)
+
+
+def _decoded(body: bytes) -> bytes:
+    """Return a body that may be in gzip, as far as it can be decoded and counts."""
+    if not body.startswith(_GZIP):
+        return body
+    try:
+        return zlib.decompressobj(wbits=31).decompress(body, TDM_LIMIT + 1)
+    except zlib.error:
+        # What it stands for cannot be told, as of JSON that is cut short.
+        return b"["
+
 
 _USUAL = "/sitemap.xml"
 

@@ -5,11 +5,12 @@ import math
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
+from types import TracebackType
+from typing import Self
 
 from polite.errors import OriginDeclined
 from polite.events import BackedOff, BudgetSpent, CircuitClosed, CircuitOpened, Skipped
-from polite.gate.counters import Counters
-from polite.gate.renewed_delay import RenewedDelay
+from polite.gate.notifier import Counters
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 from polite.pacing.budgets import Budgets, Declined, Spent
@@ -21,7 +22,37 @@ from polite.pacing.policy import Anchor, PacingPolicy
 from polite.pacing.rate_limits import Gap
 from polite.pacing.scopes import ScopePolicy
 from polite.pacing.turn import Outlook, Turn
-from polite.ports import Clock, Listener
+from polite.ports import Clock, Listener, Timer
+
+# The delay outlasts its block by this at most (seconds).
+_STEP_S = 0.5
+
+
+class RenewedDelay:
+    """Inside its block, calls `hold(seconds)` again before the seconds of the last call are over.
+
+    A loop that was blocked for long grants no turn in between: of timers that are due together, the earlier one runs first.
+    """
+
+    def __init__(self, clock: Clock, hold: Callable[[float], None]) -> None:
+        self._clock = clock
+        self._hold = hold
+        self._timer: Timer | None = None
+
+    def __enter__(self) -> Self:
+        self._renew()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _renew(self) -> None:
+        self._hold(_STEP_S)
+        self._timer = self._clock.call_at(self._clock.monotonic() + _STEP_S / 2, self._renew)
+
 
 # A back-off of so many seconds is worth a write, if it is longer than the origin's ordinary delay.
 LONG_BACK_OFF_S = 10.0

@@ -4,10 +4,13 @@ from typing import Any
 
 from polite import blocking
 from polite.gate.gate import Gate
-from polite.integrations.adapter_turns import AdapterTurns, AsyncTurn, Turn, leave_at_the_end
 from polite.integrations.entering import (
+    AdapterTurns,
+    AsyncTurn,
+    Turn,
     brings_page,
     failure,
+    leave_at_the_end,
     raised_as,
     require_agent,
     require_blocking_gate,

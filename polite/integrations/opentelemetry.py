@@ -16,8 +16,7 @@ from polite.errors import InvalidOption, redact_url
 from polite.events import Event, Granted, Left, RobotsFetched
 from polite.gate.gate import Gate
 from polite.gate.measures import BOUNDS_S, Measures
-from polite.integrations.metrics import COUNTS, GAUGES, TIMES
-from polite.integrations.observed_gates import ObservedGates
+from polite.integrations.metrics import COUNTS, GAUGES, TIMES, ObservedGates
 from polite.origin import Target
 from polite.task import Task
 from polite.version import __version__

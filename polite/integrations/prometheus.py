@@ -10,8 +10,7 @@ from polite import blocking
 from polite.errors import InvalidOption
 from polite.gate.gate import Gate
 from polite.gate.measures import BOUNDS_S, Measures
-from polite.integrations.metrics import COUNTS, GAUGES, TIMES, Metric
-from polite.integrations.observed_gates import ObservedGates, Reading
+from polite.integrations.metrics import COUNTS, GAUGES, TIMES, Metric, ObservedGates, Reading
 
 try:
     from prometheus_client import REGISTRY, CollectorRegistry

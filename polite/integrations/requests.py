@@ -3,10 +3,12 @@
 from typing import Any
 
 from polite import blocking
-from polite.integrations.adapter_turns import AdapterTurns, Turn, leave_at_the_end
 from polite.integrations.entering import (
+    AdapterTurns,
+    Turn,
     brings_page,
     failure,
+    leave_at_the_end,
     raised_as,
     require_agent,
     require_blocking_gate,

@@ -12,9 +12,9 @@ from polite.integrations import lenient
 from polite.origin import Target
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import RFC9309, Dialect
-from polite.robots.fetching.result import FetchResult, Found, Unavailable
 from polite.robots.parse import Robots, parse
 from polite.robots.policy import FetchPolicy, RobotsPolicy
+from polite.robots.result import FetchResult, Found, Unavailable
 from polite.version import __version__
 
 _AGENT = f"polite-robotparser/{__version__}"

@@ -1,13 +1,36 @@
 """Turns what a crawler reports about a response into an Outcome."""
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 
 from polite.errors import InvalidOption
-from polite.http.header_fields import FieldNames, Fields, Headers, found, text_of
+from polite.http.header_fields import FieldNames, Fields, Headers, found, lenient_unix_time, text_of
 from polite.pacing.outcome import Outcome
 from polite.pacing.rate_limits import RateLimits
-from polite.pacing.retry_after import retry_after_s
+
+# The longest of the three date forms has 33 characters.
+_LONGEST = 64
+_SECONDS = re.compile(r"\d+", re.ASCII)
+
+
+def retry_after_s(value: str, now_wall: float) -> float | None:
+    """Return the seconds to wait from `now_wall` (Unix time), or None if the field cannot be used. Never raises.
+
+    A date that has passed gives None: the two clocks differ, so the wait is unknown and the exponential back-off applies. A huge
+    number is returned as it is: the throttle limits it.
+
+    >>> retry_after_s("120", 0.0), retry_after_s("Thu, 01 Jan 1970 00:01:00 GMT", 0.0), retry_after_s("soon", 0.0)
+    (120.0, 60.0, None)
+    """
+    text = value.strip(" \t")
+    if not text or len(text) > _LONGEST or not text.isascii():
+        return None
+    if _SECONDS.fullmatch(text):
+        return float(text)
+    until = lenient_unix_time(text)
+    return until - now_wall if until is not None and until >= now_wall else None
+
 
 _RETRY_AFTER, _RATE_LIMIT, _RATE_LIMIT_POLICY = "retry-after", "ratelimit", "ratelimit-policy"
 # What pacing reads of a response's header.

@@ -2,11 +2,39 @@
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, NamedTuple, Protocol
+
+from publicsuffixlist import PublicSuffixList
 
 from polite.errors import InvalidOption
 from polite.options import boolean, integer, number
 from polite.origin import Target
+from polite.url.host import is_address
+
+# Hosts whose domain is remembered: a lookup costs as much as a whole permit.
+_REMEMBERED = 100_000
+
+
+def registrable_domains() -> Callable[[str], str | None]:
+    """Return a function from hosts, as an Origin has them, to their registrable domain; None for an address.
+
+    A host that is a public suffix is its own domain.
+
+    >>> domain_of = registrable_domains()
+    >>> domain_of("www.example.co.uk"), domain_of("192.0.2.1")
+    ('example.co.uk', None)
+    """
+    suffixes = PublicSuffixList()
+
+    @lru_cache(_REMEMBERED)
+    def domain_of(host: str) -> str | None:
+        if is_address(host):
+            return None
+        name = host.rstrip(".")
+        return suffixes.privatesuffix(name) or name
+
+    return domain_of
 
 
 class ScopePolicy(Protocol):

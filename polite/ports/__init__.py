@@ -9,9 +9,9 @@ from polite.ports.fetching import AddressSource, Signer, StreamingTransport, Tra
 from polite.ports.listener import Listener, Meter
 from polite.ports.scheduler import Scheduler
 from polite.ports.stores import BackOffStore, RobotsStore, SavedBackOff, ValidatorStore
-from polite.recrawl.validators import Validators
-from polite.robots.fetching.exchange import Ask, Failed, Reply
-from polite.robots.fetching.snapshot import Snapshot, merged
+from polite.recrawl import Validators
+from polite.robots.exchange import Ask, Failed, Reply
+from polite.robots.snapshot import Snapshot, merged
 
 __all__ = [
     "AddressSource",

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from polite.origin import Target
-from polite.robots.fetching.exchange import Ask, Failed, Reply
+from polite.robots.exchange import Ask, Failed, Reply
 
 
 class Transport(Protocol):

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from polite.origin import Origin, Target
-from polite.recrawl.validators import Validators
-from polite.robots.fetching.snapshot import Snapshot
+from polite.recrawl import Validators
+from polite.robots.snapshot import Snapshot
 
 
 @runtime_checkable

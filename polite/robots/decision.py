@@ -5,9 +5,9 @@ from operator import itemgetter
 from typing import NamedTuple, NoReturn, Protocol
 
 from polite.errors import redact_url
-from polite.robots.fetching.result import FetchResult, Unreachable
 from polite.robots.lines import readable
 from polite.robots.reason import Reason
+from polite.robots.result import FetchResult, Unreachable
 
 
 class Rule(NamedTuple):

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from polite.robots import pace_fields as pace
+from polite import pace
 from polite.robots.agent import UserAgent, names_agent, names_all
 from polite.robots.decision import Rule, RuleLine, to_rule
 from polite.robots.dialect import Dialect

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from polite.errors import InvalidOption
 from polite.http.challenge import challenges
-from polite.http.link import links
+from polite.http.header_fields import links
 
 _TYPE = "application/rsl+xml"
 # RFC 9110, 11.2: what credentials of one token may be made of.

@@ -1,5 +1,6 @@
 """The lines of a file: numbered, each a field and its value, without comments."""
 
+import codecs
 import re
 from collections.abc import Callable, Collection, Iterator
 from enum import Enum
@@ -7,7 +8,78 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from polite.robots.dialect import Dialect
-from polite.robots.encoding import readable_body
+
+_UTF_8_MARK = b"\xef\xbb\xbf"
+# The marks of UTF-32 first: one of them starts like a mark of UTF-16.
+_WIDE = (
+    (b"\xff\xfe\x00\x00", "utf-32-le"),
+    (b"\x00\x00\xfe\xff", "utf-32-be"),
+    (b"\xff\xfe", "utf-16-le"),
+    (b"\xfe\xff", "utf-16-be"),
+)
+
+
+class ReadableBody(NamedTuple):
+    """The octets that count, without byte order mark.
+
+    Attributes:
+        octets: the octets.
+        cut: whether a limit, or the body's end, cut the last line short.
+    """
+
+    octets: bytes
+    cut: bool
+
+
+def readable_body(body: bytes, dialect: Dialect) -> ReadableBody:
+    """Return the part of a body that counts, in UTF-8 (F1, F3, F4, H9).
+
+    Octets that are not UTF-8 stay as they are.
+    """
+    cut = len(body) >= dialect.max_bytes
+    body = body[: dialect.max_bytes]
+    encoding = wide_encoding(body) if dialect.reads_utf16 else None
+    if encoding is not None:
+        octets, whole = _in_utf_8(body, encoding)
+        # Two octets of UTF-16 may be three of UTF-8; the limit applies to the result, too.
+        cut = cut or not whole or len(octets) >= dialect.max_bytes
+        body = octets[: dialect.max_bytes]
+    return ReadableBody(body[_mark_length(body, dialect) :], cut)
+
+
+def wide_encoding(body: bytes) -> str | None:
+    """Return the encoding that a byte order mark of UTF-16 or UTF-32 names, or None.
+
+    If the body has no colon in that encoding, it is some other text, and its octets are read as they are.
+    """
+    if body[:1] not in (b"\xff", b"\xfe", b"\x00"):
+        return None
+    encoding = next((name for mark, name in _WIDE if body.startswith(mark)), None)
+    return encoding if encoding and ":".encode(encoding) in body else None
+
+
+def looks_marked(octets: bytes, dialect: Dialect) -> bool:
+    """Return whether a part of the body's start would be taken for a byte order mark."""
+    return _mark_length(octets, dialect) > 0 or (dialect.reads_utf16 and wide_encoding(octets) is not None)
+
+
+def _mark_length(body: bytes, dialect: Dialect) -> int:
+    if body.startswith(_UTF_8_MARK):
+        return len(_UTF_8_MARK)
+    if dialect.skips_partial_bom:
+        return next((length for length in (2, 1) if body.startswith(_UTF_8_MARK[:length])), 0)
+    return 0
+
+
+def _in_utf_8(body: bytes, encoding: str) -> tuple[bytes, bool]:
+    """Convert the text with its mark. Also return whether it ends with a whole character.
+
+    Half a character at the end is dropped. A lone surrogate becomes U+FFFD, as in URL parsers.
+    """
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    text = decoder.decode(body)
+    return text.encode("utf-8"), not decoder.getstate()[0]
+
 
 # The format's white space. strip() alone would also remove U+0085, U+00A0 and more, which here are octets of ordinary
 # letters. Vertical tab and form feed are no line ends; no URL contains them, so they may be removed.
@@ -300,3 +372,84 @@ def fields_of(dialect: Dialect) -> Fields:
     """Return the fields of a dialect. Each is made once."""
     colonless = dialect.colon_optional and dialect.colonless_values
     return ColonlessFields(dialect) if colonless else Fields(dialect)
+
+
+_RULES = {Field.ALLOW, Field.DISALLOW}
+# What `surrogateescape` makes of an octet that is not UTF-8.
+_STRAY_CHARACTER = re.compile("[\udc80-\udcff]")
+
+
+def to_text(body: bytes, dialect: Dialect, group_starts: Collection[int]) -> str:
+    """Return what a dialect reads in a file: its fields, values and groups, without comments.
+
+    Read in the same dialect, the text decides as the file does for each agent and path. Octets that are not UTF-8
+    become escapes, three characters each. If that would make a line longer than `dialect.max_line_bytes`, the line
+    keeps its length; if it would make the file longer than `dialect.max_bytes`, all lines do. Such octets are then lone
+    surrogates, as in Python's error handler "surrogateescape".
+
+    Args:
+        body: the file.
+        dialect: how it is read.
+        group_starts: the numbers of the lines that begin a group.
+    """
+    effective = _effective_lines(body, dialect)
+    tidy = _normalized(effective, dialect, group_starts, tidy=True)
+    if len(octets(tidy)) < dialect.max_bytes:
+        return tidy
+    return _normalized(effective, dialect, group_starts, tidy=False)
+
+
+def _effective_lines(body: bytes, dialect: Dialect) -> list[Line]:
+    effective = [line for line in lines(body, dialect) if line.field is not Field.NONE]
+    if effective and effective[-1].field is not Field.DISALLOW and readable_body(body, dialect).cut:
+        # The limit may have cut the last line short, so the parser drops it.
+        number = len(rows(body, dialect))
+        effective = [line for line in effective if line.number < number]
+    return effective
+
+
+def _normalized(effective: list[Line], dialect: Dialect, group_starts: Collection[int], *, tidy: bool) -> str:
+    texts = list(_rows(effective, dialect, group_starts, tidy=tidy))
+    if texts and looks_marked(octets("\n".join(texts)), dialect):
+        # A first line that begins like a byte order mark would lose it. In the file, other text was before it.
+        texts.insert(0, "")
+    return "\n".join(texts) + "\n" * (tidy and bool(texts))
+
+
+def _rows(
+    effective: list[Line], dialect: Dialect, group_starts: Collection[int], *, tidy: bool
+) -> Iterator[str]:
+    before = None
+    for line in effective:
+        if before is not None and line.number in group_starts:
+            # Needed if only a blank line separates groups; otherwise it is for readability.
+            needed = dialect.blank_line_separates and before not in _RULES
+            if tidy or needed:
+                yield ""
+        yield _row(line, dialect, tidy=tidy)
+        before = line.field
+
+
+def _row(line: Line, dialect: Dialect, *, tidy: bool) -> str:
+    # The value of Content-Usage and Content-Signal may start with a path, too.
+    is_path = line.field in _RULES or (line.field is Field.UNKNOWN and line.value.startswith("/"))
+    value = _rule_path(line.value) if is_path else readable(line.value)
+    if tidy:
+        name = line.field.value.capitalize() if line.field is not Field.UNKNOWN else readable(line.name)
+        text = f"{name}: {value}".rstrip(" ")
+        if dialect.max_line_bytes is None or len(octets(text)) <= dialect.max_line_bytes:
+            return text
+    # As short as it was: the name as written, which the dialect understands.
+    return f"{_as_it_was(line.name)}:{_as_it_was(line.value)}"
+
+
+def _as_it_was(text: str) -> str:
+    return text if text.isascii() else text.encode("latin-1").decode("utf-8", "surrogateescape")
+
+
+def _rule_path(value: str) -> str:
+    """Replace octets that are not UTF-8 by their escapes, which are equal in every dialect (M5)."""
+    if value.isascii():
+        return value
+    text = value.encode("latin-1").decode("utf-8", "surrogateescape")
+    return _STRAY_CHARACTER.sub(lambda stray: f"%{ord(stray[0]) - 0xDC00:02X}", text)

@@ -1,22 +1,51 @@
 """parse and Robots: from a file's octets to its groups, sitemaps and rules."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from polite.origin import Target
 from polite.robots.agent import UserAgent
-from polite.robots.bindings import Bindings
 from polite.robots.decision import Decision
 from polite.robots.dialect import RFC9309, Dialect
-from polite.robots.groups import Group, bind, groups
-from polite.robots.kept_octets import KeptOctets
-from polite.robots.lines import Field, fields_of, lines, octets, readable, text
-from polite.robots.normalized_text import to_text
+from polite.robots.groups import Group, bind, groups, rules_of, select_groups
+from polite.robots.lines import Field, fields_of, lines, octets, readable, text, to_text
+from polite.robots.result import KeptOctets
 from polite.robots.rules import RuleSet
 from polite.robots.sections import Sections, field_lines
 from polite.robots.serialization import pack, unpack
 from polite.robots.signals import CleanParam, GroupLocator, Signals, SignalSet, SiteSignals, site_signals
 from polite.robots.trace import DecisionTrace, explain
+
+
+class Bindings:
+    """Binds one agent after another.
+
+    Keeps only the last rules, so memory does not grow with the number of agents. Use `Robots.rules_for` for the few
+    agents of a crawler, whose rules are used again and again.
+    """
+
+    def __init__(self, sections: Sections, dialect: Dialect) -> None:
+        self._sections = sections
+        self._dialect = dialect
+        self._bound: list[range] | None = None
+        self._rules = RuleSet((), group=None, dialect=dialect)
+
+    def names(self) -> Iterator[str]:
+        """Iterate over the values of all user-agent lines, as written."""
+        return (readable(value) for _, _, value in self._sections.agents)
+
+    def rules_for(self, agent: UserAgent) -> RuleSet:
+        """Return rules that decide as the agent's rules do.
+
+        If the same groups bind this agent and the previous one, the result is the same object. Its `group` may then be the
+        name of the other agent.
+        """
+        name, bound = select_groups(self._sections, agent, self._dialect)
+        if bound != self._bound:
+            self._rules = rules_of(self._sections, bound, name, self._dialect)
+            self._bound = bound
+        return self._rules
+
 
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
 # To read, bind and prepare (`RuleSet.prepare`) a larger file may take longer than 5 ms, if it has wildcard rules only: 1 to

@@ -4,15 +4,12 @@ from collections.abc import Sequence
 from sys import maxsize
 
 from polite.errors import InvalidURL
-from polite.pace import RequestRate, VisitTime
+from polite.pace import RequestRate, VisitTime, slowest
 from polite.robots.decision import Decision, Rule
-from polite.robots.dialect import RFC9309, Dialect, WildcardConflict
-from polite.robots.fetching.result import FetchResult
+from polite.robots.dialect import RFC9309, Dialect, WildcardConflict, let_threads_switch
 from polite.robots.lifetime import Lifetime
 from polite.robots.lines import readable
-from polite.robots.matching.compact import compact
-from polite.robots.matching.pattern import Matcher, grammar, shape_matches
-from polite.robots.matching.prefilter import (
+from polite.robots.matching.keyword_index import (
     ALL_ALLOWED,
     ALL_DENIED,
     MOST_RULES,
@@ -21,11 +18,11 @@ from polite.robots.matching.prefilter import (
     Prefilter,
     build_prefilter,
 )
+from polite.robots.matching.pattern import Matcher, grammar, shape_matches
 from polite.robots.matching.ranking import Match, Ranking, Reading, matching, ranking, reading
-from polite.robots.matching.rule_index import MAX_CACHED_RULES, RuleIndex
-from polite.robots.pace_fields import slowest
+from polite.robots.matching.rule_index import MAX_CACHED_RULES, RuleIndex, compact
 from polite.robots.reason import Reason
-from polite.robots.switching import let_threads_switch
+from polite.robots.result import FetchResult
 
 # Never changed: most rule sets are asked for verdicts only.
 _NONE_MADE: dict[int, Rule] = {}

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from polite.robots.dialect import Dialect
+from polite.robots.dialect import Dialect, let_threads_switch
 from polite.robots.lines import WHITE, Field, Fields, fields_of
-from polite.robots.switching import let_threads_switch
 
 _RULES = frozenset({Field.ALLOW, Field.DISALLOW})
 _PACES = frozenset({Field.CRAWL_DELAY, Field.REQUEST_RATE, Field.VISIT_TIME})

@@ -18,9 +18,9 @@ from polite.sitemaps.entry import (
     SitemapFile,
     SitemapKind,
     SitemapLink,
+    SitemapPolicy,
 )
 from polite.sitemaps.parser import SitemapParser
-from polite.sitemaps.policy import SitemapPolicy
 
 __all__ = [
     "Alternate",

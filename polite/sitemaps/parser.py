@@ -1,16 +1,186 @@
 """SitemapParser: a sitemap of any format as a push parser, without I/O."""
 
+import codecs
 import re
+import zlib
 from collections.abc import Iterator
 
 from polite.origin import Target
-from polite.sitemaps.entry import SitemapKind
-from polite.sitemaps.findings import Findings, Found
-from polite.sitemaps.gunzip import Unzipped
-from polite.sitemaps.policy import SitemapPolicy
-from polite.sitemaps.problem import SitemapEnded
-from polite.sitemaps.text_reader import TextReader
+from polite.sitemaps.entry import (
+    LONGEST_URL,
+    Findings,
+    Found,
+    SitemapEnded,
+    SitemapKind,
+    SitemapPolicy,
+    beyond,
+)
 from polite.sitemaps.xml_reader import XmlReader
+
+_LINE_END = re.compile(r"[\r\n]")
+_URL = re.compile(r"https?://", re.IGNORECASE)
+_SURROGATES = re.compile("[\udc80-\udcff]+")
+# A file without a URL in so many characters is something else, such as an image.
+_PATIENCE = 65_536
+
+
+class TextReader:
+    """Reads lines. Those that are no URL are skipped.
+
+    Args:
+        findings: Takes the entries.
+        encoding: "UTF-8", or "UTF-16LE" or "UTF-16BE".
+    """
+
+    def __init__(self, findings: Findings, encoding: str) -> None:
+        self._findings = findings
+        findings.kind = SitemapKind.TEXT
+        errors = "surrogateescape" if encoding == "UTF-8" else "replace"
+        self._decoder = codecs.getincrementaldecoder(encoding)(errors)
+        self._line = ""
+        self._read = 0
+
+    def feed(self, data: bytes) -> None:
+        """Read the lines of a chunk. Raises SitemapEnded."""
+        text = self._decoder.decode(data)
+        self._read += len(text)
+        *lines, last = _LINE_END.split(text)
+        for line in lines:
+            self._take(self._line + line)
+            self._line = ""
+        # No more of a line than shows that it is too long.
+        self._line = (self._line + last)[: LONGEST_URL + 1]
+        if self._read > _PATIENCE and not self._findings.entries:
+            raise SitemapEnded("no sitemap: neither XML nor lines with URLs")
+
+    def close(self) -> None:
+        """Read the last line. Raises SitemapEnded."""
+        self._take(self._line + self._decoder.decode(b"", final=True))
+        if not self._findings.entries and self._findings.skipped:
+            raise SitemapEnded("no sitemap: neither XML nor lines with URLs")
+
+    def _take(self, line: str) -> None:
+        url = line.strip(" \t\0\ufeff")
+        if not url:
+            return
+        if _URL.match(url):
+            # Octets that are not UTF-8 are sent as they are.
+            self._findings.entry(_SURROGATES.sub(_percent_encoded, url))
+        else:
+            self._findings.skipped += 1
+
+
+def _percent_encoded(octets: re.Match[str]) -> str:
+    # All octets in one step: a file may have nothing else.
+    return "%" + octets[0].encode("utf-8", "surrogateescape").hex("%").upper()
+
+
+_MAGIC = b"\x1f\x8b"
+_GZIP_WINDOW = 16 + zlib.MAX_WBITS
+# Octets that one call inflates: a small chunk can hold a thousand times as many, and an event loop waits meanwhile.
+_PIECE = 16_384
+# Tools that compress in parallel write a member for each 64 KiB. More are made to consume time: a new one costs 10 us.
+_MOST_MEMBERS = 10_000
+
+
+class Unzipped:
+    """Removes gzip if the first octets have its magic number; twice, as `Content-Encoding: gzip` of a .gz file has it.
+
+    Octets after the end of a stream are ignored, as in `FetchPolicy.junk_after_gzip`.
+
+    Args:
+        limit: octets that may come out.
+        layers: how many gzip streams may be inside each other.
+    """
+
+    def __init__(self, limit: int, layers: int = 2) -> None:
+        self._limit = limit
+        self._layers = layers
+        self._raw = b""
+        self._at = 0
+        self._inner: Unzipped | None = None
+        self._member: zlib._Decompress | None = None
+        self._members = 0
+        self._came_out = 0
+        self._decided = layers == 0
+        self._junk = False  # the stream has ended, and other octets follow
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether a gzip stream has not ended yet."""
+        if self._inner is None:
+            return False
+        return (self._member is not None and not self._member.eof) or self._inner.cut_short
+
+    def feed(self, chunk: bytes) -> None:
+        """Take one chunk."""
+        self._raw = b"" if self._junk else self._raw[self._at :] + chunk
+        self._at = 0
+
+    def read(self, *, final: bool = False) -> bytes | None:
+        """Return the next octets: perhaps none yet, or None if another chunk is needed.
+
+        Args:
+            final: no other chunk comes.
+
+        Raises:
+            SitemapEnded: The stream is corrupt, or longer than the limit.
+        """
+        if not self._decided:
+            if len(self._raw) < len(_MAGIC) and not final:
+                return None
+            self._decided = True
+            if self._raw.startswith(_MAGIC):
+                self._inner = Unzipped(self._limit, self._layers - 1)
+        if self._inner is None:
+            return self._count(self._take()) or None
+        found = self._inner.read(final=final and self._at == len(self._raw))
+        if found is None and self._at < len(self._raw) and (data := self._inflate(final=final)) is not None:
+            self._inner.feed(self._count(data))
+            return b""
+        return found
+
+    def _take(self) -> bytes:
+        start = self._at
+        self._at = min(start + _PIECE, len(self._raw))
+        return self._raw[start : self._at]
+
+    def _count(self, data: bytes) -> bytes:
+        """Count what comes out; the octet after the limit ends the file."""
+        self._came_out += len(data)
+        if self._came_out > self._limit:
+            raise beyond("max_bytes", self._limit, "octets")
+        return data
+
+    def _inflate(self, *, final: bool) -> bytes | None:
+        """Return some octets of the stream, perhaps none, or None if another chunk is needed."""
+        if self._member is None or self._member.eof:
+            if self._member is not None and (another := self._another(final=final)) is not True:
+                return None if another is None else b""
+            self._member = zlib.decompressobj(_GZIP_WINDOW)
+            self._members += 1
+            if self._members > _MOST_MEMBERS:
+                raise SitemapEnded(f"more than {_MOST_MEMBERS} gzip members")
+        try:
+            # One octet more than the limit shows that it is exceeded.
+            most = min(_PIECE, self._limit - self._came_out + 1)
+            data = self._member.decompress(self._take(), most)
+        except zlib.error as error:
+            raise SitemapEnded(f"the gzip stream is corrupt: {error}") from error
+        self._at -= len(self._member.unconsumed_tail) + len(self._member.unused_data)
+        return data
+
+    def _another(self, *, final: bool) -> bool | None:
+        """Whether another member follows; None if that needs another chunk. Other octets are ignored, and all that follow them."""
+        rest = self._raw[self._at : self._at + len(_MAGIC)]
+        if rest == _MAGIC:
+            return True
+        if rest == _MAGIC[:1] and not final:
+            return None
+        self._raw, self._at = b"", 0
+        self._junk = True
+        return False
+
 
 _UTF8_BOM = b"\xef\xbb\xbf"
 # The first octets of UTF-16, with a BOM or without, and how many of them are the BOM.

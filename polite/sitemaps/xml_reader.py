@@ -4,9 +4,7 @@ import re
 from typing import Final
 from xml.parsers import expat
 
-from polite.sitemaps.entry import Alternate, SitemapKind
-from polite.sitemaps.findings import LONGEST_URL, Findings
-from polite.sitemaps.problem import SitemapEnded
+from polite.sitemaps.entry import LONGEST_URL, Alternate, Findings, SitemapEnded, SitemapKind
 
 # Octets that expat may hold of a token that has not ended. Before 2.6, expat reads such a token again with each chunk, so 8 MB of
 # one attribute took 12 s (CVE-2023-52425).

@@ -11,15 +11,9 @@ from polite.frontier.frontier import Frontier
 from polite.frontier.parts import Parts
 from polite.gate.gate import Gate
 from polite.ports import Timer
-from polite.status.failure_log import FailureLog
-from polite.status.notices import Facts, notices
-from polite.status.recorder import Recorder, clipped
-from polite.status.rows import Rows
-from polite.status.shared_crawl import SharedCrawl
-from polite.status.survey import Survey, Walk
-from polite.status.timeline import Second, Timeline
-from polite.status.url_report import UrlReports
-from polite.status.wait_reason import WaitReason
+from polite.status.recorder import Facts, FailureLog, Recorder, Second, Timeline, clipped, notices
+from polite.status.rows import Rows, SharedCrawl, UrlReports
+from polite.status.survey import Survey, WaitReason, Walk
 from polite.version import __version__
 
 State = dict[str, Any]

@@ -1,19 +1,109 @@
 """Rows for people and scripts about origins that wait, circuits, and permits held: dicts of JSON values."""
 
+import asyncio
+import math
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from polite.errors import InvalidURL, redact_url
+from polite.compose.shared import Membership, memberships
+from polite.errors import InvalidURL, PoliteError, StoreFailed, redact_url
 from polite.frontier.origin_queue import OriginQueue
 from polite.frontier.parts import Parts
+from polite.gate.explanation import Explanation, explained
+from polite.gate.gate import Gate
 from polite.gate.services import Services
+from polite.gate.single_flight import start_later
 from polite.origin import Origin, Target
 from polite.pacing.turn import Turn
-from polite.robots.fetching.result import FetchResult
-from polite.status.recorder import clipped
-from polite.status.survey import Survey, Wait, Walk
-from polite.status.wait_reason import WaitReason
+from polite.ports import Clock
+from polite.robots.reason import Reason
+from polite.robots.result import FetchResult
+from polite.status.recorder import Recorder, clipped
+from polite.status.survey import Survey, Wait, WaitReason, Walk
+
+# Seconds between two questions to the server, and the limit on one.
+_EVERY_S, _SHARED_PATIENCE_S = 5.0, 3.0
+# Sessions, held homes and homes in line that are listed of each partition; of all partitions together.
+_LISTED, _SHOWN = 20, 50
+
+
+class SharedCrawl:
+    """Asks the server of the gate's crawl, if it has one.
+
+    Attributes:
+        last: What the server said last; None before. An error is told as `{"error": ...}`.
+    """
+
+    def __init__(self, gate: Gate, clock: Clock) -> None:
+        self._gate = gate
+        self._clock = clock
+        self.last: dict[str, Any] | None = None
+        self._asked_at = -math.inf
+        self._asking: asyncio.Task[None] | None = None
+
+    def want(self) -> None:
+        """Ask again, unless that was done a moment ago. Returns at once."""
+        found, now = memberships.get(self._gate), self._clock.monotonic()
+        if found is None or self._asking is not None or now - self._asked_at < _EVERY_S:
+            return
+        self._asked_at = now
+        self._asking = start_later(lambda: self._ask(found))
+        self._asking.add_done_callback(self._asked)
+
+    async def stop(self) -> None:
+        """Ask no more."""
+        self._asked_at = math.inf
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.wait([self._asking])
+
+    def _asked(self, task: "asyncio.Task[None]") -> None:
+        self._asking = None
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.last = {"error": f"{type(error).__name__}: {error}"}
+
+    async def _ask(self, found: Membership) -> None:
+        # Imported here: a crawl on one machine needs no package for it.
+        from polite.stores.redis.inspector import SharedInspector
+        from polite.stores.redis.patience import Patience
+
+        inspector = SharedInspector(
+            found.store, Patience(found.store.link.name, self._clock, _SHARED_PATIENCE_S)
+        )
+        try:
+            partitions = await inspector.partitions(found.crawl, _LISTED)
+        except StoreFailed as error:
+            self.last = {"crawl": found.crawl, "store": found.store.link.name, "error": str(error)}
+            return
+        sessions: dict[str, dict[str, Any]] = {}
+        for partition in partitions:
+            for name, ends_s, homes, closed in partition.sessions:
+                session = sessions.setdefault(
+                    name, {"name": name, "ends_s": ends_s, "homes": 0, "closed": closed}
+                )
+                session["homes"] += homes
+                session["ends_s"] = min(session["ends_s"], ends_s)
+        self.last = {
+            "crawl": found.crawl,
+            "store": found.store.link.name,
+            "lease_s": found.lease_s,
+            "sessions": sorted(sessions.values(), key=lambda each: each["name"])[:_SHOWN],
+            "held": [
+                {"home": home, "session": name, "delayed_s": rest_s}
+                for partition in partitions
+                for home, name, rest_s in partition.held
+            ][:_SHOWN],
+            "line": [
+                {"home": home, "in_s": in_s} for partition in partitions for home, in_s in partition.line
+            ][:_SHOWN],
+            "counts": {
+                name: sum(partition.counts[index] for partition in partitions)
+                for index, name in ((1, "held"), (2, "line"), (3, "later"))
+            },
+            "quiet_s": max((partition.quiet_s for partition in partitions), default=0.0),
+        }
+
 
 Row = dict[str, Any]
 
@@ -188,3 +278,85 @@ def _why_unreachable(access: FetchResult) -> str:
 
 def _name_of(waiting: OriginQueue | Turn) -> str:
     return waiting.origin.text if isinstance(waiting, OriginQueue) else str(waiting.narrowest)
+
+
+# Events of the URL and its origin.
+_EVENTS = 10
+# How long a store may take to say whether it knows the URL (seconds).
+_PATIENCE_S = 2.0
+
+
+class UrlReports:
+    """Reports about URLs. It has no effect on the crawl: no robots.txt is fetched, and no turn taken."""
+
+    def __init__(self, services: Services, parts: Parts | None, rows: Rows, recorder: Recorder) -> None:
+        self._services = services
+        self._parts = parts
+        self._rows = rows
+        self._recorder = recorder
+
+    async def of(self, url: str) -> dict[str, Any]:
+        """Return the report. Raises InvalidURL."""
+        target = Target.of(url)
+        known = self._services.origins.last_known(target.origin)
+        explanation = None if known is None else await explained(self._services, target, known)
+        report: dict[str, Any] = {
+            "url": redact_url(target.url),
+            "origin": target.origin.text,
+            "allowed": None if explanation is None else explanation.decision.allowed,
+            "explanation": None if explanation is None else str(explanation),
+            "queue": self._queue(target),
+            "task": await self._task(target),
+            "events": [
+                each._asdict() for each in self._recorder.noted_of(target.url, target.origin.text)[:_EVENTS]
+            ],
+        }
+        report["verdict"] = _verdict(report["task"], report["queue"], explanation)
+        return report
+
+    def _queue(self, target: Target) -> dict[str, Any] | None:
+        queue = None if self._parts is None else self._parts.dispatcher.queue_of(target.origin)
+        return None if queue is None else self._rows.of_queue(queue)
+
+    async def _task(self, target: Target) -> str:
+        """Return how far the URL is: "in flight", "put", "unknown", or "no frontier"."""
+        parts = self._parts
+        if any(holder.url == target.url for holder in self._services.held_turns.values()):
+            return "in flight"
+        if parts is None:
+            return "no frontier"
+        try:
+            return await self._seen(parts, target)
+        except PoliteError:
+            return "unknown"
+
+    async def _seen(self, parts: Parts, target: Target) -> str:
+        seen = parts.store.seen(target, None, again=False)
+        if not isinstance(seen, bool):
+            # Not cancelled if it takes long: the store is to answer it still.
+            asked = asyncio.ensure_future(seen)
+            done, _ = await asyncio.wait([asked], timeout=_PATIENCE_S)
+            if not done:
+                return "unknown"
+            seen = asked.result()
+        return "put" if seen else "never put"
+
+
+def _verdict(task: str, queue: dict[str, Any] | None, explanation: Explanation | None) -> str:
+    """Return the answer in one sentence."""
+    decision = None if explanation is None else explanation.decision
+    if task == "in flight":
+        return "It is in flight: a worker has its permit."
+    if decision is not None and decision.reason is not Reason.UNREACHABLE and not decision.allowed:
+        return f"It does not come: it is {decision}."
+    if task == "never put":
+        return "It does not come: it was never put into this frontier, or that was forgotten."
+    if queue is not None:
+        return f"Unless it has ended, it waits with its origin: for {queue['text']}."
+    if decision is not None and not decision.allowed:
+        return "It may not be fetched for now: robots.txt of its origin is out of reach."
+    if task == "put":
+        return "It has ended, or waits in the store: nothing of its origin waits in memory."
+    if decision is None:
+        return "Nothing is known of its origin: its robots.txt was not fetched in this run."
+    return "It may be fetched when its turn comes."

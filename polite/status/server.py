@@ -1,23 +1,277 @@
 """The HTTP server of a status page: its paths, its limits, and its end. It listens and answers; `monitor` knows."""
 
 import asyncio
+import hmac
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+import re
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from http.cookies import SimpleCookie
+from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
-from polite.errors import InvalidURL
-from polite.status.access import HEADERS, Access
-from polite.status.failure_log import FailureLog
+from polite.errors import InvalidOption, InvalidURL
 from polite.status.monitor import Monitor
-from polite.status.streams import Streams
-from polite.status.wait_reason import WaitReason
+from polite.status.recorder import FailureLog, Second
+from polite.status.survey import WaitReason
+
+_LEAST_TOKEN, _MOST_TOKEN = 16, 1_024
+_TOKEN = re.compile(r"[!-~]+")
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]+)(?::[0-9]{1,5})?")
+
+# What is said of each response. Nothing comes from another host, and nothing in the page is a script or a style but its two files.
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches a server that listens at this address."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class Access:
+    """Decides about requests by their headers.
+
+    Args:
+        host: The address that the server listens at.
+        token: What others than this machine must know; None for none.
+        names: Names of this server that a Host header may have, besides addresses and `localhost`.
+
+    Raises:
+        InvalidOption: The address is not loopback and there is no token, the token is short, or a name is none.
+    """
+
+    def __init__(self, host: str, token: str | None, names: Collection[str] = ()) -> None:
+        if token is None and not is_loopback(host):
+            raise InvalidOption(
+                f"status: host={host!r} can be reached from other machines, and the page shows URLs: give a token of at least "
+                f"{_LEAST_TOKEN} characters, or listen at 127.0.0.1"
+            )
+        self._token = None if token is None else _digest(_checked(token))
+        self._names = frozenset({"localhost", *_checked_names(names)})
+        # A browser that has shown the token gets this instead, so that the token is in no file of it.
+        self._pass = secrets.token_urlsafe(32)
+
+    @property
+    def needs_token(self) -> bool:
+        """Whether a token is needed."""
+        return self._token is not None
+
+    def known_host(self, header: str | None) -> bool:
+        """Whether the Host header names this server by an address or a name that is its own."""
+        found = _HOST.fullmatch(header or "")
+        if found is None:
+            return False
+        name = found[1].lower()
+        if name in self._names:
+            return True
+        try:
+            address = ip_address(name.strip("[]"))
+        except ValueError:
+            return False
+        return self.needs_token or address.is_loopback
+
+    def foreign(self, sec_fetch_site: str | None) -> bool:
+        """Whether a page of another site sent the request."""
+        return sec_fetch_site not in (None, "same-origin", "none")
+
+    def allows(self, authorization: str | None, cookie: str | None) -> bool:
+        """Whether a request may be answered: it has the token, or what a browser got for it."""
+        if self._token is None:
+            return True
+        kind, _, token = (authorization or "").partition(" ")
+        by_token = kind.lower() == "bearer" and self.is_token(token.strip())
+        return by_token or hmac.compare_digest(_digest(cookie or ""), _digest(self._pass))
+
+    def is_token(self, token: str) -> bool:
+        """Compare in a time that tells nothing of the token."""
+        return self._token is not None and hmac.compare_digest(_digest(token), self._token)
+
+    @property
+    def granted(self) -> str:
+        """The value of the cookie that stands for the token while this server runs."""
+        return self._pass
+
+
+def _digest(text: str) -> bytes:
+    return sha256(text.encode("utf-8", "surrogateescape")).digest()
+
+
+def _checked(token: object) -> str:
+    # Never its value: messages are logged.
+    if (
+        not isinstance(token, str)
+        or not _LEAST_TOKEN <= len(token) <= _MOST_TOKEN
+        or not _TOKEN.fullmatch(token)
+    ):
+        raise InvalidOption(
+            f"status: token must have {_LEAST_TOKEN} to {_MOST_TOKEN} visible ASCII characters; it is not shown here"
+        )
+    return token
+
+
+def _checked_names(names: object) -> list[str]:
+    if isinstance(names, str) or not isinstance(names, Collection):
+        raise InvalidOption(f"status: names must be a list of host names, got {names!r}")
+    for name in names:
+        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9.-]{1,253}", name):
+            raise InvalidOption(f"status: names must be host names without a port, got {name!r}")
+    return [name.lower() for name in names]
+
+
+# A browser that takes so many seconds to read one message is dropped.
+_BEHIND = 10
+# Octets that wait to be read by one browser: in the process, and about as many in the system.
+_BUFFERED = 64 * 1024
+
+
+class Streams:
+    """The browsers that look.
+
+    Args:
+        limit: How many may look at one time.
+        whole: Returns all that a browser needs, to begin with.
+        changed: Returns what it needs each second, but for the new seconds of the timeline.
+    """
+
+    def __init__(
+        self, limit: int, *, whole: Callable[[], dict[str, Any]], changed: Callable[[], dict[str, Any]]
+    ) -> None:
+        self._limit = limit
+        self._whole = whole
+        self._changed = changed
+        self._streams: set[_Stream] = set()
+
+    def __len__(self) -> int:
+        return len(self._streams)
+
+    @property
+    def full(self) -> bool:
+        """Whether no more may look."""
+        return len(self._streams) >= self._limit
+
+    def tell(self, added: list[Second]) -> None:
+        """Send what has changed. It is made once for all browsers, and only if there is one."""
+        if not self._streams:
+            return
+        message = _message({**self._changed(), "added": added})
+        for stream in list(self._streams):
+            stream.offer(message)
+
+    def close(self) -> None:
+        """End all."""
+        for stream in list(self._streams):
+            stream.end()
+
+    async def serve(self, request: web.BaseRequest, headers: dict[str, str]) -> web.StreamResponse:
+        """Send messages until the browser leaves, or is dropped."""
+        response = web.StreamResponse(headers={**headers, "Content-Type": "text/event-stream; charset=utf-8"})
+        stream, first = _Stream(request.transport), _message(self._whole())
+        self._streams.add(stream)
+        try:
+            await response.prepare(request)
+            _bound(request.transport)
+            await response.write(b"retry: 2000\n\n" + first)
+            while (message := await stream.next()) is not None:
+                await response.write(_message(self._whole()) if stream.missed else message)
+                stream.sent()
+        except ConnectionError:
+            pass  # The browser has left, or was dropped.
+        except Exception:
+            # The response has begun, so none that tells of the error can follow.
+            stream.drop()
+            raise
+        finally:
+            self._streams.discard(stream)
+        return response
+
+
+class _Stream:
+    """One browser. It has at most one message that waits to be sent.
+
+    Attributes:
+        missed: Whether `next` returned a message that replaced another: then the browser needs all again.
+    """
+
+    def __init__(self, transport: asyncio.Transport | None) -> None:
+        self._transport = transport
+        self._message: bytes | None = None
+        self._replaced = False
+        self._came = asyncio.Event()
+        self._behind = 0
+        self._ended = False
+        self.missed = False
+
+    def offer(self, message: bytes) -> None:
+        """Send this next, in place of what was not sent yet."""
+        if self._message is not None:
+            self._replaced = True
+        self._message = message
+        self._came.set()
+        self._behind += 1
+        if self._behind > _BEHIND:
+            self.drop()
+
+    async def next(self) -> bytes | None:
+        """Wait for a message; None at the end."""
+        await self._came.wait()
+        self._came.clear()
+        message, self._message = self._message, None
+        self.missed, self._replaced = self._replaced, False
+        return None if self._ended else message
+
+    def sent(self) -> None:
+        """Note that the browser has read what was sent, or that it fits in the buffer."""
+        self._behind = 0
+
+    def end(self) -> None:
+        """Send nothing more."""
+        self._ended = True
+        self._came.set()
+
+    def drop(self) -> None:
+        """Send nothing more, and end the connection at once."""
+        self.end()
+        if self._transport is not None:
+            self._transport.abort()
+
+
+def _bound(transport: asyncio.Transport | None) -> None:
+    """Keep little for a browser that does not read: the system alone would keep some megabytes."""
+    if transport is None:
+        return
+    transport.set_write_buffer_limits(_BUFFERED)
+    connection = transport.get_extra_info("socket")
+    if connection is not None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFERED)
+
+
+def _message(value: dict[str, Any]) -> bytes:
+    # JSON has no line break, which would end the field.
+    return f"data: {json.dumps(value, separators=(',', ':'))}\n\n".encode()
+
 
 Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 

@@ -79,10 +79,8 @@ async def serve(
     if type(host) is not str or not host:
         raise InvalidOption(f"status: host must be an address to listen at, got {host!r}")
     # Imported here: `import polite` loads no HTTP server.
-    from polite.status.access import Access
     from polite.status.monitor import Monitor
-    from polite.status.server import StatusServer
-    from polite.status.streams import Streams
+    from polite.status.server import Access, StatusServer, Streams
 
     access = Access(host, token, names)
     monitor = Monitor(gate, frontier)

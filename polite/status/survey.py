@@ -9,8 +9,10 @@ import asyncio
 import math
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
+from enum import Enum
+from heapq import heappush, heapreplace
 from time import perf_counter
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from polite.frontier.origin_queue import OriginQueue
 from polite.frontier.origin_queues import QueueRing
@@ -23,9 +25,63 @@ from polite.pacers.shared import SharedPacer
 from polite.pacing.effective_policy import OpeningHours
 from polite.pacing.turn import ScopeState, Turn
 from polite.ports import Timer
-from polite.status.failure_log import FailureLog
-from polite.status.longest import Longest
-from polite.status.wait_reason import WaitReason
+from polite.status.recorder import FailureLog
+
+T = TypeVar("T")
+
+
+class Longest(Generic[T]):
+    """Keeps the `limit` items with the greatest length; of equal ones, those that were offered first."""
+
+    __slots__ = ("_heap", "_limit", "_offered", "least")
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._heap: list[tuple[float, int, T]] = []
+        self._offered = 0
+        # What an item must exceed to be kept.
+        self.least: float = float("-inf")
+
+    def offer(self, length: float, item: T) -> None:
+        """Keep the item if it is among the longest."""
+        if length <= self.least:
+            return
+        self._offered -= 1
+        if len(self._heap) < self._limit:
+            heappush(self._heap, (length, self._offered, item))
+        else:
+            heapreplace(self._heap, (length, self._offered, item))
+        if len(self._heap) == self._limit:
+            self.least = self._heap[0][0]
+
+    def longest_first(self) -> list[tuple[float, T]]:
+        """Return lengths and items, the longest first."""
+        return [(length, item) for length, _, item in sorted(self._heap, key=lambda e: (-e[0], -e[1]))]
+
+
+class WaitReason(Enum):
+    """Why a URL waits. The value is the text for people."""
+
+    # Hot path: the hash of Enum is a Python call.
+    __hash__: Callable[..., int] = object.__hash__
+
+    UNREACHABLE = "robots.txt was out of reach; it is requested again later"
+    CIRCUIT = "the circuit is open, after failures in a row"
+    BACK_OFF = "a back-off, after 429 or 503"
+    HOURS = "the site's hours (Visit-time)"
+    DELAY = "the delay between two requests"
+    SHARED_SCOPE = "a turn of a scope shared with other origins"
+    IN_FLIGHT = "the end of the request in flight"
+    HOME = "another process holds the home"
+    TURN = "its turn"
+    FETCHING_ROBOTS = "robots.txt, which is being fetched"
+    FETCH_SLOT = "a slot to fetch robots.txt (max_robots_fetches)"
+    WORKER = "an idle worker"
+    DECIDING = "a decision by its rules"
+    DROPPING = "the end: its tasks are dropped"
+    NOT_BEFORE = "its own time (not_before, retry)"
+    STORED = "its origin to become active: it is in the store"
+
 
 # Of each reason, so many origins are remembered. Also the limit on circuits.
 _OF_A_REASON = 25

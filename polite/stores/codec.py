@@ -1,8 +1,8 @@
 """encode and decode: what is known of a robots.txt as octets, for a store of your own."""
 
-from polite.robots.fetching.snapshot import Snapshot
-from polite.robots.fetching.wrong_field import wrong_field
+from polite.robots.exchange import wrong_field
 from polite.robots.serialization import CorruptRobots
+from polite.robots.snapshot import Snapshot
 from polite.stores import rows
 
 _MARK = b"polite-snapshot "
@@ -12,7 +12,7 @@ def encode(snapshot: Snapshot) -> bytes:
     """Return a snapshot as octets for `decode`, with a checksum. A body of 4,096 octets or more is compressed (zlib).
 
     >>> from polite.ports import Snapshot
-    >>> from polite.robots.fetching.result import Found
+    >>> from polite.robots.result import Found
     >>> snapshot = Snapshot(Found(b"User-agent: *", 200, "https://example.com/robots.txt"), 1e9, 1.1e9)
     >>> decode(encode(snapshot)) == snapshot
     True

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from polite.errors import StoreFailed
 from polite.log import fields
 from polite.ports import SavedBackOff
-from polite.robots.fetching.snapshot import Snapshot, merged
+from polite.robots.snapshot import Snapshot, merged
 
 log: logging.Logger = logging.getLogger("polite")
 

@@ -14,12 +14,217 @@ from typing import Any, TypeVar
 
 from polite.log import fields
 from polite.ports import SavedBackOff
-from polite.recrawl.validators import Validators
-from polite.robots.fetching.snapshot import Snapshot, merged
+from polite.recrawl import Validators
+from polite.robots.snapshot import Snapshot, merged
 from polite.stores import rows
 from polite.stores.database import Database, WrongFile
-from polite.stores.eviction import Evictor
-from polite.stores.schema import FIRST_CHECKSUMS, has_checksums, migrate, version_of
+
+# "poli": marks a file as polite's, whatever its name.
+APPLICATION_ID = 0x706F6C69
+
+# Step n upgrades a file from version n to version n + 1. An empty file has version 0.
+# `saved` is a counter that rises with each save, and with some reads: the least recently used rows come first.
+STEPS = (
+    """
+    CREATE TABLE robots (
+        saved INTEGER PRIMARY KEY,
+        origin TEXT NOT NULL UNIQUE,
+        outcome TEXT NOT NULL, reason TEXT NOT NULL, url TEXT NOT NULL, status INTEGER, detail TEXT,
+        hops INTEGER, elapsed_s REAL, max_age_s REAL, retry_after_s REAL, capped INTEGER, octets INTEGER, body BLOB,
+        fetched_at REAL NOT NULL, expires_at REAL NOT NULL, unreachable_since REAL, failures INTEGER NOT NULL,
+        good_at REAL,
+        good_outcome TEXT, good_reason TEXT, good_url TEXT, good_status INTEGER, good_detail TEXT,
+        good_hops INTEGER, good_elapsed_s REAL, good_max_age_s REAL, good_retry_after_s REAL, good_capped INTEGER,
+        good_octets INTEGER, good_body BLOB
+    )
+    """,
+    """
+    CREATE TABLE back_offs (
+        origin TEXT PRIMARY KEY, since REAL NOT NULL, until REAL NOT NULL, because TEXT NOT NULL
+    ) WITHOUT ROWID;
+    ALTER TABLE robots ADD COLUMN more TEXT;
+    ALTER TABLE robots ADD COLUMN good_more TEXT
+    """,
+    # A row of an earlier version has no checksum until it is saved again.
+    """
+    ALTER TABLE robots ADD COLUMN good_until REAL;
+    ALTER TABLE robots ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE back_offs ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0
+    """,
+    # ETag and Last-Modified of pages; `saved` as above.
+    """
+    CREATE TABLE validators (
+        saved INTEGER PRIMARY KEY, url TEXT NOT NULL UNIQUE, etag TEXT, last_modified TEXT, checksum INTEGER NOT NULL
+    )
+    """,
+)
+VERSION = len(STEPS)
+# "polq": marks the queue file of a frontier (polite.frontier.sqlite.schema, which is above this file).
+_QUEUE_ID = 0x706F6C71
+# The first version in which each row has a checksum. A file that was created earlier contains the table `unsummed`.
+FIRST_CHECKSUMS = 3
+_MARK_WITHOUT_CHECKSUMS = "CREATE TABLE unsummed (since_version INTEGER)"
+_WITHOUT_CHECKSUMS = "SELECT count(*) FROM sqlite_master WHERE name = 'unsummed'"
+
+# One statement, so that it reads one state: another process may be creating the file.
+_MARKS = """
+    SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id),
+           (SELECT count(*) FROM sqlite_master)
+"""
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """Return the file's version, 0 for an empty file.
+
+    Raises:
+        WrongFile: It belongs to another program or to a newer polite.
+    """
+    version, application, tables = connection.execute(_MARKS).fetchone()
+    if application == _QUEUE_ID:
+        raise WrongFile(
+            "is the queue of a crawl: robots.txt results are in a file of their own "
+            "(polite fetch --resume FILE keeps them in FILE.robots)"
+        )
+    if application != APPLICATION_ID and (application or version or tables):
+        raise WrongFile("is the database of another program: name another file")
+    if version > VERSION:
+        raise WrongFile(
+            f"was written by a newer polite (schema {version}, this one knows {VERSION}): "
+            "use the newer polite, or name another file"
+        )
+    return int(version)
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Upgrade the file in one transaction. If several processes call it, one of them upgrades.
+
+    Raises:
+        WrongFile: The file belongs to another program or to a newer polite.
+        sqlite3.Error: A step failed.
+    """
+    if version_of(connection) == VERSION:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        before = version_of(connection)
+        for step in STEPS[before:]:
+            for statement in step.split(";"):
+                connection.execute(statement)
+        if 0 < before < FIRST_CHECKSUMS:
+            connection.execute(_MARK_WITHOUT_CHECKSUMS)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.rollback()
+
+
+def has_checksums(connection: sqlite3.Connection) -> bool:
+    """Return whether each row has a checksum, because no earlier version created the file."""
+    return int(connection.execute(_WITHOUT_CHECKSUMS).fetchone()[0]) == 0
+
+
+# Eviction frees a twentieth of a limit, so that it does not run at each save.
+_SLACK = 20
+# Rows that are deleted between two checks of the size.
+_AT_ONCE = 100
+_VALIDATORS_AT_ONCE = 2_000
+# The fewest saves between two counts, if the limit allows it: a count reads the whole index.
+_COUNT_EVERY = 1_000
+# A back-off is deleted 40 days after its end, since a clock may be a month ahead once; after a day if the file is full.
+_GRACE_S = 40 * 86_400.0
+_LEAST_GRACE_S = 86_400.0
+
+# The least recently used rows are deleted first. The row of a server that failed is kept while its back-off runs.
+_FORGET = """
+    DELETE FROM robots WHERE saved IN
+    (SELECT saved FROM robots WHERE NOT (failures > 0 AND expires_at > ?) ORDER BY saved LIMIT ?)
+"""
+_FORGET_EVICTED = """
+    DELETE FROM validators WHERE saved IN (SELECT saved FROM validators ORDER BY saved LIMIT ?)
+"""
+_MOVE = "UPDATE robots SET saved = (SELECT max(saved) FROM robots) + 1 WHERE origin = ? AND saved <= ?"
+
+
+class Evictor:
+    """Keeps a file within its limits, least recently used first. Running back-offs may exceed the limits.
+
+    Its methods run inside the transaction that saves. If several processes share a file, each may evict a twentieth late.
+
+    Args:
+        max_origins: The most snapshots.
+        max_bytes: The largest size of the file (octets).
+        max_urls: The most pages whose validators are kept.
+    """
+
+    def __init__(self, max_origins: int, max_bytes: int, max_urls: int) -> None:
+        self._max_origins = max_origins
+        self._max_urls = max_urls
+        self._pages_left = 0  # until the next count of validators
+        self._max_bytes = max_bytes
+        self._saves_left = 0  # until the next count
+
+    def mark_used(self, connection: sqlite3.Connection, used: Sequence[str]) -> None:
+        """Note that rows were read. Only the older half is moved, since moving a row writes it again."""
+        if used:
+            oldest, latest = (
+                connection.execute(f"SELECT {end}(saved) FROM robots").fetchone()[0] or 0  # noqa: S608 - min or max
+                for end in ("min", "max")
+            )
+            connection.executemany(_MOVE, ((name, (oldest + latest) // 2) for name in used))
+
+    def evict(self, connection: sqlite3.Connection, saved: int, now: float) -> None:
+        """Delete what is over, and what exceeds the limits, after `saved` more saves. `now` is in wall seconds."""
+        self._saves_left -= saved
+        if self._saves_left < 0:
+            self._count(connection, now)
+        if self._used(connection) > self._max_bytes:
+            # Without its validators a page is fetched whole. That costs less than decisions without robots.txt.
+            self._shrink(connection, _FORGET_EVICTED, (_VALIDATORS_AT_ONCE,))
+            _expire(connection, now - _LEAST_GRACE_S)
+            self._shrink(connection, _FORGET, (now, _AT_ONCE))
+
+    def evict_validators(self, connection: sqlite3.Connection, saved: int) -> None:
+        """Delete the validators that exceed the limits, after those of `saved` more pages."""
+        self._pages_left -= saved
+        if self._pages_left < 0:
+            known = int(connection.execute("SELECT count(*) FROM validators").fetchone()[0])
+            if known > self._max_urls:
+                too_many = known - self._max_urls + self._max_urls // _SLACK
+                known -= connection.execute(_FORGET_EVICTED, (too_many,)).rowcount
+            often = max(_COUNT_EVERY, self._max_urls // _SLACK)
+            self._pages_left = max(0, min(self._max_urls - known, often))
+        if self._used(connection) > self._max_bytes:
+            self._shrink(connection, _FORGET_EVICTED, (_VALIDATORS_AT_ONCE,))
+
+    def _shrink(self, connection: sqlite3.Connection, statement: str, values: Sequence[float]) -> None:
+        """Delete rows, some at once, until the file has space again or no row is left."""
+        enough = self._max_bytes - self._max_bytes // _SLACK
+        while self._used(connection) > enough and connection.execute(statement, values).rowcount:
+            pass
+
+    def _count(self, connection: sqlite3.Connection, now: float) -> None:
+        _expire(connection, now - _GRACE_S)
+        known = int(connection.execute("SELECT count(*) FROM robots").fetchone()[0])
+        if known > self._max_origins:
+            too_many = known - self._max_origins + self._max_origins // _SLACK
+            known -= connection.execute(_FORGET, (now, too_many)).rowcount
+        often = max(_COUNT_EVERY, self._max_origins // _SLACK)
+        self._saves_left = max(0, min(self._max_origins - known, often))
+
+    def _used(self, connection: sqlite3.Connection) -> int:
+        pages, free, size = (
+            int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+            for name in ("page_count", "freelist_count", "page_size")
+        )
+        return (pages - free) * size
+
+
+def _expire(connection: sqlite3.Connection, before: float) -> None:
+    """Delete back-offs that ended before a time."""
+    connection.execute("DELETE FROM back_offs WHERE until <= ?", (before,))
+
 
 log: logging.Logger = logging.getLogger("polite")
 

@@ -7,13 +7,12 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from polite.ports import SavedBackOff
-from polite.recrawl.validators import Validators, validators_of
-from polite.robots.fetching.result import FetchResult, Found, Unavailable, Unreachable
-from polite.robots.fetching.snapshot import Snapshot
-from polite.robots.kept_octets import KeptOctets
+from polite.recrawl import Validators, validators_of
 from polite.robots.policy import MOST_BYTES
 from polite.robots.reason import Reason
-from polite.stores.checksum import checksum
+from polite.robots.result import FetchResult, Found, KeptOctets, Unavailable, Unreachable
+from polite.robots.snapshot import Snapshot
+from polite.stores.database import checksum
 
 Row = tuple[str | bytes | int | float | None, ...]
 

@@ -9,14 +9,13 @@ Responses come from a `ScriptedTransport` (no network), or octet by octet from a
 and `STORE_CONTRACT` hold the checks that a scheduler or a store of your own must pass.
 """
 
-from polite.robots.fetching.exchange import Ask, Failed, Reply
+from polite.robots.exchange import Ask, Failed, Reply
 from polite.testing.clock import LoopClock, ManualClock
 from polite.testing.loop import Deadlock, VirtualTimeLoop
 from polite.testing.schedulers import SCHEDULER_CONTRACT
-from polite.testing.scripted_server import ScriptedServer, scripted_server
 from polite.testing.simulation import Page, PageFailed, Report, Simulation, SimulationFailed, Sites
 from polite.testing.stores import STORE_CONTRACT
-from polite.testing.transport import ScriptedTransport
+from polite.testing.transport import ScriptedServer, ScriptedTransport, scripted_server
 
 __all__ = [
     "SCHEDULER_CONTRACT",

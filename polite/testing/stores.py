@@ -17,10 +17,10 @@ from itertools import product
 
 from polite.origin import Origin
 from polite.ports import BackOffStore, RobotsStore, SavedBackOff
-from polite.robots.fetching.result import Found, Unavailable, Unreachable
-from polite.robots.fetching.snapshot import Snapshot, renewed
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
+from polite.robots.result import Found, Unavailable, Unreachable
+from polite.robots.snapshot import Snapshot, renewed
 
 Make = Callable[[], RobotsStore]
 StoreCheck = Callable[..., Awaitable[None]]

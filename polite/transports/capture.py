@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from aiohttp import ClientResponse
 from aiohttp.connector import Connection
 
-from polite.robots.fetching.exchange import BodyEnd
+from polite.robots.exchange import BodyEnd
 
 Fields = tuple[tuple[str, str], ...]
 

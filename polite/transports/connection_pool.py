@@ -1,19 +1,249 @@
 """ConnectionPool: one guarded pool of connections for robots.txt and for pages."""
 
+import re
+import select
+import ssl
+from asyncio import AbstractEventLoop, BaseTransport
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
+from typing import Any
 
+from aiohttp import ClientPayloadError, HttpVersion11
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.connector import Connection
+from aiohttp.http_parser import RawResponseMessage
+from aiohttp.streams import StreamReader
 from aiohttp.tracing import Trace
 
 from polite.robots.policy import FetchPolicy
 from polite.transports.guarded_connector import GuardedConnector
-from polite.transports.named_hosts import Given
-from polite.transports.shared_response import SharedResponse
+from polite.transports.resolver import Given
+
+# Octets of heads that are searched. aiohttp's own limits are lower.
+_LONGEST_HEAD = 65_536
+_END_OF_HEAD = re.compile(rb"\r?\n\r?\n")
+_INTERIM = re.compile(rb"HTTP/1\.[01] 1(?!01)")
+_LENGTH = re.compile(rb"^content-length[ \t]*:[ \t]*(\d{1,18})[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
+_HTTP = b"HTTP/1."
+
+
+def _begins_like_http(data: bytes | bytearray) -> bool:
+    # Old servers send empty lines before a head.
+    start = bytes(data[: len(_HTTP) + 4]).lstrip(b"\r\n")[: len(_HTTP)]
+    return _HTTP.startswith(start)
+
+
+def _ended_properly(transport: BaseTransport) -> bool:
+    """Return whether the server ended the stream itself: under TLS, by a close_notify.
+
+    RFC 9112, 9.8.
+    """
+    tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
+    if tls is None:
+        return True
+    try:
+        # After a close_notify OpenSSL reads nothing. Without one it wants more, since asyncio does not report the FIN to it.
+        return tls.read(1) == b""
+    except ssl.SSLError:
+        return False
+
+
+class StrictResponse(ResponseHandler):
+    """Rejects malformed responses early, and drops interim responses (1xx) unread.
+
+    A response that does not start like HTTP is rejected at once, not when it ends. If more octets arrive with a body
+    than its Content-Length says, the rules in it are not complete, so the connection is closed. aiohttp's C parser
+    reports both in most cases, the pure-Python parser in none. Both queue each interim response, of which a server may
+    send millions.
+    """
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        super().__init__(loop=loop)
+        self.expect_response()
+
+    def expect_response(self) -> None:
+        """Begin to read the response to another request."""
+        self._heads = bytearray()
+        self._reading_heads = True
+        self._searched = 0
+        # Octets of the body that are missing; None if there is no Content-Length.
+        self._left: int | None = None
+        self._ended_properly = False
+
+    def data_received(self, data: bytes) -> None:
+        """Pass data on, without the last octet of the body if its length was wrong."""
+        if self._reading_heads:
+            data = self._final_response(data)
+            if not data:
+                return
+        # Without data, aiohttp reads on what it has.
+        excess = self._excess(data)
+        if not excess:
+            super().data_received(data)
+            return
+        # Another response does not belong to the body. Nor is it the response to a request that comes later.
+        end = len(data) - len(excess) - (0 if _begins_like_http(excess) else 1)
+        super().data_received(data[:end])
+        if self.transport is not None:
+            self.transport.close()
+
+    def eof_received(self) -> None:
+        """Note whether the server ended the stream itself.
+
+        Under TLS, asyncio calls this after a bare TCP FIN as well.
+        """
+        self._ended_properly = self.transport is not None and _ended_properly(self.transport)
+        super().eof_received()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Fail a body that only the connection's end delimits, unless the server ended the stream.
+
+        aiohttp would take it as complete.
+        """
+        if (
+            not (exc is None and self._ended_properly)
+            and self._payload is not None
+            and not self._payload.is_eof()
+        ):
+            self._payload.set_exception(ClientPayloadError(f"Response payload is not completed: {exc!r}"))
+        super().connection_lost(exc)
+
+    def _excess(self, data: bytes) -> bytes:
+        """Return the octets of `data` after the end of the body."""
+        if self._left is None:
+            return b""
+        excess = data[self._left :]
+        self._left = None if excess else self._left - len(data)
+        return excess
+
+    def _final_response(self, data: bytes) -> bytes:
+        """Return the data since the last interim response.
+
+        Returns nothing until the head is complete, or so long that aiohttp rejects it.
+        """
+        self._heads += data
+        if not _begins_like_http(self._heads):
+            self._reading_heads = False
+            # An empty line makes either parser read, and reject, the data.
+            return bytes(self._heads) + b"\r\n\r\n"
+        start = 0
+        while (end := _END_OF_HEAD.search(self._heads, max(start, self._searched))) and _INTERIM.match(
+            self._heads, start
+        ):
+            start = end.end()
+        del self._heads[:start]
+        # Three octets of an end may be present. A head that arrives slowly is not searched again from its start.
+        self._searched = max(0, len(self._heads) - 3)
+        if end is None and len(self._heads) <= _LONGEST_HEAD:
+            return b""
+        self._reading_heads = False
+        found = None if end is None else _LENGTH.search(self._heads, 0, end.end() - start)
+        if found is not None and end is not None:
+            self._left = end.end() - start + int(found[1])
+        response = bytes(self._heads)
+        self._heads.clear()
+        return response
+
+
+_LAST_CHUNK = b"0\r\n\r\n"
+_SWITCHING = 101
+
+
+class SharedResponse(StrictResponse):
+    """Reads robots.txt as `StrictResponse` does, and pages as aiohttp does. Each response ends where it says.
+
+    A response to robots.txt leaves the connection open only if its length is certain: HTTP/1.1, with one Content-Length or
+    chunks, and no octet after it. For any request, a second response is dropped, and octets that arrive before the next
+    request close the connection. So no octet of one response can become a part of the next.
+    """
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self._strict = False
+        self._requested = True
+        self._answered = False
+        self._chunked = False
+        self._last_octets = b""
+
+    def read_strictly(self) -> None:
+        """The request that comes next is one for robots.txt."""
+        self._strict = True
+
+    def set_response_params(self, **params: Any) -> None:  # noqa: ANN401 - those of aiohttp, passed on
+        """Expect the response to another request, a page's unless `read_strictly` is called."""
+        self._strict = self._answered = self._chunked = False
+        self._requested = True
+        self.expect_response()
+        super().set_response_params(**params)
+
+    def is_connected(self) -> bool:
+        """Return whether a request can be sent. aiohttp calls this before it uses a kept connection again."""
+        return super().is_connected() and (self._requested or not self._readable())
+
+    def data_received(self, data: bytes) -> None:
+        """Read a response, or close the connection if none was requested."""
+        if not self._requested:
+            if data and self.transport is not None:
+                self.transport.close()
+        elif self._strict:
+            self._last_octets = (self._last_octets + data)[-len(_LAST_CHUNK) :]
+            super().data_received(data)
+        else:
+            ResponseHandler.data_received(self, data)
+
+    def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
+        """Take a parsed response, the first that is final; drop others and the connection with them."""
+        message, body = data
+        if self._answered:
+            self.force_close()
+            if self.transport is not None:
+                self.transport.close()
+            return
+        if message.code >= 200 or message.code == _SWITCHING:
+            self._answered = True
+            if self._strict and not self._certain(message):
+                self.force_close()
+            if message.code != _SWITCHING:
+                body.on_eof(self._ended)
+        super().feed_data(data, size)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Fail a robots.txt that only the connection's end delimits, unless the server ended the stream."""
+        if self._strict:
+            super().connection_lost(exc)
+        else:
+            ResponseHandler.connection_lost(self, exc)
+
+    def _certain(self, message: RawResponseMessage) -> bool:
+        """Return whether the head tells where the response ends, in one way (RFC 9112, 6.3)."""
+        codings = message.headers.getall("Transfer-Encoding", [])
+        lengths = message.headers.getall("Content-Length", [])
+        self._chunked = [coding.strip().lower() for coding in codings] == ["chunked"]
+        return message.version == HttpVersion11 and (
+            (self._chunked and not lengths) or (not codings and len(lengths) == 1)
+        )
+
+    def _ended(self) -> None:
+        """The response is complete. This is called before aiohttp keeps the connection or closes it."""
+        self._requested = False
+        # With trailers, the end is not searched.
+        if self._strict and self._chunked and self._last_octets != _LAST_CHUNK:
+            self.force_close()
+
+    def _readable(self) -> bool:
+        """Return whether octets, or the end of the connection, wait to be read: then the next response is not certain."""
+        socket = None if self.transport is None else self.transport.get_extra_info("socket")
+        if socket is None:
+            return True
+        if not hasattr(select, "poll"):
+            return bool(select.select([socket.fileno()], [], [], 0)[0])
+        waiting = select.poll()
+        waiting.register(socket.fileno(), select.POLLIN)
+        return bool(waiting.poll(0))
+
 
 # Connections that are kept without being in use. A process often has a limit of 1,024 open files.
 _MOST_IDLE = 400

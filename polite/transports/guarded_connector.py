@@ -14,7 +14,7 @@ from polite.errors import InvalidOption, redact_url
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 from polite.transports.address_guard import AddressGuard, AddressRefused, connecting_to_proxy
-from polite.transports.named_hosts import Given, named_resolver, require_valid
+from polite.transports.resolver import Given, named_resolver, require_valid
 
 
 class ProxyRefused(aiohttp.ClientError):

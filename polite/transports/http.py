@@ -13,19 +13,16 @@ from yarl import URL
 
 from polite.errors import InvalidOption
 from polite.request_url import request_url
-from polite.robots.fetching.exchange import Ask, BodyEnd, Failed, Reply
+from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 from polite.transports.address_guard import blocked_message, collect_refused
 from polite.transports.capture import Recording
-from polite.transports.connection_pool import ConnectionPool, new_connections
+from polite.transports.connection_pool import ConnectionPool, SharedResponse, StrictResponse, new_connections
 from polite.transports.guarded_connector import GuardedConnector
 from polite.transports.inflate import Inflater
-from polite.transports.named_hosts import Given, require_valid
 from polite.transports.os_errors import reason_of
-from polite.transports.resolver import NameNotResolved
-from polite.transports.shared_response import SharedResponse
-from polite.transports.strict_response import StrictResponse
+from polite.transports.resolver import Given, NameNotResolved, require_valid
 
 # X509_V_ERR_...: what OpenSSL found wrong with a certificate (x509_vfy.h).
 _CERTIFICATE_REASONS = {

@@ -2,7 +2,7 @@
 
 import zlib
 
-from polite.robots.fetching.exchange import BodyEnd
+from polite.robots.exchange import BodyEnd
 
 # An honest server sends one gzip member. A few are allowed (RFC 1952, 2.2); thousands would only consume time.
 _MOST_MEMBERS = 16

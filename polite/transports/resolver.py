@@ -11,6 +11,17 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 
+if TYPE_CHECKING:
+    from pycares import AddrInfoNode
+import re
+from collections.abc import Mapping
+from ipaddress import ip_address
+from typing import TypeAlias
+
+from polite.errors import InvalidOption, redact_url
+from polite.url.errors import InvalidPart
+from polite.url.host import is_address, parse_host
+
 # c-ares tries each nameserver this often, and waits twice as long the second time, so the first try has a third of the time.
 _TRIES = 2
 # Seconds for one name: a slower nameserver is no use to a crawl. Also less than the timeout of the whole fetch, so the failure has
@@ -19,9 +30,6 @@ _LONGEST_S = 9.0
 _SHARE_OF_DEADLINE = 0.6
 # Concurrent queries. Nameservers drop queries beyond that.
 _CONCURRENT = 64
-
-if TYPE_CHECKING:
-    from pycares import AddrInfoNode
 
 _REASONS = {
     ares.ARES_ENOTFOUND: Reason.DNS_NXDOMAIN,
@@ -120,3 +128,166 @@ class Resolver(AbstractResolver):
         """Close the channel. May be called twice."""
         if self._opened is not None:
             await self._opened.close()
+
+
+# How long a named address, and one of a resolver that tells no lifetime, is valid (seconds).
+_LIFETIME_S = 60.0
+_PORT = re.compile(r"[0-9]{1,5}", re.ASCII)
+_MOST_PORT = 65_535
+
+# What a user gives: names with addresses, or a resolver.
+Given: TypeAlias = Mapping[str, str] | AbstractResolver
+_Endpoint: TypeAlias = tuple[str, int | None]
+
+
+def named_resolver(policy: FetchPolicy, given: Given | None) -> "Resolver | NamedHosts | LentResolver":
+    """Return the resolver of a policy, with the names that a user gave, or the user's own resolver.
+
+    Raises:
+        InvalidOption: if a name or an address is invalid.
+    """
+    if given is None:
+        return resolver_for(policy)
+    if isinstance(given, Mapping):
+        return NamedHosts(parsed_names(given), resolver_for(policy))
+    require_valid(given)
+    return LentResolver(given, timeout_s=policy.timeout)
+
+
+def require_valid(given: Given | None) -> None:
+    """Raise InvalidOption if this is no resolver, or if a name or an address is invalid."""
+    if isinstance(given, Mapping):
+        parsed_names(given)
+    elif given is not None and not callable(getattr(given, "resolve", None)):
+        raise InvalidOption(
+            f"resolver must be a mapping of hosts to addresses or an aiohttp.abc.AbstractResolver, got {given!r}"
+        )
+
+
+def parsed_names(names: Mapping[str, str]) -> dict[_Endpoint, _Endpoint]:
+    """Return the addresses by host, and by host and port. Raises InvalidOption."""
+    parsed: dict[_Endpoint, _Endpoint] = {}
+    for name, address in names.items():
+        endpoint = _named(name)
+        if endpoint in parsed:
+            raise InvalidOption(f"resolver: {name!r} has two addresses")
+        parsed[endpoint] = _address(name, address)
+    return parsed
+
+
+def _named(name: object) -> _Endpoint:
+    """Return the canonical host, and the port if the name is "host:port"."""
+    if not isinstance(name, str):
+        raise InvalidOption(f"resolver: a host must be a str, got {name!r}")
+    if "/" in name:
+        raise InvalidOption(f"resolver: {redact_url(name)!r} must be a host, not a URL")
+    if "*" in name:
+        raise InvalidOption(f"resolver: {name!r} has a wildcard, which matches nothing; name each host")
+    host, port = _with_port(name)
+    try:
+        host = parse_host(host, special=True).removesuffix(".")
+    except InvalidPart as error:
+        raise InvalidOption(f'resolver: {name!r} is neither "host" nor "host:port": {error}') from error
+    if is_address(host):
+        raise InvalidOption(f"resolver: {name!r} is an address, which is never looked up; name a host")
+    return host, port
+
+
+def _address(name: object, address: object) -> _Endpoint:
+    """Return the address, and the port if it has one."""
+    if isinstance(address, str):
+        bare = address.count(":") > 1 and not address.startswith("[")
+        host, port = (address, None) if bare else _with_port(address)
+        try:
+            return str(ip_address(host.removeprefix("[").removesuffix("]"))), port
+        except ValueError:
+            pass
+    raise InvalidOption(
+        f'resolver: {name!r} must have an IP address, "address:port" or "[IPv6 address]:port", got {address!r}'
+    )
+
+
+def _with_port(text: str) -> _Endpoint:
+    host, colon, port = text.rpartition(":")
+    if not colon or text.endswith("]"):
+        return text, None
+    if not _PORT.fullmatch(port) or not 0 < int(port) <= _MOST_PORT:
+        raise InvalidOption(f"resolver: the port of {text!r} must be a number from 1 to {_MOST_PORT}")
+    return host, int(port)
+
+
+class NamedHosts(AbstractResolver):
+    """Returns the named address of a host, and looks up all other hosts.
+
+    Args:
+        names: addresses by host and port; a port of None is any. One port is more specific than any.
+        others: resolves hosts without a named address. It is closed with this.
+    """
+
+    def __init__(self, names: Mapping[_Endpoint, _Endpoint], others: Resolver) -> None:
+        self._names = names
+        self._others = others
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """Return the named address, or those that the nameservers return. Raises NameNotResolved."""
+        named = self._named(host, port)
+        if named is None:
+            return await self._others.resolve(host, port, family)
+        address, there = named
+        own = socket.AF_INET if ip_address(address).version == 4 else socket.AF_INET6
+        if family not in {socket.AF_UNSPEC, own}:
+            raise NameNotResolved(host, Reason.DNS_NODATA, f"{address} is not of the requested family")
+        return [ResolveResult(hostname=host, host=address, port=there or port, family=own, proto=0, flags=0)]
+
+    async def addresses(self, host: str) -> tuple[list[str], float]:
+        """Return all addresses of a host, whatever the port (ports.AddressSource). Raises NameNotResolved."""
+        bare = host.removesuffix(".")
+        named = {address for (each, _), (address, _) in self._names.items() if each == bare}
+        if (bare, None) in self._names:
+            return sorted(named), _LIFETIME_S
+        try:
+            # Ports without a named address are looked up.
+            found, good_s = await self._others.addresses(host)
+        except NameNotResolved:
+            if not named:
+                raise
+            found, good_s = [], _LIFETIME_S
+        return sorted({*named, *found}), good_s
+
+    async def close(self) -> None:
+        """Close the resolver of other hosts. May be called twice."""
+        await self._others.close()
+
+    def _named(self, host: str, port: int) -> _Endpoint | None:
+        bare = host.removesuffix(".")
+        return self._names.get((bare, port)) or self._names.get((bare, None))
+
+
+class LentResolver(AbstractResolver):
+    """A resolver of the user's, which the user closes: sessions may share it.
+
+    Args:
+        resolver: the user's.
+        timeout_s: seconds for one host.
+    """
+
+    def __init__(self, resolver: AbstractResolver, *, timeout_s: float) -> None:
+        self._resolver = resolver
+        self._timeout_s = timeout_s
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """Return what the user's resolver returns. Raises OSError."""
+        return await self._resolver.resolve(host, port, family)
+
+    async def addresses(self, host: str) -> tuple[list[str], float]:
+        """Return all addresses of a host (ports.AddressSource). Raises OSError."""
+        async with asyncio.timeout(self._timeout_s):
+            found = await self._resolver.resolve(host, 0, socket.AF_UNSPEC)
+        return [each["host"] for each in found], _LIFETIME_S
+
+    async def close(self) -> None:
+        """Leave the user's resolver open."""

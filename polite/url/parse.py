@@ -6,8 +6,68 @@ from typing import NamedTuple
 from polite.errors import InvalidURL
 from polite.url.errors import InvalidPart
 from polite.url.host import parse_host
-from polite.url.path import normalise_path
-from polite.url.percent import encode_fragment, encode_query, encode_special_query, encode_userinfo
+from polite.url.percent import (
+    encode_fragment,
+    encode_path,
+    encode_query,
+    encode_special_query,
+    encode_userinfo,
+)
+
+_ONE_DOT = re.compile(r"\.|%2e", re.IGNORECASE).fullmatch
+_TWO_DOTS = re.compile(r"(?:\.|%2e){2}", re.IGNORECASE).fullmatch
+_MAY_HAVE_DOTS = re.compile(r"/(?:\.|%2e)", re.IGNORECASE).search
+
+
+def normalise_path(path: str) -> str:
+    """Resolve dot segments (`%2e` is a dot, too) and percent-encode.
+
+    The path must start with `/`. Empty segments stay: `//a` and `/a` are different resources.
+    """
+    return encode_path(_without_dots(path) if _MAY_HAVE_DOTS(path) else path)
+
+
+def _without_dots(path: str) -> str:
+    kept: list[str] = []
+    ends_in_slash = False
+    for segment in path[1:].split("/"):
+        ends_in_slash = True
+        if _TWO_DOTS(segment):
+            del kept[-1:]
+        elif not _ONE_DOT(segment):
+            kept.append(segment)
+            ends_in_slash = False
+    return "/" + "/".join([*kept, ""] if ends_in_slash else kept)
+
+
+# A name of non-empty labels. The last one starts with a letter, so it cannot be an IPv4 address.
+# Possessive repeats (*+, ++) never backtrack: each character is read once.
+_PLAIN_ORIGIN = re.compile(r"(https?)://((?:[a-z0-9_\-]++\.)*+[a-z][a-z0-9_\-]*+)").fullmatch
+
+# Characters that the path and query states keep, up to a fragment or the end. Dots and %2e are checked separately.
+_PLAIN_PATH = re.compile(r"(/[!$-;=@-Z\[\]_a-z|~]*+(?:\?[!$-&(-;=?-~]*+)?)(?:#|\Z)").match
+_ENCODED_DOT = re.compile(r"%2e", re.IGNORECASE).search
+
+
+def canonical_origin(text: str) -> tuple[str, str] | None:
+    """Return scheme and host of a canonical `scheme://host` without port, or None: parse it."""
+    found = _PLAIN_ORIGIN(text)
+    return None if found is None else (found[1], found[2])
+
+
+def canonical_path(url: str, start: int) -> str | None:
+    """Return the path and query from `start` on if they are canonical, or None: parse the URL.
+
+    `start` must be the first slash after the authority.
+    """
+    found = _PLAIN_PATH(url, start)
+    if found is None:
+        return None
+    path: str = found[1]
+    if "/." in path or ("%2" in path and _ENCODED_DOT(path)):
+        return None
+    return path
+
 
 # In characters, before and after. Servers reject much shorter request lines; a megabyte of URL is an attack.
 MAX_URL = 65_536

@@ -12,9 +12,9 @@ import pytest
 
 import polite
 from polite.blocking import Gate, Permit
-from polite.blocking.thread_task import Call, ThreadTask
+from polite.blocking.loop_thread import Call, ThreadTask
 from polite.events import Event, Granted
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.blocking.support import AGENT, LIMIT_S, OTHER, PAGE, ROBOTS, Thread, opened
 from tests.hasty_clock import HastyClock

@@ -4,8 +4,7 @@ import argparse
 
 import pytest
 
-from polite.cli.configuration import ENVIRONMENT, parse
-from polite.cli.main import main
+from polite.cli.main import ENVIRONMENT, main, parse
 from polite.cli.parser import parser
 
 

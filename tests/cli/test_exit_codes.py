@@ -1,6 +1,6 @@
 """Exit statuses, on which scripts rely."""
 
-from polite.cli.exit_codes import Exit
+from polite.cli.terminal import Exit
 
 
 def test_what_ends_a_program_is_what_a_shell_reports():

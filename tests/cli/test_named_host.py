@@ -5,9 +5,8 @@ import json
 
 import pytest
 
-from polite.cli.configuration import parse
-from polite.cli.main import main
-from polite.cli.named_host import named_host
+from polite.cli.main import main, parse
+from polite.cli.options import named_host
 from polite.cli.parser import parser
 from polite.errors import InvalidOption
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from polite.cli.command_tree import arguments, subcommands
+from polite.cli.completion import arguments, subcommands
 from polite.cli.main import main
 from polite.cli.parser import parser
 

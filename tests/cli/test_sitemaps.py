@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from polite.cli.main import main
-from polite.robots.fetching.exchange import Failed, Reply
+from polite.robots.exchange import Failed, Reply
 from polite.robots.reason import Reason
 from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
 from tests.sitemaps.support import index, urlset

@@ -3,8 +3,8 @@
 import pytest
 
 import polite
-from polite.cli.url_report import as_object, as_text, exit_for, wants_colour
-from polite.robots.fetching.result import Unreachable
+from polite.cli.check import as_object, as_text, exit_for, wants_colour
+from polite.robots.result import Unreachable
 from tests.support import Terminal
 
 ROBOTS = polite.parse("User-agent: *\nDisallow: /no\nAllow: /no/b\n")

@@ -12,10 +12,10 @@ from polite.clock import SystemClock
 from polite.errors import InvalidOption
 from polite.origin import Origin
 from polite.ports import RobotsStore, SavedBackOff, merged
-from polite.robots.fetching.result import Found, Unreachable
-from polite.robots.fetching.snapshot import Snapshot, renewed
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
+from polite.robots.result import Found, Unreachable
+from polite.robots.snapshot import Snapshot, renewed
 from polite.stores.memory import MemoryStore
 from polite.stores.redis.address import Address
 from polite.stores.redis.link import RedisLink

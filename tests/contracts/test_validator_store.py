@@ -6,7 +6,7 @@ import pytest
 
 from polite.origin import Target
 from polite.ports import Validators, ValidatorStore
-from polite.stores.memory_validators import MemoryValidators
+from polite.stores.memory import MemoryValidators
 from polite.stores.sqlite import SqliteStore
 
 PAGE, OTHER = Target.of("https://site.test/page?q=1"), Target.of("https://site.test/page")

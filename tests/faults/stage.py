@@ -16,7 +16,7 @@ from unittest.mock import patch
 import trustme
 
 from polite.testing import ScriptedServer, scripted_server
-from polite.testing.scripted_server import Script
+from polite.testing.transport import Script
 from tests.faults.names import A, telling
 
 RULES = b"User-agent: *\nDisallow: /private\n"

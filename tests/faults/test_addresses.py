@@ -10,8 +10,8 @@ import aiohttp
 import pytest
 
 import polite
-from polite.robots.fetching.result import Unreachable
 from polite.robots.reason import Reason
+from polite.robots.result import Unreachable
 from polite.testing import scripted_server
 from polite.transports.address_guard import public
 from polite.transports.connector import guarded_connector

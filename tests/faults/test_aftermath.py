@@ -4,10 +4,10 @@ import pytest
 
 import polite
 from polite.events import Event, RobotsFetched
-from polite.robots.fetching.result import Found, Unreachable
-from polite.robots.fetching.snapshot import Snapshot, renewed
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
+from polite.robots.result import Found, Unreachable
+from polite.robots.snapshot import Snapshot, renewed
 from polite.testing import scripted_server
 from tests.faults.names import telling
 from tests.faults.stage import answered, moved, ok

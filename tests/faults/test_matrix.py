@@ -10,9 +10,9 @@ import pytest
 
 import polite
 from polite.origin import Origin, Target
-from polite.robots.fetching.exchange import Ask
-from polite.robots.fetching.result import Found, Unavailable, Unreachable
+from polite.robots.exchange import Ask
 from polite.robots.reason import Reason
+from polite.robots.result import Found, Unavailable, Unreachable
 from polite.transports.ftp import FtpTransport
 from polite.transports.http import HttpTransport
 from tests.faults.matrix import MATRIX

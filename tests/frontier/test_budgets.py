@@ -12,7 +12,7 @@ import polite
 from polite.errors import OriginDeclined
 from polite.events import BudgetSpent, Dropped, Event, Retried
 from polite.frontier.frontier import Frontier
-from polite.robots.fetching.exchange import Failed, Reply
+from polite.robots.exchange import Failed, Reply
 from polite.schedulers import Priority
 from tests.frontier.support import Opened
 from tests.support import RULES, A, B, TimedTransport, scripted_gate

@@ -7,7 +7,7 @@ import pytest
 
 import polite
 from polite.events import Event, Refused
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.frontier.support import Opened, memory_only, one_process
 from tests.support import RULES, A, B, fetch_all, now

@@ -10,10 +10,10 @@ import pytest
 import polite
 from polite.events import Dropped, Event
 from polite.frontier import given_up_queues
-from polite.robots.fetching.exchange import Failed, Reply
-from polite.robots.fetching.result import Found
-from polite.robots.fetching.snapshot import renewed
+from polite.robots.exchange import Failed, Reply
 from polite.robots.reason import Reason
+from polite.robots.result import Found
+from polite.robots.snapshot import renewed
 from polite.testing import ScriptedTransport
 from tests.support import scripted_gate
 

@@ -8,7 +8,7 @@ import pytest
 
 import polite
 from polite import schedulers
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.task import Task
 from tests.frontier.support import Drained, Opened, memory_only, one_process
 from tests.support import A, B, fetch_all

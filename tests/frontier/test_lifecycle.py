@@ -12,7 +12,7 @@ from polite import schedulers
 from polite.errors import InvalidOption, PermitMisused
 from polite.frontier.frontier import Frontier
 from polite.frontier.puts import FrontierClosed
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import LoopClock
 from tests.frontier.support import Drained, Opened, one_process
 from tests.support import A, B, expect_no_other_tasks, fetch_all, now

@@ -7,7 +7,7 @@ import pytest
 
 import polite
 from polite.events import Event, Granted
-from polite.robots.fetching.exchange import Ask, Reply
+from polite.robots.exchange import Ask, Reply
 from polite.testing import ScriptedTransport
 from tests.frontier.support import Drained, Opened
 from tests.support import A, Abort, B

@@ -10,7 +10,7 @@ import pytest
 import polite
 from polite.events import Dropped, Event, Granted, Refused, Retried
 from polite.frontier.frontier import Frontier
-from polite.robots.fetching.exchange import Failed, Reply
+from polite.robots.exchange import Failed, Reply
 from polite.task import Admission
 from tests.frontier.support import Drained, Opened
 from tests.support import RULES, A, B, fetch_all, scripted_gate

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 import polite
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.task import Admission
 from tests.sitemaps.support import index, pages, urlset
 from tests.support import fetch_all, scripted_gate

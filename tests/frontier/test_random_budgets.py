@@ -11,7 +11,7 @@ import polite
 from polite.errors import OriginDeclined, TurnLost
 from polite.events import BudgetSpent, Event
 from polite.frontier.permit import TaskPermit
-from polite.robots.fetching.exchange import Failed, Reply
+from polite.robots.exchange import Failed, Reply
 from tests.frontier.support import Opened, turns_of
 from tests.support import RULES, TimedTransport
 

@@ -13,7 +13,7 @@ from polite.events import Dropped, Event, RobotsFetched
 from polite.frontier.frontier import Frontier
 from polite.frontier.origin_queue import OriginQueue
 from polite.frontier.queue_states import TRANSITIONS, NoTransition, QueueEvent, QueueState
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.schedulers import Fifo
 from polite.testing import ScriptedTransport, Simulation
 from tests.frontier.support import Opened, memory_only

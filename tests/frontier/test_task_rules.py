@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import polite
-from polite.robots.fetching.exchange import Ask, Reply
+from polite.robots.exchange import Ask, Reply
 from polite.schedulers import Fifo, Priority
 from polite.stores.memory import MemoryStore
 from polite.testing import ScriptedTransport

@@ -8,7 +8,7 @@ import pytest
 import polite
 from polite.events import Dropped, Event, OriginPostponed, RobotsFetched
 from polite.frontier.frontier import Frontier
-from polite.robots.fetching.exchange import Failed, Reply
+from polite.robots.exchange import Failed, Reply
 from polite.testing import LoopClock, ScriptedTransport
 from tests.frontier.support import Opened
 from tests.support import RULES, A, fetch_all, now

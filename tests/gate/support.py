@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import polite
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.support import calls_of, now, scripted_gate
 

@@ -9,7 +9,7 @@ import pytest
 import polite
 from polite.compose.shared import share_turns
 from polite.events import Event, Reclaimed, Skipped
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.gate.support import AGENT, PAGE, RULES, opened, visit
 from tests.pacers.homes import FakeStore

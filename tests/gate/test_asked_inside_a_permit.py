@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 import polite
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport
 from tests.support import scripted_gate
 

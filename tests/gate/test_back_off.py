@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import polite
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport
 from tests.gate.support import PAGE, ROBOTS, RULES, opened, visit
 from tests.support import now

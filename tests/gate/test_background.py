@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from polite.gate.background import start_later
+from polite.gate.single_flight import start_later
 from tests.project.loops import eager_on_uvloop
 
 

@@ -11,7 +11,7 @@ from polite.errors import InvalidOption, OriginDeclined, PermitMisused
 from polite.events import BudgetSpent
 from polite.pacing.budgets import Budgets, Spent
 from polite.pacing.home_state import HomeState, SavedScope, decoded, encoded
-from polite.robots.fetching.exchange import Failed, Reply
+from polite.robots.exchange import Failed, Reply
 from polite.testing import ScriptedTransport
 from tests.gate.support import PAGE, ROBOTS, opened, visit
 from tests.gate.test_shared_gate import World

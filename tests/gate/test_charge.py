@@ -7,7 +7,7 @@ import pytest
 
 import polite
 from polite.ports import AddressSource
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import LoopClock
 from tests.gate.support import PAGE, ROBOTS, opened, visit
 from tests.gate.test_shared_gate import World

@@ -8,7 +8,7 @@ import pytest
 import polite
 from polite.events import CircuitClosed, CircuitOpened, Event
 from polite.pacing.outcome import Outcome
-from polite.robots.fetching.exchange import Failed
+from polite.robots.exchange import Failed
 from polite.testing import ScriptedTransport
 from tests.gate.timed_visits import PAGE, ROBOTS, opened, visit
 from tests.support import now

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import polite
-from polite.gate.decider import Decider
-from polite.robots.fetching.exchange import Reply
+from polite.gate.services import Decider
+from polite.robots.exchange import Reply
 from polite.robots.matching.rule_index import RuleIndex
 from polite.robots.parse import parse
 from polite.robots.rules import RuleSet

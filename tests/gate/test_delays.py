@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 import polite
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.gate.support import PAGE, ROBOTS, opened, visit
 from tests.support import now

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import polite
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import LoopClock
 from tests.support import scripted_gate
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 import polite
-from polite.robots.fetching.exchange import Failed, Reply
+from polite.robots.exchange import Failed, Reply
 from polite.testing import ScriptedTransport
 from tests.gate.support import PAGE, ROBOTS, RULES, opened, visit
 

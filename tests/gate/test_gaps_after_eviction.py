@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import polite
-from polite.robots.fetching.exchange import Ask, Reply
+from polite.robots.exchange import Ask, Reply
 from polite.robots.policy import RobotsPolicy
 from polite.testing import ScriptedTransport
 from tests.frontier.durable.slow_commits import OverlappingLoop

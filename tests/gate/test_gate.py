@@ -9,7 +9,7 @@ import pytest
 
 import polite
 from polite.events import BackedOff, Event, Granted, Left, PermitDelayed, Refused, RobotsFetched
-from polite.robots.fetching.exchange import Ask, Failed, Reply
+from polite.robots.exchange import Ask, Failed, Reply
 from polite.testing import LoopClock, ScriptedTransport
 from tests.gate.support import AGENT, PAGE, ROBOTS, RULES, opened, visit
 from tests.support import now

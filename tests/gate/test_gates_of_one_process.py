@@ -19,7 +19,7 @@ from polite.pacers.local import process_delays
 from polite.pacing import process_delays as module
 from polite.pacing.process_delays import ProcessDelays
 from polite.pacing.turnstile import Turnstile
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport
 from tests.gate.support import AGENT, PAGE, ROBOTS, visit
 from tests.support import now, scripted_gate

@@ -11,7 +11,7 @@ import pytest
 
 import polite
 from polite.events import Event, Reclaimed
-from polite.robots.fetching.exchange import Ask, Failed, Reply
+from polite.robots.exchange import Ask, Failed, Reply
 from polite.testing import ScriptedTransport
 from tests.support import now, scripted_gate
 

@@ -8,7 +8,7 @@ import pytest
 import polite
 from polite.events import Event, Reclaimed
 from polite.ports import Timer
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport
 from tests.support import scripted_gate
 

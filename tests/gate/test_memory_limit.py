@@ -14,11 +14,11 @@ from polite.errors import InvalidOption, Overloaded
 from polite.gate.origin_rules import OriginRules
 from polite.gate.rules_cache import RulesCache
 from polite.origin import Origin
-from polite.robots.fetching.exchange import Reply
-from polite.robots.fetching.result import Unreachable
-from polite.robots.fetching.snapshot import renewed
+from polite.robots.exchange import Reply
 from polite.robots.reason import Reason
+from polite.robots.result import Unreachable
 from polite.robots.rules import RuleSet
+from polite.robots.snapshot import renewed
 from polite.stores.memory import MemoryStore
 from polite.testing import ScriptedTransport
 from tests.support import OpenedGate, scripted_gate

@@ -6,7 +6,7 @@ import pytest
 
 import polite
 from polite.events import Event, RobotsFetched
-from polite.robots.fetching.exchange import Ask, Failed, Reply
+from polite.robots.exchange import Ask, Failed, Reply
 from polite.testing import ScriptedTransport
 from tests.gate.support import PAGE, ROBOTS, RULES, opened
 

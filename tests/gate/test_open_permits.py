@@ -9,7 +9,7 @@ import pytest
 
 import polite
 from polite.gate.permit import Permit
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import VirtualTimeLoop
 from tests.support import OpenedGate, scripted_gate
 

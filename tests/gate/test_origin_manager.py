@@ -10,20 +10,20 @@ import pytest
 
 from polite.errors import GateClosed, Overloaded
 from polite.events import Event
-from polite.gate.background import start_later
 from polite.gate.origin_manager import OriginManager
 from polite.gate.robots_fetcher import RobotsFetcher
+from polite.gate.single_flight import start_later
 from polite.gate.turns import Turns
 from polite.origin import Origin
 from polite.pacers.local import LocalPacer
 from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.policy import PacingPolicy
 from polite.robots.agent import UserAgent
-from polite.robots.fetching.exchange import Failed, Reply
-from polite.robots.kept_octets import KeptOctets
+from polite.robots.exchange import Failed, Reply
 from polite.robots.parse import parse
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
+from polite.robots.result import KeptOctets
 from polite.stores.memory import MemoryStore
 from polite.testing import LoopClock, ScriptedTransport
 
@@ -357,7 +357,7 @@ async def test_a_file_is_kept_compressed_and_a_large_one_is_compressed_off_the_l
 ) -> None:
     threads: list[bool] = []
     monkeypatch.setattr(
-        "polite.robots.fetching.result.KeptOctets",
+        "polite.robots.result.KeptOctets",
         lambda body: (
             threads.append(threading.current_thread() is threading.main_thread()) or KeptOctets(body)
         ),
@@ -379,7 +379,7 @@ async def test_a_file_is_kept_compressed_and_a_large_one_is_compressed_off_the_l
 async def test_a_large_file_is_read_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[bool] = []
     monkeypatch.setattr(
-        "polite.gate.rules_reader.parse",
+        "polite.gate.rules_cache.parse",
         lambda body, dialect: (
             threads.append(threading.current_thread() is threading.main_thread()) or parse(body, dialect)
         ),
@@ -400,7 +400,7 @@ async def test_a_large_file_takes_one_step_in_a_thread(monkeypatch: pytest.Monke
     monkeypatch.setattr(asyncio, "to_thread", lambda work: steps.append(work) or in_a_thread(work))
     parsed = []
     monkeypatch.setattr(
-        "polite.gate.rules_reader.parse", lambda body, dialect: parsed.append(body) or parse(body, dialect)
+        "polite.gate.rules_cache.parse", lambda body, dialect: parsed.append(body) or parse(body, dialect)
     )
     body = RULES.body + b"#" * 200_000
 

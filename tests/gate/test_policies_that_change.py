@@ -10,7 +10,7 @@ import pytest
 import polite
 from polite.events import BackedOff, Event
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from tests.support import OpenedGate, now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time

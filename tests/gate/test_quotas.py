@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import polite
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.gate.support import ROBOTS, opened, visit
 from tests.support import now, scripted_gate

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import polite
-from polite.stores.memory_validators import MemoryValidators
+from polite.stores.memory import MemoryValidators
 from tests.gate.support import PAGE, opened, visit
 from tests.support import fetch_all, now
 

@@ -9,7 +9,7 @@ import pytest
 import polite
 from polite.errors import StoreFailed
 from polite.events import Event, RobotsFetched
-from polite.robots.fetching.exchange import Failed, Reply
+from polite.robots.exchange import Failed, Reply
 from polite.robots.reason import Reason
 from polite.stores.memory import MemoryStore
 from polite.testing import ScriptedTransport

@@ -14,10 +14,10 @@ from polite.pacers.local import LocalPacer
 from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.scopes import CustomScope, ScopeLimit, Scopes
-from polite.robots.fetching.exchange import Ask, Failed, Reply
-from polite.robots.fetching.result import FetchResult, Found, Unavailable, Unreachable
+from polite.robots.exchange import Ask, Failed, Reply
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
+from polite.robots.result import FetchResult, Found, Unavailable, Unreachable
 from polite.testing import LoopClock, ScriptedTransport
 
 pytestmark = pytest.mark.virtual_time

@@ -9,7 +9,7 @@ import pytest
 
 import polite
 from polite.pacing.scopes import ScopeLimit, Scopes
-from polite.robots.fetching.exchange import Ask, Failed, Reply
+from polite.robots.exchange import Ask, Failed, Reply
 from polite.testing import LoopClock, ScriptedTransport
 from tests.support import now, scripted_gate
 

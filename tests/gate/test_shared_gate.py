@@ -12,7 +12,7 @@ import pytest
 import polite
 from polite.compose.shared import share_turns
 from polite.ports import RobotsStore
-from polite.robots.fetching.exchange import Ask, Failed, Reply
+from polite.robots.exchange import Ask, Failed, Reply
 from polite.stores.memory import MemoryStore
 from polite.testing import LoopClock
 from tests.pacers.homes import FakeHomes, FakeStore

@@ -10,9 +10,9 @@ import pytest
 
 import polite
 from polite.ports import RobotsStore, SavedBackOff, Validators
-from polite.robots.fetching.exchange import Reply
-from polite.robots.fetching.result import Unavailable
-from polite.robots.fetching.snapshot import Snapshot
+from polite.robots.exchange import Reply
+from polite.robots.result import Unavailable
+from polite.robots.snapshot import Snapshot
 from polite.stores.memory import MemoryStore
 from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock, ScriptedTransport

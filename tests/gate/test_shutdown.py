@@ -6,9 +6,9 @@ import gc
 import pytest
 
 import polite
-from polite.gate.shutdown import Shutdown
+from polite.gate.services import Shutdown
 from polite.origin import Origin
-from polite.robots.fetching.snapshot import Snapshot
+from polite.robots.snapshot import Snapshot
 from polite.stores.memory import MemoryStore
 from polite.testing import LoopClock, ScriptedTransport
 from tests.support import now, scripted_gate

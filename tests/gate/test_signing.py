@@ -10,7 +10,7 @@ import pytest
 import polite
 from polite.events import RobotsFetched
 from polite.ports import Ask, Failed
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.gate.support import PAGE, ROBOTS, RULES, opened, visit
 from tests.support import now

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import polite
-from polite.gate.spool import Spool
+from polite.gate.sitemaps import Spool
 from polite.ports import Ask
-from polite.robots.fetching.exchange import BodyEnd, Failed, Reply
+from polite.robots.exchange import BodyEnd, Failed, Reply
 from polite.robots.reason import Reason
 from polite.sitemaps import SitemapFile, SitemapKind, SitemapPolicy
 from polite.testing import ScriptedTransport

@@ -11,7 +11,7 @@ import pytest
 import polite
 from polite.errors import GateClosed, InvalidURL
 from polite.ports import Ask
-from polite.robots.fetching.exchange import BodyEnd, Failed, Reply
+from polite.robots.exchange import BodyEnd, Failed, Reply
 from polite.robots.reason import Reason
 from polite.robots.tdm_file import TDM_LIMIT
 from polite.testing import ScriptedTransport

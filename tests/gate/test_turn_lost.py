@@ -11,7 +11,7 @@ import polite
 from polite.events import Event, Skipped
 from polite.pacers.local import Call, LocalPacer
 from polite.pacing.turn import Turn
-from polite.robots.fetching.exchange import Ask, Failed, Reply
+from polite.robots.exchange import Ask, Failed, Reply
 from polite.testing import LoopClock, ScriptedTransport
 from tests.support import TimedTransport, now, scripted_gate
 

@@ -8,7 +8,7 @@ import pytest
 import polite
 from polite.events import Event, PermitDelayed, Skipped
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.gate.timed_visits import HOUR, MIDNIGHT, OFFICE, OTHER, PAGE, ROBOTS, opened, serving, visit
 from tests.support import now

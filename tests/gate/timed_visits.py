@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import polite
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport
 from tests.support import OpenedGate, now, scripted_gate
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from polite.http.demand import Demand, demand
+from polite.http.challenge import Demand, demand
 
 
 def test_a_402_names_a_price() -> None:

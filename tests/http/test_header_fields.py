@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from polite.errors import InvalidOption
-from polite.http.cache_control import age_s
-from polite.http.date import unix_time
-from polite.http.header_fields import selected
+from polite.http.header_fields import age_s, selected, unix_time
 from tests.support import examples
 
 WANTED = frozenset(("etag", "expires"))

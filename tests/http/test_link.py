@@ -2,7 +2,7 @@
 
 import pytest
 
-from polite.http.link import Link, links
+from polite.http.header_fields import Link, links
 from tests.support import calls_of
 
 RSL = {"rel": "license", "type": "application/rsl+xml"}

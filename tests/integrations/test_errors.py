@@ -16,7 +16,7 @@ import requests
 import polite
 from polite.gate.signatures import SignerFailed
 from polite.integrations.entering import raised_as
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.robots.rules import RuleSet
 from polite.testing import LoopClock, ScriptedTransport
 from tests.hasty_clock import HastyClock

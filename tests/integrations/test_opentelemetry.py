@@ -24,7 +24,7 @@ from polite.gate.measures import BOUNDS_S
 from polite.integrations.metrics import COUNTS, GAUGES, TIMES
 from polite.integrations.opentelemetry import SCHEMA, observe
 from polite.pacing.outcome import Pause
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.gate.support import PAGE, RULES, opened, visit
 from tests.support import scripted_gate

@@ -16,7 +16,7 @@ from polite.events import Refused
 from polite.gate.measures import BOUNDS_S
 from polite.integrations.metrics import COUNTS, GAUGES, TIMES
 from polite.integrations.prometheus import observe
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.blocking.support import opened as opened_for_threads
 from tests.gate.support import PAGE, RULES, opened, visit

@@ -13,7 +13,7 @@ from aiohttp import web
 
 import polite
 from polite.events import Event, RobotsFetched
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport, scripted_server
 from polite.transports.connection_pool import ConnectionPool
 from tests.integrations.aiohttp_site import (

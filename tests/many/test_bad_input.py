@@ -14,7 +14,7 @@ import redis.asyncio
 import polite
 from polite import schedulers
 from polite.cli.main import main
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.many.servers import ValkeySentinel, ValkeyServer, free_port
 

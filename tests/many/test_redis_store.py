@@ -11,10 +11,10 @@ from polite.clock import SystemClock
 from polite.errors import StoreFailed
 from polite.origin import Origin
 from polite.ports import SavedBackOff
-from polite.robots.fetching.result import Found, Unreachable
-from polite.robots.fetching.snapshot import Snapshot, renewed
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
+from polite.robots.result import Found, Unreachable
+from polite.robots.snapshot import Snapshot, renewed
 from polite.stores.redis import link as link_module
 from polite.stores.redis import robots as robots_module
 from polite.stores.redis.address import Address

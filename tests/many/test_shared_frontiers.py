@@ -12,7 +12,7 @@ import polite
 from polite.events import Dropped, Event
 from polite.frontier.durable.batch import News
 from polite.frontier.frontier import Frontier
-from polite.robots.fetching.exchange import Ask, Failed, Reply
+from polite.robots.exchange import Ask, Failed, Reply
 from polite.stores.redis.step import Unreached
 from polite.testing.simulation.machines.own_server import own_server
 from polite.testing.simulation.machines.virtual_client import VirtualClient

@@ -10,7 +10,7 @@ import pytest
 from redis.asyncio import Redis
 
 import polite
-from polite.robots.fetching.exchange import Ask, Failed, Reply
+from polite.robots.exchange import Ask, Failed, Reply
 from tests.many.servers import ValkeyServer
 
 DELAY_S = 0.2

@@ -13,9 +13,9 @@ from polite.cli.main import main
 from polite.clock import SystemClock
 from polite.origin import Origin
 from polite.ports import SavedBackOff
-from polite.robots.fetching.result import Found
-from polite.robots.fetching.snapshot import renewed
 from polite.robots.policy import RobotsPolicy
+from polite.robots.result import Found
+from polite.robots.snapshot import renewed
 from polite.stores.redis.changes import Hold, Out, Postpone
 from polite.stores.redis.opening import open_shared
 from tests.many.servers import ValkeyCluster, ValkeyServer

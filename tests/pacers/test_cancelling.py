@@ -2,7 +2,7 @@
 
 import asyncio
 
-from polite.gate.background import start_later
+from polite.gate.single_flight import start_later
 from polite.pacers.local import LocalPacer
 from tests.pacers.conftest import A, CountingClock, settle_down, taken
 

@@ -8,7 +8,7 @@ from itertools import chain, pairwise
 import pytest
 
 import polite
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport
 from tests.support import scripted_gate
 

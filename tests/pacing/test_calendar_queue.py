@@ -5,8 +5,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polite.pacing.calendar_queue import CalendarQueue
 from polite.pacing.turn import ScopeState
+from polite.pacing.wait_queue import CalendarQueue
 
 # Close together, far apart, before zero, and beyond what a float can tell apart.
 whens = st.one_of(

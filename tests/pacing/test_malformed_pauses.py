@@ -12,8 +12,7 @@ from polite.pace import RequestedPace
 from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.pacing.policy import PacingPolicy
-from polite.pacing.throttle import DelayThrottle, Jittered, Longest, Throttle, require_throttle
-from polite.pacing.throttle_parts import MinDelay
+from polite.pacing.throttle import DelayThrottle, Jittered, Longest, MinDelay, Throttle, require_throttle
 
 GIVEN = ThrottleContext(None, 0, 0.0)
 WELL = Outcome(200)

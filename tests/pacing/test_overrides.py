@@ -3,7 +3,7 @@
 import copy
 
 from polite import Origin
-from polite.pacing.overrides import Options, Overrides
+from polite.pacing.policy import Options, Overrides
 
 A, B, C = (Origin.of(f"https://{name}.example") for name in "abc")
 SLOW: Options = (("min_delay", 5.0),)

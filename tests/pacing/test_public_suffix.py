@@ -5,7 +5,7 @@ import sys
 import pytest
 
 import polite
-from polite.pacing.public_suffix import registrable_domains
+from polite.pacing.scopes import registrable_domains
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_a_hosts_domain_is_the_registered_one(host: str, domain: str | None) -> 
 
 async def test_without_the_list_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "publicsuffixlist", None)
-    monkeypatch.delitem(sys.modules, "polite.pacing.public_suffix", raising=False)
+    monkeypatch.delitem(sys.modules, "polite.pacing.scopes", raising=False)
     pacing = polite.PacingPolicy(scopes=polite.Scopes(domain=polite.ScopeLimit()))
 
     with pytest.raises(polite.InvalidOption, match=r"pip install 'polite-crawl\[domains\]'"):

@@ -5,8 +5,18 @@ import pytest
 from polite.errors import InvalidOption
 from polite.pace import RequestedPace, RequestRate, VisitTime
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
-from polite.pacing.throttle import DelayThrottle, Jittered, Longest, Part
-from polite.pacing.throttle_parts import BackOff, CrawlDelay, Latency, MinDelay, RequestRates, RetryAfter
+from polite.pacing.throttle import (
+    BackOff,
+    CrawlDelay,
+    DelayThrottle,
+    Jittered,
+    Latency,
+    Longest,
+    MinDelay,
+    Part,
+    RequestRates,
+    RetryAfter,
+)
 
 NOON = 12 * 3_600.0
 NOTHING = ThrottleContext(None, 0, NOON)

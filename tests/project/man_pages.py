@@ -10,8 +10,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from polite.cli.command_tree import arguments, subcommands
-from polite.cli.configuration import ENVIRONMENT
+from polite.cli.completion import arguments, subcommands
+from polite.cli.main import ENVIRONMENT
 from polite.cli.parser import parser
 from polite.version import __version__
 

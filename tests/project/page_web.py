@@ -15,7 +15,7 @@ from aiohttp import web
 from curl_cffi.requests import Session as CurlSession
 
 import polite
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
 from polite.transports.http import HttpTransport
 from tests.hasty_clock import HastyClock

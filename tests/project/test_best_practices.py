@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from polite.cli.doctor import command
+from polite.cli import doctor as command
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "explanation" / "best-practices.md"

@@ -1,6 +1,5 @@
 """What hatch_build.py changes in the sources before it compiles them."""
 
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -42,24 +41,3 @@ def test_a_source_without_causes_stays_as_it_is(hooks: ModuleType) -> None:
     source = b"try:\n    pass\nexcept OSError:\n    raise\n"
 
     assert hooks.with_causes_set(source) == source
-
-
-def test_a_runtime_that_throws_otherwise_ends_the_build(hooks: ModuleType, tmp_path: Path) -> None:
-    (tmp_path / "misc_ops.c").write_text("res = thrown_otherwise();\n")
-
-    with pytest.raises(SystemExit, match="_throw_alone"):
-        hooks._throw_alone(tmp_path, tmp_path)
-
-
-def test_what_a_coroutine_awaits_gets_an_exception_by_one_argument(hooks: ModuleType, tmp_path: Path) -> None:
-    runtime, built = tmp_path / "runtime", tmp_path / "c" / "polite"
-    for folder in (runtime, built):
-        folder.mkdir(parents=True)
-    (runtime / "misc_ops.c").write_text(f"res = {hooks._THROWN};\n")
-    (runtime / "other.c").write_text("other;\n")
-    (built / "native.c").write_text("#include <misc_ops.c>\n#include <other.c>\n")
-
-    hooks._throw_alone(tmp_path / "c", runtime)
-
-    text = (built / "native.c").read_text()
-    assert text == "res = PyObject_CallFunctionObjArgs(_m, value, NULL);\n\n#include <other.c>\n"

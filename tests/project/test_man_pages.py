@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from polite.cli.configuration import ENVIRONMENT
+from polite.cli.main import ENVIRONMENT
 from polite.cli.parser import parser
 from tests.project import man_pages
 

@@ -16,7 +16,7 @@ import pytest
 
 import polite
 from polite.robots.decision import Decider
-from polite.robots.kept_octets import KeptOctets
+from polite.robots.result import KeptOctets
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "reference" / "api"
 # Other tests have environments with these packages.

@@ -50,7 +50,7 @@ def test_an_example_imports_what_is_public(example: Path) -> None:
 
 def test_other_modules_are_not_public() -> None:
     assert not is_public("polite.gate.gate")
-    assert not is_public("polite.stores.schema")
+    assert not is_public("polite.stores.robots_database")
     assert is_public("polite.throttles")
 
 

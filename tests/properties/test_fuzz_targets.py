@@ -12,10 +12,10 @@ import fuzz.deadline
 from fuzz import freshness, ftp, indexing, inflate, location, preferences, retry_after
 from fuzz.targets import TARGETS
 from polite.pacing.outcome import Pause
-from polite.robots.fetching.exchange import BodyEnd, Reply
-from polite.robots.fetching.result import Unreachable
+from polite.robots.exchange import BodyEnd, Reply
 from polite.robots.indexing import Indexing
 from polite.robots.reason import Reason
+from polite.robots.result import Unreachable
 from polite.transports.inflate import Inflater
 from tests.support import examples
 

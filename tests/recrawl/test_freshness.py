@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polite.recrawl.freshness import ResponseFields, interval_s
-from polite.recrawl.policy import RecrawlPolicy
+from polite.recrawl import RecrawlPolicy, ResponseFields, interval_s
 
 NOW = 1_700_000_000.0
 HOUR, DAY = 3_600.0, 86_400.0

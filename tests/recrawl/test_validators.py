@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polite.recrawl.validators import Validators, validators_of
+from polite.recrawl import Validators, validators_of
 
 DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
 AT = 784_111_777.0

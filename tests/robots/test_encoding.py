@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polite.robots.dialect import GOOGLE, RFC9309
-from polite.robots.encoding import readable_body, wide_encoding
+from polite.robots.lines import readable_body, wide_encoding
 from polite.robots.lint.lint import lint
 from polite.robots.parse import Robots, parse
 

@@ -9,8 +9,7 @@ from multidict import CIMultiDict
 
 from polite.errors import InvalidUserAgent
 from polite.robots.agent import UserAgent
-from polite.robots.indexing import ImagePreview, Indexing, indexing
-from polite.robots.meta_elements import HTML_LIMIT
+from polite.robots.indexing import HTML_LIMIT, ImagePreview, Indexing, indexing
 from tests.support import calls_of
 
 

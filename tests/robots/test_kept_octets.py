@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polite.robots.fetching.result import Found, length
-from polite.robots.kept_octets import KeptOctets
 from polite.robots.parse import parse
+from polite.robots.result import Found, KeptOctets, length
 
 LONG = b"User-agent: *\n" + b"Disallow: /private/\n" * 1_000
 RANDOM = zlib.compress(bytes(number * number % 251 for number in range(4_000)), 9)[:500] * 2

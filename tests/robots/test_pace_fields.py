@@ -2,8 +2,7 @@
 
 import pytest
 
-from polite.pace import RequestRate, VisitTime
-from polite.robots.pace_fields import crawl_delay, request_rates, slowest, visit_time
+from polite.pace import RequestRate, VisitTime, crawl_delay, request_rates, slowest, visit_time
 from polite.robots.parse import parse
 
 

@@ -6,8 +6,8 @@ from dataclasses import fields
 import pytest
 
 import polite
-from polite.robots.fetching.result import Unreachable
 from polite.robots.reason import Reason
+from polite.robots.result import Unreachable
 
 POLICIES = {policy.__name__: policy for policy in (polite.RobotsPolicy, polite.FetchPolicy)}
 

@@ -10,7 +10,7 @@ from polite.robots.agent import UserAgent
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
 from polite.robots.lines import text
 from polite.robots.parse import parse
-from polite.robots.rereading import Rereading
+from polite.robots.trace import Rereading
 from tests.support import calls_of, examples
 
 NAMED = (RFC9309, GOOGLE, GOOGLE_2019, GOOGLE_2010, CLASSIC)

@@ -11,9 +11,9 @@ import pytest
 from polite.errors import InvalidURL
 from polite.robots.decision import Rule
 from polite.robots.dialect import GOOGLE
-from polite.robots.fetching.result import Unavailable, Unreachable
 from polite.robots.parse import parse
 from polite.robots.reason import Reason
+from polite.robots.result import Unavailable, Unreachable
 from polite.robots.rules import RuleSet
 
 RULES = parse("User-agent: *\nDisallow: /a\nAllow: /a/b\nDisallow: /*c\nDisallow:\n").rules_for("ExampleBot")

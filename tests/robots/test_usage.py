@@ -13,8 +13,7 @@ from polite.robots.dialect import GOOGLE_2010
 from polite.robots.licenses import License
 from polite.robots.parse import parse
 from polite.robots.tdm_file import TdmFile, parse_tdm_file
-from polite.robots.usage import Usage, usage
-from polite.robots.usage_statement import UsageSource
+from polite.robots.usage import Usage, UsageSource, usage
 from tests.support import calls_of
 
 PAGE = "https://example.com/a/page?x"

@@ -7,7 +7,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 import polite
-from polite.signing.directory import directory_fields, key_directory
+from polite.signing.card import directory_fields, key_directory
 from polite.signing.key import SigningKey
 from tests.signing import vectors
 
@@ -25,7 +25,7 @@ def other(tmp_path: Path) -> SigningKey:
 
 def test_the_directory_is_that_of_the_draft(rfc_key: SigningKey, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SigningKey, "is_an_example", False)
-    monkeypatch.setattr("polite.signing.directory._MOST_LIFETIME_S", 10**10)
+    monkeypatch.setattr("polite.signing.card._MOST_LIFETIME_S", 10**10)
     lifetime_s = vectors.DIRECTORY_EXPIRES - vectors.DIRECTORY_CREATED
 
     body = key_directory([rfc_key])

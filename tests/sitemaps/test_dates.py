@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from polite.sitemaps.dates import NO_DATE, changed_since, parse_date
+from polite.sitemaps.entry import NO_DATE, changed_since, parse_date
 
 DAY = timedelta(days=1)
 

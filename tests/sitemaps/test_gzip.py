@@ -6,7 +6,7 @@ import zlib
 import pytest
 
 from polite.sitemaps import SitemapParser
-from polite.sitemaps.gunzip import _MOST_MEMBERS
+from polite.sitemaps.parser import _MOST_MEMBERS
 from tests.sitemaps.support import pages, read, urls
 
 FILE = pages(500).encode()

@@ -3,7 +3,7 @@
 import pytest
 
 from polite.errors import InvalidOption
-from polite.status.access import HEADERS, Access, is_loopback
+from polite.status.server import HEADERS, Access, is_loopback
 
 TOKEN = "a-token-of-enough-characters"
 

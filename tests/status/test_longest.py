@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polite.status.longest import Longest
+from polite.status.survey import Longest
 
 
 @given(st.lists(st.integers(0, 20)), st.integers(1, 5))

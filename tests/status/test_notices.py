@@ -2,8 +2,7 @@
 
 import pytest
 
-from polite.status.notices import Facts, notices
-from polite.status.timeline import Second
+from polite.status.recorder import Facts, Second, notices
 
 WELL = Facts(
     closed=False,

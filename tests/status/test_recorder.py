@@ -16,8 +16,7 @@ from polite.events import (
     StoreAway,
     StoreBack,
 )
-from polite.status.recorder import Recorder
-from polite.status.timeline import Second
+from polite.status.recorder import Recorder, Second
 
 URL, ORIGIN = "https://example.com/a", "https://example.com"
 

@@ -15,8 +15,8 @@ from aiohttp import web
 
 import polite
 from polite.status import server
-from polite.status.access import HEADERS
 from polite.status.monitor import Monitor
+from polite.status.server import HEADERS
 from polite.testing import ManualClock
 from tests.status.support import Served, served
 from tests.support import RULES, A, expect_no_other_tasks, scripted_gate

@@ -11,7 +11,7 @@ from polite.frontier.origin_queue import OriginQueue
 from polite.frontier.origin_queues import OriginQueues
 from polite.frontier.queue_states import QueueEvent
 from polite.origin import Origin
-from polite.robots.fetching.exchange import Failed, Reply
+from polite.robots.exchange import Failed, Reply
 from polite.robots.reason import Reason
 from polite.status.survey import Survey
 from polite.testing import ScriptedTransport

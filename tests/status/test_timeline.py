@@ -1,6 +1,6 @@
 """The last ten minutes: seconds that were missed, what is remembered, rates."""
 
-from polite.status.timeline import LENGTH_S, Second, Timeline
+from polite.status.recorder import LENGTH_S, Second, Timeline
 
 
 def test_each_second_is_a_row_and_ten_minutes_are_remembered() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import polite
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.status.support import watched
 from tests.support import RULES, A, B, fetch_all

@@ -6,10 +6,10 @@ from contextlib import closing
 
 from polite.origin import Origin
 from polite.ports import SavedBackOff
-from polite.robots.fetching.result import Found, Unreachable
-from polite.robots.fetching.snapshot import renewed
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
+from polite.robots.result import Found, Unreachable
+from polite.robots.snapshot import renewed
 from polite.stores.sqlite import SqliteStore
 
 SITE, OTHER = Origin.of("https://site.test"), Origin.of("https://other.test")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import polite
 from polite.ports import Snapshot, merged
-from polite.robots.fetching.result import Found, Unavailable, Unreachable
+from polite.robots.result import Found, Unavailable, Unreachable
 from polite.stores import rows
 from polite.stores.codec import decode, encode
 

@@ -9,14 +9,13 @@ import pytest
 
 from polite.errors import StoreFailed
 from polite.ports import SavedBackOff
-from polite.robots.fetching.result import Found, Unavailable, Unreachable
-from polite.robots.fetching.snapshot import Snapshot, renewed
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
+from polite.robots.result import Found, Unavailable, Unreachable
+from polite.robots.snapshot import Snapshot, renewed
 from polite.stores import robots_database as store_file
-from polite.stores.eviction import Evictor
 from polite.stores.inspector import StoreInspector
-from polite.stores.robots_database import RobotsDatabase
+from polite.stores.robots_database import Evictor, RobotsDatabase
 
 POLICY = RobotsPolicy()
 PAGE = 4096

@@ -2,8 +2,8 @@
 
 from polite.errors import StoreFailed
 from polite.ports import SavedBackOff
-from polite.robots.fetching.result import Found
-from polite.robots.fetching.snapshot import Snapshot
+from polite.robots.result import Found
+from polite.robots.snapshot import Snapshot
 from polite.stores.fallback import CircuitBreaker, PendingWrites
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from polite.errors import Overloaded, StoreFailed
-from polite.robots.fetching.result import Found
-from polite.robots.fetching.snapshot import renewed
+from polite.robots.result import Found
+from polite.robots.snapshot import renewed
 from polite.stores import batch_worker as worker
 from polite.stores.robots_database import RobotsDatabase
 from polite.stores.sqlite import SqliteStore
@@ -175,8 +175,8 @@ def test_a_file_that_may_not_grow_is_an_error_too(path):
 import asyncio, os, resource, sys
 from polite.errors import StoreFailed
 from polite.origin import Origin
-from polite.robots.fetching.result import Found
-from polite.robots.fetching.snapshot import Snapshot
+from polite.robots.result import Found
+from polite.robots.snapshot import Snapshot
 from polite.stores.sqlite import SqliteStore
 
 async def main():

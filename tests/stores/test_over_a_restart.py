@@ -8,7 +8,7 @@ import pytest
 import polite
 from polite.pacing.policy import PacingPolicy
 from polite.ports import SavedBackOff
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport
 from tests.support import started_since
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polite.robots.fetching.result import Found, Unavailable, Unreachable
-from polite.robots.fetching.snapshot import Snapshot, renewed
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
+from polite.robots.result import Found, Unavailable, Unreachable
+from polite.robots.snapshot import Snapshot, renewed
 from polite.stores import rows
 
 NAME = "https://site.test"

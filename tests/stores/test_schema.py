@@ -7,7 +7,7 @@ import pytest
 
 from polite.errors import StoreFailed
 from polite.origin import Origin
-from polite.stores.schema import APPLICATION_ID, STEPS, VERSION
+from polite.stores.robots_database import APPLICATION_ID, STEPS, VERSION
 from polite.stores.sqlite import SqliteStore
 
 SITE = Origin.of("https://site.test")
@@ -55,7 +55,7 @@ async def test_a_file_of_version_1_becomes_one_of_today_and_loses_nothing(of_ver
 
 async def test_a_migration_that_fails_half_way_leaves_the_old_file(of_version_1, monkeypatch):
     broken = (STEPS[0], STEPS[1] + "; this is no SQL")
-    monkeypatch.setattr("polite.stores.schema.STEPS", broken)
+    monkeypatch.setattr("polite.stores.robots_database.STEPS", broken)
     store = SqliteStore(of_version_1)
 
     with pytest.raises(StoreFailed, match="syntax error"):

@@ -13,9 +13,9 @@ import pytest
 from polite.errors import InvalidOption
 from polite.origin import Origin
 from polite.ports import BackOffStore, RobotsStore
-from polite.robots.fetching.result import Found, Unreachable
-from polite.robots.fetching.snapshot import renewed
 from polite.robots.reason import Reason
+from polite.robots.result import Found, Unreachable
+from polite.robots.snapshot import renewed
 from polite.stores.sqlite import SqliteStore
 from tests.stores.support import (
     FIRST,

@@ -9,14 +9,14 @@ import pytest
 
 from polite.errors import InvalidOption, StoreFailed
 from polite.origin import Target
-from polite.recrawl.validators import Validators
-from polite.robots.fetching.result import Found
-from polite.robots.fetching.snapshot import renewed
+from polite.recrawl import Validators
+from polite.robots.result import Found
+from polite.robots.snapshot import renewed
 from polite.stores import sqlite as sqlite_store
-from polite.stores import unwritten_validators
-from polite.stores.checksum import checksum
-from polite.stores.memory_validators import MemoryValidators
-from polite.stores.unwritten_validators import UnwrittenValidators
+from polite.stores import sqlite as unwritten_validators
+from polite.stores.database import checksum
+from polite.stores.memory import MemoryValidators
+from polite.stores.sqlite import UnwrittenValidators
 from tests.stores.support import FIRST, POLICY, SITE, raw
 
 TAG = Validators('"1"')
@@ -56,7 +56,7 @@ def test_memory_refuses_limits_that_are_none(options):
 
 
 async def test_a_file_keeps_at_most_max_urls(opened, path, monkeypatch):
-    monkeypatch.setattr("polite.stores.eviction._COUNT_EVERY", 10)
+    monkeypatch.setattr("polite.stores.robots_database._COUNT_EVERY", 10)
     store = opened(max_urls=100)
     for number in range(300):
         store.remember(page(number), TAG)

@@ -21,9 +21,9 @@ from pathlib import Path
 
 from polite.origin import Origin
 from polite.ports import SavedBackOff
-from polite.robots.fetching.result import Found
-from polite.robots.fetching.snapshot import Snapshot, renewed
 from polite.robots.policy import RobotsPolicy
+from polite.robots.result import Found
+from polite.robots.snapshot import Snapshot, renewed
 from polite.stores.sqlite import SqliteStore
 from tests.many.matrix import main as run_many
 from tests.system.soak_frontier import kill as kill_crawls

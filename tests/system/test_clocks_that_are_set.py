@@ -10,7 +10,7 @@ import pytest
 import polite
 from polite.errors import Overloaded
 from polite.ports import SavedBackOff
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.stores.memory import MemoryStore
 from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import polite
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.support import scripted_gate
 

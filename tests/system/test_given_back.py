@@ -10,7 +10,7 @@ import polite
 from polite.events import BackedOff, CircuitOpened, Event, Granted, PermitDelayed, Refused
 from polite.pacing.outcome import Pause
 from polite.pacing.scopes import ScopeLimit, Scopes
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from tests.support import OpenedGate, scripted_gate
 
 pytestmark = pytest.mark.virtual_time

@@ -11,7 +11,7 @@ import pytest
 import polite
 from polite.ports import RobotsStore
 from polite.robots.dialect import Dialect
-from polite.robots.fetching.exchange import Ask, Reply
+from polite.robots.exchange import Ask, Reply
 from polite.stores.memory import MemoryStore
 from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock

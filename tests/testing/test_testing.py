@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import polite.testing
-from polite.testing import Deadlock, LoopClock, ManualClock, VirtualTimeLoop, threads
+from polite.testing import Deadlock, LoopClock, ManualClock, VirtualTimeLoop
+from polite.testing import loop as threads
 
 
 def test_time_stands_still_until_it_is_moved() -> None:

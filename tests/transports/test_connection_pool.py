@@ -11,14 +11,13 @@ import pytest
 import trustme
 
 from polite.origin import Target
-from polite.robots.fetching.exchange import Ask, BodyEnd, Failed, Reply
+from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 from polite.testing import ScriptedServer, scripted_server
-from polite.testing.scripted_server import Script
-from polite.transports.connection_pool import ConnectionPool
+from polite.testing.transport import Script
+from polite.transports.connection_pool import ConnectionPool, SharedResponse
 from polite.transports.http import HttpTransport, trusting
-from polite.transports.shared_response import SharedResponse
 
 HOME = FetchPolicy(allowed_networks=["127.0.0.0/8"], timeout=30.0)
 RULES = b"User-agent: *\nDisallow: /private\n"

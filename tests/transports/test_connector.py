@@ -9,7 +9,7 @@ import pytest
 
 import polite
 from polite.origin import Target
-from polite.robots.fetching.exchange import Ask, Failed, Reply
+from polite.robots.exchange import Ask, Failed, Reply
 from polite.robots.reason import Reason
 from polite.testing import scripted_server
 from polite.transports.connector import guarded_connector

@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 
 import polite
 from polite.origin import Origin, Target
-from polite.robots.fetching.exchange import Ask, BodyEnd, Failed, Reply
-from polite.robots.fetching.result import Found, Unavailable
+from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
+from polite.robots.result import Found, Unavailable
 from polite.testing import ScriptedServer, scripted_server
-from polite.testing.scripted_server import Script
-from polite.transports.ftp import FtpTransport
-from polite.transports.ftp_connection import LONGEST_LINE, MOST_LINES, InvalidFtpReply, read_reply
+from polite.testing.transport import Script
+from polite.transports.ftp import LONGEST_LINE, MOST_LINES, FtpTransport, InvalidFtpReply, read_reply
 from tests.faults.ftp import ftp
 from tests.faults.names import AAAA, A, telling
 

@@ -12,7 +12,7 @@ import trustme
 
 from polite.cli.demo.dns_server import dns_server
 from polite.origin import Target
-from polite.robots.fetching.exchange import Ask, BodyEnd, Failed, Reply
+from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 from polite.transports.http import HttpTransport

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polite.robots.fetching.exchange import BodyEnd
+from polite.robots.exchange import BodyEnd
 from polite.transports.inflate import Inflater
 
 TEXT = b"User-agent: *\nDisallow: /private/\n" * 50

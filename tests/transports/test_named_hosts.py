@@ -12,8 +12,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 import polite
 from polite import FetchPolicy, InvalidOption, PacingPolicy, Reason, ScopeLimit, Scopes
 from polite.testing import scripted_server
-from polite.transports.named_hosts import NamedHosts, named_resolver
-from polite.transports.resolver import NameNotResolved
+from polite.transports.resolver import NamedHosts, NameNotResolved, named_resolver
 from tests.faults.ftp import ftp
 from tests.faults.names import A, telling
 from tests.support import now, scripted_gate

@@ -9,7 +9,7 @@ import pytest
 import polite
 from polite.origin import Target
 from polite.ports import StreamingTransport
-from polite.robots.fetching.exchange import Ask, BodyEnd, Failed, Reply
+from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 from polite.testing import ScriptedServer, scripted_server

@@ -9,8 +9,8 @@ from aiohttp.client_proto import ResponseHandler
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polite.transports import strict_response as wire
-from polite.transports.strict_response import StrictResponse
+from polite.transports import connection_pool as wire
+from polite.transports.connection_pool import StrictResponse
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n"
 

@@ -14,7 +14,7 @@ import pytest
 import trustme
 
 from polite.origin import Target
-from polite.robots.fetching.exchange import Ask, BodyEnd, Reply
+from polite.robots.exchange import Ask, BodyEnd, Reply
 from polite.robots.policy import FetchPolicy
 from polite.transports.http import HttpTransport
 

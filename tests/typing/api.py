@@ -24,7 +24,7 @@ from polite.events import (
     RobotsFetched,
     Skipped,
 )
-from polite.gate.counters import Counters
+from polite.gate.notifier import Counters
 from polite.integrations.aiohttp import middleware
 from polite.ports import (
     Clock,
@@ -38,7 +38,7 @@ from polite.ports import (
     ValidatorStore,
     merged,
 )
-from polite.robots.fetching.exchange import Ask, Failed, Reply
+from polite.robots.exchange import Ask, Failed, Reply
 from polite.sitemaps import (
     Alternate,
     ChangeFrequency,
@@ -49,8 +49,7 @@ from polite.sitemaps import (
     SitemapPolicy,
 )
 from polite.stores.codec import decode, encode
-from polite.stores.memory import MemoryStore
-from polite.stores.memory_validators import MemoryValidators
+from polite.stores.memory import MemoryStore, MemoryValidators
 from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock, ManualClock, ScriptedTransport, VirtualTimeLoop
 from polite.throttles import DelayThrottle, Longest, MinDelay, Outcome, Pause, Throttle, ThrottleContext

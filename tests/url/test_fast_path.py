@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polite.errors import InvalidURL
-from polite.url.fast_path import canonical_origin, canonical_path
-from polite.url.parse import parse_url
+from polite.url.parse import canonical_origin, canonical_path, parse_url
 
 
 @pytest.mark.parametrize("host", ["example.com", "localhost", "a.b-c.d_e.f1", "1.2.com", "xn--mller-kva.eu"])

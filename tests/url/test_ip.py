@@ -3,7 +3,7 @@
 import pytest
 
 from polite.url.errors import InvalidPart
-from polite.url.ip import ends_in_number, parse_ipv4, parse_ipv6
+from polite.url.host import ends_in_number, parse_ipv4, parse_ipv6
 
 
 @pytest.mark.parametrize("host", ["1", "a.1", "1.2.3.4.", "0x", "a.0x", "a.0xff", "09", "1.2.3.08."])

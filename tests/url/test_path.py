@@ -2,7 +2,7 @@
 
 import pytest
 
-from polite.url.path import normalise_path
+from polite.url.parse import normalise_path
 
 
 @pytest.mark.parametrize(

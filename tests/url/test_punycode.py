@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polite.url.errors import InvalidPart
-from polite.url.punycode import decode_label, encode_label
+from polite.url.idn import decode_label, encode_label
 
 _SAMPLES = [
     ("ليهمابتكلموشعربي؟", "egbpdaj6bu4bxfgehfvwxn"),

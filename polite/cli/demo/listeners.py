@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from polite.cli.demo.request_log import Request
-from polite.cli.timeline.log_entry import Kind, LogEntry
-from polite.cli.timeline.svg import draw
+from polite.cli.timeline import Kind, LogEntry, draw
 from polite.events import BackedOff, Event, OriginPostponed, Refused, RobotsFetched
 from polite.origin import Origin
 

@@ -5,30 +5,23 @@ import asyncio
 import errno
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from itertools import combinations
 from pathlib import Path
 
-from polite.cli.exit_codes import Exit
-from polite.cli.fetch.crawl import Archive, Crawl
-from polite.cli.fetch.event_log import EventLog
-from polite.cli.fetch.event_log import reopen as reopen_log
-from polite.cli.fetch.folder import BODIES, Folder
-from polite.cli.fetch.interrupt import Interrupt, interrupts
 from polite.cli.fetch.kept_options import as_text, kept_of
 from polite.cli.fetch.options import has_urls, pacing_of
-from polite.cli.fetch.origin_stats import MAX_ORIGINS, OriginStats
-from polite.cli.fetch.output_paths import OutputPath, check_distinct, lock
 from polite.cli.fetch.page import Page, Pages
-from polite.cli.fetch.provenance import Provenance
+from polite.cli.fetch.progress import MAX_ORIGINS, OriginStats
 from polite.cli.fetch.queue_notes import QueueNotes
-from polite.cli.fetch.record import Records, is_begun, reopen
-from polite.cli.fetch.repeated_lines import RepeatedLines
-from polite.cli.fetch.run import Run
-from polite.cli.fetch.run_log import RunLog
-from polite.cli.fetch.url_list import are_few, more_than_few
+from polite.cli.fetch.record import BODIES, Folder, Provenance, Records, RepeatedLines, is_begun, reopen
+from polite.cli.fetch.run import Archive, Crawl, Interrupt, Run, interrupts
+from polite.cli.fetch.run_log import EventLog, RunLog, are_few, more_than_few
+from polite.cli.fetch.run_log import reopen as reopen_log
 from polite.cli.fetch.warc import Warc
 from polite.cli.options import FEW, agent_needed, is_unnamed
+from polite.cli.terminal import Exit
 from polite.clock import SystemClock
 from polite.compose.frontier import open_frontier
 from polite.compose.gate import open_gate
@@ -36,13 +29,61 @@ from polite.errors import InvalidOption, redact_url
 from polite.frontier.frontier import Frontier
 from polite.frontier.sqlite.inspector import waiting_by_origin, waiting_payloads
 from polite.gate.gate import Gate
-from polite.recrawl.policy import RecrawlPolicy
+from polite.recrawl import RecrawlPolicy
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.signing.web_bot_auth import WebBotAuth
 from polite.status.serving import serve
+from polite.stores.database import FileLock
 from polite.stores.redis.address import Address
 from polite.stores.sqlite import SqliteStore
 from polite.transports.capture import CapturedResponse, Take, capture_responses
+
+# An option's name, and the path that it writes to.
+OutputPath = tuple[str, Path]
+
+
+def check_distinct(paths: Iterable[OutputPath]) -> None:
+    """Refuse two paths that are the same file, also through links, or of which one contains the other.
+
+    Opens no file. Raises InvalidOption.
+    """
+    for (option, path), (other, taken) in combinations(paths, 2):
+        if _overlap(path, taken):
+            raise InvalidOption(
+                f"{option} and {other} would both write to {path}: {taken} is the same file, or inside it; choose another path"
+            )
+
+
+def lock(option: str, path: Path) -> FileLock:
+    """Lock a file that the run appends to, before it is opened. Release the lock when the file is closed.
+
+    A device, such as /dev/stderr, is not locked.
+
+    Raises InvalidOption if another process has the lock, and OSError if there is no such folder.
+    """
+    held = FileLock(path)
+    if path.exists() and not path.is_file():
+        return held
+    try:
+        if held.acquire(0):
+            return held
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    raise InvalidOption(
+        f"{option}: another polite fetch is writing to {path}; wait until it ends, or choose another path"
+    )
+
+
+def _overlap(path: Path, other: Path) -> bool:
+    # Resolving also covers links to files that do not exist yet.
+    real, taken = Path(os.path.realpath(path)), Path(os.path.realpath(other))
+    if real.is_relative_to(taken) or taken.is_relative_to(real):
+        return True
+    try:
+        return path.samefile(other)  # hard links, and case-insensitive file systems
+    except OSError:
+        return False
+
 
 RECORDS = "records.jsonl"
 # The suffix of the robots store beside the queue: the two cannot share a file.

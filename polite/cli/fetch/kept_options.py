@@ -7,7 +7,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from polite.cli.fetch.header import SECRET, merged
+from polite.cli.fetch.options import SECRET, merged
 from polite.cli.fetch.queue_notes import OPTIONS
 from polite.errors import InvalidOption
 from polite.frontier.sqlite.inspector import kept_note

@@ -1,18 +1,67 @@
 """The options of `polite fetch`."""
 
 import argparse
+import re
+from collections.abc import Iterable
 from functools import partial
 from typing import get_args
 
-from polite.cli.fetch.header import header
 from polite.cli.option_names import command_line_text
 from polite.cli.options import FEW, add_network, add_number, duration, typed, whole
 from polite.errors import InvalidOption
 from polite.options import number
 from polite.pacing.policy import PacingPolicy
-from polite.pacing.throttle import LongDelay
-from polite.pacing.throttle_parts import REFUSALS
+from polite.pacing.throttle import REFUSALS, LongDelay
 from polite.robots.policy import MOST_BYTES, MOST_REDIRECTS
+
+# RFC 9110, 5.6.2 and 5.5: a token; visible characters, spaces and tabs. Octets that are not ASCII have no known encoding.
+_FIELD = re.compile(
+    r"(?P<name>[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}):[ \t]*(?P<value>[\x21-\x7e](?:[\t\x20-\x7e]{0,8190}[\x21-\x7e])?)[ \t]*"
+)
+# Fields that polite or its HTTP client sets, with the option that changes each.
+_OURS = {
+    "user-agent": "use --agent, whose name also selects the rules of robots.txt",
+    **dict.fromkeys(("signature", "signature-agent", "signature-input"), "use --sign"),
+    "if-none-match": "use --recrawl",
+    "if-modified-since": "use --recrawl",
+    "accept-encoding": "bodies are requested in gzip, and decoded",
+    "host": "it is the URL's; --resolve names its address",
+    **dict.fromkeys(
+        ("connection", "content-length", "expect", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding",
+         "upgrade"),
+        "it describes the message itself",
+    ),
+}  # fmt: skip
+# What a site may not learn from another one's redirect, and what is written nowhere.
+SECRET = frozenset({"authorization", "cookie", "proxy-authorization"})
+
+
+def header(text: str) -> tuple[str, str]:
+    """Return name and value of `NAME: VALUE`. Raises InvalidOption, whose message does not show the value."""
+    found = _FIELD.fullmatch(text)
+    if found is None:
+        name = text.partition(":")[0][:100]
+        raise InvalidOption(
+            f"--header must be 'NAME: VALUE' in ASCII without control characters, of at most 8192 octets, got {name!r}"
+        )
+    name = found["name"]
+    if (why := _OURS.get(name.lower())) is not None:
+        raise InvalidOption(f"--header cannot set {name}: {why}")
+    return name, found["value"]
+
+
+def merged(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the fields by name. Of two with one name the last counts: so a command line overrules its configuration."""
+    kept: dict[str, tuple[str, str]] = {}
+    for name, value in fields:
+        kept[name.lower()] = name, value
+    return dict(kept.values())
+
+
+def without_secrets(fields: dict[str, str]) -> dict[str, str]:
+    """Return the fields that another origin may get."""
+    return {name: value for name, value in fields.items() if name.lower() not in SECRET}
+
 
 # Switches that a queue keeps, each with a hidden `--no-` form.
 SWITCHED_OFF = ("allow-private", "signature-agent-as-string")

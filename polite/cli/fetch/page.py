@@ -8,10 +8,10 @@ from typing import Self
 import aiohttp
 from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
 
-from polite.cli.fetch.header import merged, without_secrets
+from polite.cli.fetch.options import merged, without_secrets
 from polite.gate.permit import Permit
 from polite.robots.agent import UserAgent
-from polite.robots.fetching.exchange import BodyEnd, as_sent
+from polite.robots.exchange import BodyEnd, as_sent
 from polite.robots.policy import FetchPolicy
 from polite.transports.address_guard import blocked_message, collect_refused
 from polite.transports.capture import CapturedResponse, address_of

@@ -1,19 +1,262 @@
 """The records of a run, as JSON lines: one object per URL with its outcome."""
 
+import asyncio
 import hashlib
 import io
 import json
 import os
+import sqlite3
 from collections import Counter
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
-from polite.cli.exit_codes import Exit
-from polite.cli.fetch.cause import ROBOTS, Cause
-from polite.cli.fetch.page import Page
-from polite.errors import InvalidOption
-from polite.robots.fetching.exchange import BodyEnd
+import aiohttp
+
+from polite.cli.fetch.page import AddressBlocked, ConnectionLost, NoFinalResponse, Page
+from polite.cli.option_names import fetch_text, option_of
+from polite.cli.terminal import Exit
+from polite.errors import InvalidOption, InvalidURL
+from polite.origin import Target
+from polite.robots.exchange import BodyEnd
+from polite.robots.reason import Reason
+from polite.task import Task
+from polite.transports.http import reason_of_error
+
+ROBOTS = "ROBOTS_"
+_PAGE = "PAGE_"
+_LONGEST_DETAIL = 500
+# Their words say little; aiohttp's say more.
+_VAGUE = frozenset({Reason.CONNECT_FAILED, Reason.DNS_FAILURE, Reason.PROTOCOL_ERROR, Reason.TLS_FAILURE})
+# How the frontier names why it dropped a URL, if robots.txt is not the reason.
+_DROPS = {
+    "PacingPolicy.max_pages=": "MAX_PAGES",
+    "PacingPolicy.max_bytes=": "MAX_ORIGIN_BYTES",
+    "PacingPolicy.max_failures=": "MAX_FAILURES",
+    "PacingPolicy.max_crawl_delay=": "LONG_DELAY",
+    "max_tries=": "MAX_TRIES",
+    "the server asks for ": f"{_PAGE}DEMAND",
+}
+
+
+class Cause(NamedTuple):
+    """Why a URL has no page.
+
+    Attributes:
+        code: for programs. It does not change.
+        detail: for people.
+    """
+
+    code: str
+    detail: str
+
+
+def of_line(error: InvalidURL) -> Cause:
+    """Return why a line of the list is no URL to fetch."""
+    return Cause("INVALID_URL", error.reason)
+
+
+def of_refusal(reason: str, rule: str | None) -> Cause:
+    """Return why robots.txt disallows the URL."""
+    return Cause(reason, Reason[reason].value if rule is None else rule)
+
+
+def of_drop(because: str) -> Cause:
+    """Return why the frontier dropped the URL."""
+    if because in Reason.__members__:
+        return Cause(
+            f"{ROBOTS}{because}", f"{words_of(because)}; robots.txt is unreachable, so no page was requested"
+        )
+    codes = (code for start, code in _DROPS.items() if because.startswith(start))
+    return Cause(next(codes, "NO_TURN"), fetch_text(because))
+
+
+def words_of(because: str) -> str:
+    """Return in words why robots.txt is unreachable, with the option that may change it."""
+    reason = Reason.__members__.get(because)
+    if reason is None:
+        return because
+    option = option_of(reason.option)
+    return reason.value if option is None else f"{reason.value} (see {option})"
+
+
+def of_error(error: aiohttp.ClientError | TimeoutError, *, timeout_s: float) -> Cause:
+    """Return why the last attempt got no response."""
+    match error:
+        case AddressBlocked():
+            reason, text = Reason.ADDRESS_REFUSED, str(error)
+        case TimeoutError():
+            reason, text = Reason.TIMEOUT, f"no complete response within {timeout_s:g} s (--timeout)"
+        case ConnectionLost():
+            reason, text = Reason.CONNECTION_LOST, Reason.CONNECTION_LOST.value
+        case NoFinalResponse():
+            reason, text = Reason.PROTOCOL_ERROR, str(error)
+        case _:
+            reason = reason_of_error(error)
+            text = f"{reason.value} ({error})" if reason in _VAGUE else reason.value
+    return Cause(f"{_PAGE}{reason.name}", f"{fetch_text(text)[:_LONGEST]}; the page was not fetched")
+
+
+def of_status(status: int) -> Cause:
+    """Return why a page with this status was given up."""
+    return Cause(f"{_PAGE}STATUS", f"status {status} is retried, and this was the last attempt (--tries)")
+
+
+def of_redirect(error: InvalidURL) -> Cause:
+    """Return why a redirect to this URL was not followed."""
+    return Cause(f"{_PAGE}{Reason.REDIRECT_INVALID.name}", f"{error}; the redirect was not followed")
+
+
+def of_redirects(limit: int) -> Cause:
+    """Return why one redirect more was not followed."""
+    text = f"more than {limit} redirects (--max-redirects); the last one was not followed"
+    return Cause(f"{_PAGE}{Reason.TOO_MANY_REDIRECTS.name}", text)
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """What a task's record says beside its own URL.
+
+    Attributes:
+        given: the line or argument as it was given; None if it is the task's URL.
+        redirected_from: the URL that redirected to this one, or None.
+        foreign: whether a redirect led to another origin than the list names.
+    """
+
+    given: str | None = None
+    redirected_from: str | None = None
+    foreign: bool = False
+
+    @classmethod
+    def of(cls, task: Task | None) -> "Provenance":
+        """Return that of a task."""
+        return cls() if task is None else cls.of_payload(task.payload)
+
+    @classmethod
+    def of_payload(cls, payload: object) -> "Provenance":
+        """Return what `payload` kept."""
+        match payload:
+            case dict(kept):
+                given, redirected_from = kept.get("input"), kept.get("from")
+                return cls(
+                    given if isinstance(given, str) else None,
+                    redirected_from if isinstance(redirected_from, str) else None,
+                    kept.get("foreign") is True,
+                )
+            case _:
+                return cls()
+
+    def redirected(self, task: Task, target: Target) -> "Provenance":
+        """Return that of the target of a redirect."""
+        return Provenance(
+            task.url if self.given is None else self.given,
+            task.url,
+            self.foreign or target.origin != task.origin,
+        )
+
+    def payload(self, target: Target) -> dict[str, object] | None:
+        """Return what the frontier keeps. None for most URLs of a list, since that costs memory for each."""
+        kept: dict[str, object] = {}
+        if self.given not in (None, target.url):
+            kept["input"] = self.given
+        if self.redirected_from is not None:
+            kept["from"] = self.redirected_from
+        if self.foreign:
+            kept["foreign"] = True
+        return kept or None
+
+
+_TABLE = """
+    CREATE TABLE lines (
+        digest BLOB PRIMARY KEY, met INTEGER NOT NULL DEFAULT 0, recorded INTEGER NOT NULL DEFAULT 0,
+        redirected INTEGER NOT NULL DEFAULT 0
+    ) WITHOUT ROWID
+"""
+_ADD = (
+    "INSERT INTO lines (digest, {0}) VALUES (?, 1) ON CONFLICT (digest) DO UPDATE SET {0} = {1} RETURNING met"
+)
+_MEET, _RECORD = (_ADD.format(name, f"{name} + 1") for name in ("met", "recorded"))
+_REDIRECT = _ADD.format("redirected", "1")
+_FIND = "SELECT recorded, redirected FROM lines WHERE digest = ?"
+_DIGEST_OCTETS = 16
+# The limit on a record that is read again, in octets: it has a URL and its line, and some short fields.
+_LONGEST = 8 * 1024 * 1024
+# What such records contain. Most have none of these: to load each would take minutes.
+_MARKS = (b'"outcome": "invalid"', b'"outcome": "duplicate"', b'"from": ')
+
+
+class RepeatedLines:
+    """Counts the lines of this run, and the records of earlier ones, by what they name.
+
+    A list has no bound, so the counts are in a temporary file of SQLite, which it deletes itself; a few MiB are in memory.
+    """
+
+    def __init__(self) -> None:
+        self._file = sqlite3.connect("", isolation_level=None)
+        # Nothing here outlives the process.
+        self._file.execute("PRAGMA journal_mode = OFF")
+        self._file.execute("PRAGMA synchronous = OFF")
+        self._file.execute(_TABLE)
+
+    def read(self, path: Path) -> None:
+        """Take in all records of earlier runs. Raises OSError."""
+        if not path.is_file():
+            return
+        with path.open("rb") as file:
+            while line := file.readline(_LONGEST):
+                if any(mark in line for mark in _MARKS):
+                    self._add(line)
+
+    def add_redirected(self, url: str) -> None:
+        """Note that a redirect put the URL first: no line has the record of its request."""
+        self._count(_REDIRECT, name_of_line("duplicate", url))
+
+    def meet(self, name: str) -> int:
+        """Count a line. Return how many lines of this run named the same so far."""
+        return self._count(_MEET, name)
+
+    def has_record(self, name: str, met: int, *, by_task: bool) -> bool:
+        """Whether earlier runs recorded as many lines of this name as were met.
+
+        `by_task`: the queue had its URL before this line. Unless a redirect put it, a line did, which the request's record names.
+        """
+        recorded, redirected = self._file.execute(_FIND, (_digest(name),)).fetchone()
+        return bool(met <= recorded + (by_task and not redirected))
+
+    def close(self) -> None:
+        """Delete the counts."""
+        self._file.close()
+
+    def _add(self, line: bytes) -> None:
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            return
+        match record:
+            case {"outcome": "duplicate", "url": str(url)}:
+                self._count(_RECORD, name_of_line("duplicate", url))
+            case {"outcome": "invalid", "url": str(url), **more}:
+                self._count(_RECORD, name_of_line("invalid", str(more.get("input", url))))
+            case {"from": str(), "url": str(url)}:
+                self.add_redirected(url)
+            case _:
+                pass
+
+    def _count(self, statement: str, name: str) -> int:
+        (met,) = self._file.execute(statement, (_digest(name),)).fetchone()
+        return int(met)
+
+
+def name_of_line(outcome: str, text: str) -> str:
+    """Return what equal lines have in common: an invalid one its text, a duplicate one its URL."""
+    return f"{outcome}\n{text}"
+
+
+def _digest(name: str) -> bytes:
+    return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_OCTETS).digest()
+
 
 Record = dict[str, Any]
 
@@ -199,3 +442,36 @@ def _not_records(path: Path, at: int) -> InvalidOption:
 def is_begun(path: Path) -> bool:
     """Whether the file has content already."""
     return path.exists() and path.stat().st_size > 0
+
+
+BODIES = "bodies"
+
+
+class Folder:
+    """Stores bodies as `bodies/ab/ab12...` (SHA-256) below `path`. A file gets its name once it is complete."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    async def keep(self, page: Page) -> str | None:
+        """Return the file's name relative to the folder, or None for an empty body. Raises OSError."""
+        if not page.body:
+            return None
+        return await asyncio.to_thread(self._write, page.body)
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+    def _write(self, body: bytes) -> str:
+        name = digest(body)
+        file = self._path / BODIES / name[:2] / name
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            # Two tasks may store the same body at the same time.
+            unfinished = file.with_name(f"{name}.{os.urandom(8).hex()}.part")
+            try:
+                unfinished.write_bytes(body)
+                unfinished.replace(file)
+            finally:
+                unfinished.unlink(missing_ok=True)
+        return file.relative_to(self._path).as_posix()

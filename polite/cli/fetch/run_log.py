@@ -1,23 +1,194 @@
 """Receives what the run and the gate's events report, and passes it to records, event log and statistics."""
 
 import asyncio
+import io
+import json
+import os
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from typing import TextIO
 
-from polite.cli.fetch import cause
-from polite.cli.fetch.cause import Cause
-from polite.cli.fetch.event_log import EventLog
-from polite.cli.fetch.origin_stats import OriginStats
+from polite.cli import stdin
+from polite.cli.fetch import record as cause
 from polite.cli.fetch.page import Page
-from polite.cli.fetch.provenance import Provenance
+from polite.cli.fetch.progress import OriginStats
 from polite.cli.fetch.queue_notes import FAILED, FINAL, GIVEN_UP, QueueNotes, kind_of_drop
-from polite.cli.fetch.record import Record, Records, of_page
-from polite.cli.fetch.repeated_lines import RepeatedLines, name_of_line
-from polite.cli.fetch.url_list import ListedURL
-from polite.errors import InvalidURL, PoliteError
-from polite.events import Dropped, Event, Granted, Refused
+from polite.cli.fetch.record import Cause, Provenance, Record, Records, RepeatedLines, name_of_line, of_page
+from polite.cli.options import FEW, agent_needed
+from polite.cli.stdin import as_given, is_comment, parse_line
+from polite.errors import InvalidOption, InvalidURL, PoliteError, without_credentials
+from polite.events import BackedOff, Dropped, Event, Granted, OriginPostponed, Refused, RobotsFetched
 from polite.gate.explanation import Explanation
-from polite.origin import Target
+from polite.origin import Origin, Target
 from polite.ports import Clock
+from polite.robots.reason import Reason
 from polite.task import Task
+
+# The start of each line, and the limit on its length in octets.
+_BEGINNING = b'{"t": '
+_LONGEST_LINE = 1 << 20
+# With these reasons nothing was sent to the site.
+_UNASKED = frozenset(
+    reason.name
+    for reason in Reason
+    if reason.name.startswith("DNS_")
+    or reason in (Reason.ADDRESS_REFUSED, Reason.PROXY_REFUSED, Reason.SCHEME_UNKNOWN)
+)
+
+
+def reopen(path: Path) -> TextIO:
+    """Open a log for appending. An incomplete last line, as a killed run leaves it, is removed.
+
+    Raises OSError, and InvalidOption for a file that is not a log, which is not changed.
+    """
+    if path.is_file():
+        with path.open("rb") as file:
+            first = file.read(len(_BEGINNING))
+            at = max(0, file.seek(0, io.SEEK_END) - _LONGEST_LINE)
+            file.seek(at)
+            tail = file.read(_LONGEST_LINE)
+        whole = tail.rfind(b"\n") + 1
+        if not (_is_prefix(first) and _is_prefix(tail[whole:])) or (at and not whole):
+            raise InvalidOption(f"--log: {path} is not a log of polite fetch; it was not changed")
+        if whole < len(tail):
+            os.truncate(path, at + whole)
+    return path.open("a", encoding="utf-8")
+
+
+def _is_prefix(octets: bytes) -> bool:
+    return octets[: len(_BEGINNING)] == _BEGINNING[: len(octets)]
+
+
+class EventLog:
+    """A listener of the gate that writes the log. Each line has `t`, the seconds since the run began, and `event`:
+
+    - `run`: a run begins; `at` is its Unix time.
+    - `request`: a page was requested at `t`; `status` is null if there was no response. `asked` is false if no server was
+      asked: the name has no address, or its address is blocked.
+    - `robots`: a robots.txt was fetched; `asked` as for `request`.
+    - `refused`, `slowed`, `put off`: the events Refused, BackedOff and OriginPostponed.
+
+    Args:
+        now: returns monotonic seconds.
+        wall: the Unix time at the start of the run.
+    """
+
+    def __init__(self, out: TextIO, now: Callable[[], float], *, wall: float) -> None:
+        self._out = out
+        self._now = now
+        self._began = now()
+        self._write("run", t=0.0, at=wall)
+
+    def write_request(
+        self, origin: Origin, url: str, *, at: float, status: int | None, asked: bool = True
+    ) -> None:
+        """Log a page request. `at` is monotonic, `status` is None if there was no response. Raises OSError."""
+        self._write("request", t=at - self._began, origin=str(origin), url=url, status=status, asked=asked)
+
+    def __call__(self, event: Event, /) -> None:
+        """Raises OSError."""
+        t = self._now() - self._began
+        match event:
+            case RobotsFetched(origin=origin, outcome=outcome, status=status, reason=reason, hops=hops):
+                asked = bool(hops) or reason not in _UNASKED
+                self._write("robots", t=t, origin=origin, outcome=outcome, status=status, asked=asked)
+            case Refused(url=url, reason=reason):
+                self._write("refused", t=t, origin=str(Origin.of(url)), url=url, reason=reason)
+            case BackedOff(origin=origin, status=status, pause_s=pause_s):
+                self._write("slowed", t=t, origin=origin, status=status, for_s=pause_s)
+            case OriginPostponed(origin=origin, for_s=for_s, because=because):
+                self._write("put off", t=t, origin=origin, for_s=for_s, because=because)
+            case _:
+                pass
+
+    def _write(self, event: str, *, t: float, **more: object) -> None:
+        self._out.write(json.dumps({"t": round(t, 4), "event": event, **more}) + "\n")
+        self._out.flush()
+
+
+STANDARD_INPUT = "-"
+# Characters of a line that no URL can be. The others are kept whole.
+_SHOWN = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class ListedURL:
+    """One URL to fetch.
+
+    Attributes:
+        url: as it is parsed, or what is wrong with the line.
+        given: the line or the argument as it was given, without credentials.
+        at: the list and the line, such as `urls.txt:12`; None for an argument.
+    """
+
+    url: str | InvalidURL
+    given: str
+    at: str | None = None
+
+
+async def read(
+    arguments: Iterable[str], lists: Iterable[str] = (), *, few: int | None = None
+) -> AsyncGenerator[ListedURL, None]:
+    """Yield the URLs of a command line, then those of the files `lists`.
+
+    `-` stands for standard input, read as it arrives; blank lines and comments are left out.
+
+    Raises OSError, and InvalidOption after `few` URLs.
+    """
+    sources = chain(
+        map(_argument, arguments), (_lines(name, partial(stdin.file_batches, name)) for name in lists)
+    )
+    count = 0
+    for source in sources:
+        async with aclosing(source) as listed:
+            async for each in listed:
+                count += 1
+                if few is not None and count > few:
+                    raise more_than_few()
+                yield each
+
+
+def are_few(few: int, arguments: Iterable[str], lists: Iterable[str]) -> bool:
+    """Whether these are at most `few` URLs. Only `read` counts what can be read only once. Raises OSError."""
+    files = (stdin.file_batches(name) for name in lists if Path(name).is_file())
+    lines = (line for batches in files for batch in batches for line in batch if not is_comment(line))
+    urls = (argument for argument in arguments if argument != STANDARD_INPUT)
+    return next(islice(chain(urls, lines), few, None), None) is None
+
+
+def more_than_few() -> InvalidOption:
+    """Return the error of a list that is too long for a crawler without a name."""
+    return agent_needed(f"polite fetch of more than {FEW} URLs")
+
+
+async def _argument(argument: str) -> AsyncGenerator[ListedURL, None]:
+    if argument != STANDARD_INPUT:
+        yield ListedURL(argument, without_credentials(argument))
+        return
+    async with aclosing(_lines("standard input", stdin.line_batches)) as listed:
+        async for each in listed:
+            yield each
+
+
+async def _lines(name: str, source: Callable[[], Iterator[list[bytes]]]) -> AsyncGenerator[ListedURL, None]:
+    number = 0
+    async with aclosing(stdin.in_thread(source())) as batches:
+        async for batch in batches:
+            for line in batch:
+                number += 1
+                if not is_comment(line):
+                    yield _listed(line, f"{name}:{number}")
+
+
+def _listed(line: bytes, at: str) -> ListedURL:
+    given = as_given(line)
+    if len(line) > stdin.LONGEST_LINE:
+        given = f"{given[:_SHOWN]}..."
+    return ListedURL(parse_line(line), without_credentials(given), at)
 
 
 class RunLog:

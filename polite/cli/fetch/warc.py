@@ -7,11 +7,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from polite.cli.fetch.header import SECRET
+from polite.cli.fetch.options import SECRET
 from polite.cli.fetch.page import Page
 from polite.errors import InvalidOption
 from polite.origin import Target
-from polite.robots.fetching.exchange import BodyEnd
+from polite.robots.exchange import BodyEnd
 from polite.version import __version__
 
 if TYPE_CHECKING:

@@ -26,9 +26,7 @@ from polite.frontier.sqlite.totals import State
 from polite.frontier.sqlite.waiting_origins import WaitingOrigins
 from polite.origin import Origin, Target
 from polite.schedulers import ORDERS, FileOrder
-from polite.stores.checksum import checksum
-from polite.stores.database import Damaged, DamagedRows, Database
-from polite.stores.lock import FileLock
+from polite.stores.database import Damaged, DamagedRows, Database, FileLock, checksum
 from polite.task import NOT_UNIQUE
 
 # The columns of a Row follow one another: see rows.TASK.
@@ -62,7 +60,7 @@ class QueueFile:
 
     A task's row that does not match its checksum is set aside: it stays in the file, and is not given out.
 
-    The file is locked from `open` to `close`, by a lock on a file of its own too (polite.stores.lock).
+    The file is locked from `open` to `close`, by a lock on a file of its own too (polite.stores.database).
 
     Args:
         order: The order in which an origin's tasks are loaded.

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from polite.frontier.durable.batch import Put, Row
-from polite.stores.checksum import as_number, as_real, checksum
-from polite.stores.database import Damaged, DamagedRows
+from polite.stores.database import Damaged, DamagedRows, as_number, as_real, checksum
 
 # The columns of a Row, in its order.
 TASK = "number, path, priority, depth, deadline, not_before, tries, payload, identity"

@@ -4,8 +4,7 @@ import sqlite3
 from collections.abc import Mapping
 
 from polite.pacing.budgets import Spent
-from polite.stores.checksum import checksum
-from polite.stores.database import Damaged
+from polite.stores.database import Damaged, checksum
 
 # In files of all versions: a version that does not know it leaves it alone.
 TABLE = """

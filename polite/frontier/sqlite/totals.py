@@ -7,8 +7,7 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 
 from polite.frontier.durable.batch import EndedTask
-from polite.stores.checksum import checksum
-from polite.stores.database import Damaged
+from polite.stores.database import Damaged, checksum
 
 
 @dataclass(slots=True)

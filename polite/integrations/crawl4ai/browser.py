@@ -15,10 +15,10 @@ from playwright.async_api import BrowserContext, Page, Response
 from polite.errors import InvalidUserAgent
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
-from polite.integrations.crawl4ai.ending import CrawlEnded, ending_by, require_polite_crawler
+from polite.integrations.crawl4ai.http import CrawlEnded, ending_by, require_polite_crawler
 from polite.integrations.entering import require_agent, require_gate
 from polite.integrations.playwright import Guard, Subresources
-from polite.integrations.playwright.guarded_contexts import GuardedContexts
+from polite.integrations.playwright.context_guard import GuardedContexts
 
 # Pages that are open at one time. URLs that wait for their turn have none.
 PAGES = 20

@@ -2,21 +2,104 @@
 
 import asyncio
 import copy
-from collections.abc import Awaitable, Callable
+import warnings
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import aclosing
 from typing import Any
 
-from crawl4ai import AsyncWebCrawler, BaseDispatcher, CrawlerRunConfig, CrawlResult
-from crawl4ai.deep_crawling import DeepCrawlDecorator
-from crawl4ai.models import CrawlResultContainer
+from crawl4ai import AsyncWebCrawler, BaseDispatcher, CrawlerRunConfig, CrawlResult, MemoryAdaptiveDispatcher
+from crawl4ai.deep_crawling import ContentRelevanceFilter, DeepCrawlDecorator, SEOFilter
+from crawl4ai.models import CrawlerTaskResult, CrawlResultContainer
 
 from polite.errors import InvalidOption, PoliteError
 from polite.gate.gate import Gate
-from polite.integrations.crawl4ai import warned
 from polite.integrations.crawl4ai.browser import PoliteBrowserStrategy
-from polite.integrations.crawl4ai.dispatcher import PLACES, PoliteDispatcher
-from polite.integrations.crawl4ai.ending import CrawlEnded, catching_endings
-from polite.integrations.crawl4ai.http import PoliteHTTPStrategy
+from polite.integrations.crawl4ai.http import CrawlEnded, PoliteHTTPStrategy, catching_endings
 from polite.integrations.entering import require_agent
+
+# URLs that wait for their turn keep their place. crawl4ai's default is 20.
+PLACES = 1000
+
+
+class PoliteDispatcher(MemoryAdaptiveDispatcher):
+    """crawl4ai's dispatcher with 1,000 places and no rate limiter.
+
+    Args:
+        options: Those of MemoryAdaptiveDispatcher.
+    """
+
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401 - as crawl4ai has them
+        super().__init__(**{"max_session_permit": PLACES, **options})
+
+    async def run_urls(
+        self, urls: list[str], crawler: AsyncWebCrawler, config: CrawlerRunConfig | list[CrawlerRunConfig]
+    ) -> list[CrawlerTaskResult]:
+        """Crawl all URLs. If this is cancelled, crawl4ai's own would go on with those that it has begun."""
+        async with aclosing(self.run_urls_stream(urls=urls, crawler=crawler, config=config)) as results:
+            return [result async for result in results]
+
+
+_UNPACED = (
+    "crawl4ai sends these requests past polite: no check of robots.txt, no delay, and another User-Agent"
+)
+LINK_PREVIEW = f"link_preview_config requests the head of each link; {_UNPACED}. Crawl the links instead"
+FRESHNESS = f"check_cache_freshness requests each cached page; {_UNPACED}. Use polite.RecrawlPolicy, or CacheMode.BYPASS"
+CERTIFICATE = "fetch_ssl_certificate opens a connection of its own to the host of each page, past polite"
+FILTERS = f"ContentRelevanceFilter and SEOFilter request each link; {_UNPACED}. Filter the results instead"
+SEEDER = f"aseed_urls requests robots.txt, sitemaps and pages; {_UNPACED}. Use gate.sitemaps for URLs"
+MAPPER = f"amap_domain requests robots.txt, sitemaps and pages; {_UNPACED}. Use gate.sitemaps for URLs"
+RATE_LIMITER = "the dispatcher's rate_limiter delays in addition to polite; use rate_limiter=None"
+PATCHED_PLACES = (
+    "the dispatcher has {places} places, and a URL that waits for its turn keeps one: give it 1000 or more, or none, "
+    "since that of PoliteCrawler has them"
+)
+
+
+class Warned:
+    """Warns once of each thing.
+
+    The numbers of `stacklevel` name the crawler's own line: how many functions of ours are between.
+    """
+
+    def __init__(self) -> None:
+        self._messages: set[str] = set()
+
+    def of(self, message: str, *, stacklevel: int = 3) -> None:
+        if message not in self._messages:
+            self._messages.add(message)
+            warnings.warn(message, stacklevel=stacklevel)
+
+    def of_config(self, config: CrawlerRunConfig) -> None:
+        for message in _unpaced(config):
+            self.of(message, stacklevel=5)
+
+    def of_dispatcher(self, dispatcher: BaseDispatcher, enough: int) -> None:
+        if dispatcher.rate_limiter is not None:
+            self.of(RATE_LIMITER, stacklevel=4)
+        places = min(_places(dispatcher), default=enough)
+        if places < enough:
+            self.of(PATCHED_PLACES.format(places=places), stacklevel=4)
+
+
+def _unpaced(config: CrawlerRunConfig) -> Iterator[str]:
+    if config.link_preview_config is not None:
+        yield LINK_PREVIEW
+    if config.check_cache_freshness:
+        yield FRESHNESS
+    if config.fetch_ssl_certificate:
+        yield CERTIFICATE
+    chain = getattr(config.deep_crawl_strategy, "filter_chain", None)
+    filters: Iterable[object] = getattr(chain, "filters", ())
+    if any(isinstance(each, ContentRelevanceFilter | SEOFilter) for each in filters):
+        yield FILTERS
+
+
+def _places(dispatcher: BaseDispatcher) -> Iterator[int]:
+    """The limits on URLs at one time: SemaphoreDispatcher has `semaphore_count`, and does not use its `max_session_permit`."""
+    if hasattr(dispatcher, "semaphore_count"):
+        yield dispatcher.semaphore_count
+    elif hasattr(dispatcher, "max_session_permit"):
+        yield dispatcher.max_session_permit
 
 
 class PoliteCrawler(AsyncWebCrawler):
@@ -52,7 +135,7 @@ class PoliteCrawler(AsyncWebCrawler):
             )
         super().__init__(crawler_strategy, **options)
         self._gate = crawler_strategy.gate
-        self._warned = warned.Warned()
+        self._warned = Warned()
         self._parsing = asyncio.Lock()
         self.robots_parser: RulesOfGate = RulesOfGate(self._gate)
         # AsyncWebCrawler has put a function in the place of its method, which starts deep crawls.
@@ -81,12 +164,12 @@ class PoliteCrawler(AsyncWebCrawler):
 
     async def aseed_urls(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as crawl4ai has them
         """Discover URLs past the gate, as AsyncWebCrawler does, with a warning. `gate.sitemaps` is polite."""
-        self._warned.of(warned.SEEDER)
+        self._warned.of(SEEDER)
         return await super().aseed_urls(*args, **kwargs)
 
     async def amap_domain(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as crawl4ai has them
         """Discover URLs past the gate, as AsyncWebCrawler does, with a warning. `gate.sitemaps` is polite."""
-        self._warned.of(warned.MAPPER)
+        self._warned.of(MAPPER)
         return await super().amap_domain(*args, **kwargs)
 
     async def arun(

@@ -1,10 +1,15 @@
 """PoliteHTTPStrategy: crawl4ai's HTTP strategy, whose every request, redirect hops included, waits at a gate."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
-from crawl4ai import CrawlerRunConfig, HTTPCrawlerConfig
+from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
+from crawl4ai import CrawlerRunConfig, CrawlResult, HTTPCrawlerConfig
 from crawl4ai.async_crawler_strategy import (
     AsyncHTTPCrawlerStrategy,
     ConnectionTimeoutError,
@@ -12,11 +17,144 @@ from crawl4ai.async_crawler_strategy import (
 )
 from crawl4ai.models import AsyncCrawlResponse
 
+from polite.errors import InvalidOption, PoliteError
 from polite.gate.gate import Gate
 from polite.integrations.aiohttp import PacedRequest, middleware
-from polite.integrations.crawl4ai.ending import CrawlEnded, ending_by, require_polite_crawler
-from polite.integrations.crawl4ai.exchange import Exchange, current, pausing, resuming
 from polite.integrations.entering import require_agent, require_gate
+from polite.robots.errors import Disallowed
+
+# What crawl4ai gives for a page that its own check of robots.txt refuses.
+_REFUSED = 403
+_REFUSED_HEADERS = {"X-Robots-Status": "Blocked by robots.txt"}
+
+_in_polite_crawler: ContextVar[bool] = ContextVar("in_polite_crawler", default=False)
+
+
+class CrawlEnded(BaseException):
+    """The crawl of a URL is over, and must not be tried again.
+
+    Not an Exception: after one, `AsyncWebCrawler.arun` tries again, with the next proxy, and with `fallback_fetch_function`, and
+    it writes an empty page into the cache. `PoliteCrawler.arun` always catches it.
+    """
+
+    def __init__(
+        self, message: str, *, status: int | None, headers: Mapping[str, str], url: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self._status = status
+        self._headers = dict(headers)
+        self._url = url
+
+    @classmethod
+    def by(cls, error: PoliteError) -> "CrawlEnded":
+        """Return the ending for an error of the gate. Nothing was sent."""
+        if isinstance(error, Disallowed):
+            return cls(
+                f"Access denied by robots.txt: {error}",
+                status=_REFUSED,
+                headers=_REFUSED_HEADERS,
+                url=error.url,
+            )
+        return cls(str(error), status=None, headers={}, url=error.url)
+
+    def result(self, url: str) -> CrawlResult:
+        """Return the result for the URL that was to be crawled."""
+        return CrawlResult(
+            url=url,
+            html="",
+            success=False,
+            status_code=self._status,
+            error_message=str(self),
+            response_headers=self._headers,
+            redirected_url=self._url or url,
+        )
+
+
+def ending_by(error: BaseException | None) -> CrawlEnded | None:
+    """Return the ending for an error that came from the gate, which crawl4ai may have wrapped. None for another."""
+    while error is not None:
+        if isinstance(error, PoliteError):
+            return CrawlEnded.by(error)
+        error = error.__cause__ or error.__context__
+    return None
+
+
+@contextmanager
+def catching_endings() -> Iterator[None]:
+    """While this is open, the task's strategy may raise CrawlEnded."""
+    token = _in_polite_crawler.set(True)
+    try:
+        yield
+    finally:
+        _in_polite_crawler.reset(token)
+
+
+def require_polite_crawler(strategy: str) -> None:
+    """Raise InvalidOption unless the task crawls with `PoliteCrawler`."""
+    if not _in_polite_crawler.get():
+        raise InvalidOption(
+            f"{strategy} sends requests only for PoliteCrawler: use PoliteCrawler({strategy}(gate))"
+        )
+
+
+class Exchange:
+    """The requests of one page. Its time runs while one of them has its turn.
+
+    Attributes:
+        limit: An `asyncio.timeout`.
+        response: The latest, None before the first.
+    """
+
+    def __init__(self) -> None:
+        self.limit: asyncio.Timeout = asyncio.timeout(None)
+        self.response: ClientResponse | None = None
+        self._left_s: float | None = None
+        self._started: float | None = None
+
+    def allow(self, seconds: float | None) -> None:
+        """Set how long all requests may take together. None is for ever."""
+        self._left_s = seconds
+
+    def resume(self) -> None:
+        """A request has its turn."""
+        if self._started is None and self._left_s is not None:
+            self._started = asyncio.get_running_loop().time()
+            self.limit.reschedule(self._started + self._left_s)
+
+    def pause(self) -> None:
+        """A request begins to wait for its turn."""
+        if self._started is not None and self._left_s is not None and not self.limit.expired():
+            self._left_s -= asyncio.get_running_loop().time() - self._started
+            self._started = None
+            self.limit.reschedule(None)
+
+
+current: ContextVar[Exchange | None] = ContextVar("exchange", default=None)
+
+
+async def pausing(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
+    """A middleware before polite's: what is in it waits for a turn until a connection is wanted."""
+    exchange = current.get()
+    if exchange is None:
+        return await handler(request)
+    exchange.pause()
+    exchange.response = await handler(request)
+    return exchange.response
+
+
+def resuming() -> aiohttp.TraceConfig:
+    """Return a trace of what a request does first when it has its turn: it wants a connection."""
+    traced = aiohttp.TraceConfig()
+
+    async def resume(_session: aiohttp.ClientSession, _context: SimpleNamespace, _params: object) -> None:
+        if (exchange := current.get()) is not None:
+            exchange.resume()
+
+    traced.on_connection_queued_start.append(resume)
+    traced.on_connection_create_start.append(resume)
+    traced.on_connection_reuseconn.append(resume)
+    return traced
+
 
 # A connection is wanted when a turn has come, so the gate limits them already.
 CONNECTIONS = 1000

@@ -1,27 +1,112 @@
 """The HTTP client of a polite crawler: crawlee's, with a permit for each request and each redirect hop."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Self
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from crawlee import HttpHeaders, Request
-from crawlee.errors import HttpStatusCodeError
+from crawlee.errors import ContextPipelineInterruptedError, HttpStatusCodeError
 from crawlee.http_clients import HttpClient, HttpCrawlingResult, HttpResponse, ImpitHttpClient
 from crawlee.proxy_configuration import ProxyInfo
 from crawlee.sessions import Session
 from crawlee.statistics import Statistics
 
-from polite.errors import InvalidOption, InvalidURL, PermitMisused, PoliteError
+from polite.errors import InvalidOption, InvalidURL, OriginDeclined, PermitMisused, PoliteError
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
-from polite.integrations.crawlee.hop import Hop
 from polite.integrations.crawlee.request_manager import PoliteRequestManager
-from polite.integrations.crawlee.skipping import skipping
-from polite.integrations.entering import brings_page, hint_at_open_responses, require_agent
+from polite.integrations.entering import SIGNATURE_FIELDS, brings_page, hint_at_open_responses, require_agent
 from polite.origin import Target
-from polite.robots.errors import Disallowed
+from polite.robots.errors import Disallowed, RobotsUnreachable
+
+_SIGNATURE = frozenset(name.lower() for name in SIGNATURE_FIELDS)
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+# RFC 9110, 15.4: what belongs to one origin, and what belongs to a body that is not sent again.
+_OF_THE_ORIGIN = frozenset({"authorization", "cookie", "proxy-authorization"})
+_OF_THE_BODY = frozenset(
+    {"content-encoding", "content-language", "content-location", "content-type", "content-length"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """A request: its URL, method, header fields and payload."""
+
+    url: str
+    method: Any
+    headers: HttpHeaders
+    payload: Any
+
+    def sent_as(self, url: str, agent: HttpHeaders | None) -> "Hop":
+        """Return the hop with the URL that was decided about, and with the User-Agent, if one is given."""
+        headers = self.headers
+        if agent is not None:
+            headers = headers | agent if headers else agent
+        return Hop(_with_login(url, self.url), self.method, headers, self.payload)
+
+    def signed(self, fields: dict[str, str]) -> "Hop":
+        """Return the hop with this signature, in place of the one that it may have."""
+        kept = {name: value for name, value in self.headers.items() if name not in _SIGNATURE}
+        return replace(self, headers=HttpHeaders({**kept, **fields}))
+
+    def redirected(self, target: Target, response: HttpResponse) -> "Hop | None":
+        """Return the hop that the response redirects to. None: it is no redirect, or to something that is no web page."""
+        location = response.headers.get("location")
+        if response.status_code not in _REDIRECTS or not location:
+            return None
+        try:
+            following = target.join(location)
+        except InvalidURL:
+            return None
+        if following.origin.scheme not in ("http", "https"):
+            return None
+        left = frozenset() if following.origin == target.origin else _OF_THE_ORIGIN
+        method, payload = _redirected_method(response.status_code, self.method), self.payload
+        if method != self.method:
+            left, payload = left | _OF_THE_BODY, None
+        headers = HttpHeaders({name: value for name, value in self.headers.items() if name not in left})
+        return Hop(following.url, method, headers, payload)
+
+
+def _redirected_method(status: int, method: str) -> str:
+    """RFC 9110, 15.4.2 to 15.4.4: user agents turn a POST into a GET after 301 and 302, and all but HEAD after 303."""
+    if status in (301, 302) and method == "POST":
+        return "GET"
+    return "GET" if status == 303 and method != "HEAD" else method
+
+
+def _with_login(url: str, asked: str) -> str:
+    """Return the URL with the user name and password of the one that the crawler asked for."""
+    if "@" not in asked:
+        return url
+    login, at, _ = urlsplit(asked).netloc.rpartition("@")
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{login}{at}{rest}"
+
+
+@contextmanager
+def skipping(manager: PoliteRequestManager, url: str) -> Iterator[None]:
+    """Have crawlee skip a page whose request is refused in this block. Errors that may pass are raised: crawlee tries again.
+
+    Args:
+        manager: Tells `on_skipped_request`.
+        url: The page's URL.
+
+    Raises:
+        ContextPipelineInterruptedError: robots.txt disallows the page or a hop, or the pacing policy permits no more requests.
+    """
+    try:
+        yield
+    except RobotsUnreachable:
+        raise
+    except (Disallowed, OriginDeclined) as refusal:
+        because = str(refusal.decision) if isinstance(refusal, Disallowed) else refusal.because
+        manager.skip(refusal.url or url, because)
+        raise ContextPipelineInterruptedError(f"Skipping {url}: {refusal}") from refusal
+
 
 Enter = Callable[[str], Awaitable[Permit]]
 Send = Callable[[Hop], Awaitable[HttpResponse]]

@@ -18,7 +18,6 @@ except ImportError as _error:
         "polite.integrations.playwright needs Playwright: pip install 'polite-crawl[playwright]'"
     ) from _error
 
-from polite.integrations.playwright.context_guard import Guard, Subresources
-from polite.integrations.playwright.guarding import guard
+from polite.integrations.playwright.context_guard import Guard, Subresources, guard
 
 __all__ = ["Guard", "Subresources", "guard"]

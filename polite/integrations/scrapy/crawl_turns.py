@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, Spider, signals
@@ -13,19 +14,16 @@ from scrapy.utils.asyncio import is_asyncio_available
 from twisted.web.client import URI
 
 from polite.errors import GateClosed, InvalidOption, InvalidURL, PoliteError, TurnLost, redact_url
+from polite.events import BackedOff, CircuitOpened, Event, RobotsFetched
 from polite.frontier.frontier import Frontier
 from polite.frontier.permit import TaskPermit
 from polite.frontier.task_outcome import End, TaskOutcome
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.integrations.entering import brings_page, failure, require_agent, sign
-from polite.integrations.scrapy.engine import EngineSlot
-from polite.integrations.scrapy.given_up_origins import GivenUpOrigins, RobotsGivenUp
 from polite.integrations.scrapy.head import Head
-from polite.integrations.scrapy.ledger import Ledger
-from polite.integrations.scrapy.options import Options
-from polite.integrations.scrapy.shared_gate import SharedGate, shared_gate
-from polite.integrations.scrapy.waiting_requests import WaitingRequests
+from polite.integrations.scrapy.options import Options, SharedGate, shared_gate
+from polite.integrations.scrapy.waiting_requests import EngineSlot, WaitingRequests
 from polite.origin import Target
 from polite.robots.errors import Disallowed
 from polite.robots.reason import Reason
@@ -33,6 +31,123 @@ from polite.task import Task
 
 if TYPE_CHECKING:
     from polite.integrations.scrapy.priority_queue import PoliteQueue
+
+
+class Ledger:
+    """Counts in the stats of a crawler.
+
+    polite/granted            requests that got their turn
+    polite/unsent             turns given back, since another middleware answered or dropped the request
+    polite/denied             requests that got IgnoreRequest; also by the name of polite's error, polite/denied/Disallowed
+    polite/left_in_queue      requests that waited in memory when the crawl ended: they were not sent
+    polite/robots_fetched     fetches of robots.txt; also by outcome, polite/robots_fetched/found
+    polite/backed_off         refusals by servers; also by status, polite/backed_off/429
+    polite/circuits_opened    origins that failed too often
+
+    The last three are those of the gate, also for other crawlers that share it.
+    """
+
+    def __init__(self, stats: Any) -> None:  # noqa: ANN401 - Scrapy's StatsCollector
+        self._stats = stats
+
+    def granted(self) -> None:
+        self._stats.inc_value("polite/granted")
+
+    def unsent(self) -> None:
+        self._stats.inc_value("polite/unsent")
+
+    def denied(self, error: PoliteError) -> None:
+        self._stats.inc_value("polite/denied")
+        self._stats.inc_value(f"polite/denied/{type(error).__name__}")
+
+    def left_in_queue(self, requests: int) -> None:
+        if requests:
+            self._stats.inc_value("polite/left_in_queue", requests)
+
+    def event(self, event: Event) -> None:
+        """Count an event of the gate."""
+        match event:
+            case RobotsFetched():
+                self._stats.inc_value("polite/robots_fetched")
+                self._stats.inc_value(f"polite/robots_fetched/{event.outcome}")
+            case BackedOff():
+                self._stats.inc_value("polite/backed_off")
+                self._stats.inc_value(f"polite/backed_off/{event.status}")
+            case CircuitOpened():
+                self._stats.inc_value("polite/circuits_opened")
+
+
+# So many are remembered, the latest. The next request of another waits for robots.txt again.
+_MAX_ORIGINS = 10_000
+
+
+class RobotsGivenUp(PoliteError):
+    """The robots.txt of a request's origin could not be fetched, too often in a row."""
+
+
+class GivenUpOrigins:
+    """Decides about further requests of such origins without waiting for a back-off.
+
+    The frontier drops all of an origin's tasks when its robots.txt is given up, but it has the head of the queue only. Each further
+    head would wait for as many tries again, with back-offs that grow: a site that is down would keep the crawl open for days.
+
+    Args:
+        readmit: Called with a head whose robots.txt is there again.
+        refuse: Called with a head, and why it is refused.
+    """
+
+    def __init__(self, readmit: Callable[[Head], None], refuse: Callable[[Head, PoliteError], None]) -> None:
+        self._readmit = readmit
+        self._refuse = refuse
+        self._buckets: dict[str, None] = {}
+        self._checks: set[asyncio.Task[None]] = set()
+
+    def __contains__(self, bucket: str) -> bool:
+        return bucket in self._buckets
+
+    def add(self, bucket: str) -> None:
+        """The robots.txt of a bucket's origin was given up."""
+        while len(self._buckets) >= _MAX_ORIGINS:
+            del self._buckets[next(iter(self._buckets))]
+        self._buckets[bucket] = None
+
+    def check(self, gate: Gate, head: Head) -> None:
+        """Readmit the head if the gate has its robots.txt by now, and refuse it otherwise."""
+        checking = asyncio.ensure_future(self._check(gate, head))
+        self._checks.add(checking)
+        checking.add_done_callback(self._checks.discard)
+
+    async def stop(self) -> None:
+        """Decide nothing more."""
+        checks = set(self._checks)
+        for checking in checks:
+            checking.cancel()
+        if checks:
+            await asyncio.wait(checks)
+
+    async def _check(self, gate: Gate, head: Head) -> None:
+        url = head.request.url
+        error: PoliteError | None = None
+        try:
+            # Within a back-off, this says at once what is known. After it, robots.txt is fetched once more.
+            decision = await gate.check(url)
+            if decision.reason is Reason.UNREACHABLE:
+                error = RobotsGivenUp(f"{redact_url(url)}: {decision}", url=url)
+            else:
+                self._buckets.pop(head.bucket, None)
+        except Exception as failed:  # noqa: BLE001 - a head that nothing becomes of would keep the crawl open
+            error = (
+                failed
+                if isinstance(failed, PoliteError)
+                else RobotsGivenUp(f"{redact_url(url)}: {failed!r}", url=url)
+            )
+        if head.taken:
+            return
+        if error is None:
+            self._readmit(head)
+        else:
+            self._refuse(head, error)
+
 
 log: logging.Logger = logging.getLogger(__name__)
 

@@ -4,15 +4,19 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from polite.robots.dialect import RFC9309, Dialect
-from polite.robots.encoding import wide_encoding
 from polite.robots.groups import groups
-from polite.robots.lines import Field, Line, lines, octets, text
-from polite.robots.lint.agent_checks import AgentChecks
-from polite.robots.lint.file_checks import file_findings, is_binary, is_wide
+from polite.robots.lines import Field, Line, lines, octets, text, wide_encoding
+from polite.robots.lint.checks import (
+    AgentChecks,
+    file_findings,
+    is_binary,
+    is_wide,
+    pace_findings,
+    path_findings,
+    shadowed_rules,
+    value_findings,
+)
 from polite.robots.lint.finding import Finding, quoted
-from polite.robots.lint.path_checks import path_findings
-from polite.robots.lint.shadowed_rules import shadowed_rules
-from polite.robots.lint.value_checks import pace_findings, value_findings
 from polite.robots.sections import Sections
 
 # A hostile file has a mistake in every line.

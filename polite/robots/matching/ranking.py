@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from polite.robots.dialect import let_threads_switch
 from polite.robots.matching.pattern import Grammar, Matcher, matches
-from polite.robots.switching import let_threads_switch
 
 
 class Ranking(NamedTuple):

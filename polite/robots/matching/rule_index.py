@@ -1,13 +1,30 @@
 """RuleIndex: finds the strongest of many rules that matches a path, without trying each."""
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import compress, repeat
 
-from polite.robots.matching.compact import compact
+from polite.robots.dialect import let_threads_switch
 from polite.robots.matching.keyword_index import FEW, STEPS_OF_A_RULE, KeywordIndex
 from polite.robots.matching.pattern import Grammar
-from polite.robots.switching import let_threads_switch
+
+
+def compact(numbers: list[int]) -> Sequence[int]:
+    """Return the same integers, each of which needs at most 32 bits, in one to four octets each.
+
+    Most files have few rules, and their numbers fit into bytes, which are read as fast as a list.
+    """
+    # Hot path: to try costs less than to look for the least and the largest.
+    try:
+        return bytes(numbers)
+    except ValueError:
+        pass
+    try:
+        return array("h", numbers)
+    except OverflowError:
+        return array("i", numbers)
+
 
 _NOWHERE = -1
 # Rules in small keyword indexes that are cached once made. One rule takes up to 1.5 kB, and a hostile file has a head for each

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from polite.robots.switching import let_threads_switch
+from polite.robots.dialect import let_threads_switch
 
 _BITS = 7  # a normal form is ASCII
 _END = "\n"  # is in no rule

@@ -9,7 +9,7 @@ from typing import Any
 from polite.errors import InvalidOption, StoreFailed
 from polite.origin import Origin
 from polite.ports import SavedBackOff
-from polite.robots.fetching.snapshot import Snapshot
+from polite.robots.snapshot import Snapshot
 from polite.stores.redis.crawl import crawl_key, crawl_name, partition_prefix
 from polite.stores.redis.link import Script
 from polite.stores.redis.opening import SharedStore

@@ -10,7 +10,7 @@ from polite.errors import StoreFailed
 from polite.log import fields
 from polite.origin import Origin
 from polite.ports import Clock, SavedBackOff
-from polite.robots.fetching.snapshot import Snapshot, merged
+from polite.robots.snapshot import Snapshot, merged
 from polite.stores import rows
 from polite.stores.fallback import later
 from polite.stores.redis.link import RedisLink, Script

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from polite.robots.fetching.exchange import Ask, Failed, Reply
+from polite.robots.exchange import Ask, Failed, Reply
 from polite.robots.reason import Reason
 from polite.testing.simulation.gaps import Request
 from polite.testing.simulation.judge import Judge

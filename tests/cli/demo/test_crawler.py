@@ -9,7 +9,7 @@ from multidict import CIMultiDict
 
 import polite
 from polite.cli.demo.crawler import TRIES, crawl, links
-from polite.robots.fetching.exchange import Failed, Reply
+from polite.robots.exchange import Failed, Reply
 from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
 
 ROBOTS = "http://a.test/robots.txt"

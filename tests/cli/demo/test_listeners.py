@@ -3,7 +3,7 @@
 import polite
 from polite.cli.demo.listeners import EventRecorder, OutcomeCounts, write_timeline
 from polite.cli.demo.request_log import Request
-from polite.cli.timeline.log_entry import Kind, LogEntry
+from polite.cli.timeline import Kind, LogEntry
 from polite.events import BackedOff, Granted, OriginPostponed, Refused, RobotsFetched
 
 REFUSED = Refused("http://a.test:8080/x", "RULE", 3)

@@ -58,7 +58,7 @@ class Doctor:
         with self._monkeypatch.context() as patched:
             patched.setattr(asyncio, "run", run)
             patched.setattr("polite.compose.gate.SystemClock", LoopClock)
-            patched.setattr("polite.cli.named_host.NamedHost.__call__", _set(resolve))
+            patched.setattr("polite.cli.options.NamedHost.__call__", _set(resolve))
             header = "AcmeBot/1.0 (+http://acme.dev/bot)"
             status = main(
                 ["doctor", "--json", "--allow-private", "--resolve", "acme.dev:127.0.0.1", *arguments, header]

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from polite.cli.fetch import command, crawl
+from polite.cli.fetch import command
+from polite.cli.fetch import run as crawl
 from polite.cli.main import main
 from polite.testing import LoopClock, VirtualTimeLoop
 

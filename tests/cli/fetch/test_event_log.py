@@ -2,8 +2,8 @@
 
 import pytest
 
-from polite.cli.fetch.event_log import reopen
-from polite.cli.timeline.log_entry import Log
+from polite.cli.fetch.run_log import reopen
+from polite.cli.timeline import Log
 from polite.errors import InvalidOption
 
 RUN = '{"t": 0.0, "event": "run", "at": 1.0}\n'

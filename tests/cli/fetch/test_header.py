@@ -2,7 +2,7 @@
 
 import pytest
 
-from polite.cli.fetch.header import header, merged
+from polite.cli.fetch.options import header, merged
 from polite.cli.main import main
 from polite.errors import InvalidOption
 

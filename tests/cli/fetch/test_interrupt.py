@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from polite.cli.exit_codes import Exit
-from polite.cli.fetch.interrupt import interrupts
+from polite.cli.fetch.run import interrupts
+from polite.cli.terminal import Exit
 
 
 async def test_the_second_is_another_than_the_first():

@@ -6,7 +6,7 @@ import signal
 import pytest
 from aiohttp import web
 
-from polite.cli.fetch.folder import Folder
+from polite.cli.fetch.record import Folder
 from tests.cli.fetch.conftest import limit_capacity
 
 

@@ -8,11 +8,10 @@ import tracemalloc
 import pytest
 from aiohttp import web
 
-from polite.cli.fetch import url_list
-from polite.cli.fetch.put_limiter import PutLimiter
-from polite.cli.fetch.repeated_lines import RepeatedLines
-from polite.cli.stdin import LONGEST_LINE
-from polite.cli.urls import parse_line
+from polite.cli.fetch import run_log as url_list
+from polite.cli.fetch.record import RepeatedLines
+from polite.cli.fetch.run import PutLimiter
+from polite.cli.stdin import LONGEST_LINE, parse_line
 from tests.cli.fetch.test_resume import prompt, queue
 
 __all__ = ["prompt", "queue"]  # fixtures

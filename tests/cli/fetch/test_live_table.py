@@ -2,9 +2,7 @@
 
 import pytest
 
-from polite.cli.fetch.live_table import LiveTable, rows_for
-from polite.cli.fetch.origin_rows import OriginRows
-from polite.cli.fetch.origin_stats import Entry, OriginStats
+from polite.cli.fetch.progress import Entry, LiveTable, OriginRows, OriginStats, rows_for
 from polite.origin import Target
 from tests.cli.fetch.test_progress import COUNTS, SLOW, status_of
 

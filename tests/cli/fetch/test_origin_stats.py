@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from polite.cli.fetch import origin_stats as origin_stats_module
-from polite.cli.fetch.origin_stats import OriginStats
+from polite.cli.fetch import progress as origin_stats_module
+from polite.cli.fetch.progress import OriginStats
 from polite.events import BackedOff, Dropped, Granted, OriginPostponed, Refused, Retried, RobotsFetched
 from polite.origin import Target
 

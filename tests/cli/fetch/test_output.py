@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from polite.cli.fetch import run as run_module
-from polite.cli.fetch.folder import Folder
 from polite.cli.fetch.progress import Progress
-from polite.cli.fetch.record import Records
+from polite.cli.fetch.record import Folder, Records
 from tests.cli.fetch.conftest import drop
 
 

@@ -9,7 +9,7 @@ from polite.cli.option_names import command_line_text
 from polite.compose.gate import open_gate
 from polite.pacing.policy import PacingPolicy
 from polite.robots.agent import UserAgent
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.robots.policy import FetchPolicy
 from polite.testing import ScriptedTransport
 from polite.transports.http import HttpTransport

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from polite.cli.fetch.origin_stats import Entry
-from polite.cli.fetch.progress import Progress, Rate
-from polite.cli.fetch.run_status import RunStatus, clock, line, state
+from polite.cli.fetch.progress import Entry, Progress, Rate, RunStatus, clock, line, state
 from tests.cli.fetch.conftest import AGENT
 from tests.cli.fetch.screen import Screen
 from tests.support import Terminal

@@ -5,12 +5,10 @@ import json
 import pytest
 
 from polite.cli.fetch import record as record_module
-from polite.cli.fetch.folder import Folder
 from polite.cli.fetch.page import Page
-from polite.cli.fetch.record import of_page, reopen
-from polite.cli.fetch.repeated_lines import RepeatedLines, name_of_line
+from polite.cli.fetch.record import Folder, RepeatedLines, name_of_line, of_page, reopen
 from polite.errors import InvalidOption
-from polite.robots.fetching.exchange import BodyEnd
+from polite.robots.exchange import BodyEnd
 
 
 def _page(body, *fields, end=BodyEnd.COMPLETE):

@@ -5,12 +5,9 @@ import json
 
 import pytest
 
-from polite.cli.fetch.event_log import EventLog
-from polite.cli.fetch.origin_stats import OriginStats
-from polite.cli.fetch.record import Records
-from polite.cli.fetch.repeated_lines import RepeatedLines
-from polite.cli.fetch.run_log import RunLog
-from polite.cli.fetch.url_list import ListedURL
+from polite.cli.fetch.progress import OriginStats
+from polite.cli.fetch.record import Records, RepeatedLines
+from polite.cli.fetch.run_log import EventLog, ListedURL, RunLog
 from polite.errors import InvalidURL
 from polite.events import Dropped, OriginPostponed, Refused
 from polite.origin import Origin

@@ -11,7 +11,7 @@ from warcio.archiveiterator import ArchiveIterator
 from polite.cli.fetch.page import Page
 from polite.cli.fetch.warc import Warc, repair
 from polite.errors import InvalidOption
-from polite.robots.fetching.exchange import BodyEnd
+from polite.robots.exchange import BodyEnd
 from polite.transports.capture import address_of
 from tests.cli.fetch.conftest import AGENT, raw
 

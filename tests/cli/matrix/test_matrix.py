@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from polite.cli import matrix as grid
 from polite.cli.main import main
-from polite.cli.matrix import grid
 from polite.robots.agent import UserAgent
 from polite.robots.parse import parse
 from tests.cli.matrix.conftest import ROBOTS
@@ -130,7 +130,7 @@ def test_agents_of_one_name_are_told_apart_by_their_headers(run):
 
 def test_verdicts_have_colours_on_a_terminal_only(run, monkeypatch):
     plain = run()[1]
-    monkeypatch.setattr("polite.cli.matrix.formats.wants_colour", lambda _: True)
+    monkeypatch.setattr("polite.cli.matrix.wants_colour", lambda _: True)
 
     coloured = run()[1]
 

@@ -10,7 +10,7 @@ import pytest
 import polite
 from polite.cli.main import main
 from polite.frontier.sqlite import inspector
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
 
 A, B = "https://a.test", "https://b.test"

@@ -14,10 +14,10 @@ import pytest
 from polite.cli.main import main
 from polite.origin import Origin
 from polite.ports import SavedBackOff
-from polite.robots.fetching.result import Found, Unavailable, Unreachable
-from polite.robots.fetching.snapshot import Snapshot, renewed
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
+from polite.robots.result import Found, Unavailable, Unreachable
+from polite.robots.snapshot import Snapshot, renewed
 from polite.stores.robots_database import RobotsDatabase
 from polite.stores.sqlite import SqliteStore
 

@@ -5,11 +5,10 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from polite.cli import timeline as log_entry_module
+from polite.cli import timeline as svg_module
 from polite.cli.main import main
-from polite.cli.timeline import log_entry as log_entry_module
-from polite.cli.timeline import svg as svg_module
-from polite.cli.timeline.log_entry import Kind, Log, LogEntry
-from polite.cli.timeline.svg import draw
+from polite.cli.timeline import Kind, Log, LogEntry, draw
 
 SVG = "{http://www.w3.org/2000/svg}"
 A = "http://a.test"

@@ -17,7 +17,7 @@ from crawlee.storage_clients import MemoryStorageClient
 
 import polite
 from polite.integrations.crawlee import PoliteRequestManager, polite_crawler
-from polite.integrations.crawlee.browser import GuardedPages, _turn_of, browser_options
+from polite.integrations.crawlee.crawler import GuardedPages, _turn_of, browser_options
 from tests.frameworks.crawlee.crawls import PACING, crawling, judge
 from tests.integrations.site import AGENT, LOOPBACK, Site
 
@@ -80,7 +80,7 @@ async def loaded(site: Site, end: Any, monkeypatch: pytest.MonkeyPatch) -> tuple
         async def guard(*_: Any) -> Guarded:
             return guarded
 
-        monkeypatch.setattr("polite.integrations.playwright.guarded_contexts.guard", guard)
+        monkeypatch.setattr("polite.integrations.playwright.context_guard.guard", guard)
         request = await manager.fetch_next_request()
         assert request is not None
         await GuardedPages(manager).before(SimpleNamespace(page=page, request=request))

@@ -8,7 +8,7 @@ from playwright.async_api import Browser, BrowserContext, Error, async_playwrigh
 
 import polite
 from polite.integrations.playwright import guard
-from polite.integrations.playwright.guarded_contexts import GuardedContexts
+from polite.integrations.playwright.context_guard import GuardedContexts
 from tests.frameworks.playwright.browsing import AGENT, FLAGS, Site, opened
 from tests.frameworks.playwright.conftest import CHROMIUM
 

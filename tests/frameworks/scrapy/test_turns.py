@@ -14,9 +14,8 @@ from scrapy.extensions.httpcache import FilesystemCacheStorage
 import polite
 from polite.frontier.permit import TaskPermit
 from polite.integrations.scrapy import PoliteMiddleware, PoliteQueue
-from polite.integrations.scrapy.engine import EngineSlot
-from polite.integrations.scrapy.given_up_origins import GivenUpOrigins, RobotsGivenUp
-from polite.integrations.scrapy.waiting_requests import WaitingRequests
+from polite.integrations.scrapy.crawl_turns import GivenUpOrigins, RobotsGivenUp
+from polite.integrations.scrapy.waiting_requests import EngineSlot, WaitingRequests
 from polite.robots.reason import Reason
 from polite.robots.rules import RuleSet
 from tests.frameworks.scrapy.crawls import Noting, Reactor, crawl, judge, serving
@@ -206,7 +205,7 @@ def test_a_turn_that_comes_when_its_request_is_cancelled_goes_back(*, refused: b
 
 
 def test_few_given_up_origins_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polite.integrations.scrapy.given_up_origins._MAX_ORIGINS", 2)
+    monkeypatch.setattr("polite.integrations.scrapy.crawl_turns._MAX_ORIGINS", 2)
     origins = GivenUpOrigins(print, print)
     for name in "abc":
         origins.add(name)

@@ -14,7 +14,7 @@ import polite
 from polite import schedulers
 from polite.events import Dropped, Event, Refused
 from polite.frontier.frontier import Frontier
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.task import Admission
 from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
 from tests.support import scripted_gate

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import polite
-from polite.robots.fetching.exchange import Ask, Failed, Reply
+from polite.robots.exchange import Ask, Failed, Reply
 from polite.testing import ScriptedTransport
 from tests.support import scripted_gate
 

@@ -14,7 +14,7 @@ from polite import schedulers
 from polite.events import Event, OriginPostponed
 from polite.frontier.frontier import Frontier
 from polite.origin import Target
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.stores.memory import MemoryStore
 from polite.testing import LoopClock, ScriptedTransport
 from tests.frontier.durable.slow_commits import OverlappingLoop

@@ -9,7 +9,7 @@ import pytest
 
 import polite
 from polite.events import Dropped, Event, OriginPostponed
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.task import Admission
 from polite.testing import LoopClock, ScriptedTransport
 from tests.frontier.durable.support import (

@@ -13,7 +13,7 @@ import pytest
 from polite.errors import StoreFailed
 from polite.frontier.durable.batch import Batch, Put
 from polite.frontier.sqlite.database import QueueFile
-from polite.stores.lock import FileLock
+from polite.stores.database import FileLock
 
 
 def queue(path: Path) -> QueueFile:

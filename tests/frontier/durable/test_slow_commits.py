@@ -10,7 +10,7 @@ import pytest
 
 import polite
 from polite import schedulers
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import LoopClock
 from tests.frontier.durable.slow_commits import OverlappingLoop, crawl
 from tests.support import scripted_gate

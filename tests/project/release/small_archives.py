@@ -30,7 +30,7 @@ Provides-Extra: cli
 # The tree that the archives are of.
 TREE = {
     "polite/__init__.py": "",
-    "polite/url/path.py": "path = 1\n",
+    "polite/url/parse.py": "path = 1\n",
     "LICENSE": "MIT\n",
     "dev": "#!/bin/sh\n",
     "man/polite.1": ".TH\n",

@@ -28,7 +28,7 @@ def test_a_wheel_of_the_tree_is_good(source: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"polite/url/path.py": None}, "polite/url/path.py is not in the wheel"),
+        ({"polite/url/parse.py": None}, "polite/url/parse.py is not in the wheel"),
         ({"polite/notes.txt": ""}, "polite/notes.txt is foreign to the wheel"),
         ({"tests/test_a.py": ""}, "tests/test_a.py is foreign to the wheel"),
         ({"polite/url/path.so": ""}, "polite/url/path.so is foreign to the wheel"),

@@ -5,10 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polite.origin import Origin
-from polite.robots.fetching.cache_control import max_age_s
-from polite.robots.fetching.exchange import Exchange, Reply
-from polite.robots.fetching.snapshot import renewed
+from polite.robots.exchange import Exchange, Reply, max_age_s
 from polite.robots.policy import RobotsPolicy
+from polite.robots.snapshot import renewed
 
 
 @pytest.mark.parametrize(

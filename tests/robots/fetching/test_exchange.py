@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polite.origin import Origin
-from polite.robots.fetching.exchange import BodyEnd, Exchange, Failed, Reply
-from polite.robots.fetching.result import Found, Unavailable, Unreachable
+from polite.robots.exchange import BodyEnd, Exchange, Failed, Reply
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
+from polite.robots.result import Found, Unavailable, Unreachable
 
 ORIGIN = Origin.of("https://example.com/")
 

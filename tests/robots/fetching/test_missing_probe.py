@@ -3,11 +3,10 @@
 import pytest
 
 from polite.origin import Origin
-from polite.robots.fetching.exchange import Failed, Reply
-from polite.robots.fetching.missing_probe import MissingProbe
-from polite.robots.fetching.result import FetchResult, Found, Unavailable, Unreachable
+from polite.robots.exchange import Failed, MissingProbe, Reply
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
+from polite.robots.result import FetchResult, Found, Unavailable, Unreachable
 
 SITE = Origin.of("https://site.test:8443/")
 NAME = "6d697373696e67"

@@ -2,10 +2,10 @@
 
 import pytest
 
-from polite.robots.fetching.result import FetchResult, Found, Unavailable, Unreachable
-from polite.robots.fetching.snapshot import Snapshot, renewed
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
+from polite.robots.result import FetchResult, Found, Unavailable, Unreachable
+from polite.robots.snapshot import Snapshot, renewed
 
 URL = "https://example.com/robots.txt"
 DAY = 86_400.0

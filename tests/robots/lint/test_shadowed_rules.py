@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from polite.robots.decision import Rule
 from polite.robots.dialect import GOOGLE, GOOGLE_2010, RFC9309, Dialect
-from polite.robots.lint.shadowed_rules import shadowed_rules
+from polite.robots.lint.checks import shadowed_rules
 from polite.robots.parse import parse
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polite.robots.matching.normal_form import (
+from polite.robots.matching.pattern import (
     RESERVED,
     escape_normaliser,
     plain_specials,

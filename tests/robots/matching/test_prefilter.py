@@ -1,6 +1,6 @@
 """Prefilter: what passes it is disallowed by nothing."""
 
-from polite.robots.matching.prefilter import MOST_RULES, build_prefilter
+from polite.robots.matching.keyword_index import MOST_RULES, build_prefilter
 from polite.robots.parse import parse
 
 

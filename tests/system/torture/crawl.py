@@ -16,7 +16,7 @@ import polite
 from polite.cli.demo.sites import AGENT, BUSY_BACK_OFF_S, MIN_DELAY_S
 from polite.origin import Target
 from polite.ports import RobotsStore
-from polite.robots.fetching.exchange import Reply
+from polite.robots.exchange import Reply
 from polite.testing import LoopClock
 from tests.system.torture import web
 from tests.system.torture.saboteur import Saboteur

@@ -8,8 +8,8 @@ import pytest
 
 import polite
 from polite.origin import Origin
-from polite.robots.fetching.result import Found
-from polite.robots.fetching.snapshot import renewed
+from polite.robots.result import Found
+from polite.robots.snapshot import renewed
 from tests.system.torture.crawl import PERMITTED, Crawl, Scene
 from tests.system.torture.web import CHANGED_RULES
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from polite.origin import Origin
 from polite.ports import BackOffStore, RobotsStore, SavedBackOff
-from polite.robots.fetching.snapshot import Snapshot
+from polite.robots.snapshot import Snapshot
 from polite.stores.memory import MemoryStore
 
 T = TypeVar("T")

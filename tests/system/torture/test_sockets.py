@@ -8,7 +8,7 @@ import pytest
 
 from polite.origin import Target
 from polite.ports import Transport
-from polite.robots.fetching.exchange import Ask, Failed, Reply
+from polite.robots.exchange import Ask, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.testing import scripted_server
 from polite.transports.ftp import FtpTransport

@@ -10,7 +10,7 @@ from polite.cli.demo.server import SiteHandler, Sites
 from polite.cli.demo.sites import HOSTS, MIN_DELAY_S, Quirk
 from polite.origin import Target
 from polite.pacing.scopes import ScopeLimit, Scopes
-from polite.robots.fetching.exchange import Ask, BodyEnd, Failed, Reply
+from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.reason import Reason
 
 SLOW_S = 0.5

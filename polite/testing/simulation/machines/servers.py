@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from polite.robots.fetching.exchange import Ask, Failed, Reply
+from polite.robots.exchange import Ask, Failed, Reply
 from polite.testing.simulation.machines.disturbances import Disturbances
 from polite.testing.simulation.machines.plan import MachinesPlan, OriginPlan
 from polite.testing.simulation.trace import Trace

@@ -1,0 +1,378 @@
+"""`polite timeline`: reads a server's log and draws requests over time."""
+
+import argparse
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+from polite.cli.terminal import Exit
+from polite.errors import PoliteError, redact_url
+from polite.url.parse import MAX_URL
+
+# Octets. A log line holds little more than one URL, which may be escaped.
+_LONGEST_LINE = 8 * MAX_URL
+# Seconds, some 300 years: a bound on the length of a run, and on the Unix time of its start.
+_LATEST_S = 1e10
+# The limit on origins whose back-offs are carried on into the next run.
+_MOST_BACK_OFFS = 1_000_000
+
+
+class Kind(Enum):
+    """The kinds of entries, in drawing order: later kinds cover earlier ones."""
+
+    BACKED_OFF = "back-off"
+    PAGE = "page"
+    PROBLEM = "page, status 4xx or 5xx"
+    NO_RESPONSE = "page, no response"
+    ROBOTS = "robots.txt"
+    REFUSED = "refused by robots.txt"
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One entry of the log.
+
+    Attributes:
+        t: seconds since the start of the first run.
+        for_s: the length of a back-off that starts at `t`, in seconds. Its run may end before.
+        run: the number of runs that started before it.
+        continued: whether this is the rest of a back-off that began in an earlier run.
+    """
+
+    t: float
+    origin: str
+    kind: Kind
+    for_s: float = 0.0
+    run: int = 0
+    continued: bool = False
+
+
+class UnreadableLog(PoliteError):
+    """A file is not a log of a run. The message names the line."""
+
+
+class Log:
+    """The log of one run, or of several resumed runs, whose times then follow one another. Can be read repeatedly.
+
+    Attributes:
+        starts: the start of each run in seconds; complete once the log was read to its end.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.starts: list[float] = []
+
+    def entries(self) -> Iterator[LogEntry]:
+        """Yield each entry in order. An incomplete last line is ignored: its run was killed. Raises UnreadableLog, OSError."""
+        begun = last = 0.0
+        number = 0
+        at = None
+        back_offs = _BackOffs()
+        self.starts.clear()
+        for number, line in self._lines():
+            try:
+                fields = json.loads(line)
+                if fields["event"] == "run":
+                    at, begun = _seconds(fields["at"]), last
+                    self.starts.append(begun)
+                    for origin, left_s in back_offs.left(at):
+                        yield LogEntry(
+                            begun, origin, Kind.BACKED_OFF, left_s, run=len(self.starts), continued=True
+                        )
+                    continue
+                entry = _log_entry(fields, begun, run=len(self.starts))
+            except KeyError as error:
+                raise UnreadableLog(
+                    f"{self.path}:{number}: not a line that polite fetch --log wrote: it has no {error}"
+                ) from error
+            except (ValueError, LookupError, TypeError, RecursionError) as error:
+                raise UnreadableLog(
+                    f"{self.path}:{number}: not a line that polite fetch --log wrote: {redact_url(str(error))}"
+                ) from error
+            if entry is None:
+                continue
+            last = max(last, entry.t)
+            if entry.kind is Kind.BACKED_OFF and at is not None:
+                back_offs.begin(entry.origin, at + entry.t - begun, entry.for_s)
+            yield entry
+        if not number:
+            raise UnreadableLog(f"{self.path}: not a log of polite fetch --log: it has no complete line")
+
+    def _lines(self) -> Iterator[tuple[int, bytes]]:
+        with self.path.open("rb") as file:
+            number = 0
+            while line := file.readline(_LONGEST_LINE):
+                number += 1
+                if line.endswith(b"\n"):
+                    yield number, line
+                elif len(line) == _LONGEST_LINE:
+                    raise UnreadableLog(
+                        f"{self.path}:{number}: the line is longer than {_LONGEST_LINE} octets"
+                    )
+
+
+class _BackOffs:
+    """Back-offs in Unix time, since a run may begin long after the one before. A log's first origins only are remembered."""
+
+    def __init__(self) -> None:
+        self._ends: dict[str, float] = {}
+        self._since: dict[str, float] = {}
+
+    def begin(self, origin: str, at: float, for_s: float) -> None:
+        """Note a back-off. One that ends earlier than that of before is part of it."""
+        if (origin in self._ends or len(self._ends) < _MOST_BACK_OFFS) and at + for_s > self._ends.get(
+            origin, 0.0
+        ):
+            self._ends[origin], self._since[origin] = at + for_s, at
+
+    def left(self, now: float) -> list[tuple[str, float]]:
+        """Forget the back-offs that ended, and return what is left of the others, in seconds.
+
+        A clock that was set back makes none longer than it was.
+        """
+        for origin in [origin for origin, end in self._ends.items() if end <= now]:
+            del self._ends[origin], self._since[origin]
+        return [(origin, end - max(now, self._since[origin])) for origin, end in self._ends.items()]
+
+
+def _log_entry(fields: dict[str, Any], begun: float, *, run: int) -> LogEntry | None:
+    """Return the entry, or None if no server was asked.
+
+    Raises KeyError for a missing field, ValueError for an invalid value or an unknown event.
+    """
+    match fields["event"]:
+        case "request":
+            kind = _kind_of_response(fields["status"])
+        case "robots":
+            kind = Kind.ROBOTS
+        case "refused":
+            kind = Kind.REFUSED
+        case "slowed" | "put off":
+            kind = Kind.BACKED_OFF
+        case other:
+            raise ValueError(f"the event {other!r} is not known")
+    for_s = fields["for_s"] if kind is Kind.BACKED_OFF else 0.0
+    entry = LogEntry(begun + _seconds(fields["t"]), str(fields["origin"]), kind, _seconds(for_s), run)
+    # Logs of earlier versions do not say so.
+    return None if fields.get("asked") is False else entry
+
+
+def _kind_of_response(status: int | None) -> Kind:
+    if status is None:
+        return Kind.NO_RESPONSE
+    if type(status) is not int or not 100 <= status <= 999:
+        raise ValueError(f"{status!r} is not a status")
+    return Kind.PROBLEM if status >= 400 else Kind.PAGE
+
+
+def _seconds(value: float) -> float:
+    if type(value) not in (int, float) or not 0 <= value <= _LATEST_S:
+        raise ValueError(f"{value!r} is not a number of seconds")
+    return float(value)
+
+
+# Pixels: names are left of the plot, legend and axis above it.
+_NAMES, _PLOT, _EDGE = 260, 900, 20
+_TOP, _ROW = 96, 18
+# Pixels. Closer marks become one, so a row has a bounded number of marks however long the run was.
+_GRAIN = 0.5
+# The limit on origins counted; a log's later origins are left out.
+_COUNTED = 1_000_000
+_LONGEST_NAME = 40
+_MOST_STEPS = 10
+# SVG path of each kind, relative to a point on the middle of the row.
+_SHAPES = {
+    Kind.BACKED_OFF: "",
+    Kind.PAGE: "m0-5v10",
+    Kind.PROBLEM: "m0-7v14",
+    Kind.NO_RESPONSE: "m-2.5-2.5l5 5m0-5l-5 5",
+    Kind.ROBOTS: "m0-4.5l4 4.5l-4 4.5l-4-4.5z",
+    Kind.REFUSED: "m0-8.5l3.5 6h-7z",
+}
+_STYLE = """\
+text{font:12px sans-serif;fill:#222}
+.note,.axis text{fill:#555}
+.axis path{stroke:#ddd;fill:none}
+.begin{stroke:#555;stroke-dasharray:4 3}
+path{fill:none;stroke-width:1.2}
+.page{stroke:#0072b2}
+.problem{stroke:#cc79a7;stroke-width:2}
+.no_response{stroke:#222}
+.robots{fill:#009e73}
+.refused{fill:#d55e00}
+.backed_off{stroke:#f0c64a;stroke-width:12}"""
+
+
+@dataclass(slots=True)
+class _Row:
+    """One origin: the time of its first entry, and its marks. `columns` are in units of _GRAIN."""
+
+    first: float
+    counts: Counter[Kind] = field(default_factory=Counter)
+    columns: dict[Kind, set[int]] = field(default_factory=dict)
+
+
+def draw(
+    entries: Callable[[], Iterable[LogEntry]], starts: Sequence[float], *, rows: int, title: str
+) -> Iterator[str]:
+    """Yield the SVG document line by line.
+
+    Args:
+        entries: returns the same entries each time it is called. It is called twice.
+        starts: the start of each run; read after the first pass.
+        rows: the limit on origins drawn: those with the most entries, in order of first entry. The rest is counted below.
+    """
+    census, end, left_out = _census(entries())
+    drawn = sorted(census, key=lambda name: (-census[name].counts.total(), census[name].first, name))[:rows]
+    drawn.sort(key=lambda name: (census[name].first, name))
+    scale = _PLOT / end if end else 1.0
+    # A log finds its starts anew each time it is read.
+    starts = tuple(starts)
+    _mark({name: census[name] for name in drawn}, entries(), scale, starts)
+    height = _TOP + _ROW * len(drawn) + 50
+    width = _NAMES + _PLOT + _EDGE
+    yield f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
+    yield f"<title>{_text(title)}</title>"
+    yield f"<style>{_STYLE}</style>"
+    yield f'<rect width="{width}" height="{height}" fill="#fff"/>'
+    yield f'<text x="{_EDGE}" y="24" style="font-size:15px">{_text(title)}</text>'
+    yield from _legend(sum((row.counts for row in census.values()), Counter[Kind]()))
+    yield from _axis(end, scale, _TOP + _ROW * len(drawn))
+    for start in starts[1:]:
+        yield f'<path class="begin" d="M{_number(_NAMES + start * scale)} {_TOP - 6}V{_TOP + _ROW * len(drawn)}"/>'
+    for number, name in enumerate(drawn):
+        yield from _row(name, census[name], _TOP + _ROW * number + _ROW // 2)
+    if more := len(census) - len(drawn) + left_out:
+        at = _TOP + _ROW * len(drawn) + 38
+        yield f'<text class="note" x="{_EDGE}" y="{at}">{_origins(more)} with fewer marks not drawn</text>'
+    yield "</svg>"
+
+
+def _census(entries: Iterable[LogEntry]) -> tuple[dict[str, _Row], float, int]:
+    """Return all origins, the time of the last entry, and 1 if origins were left out, else 0."""
+    census: dict[str, _Row] = {}
+    end, left_out = 0.0, 0
+    for entry in entries:
+        end = max(end, entry.t)
+        row = census.get(entry.origin)
+        if row is None:
+            if len(census) >= _COUNTED:
+                left_out = 1
+                continue
+            row = census[entry.origin] = _Row(entry.t)
+        row.first = min(row.first, entry.t)
+        row.counts[entry.kind] += not entry.continued
+    return census, end, left_out
+
+
+def _mark(rows: dict[str, _Row], entries: Iterable[LogEntry], scale: float, starts: Sequence[float]) -> None:
+    for entry in entries:
+        row = rows.get(entry.origin)
+        if row is None:
+            continue
+        columns = row.columns.setdefault(entry.kind, set())
+        first = _column(entry.t, scale)
+        if entry.kind is Kind.BACKED_OFF:
+            # A bar ends with its run: how long it lasted after that is on no axis.
+            end = starts[entry.run] if entry.run < len(starts) else math.inf
+            columns.update(range(first, _column(min(entry.t + entry.for_s, end), scale) + 1))
+        else:
+            columns.add(first)
+
+
+def _column(t: float, scale: float) -> int:
+    return round(min(t * scale, _PLOT) / _GRAIN)
+
+
+def _legend(counts: Counter[Kind]) -> Iterator[str]:
+    x = _EDGE
+    for kind in Kind:
+        shape = _SHAPES[kind] or "m-5 0h10"
+        words = f"{kind.value} ({counts[kind]})"
+        yield f'<path class="{_class(kind)}" d="M{x + 6} 46{shape}"/>'
+        yield f'<text x="{x + 18}" y="50">{words}</text>'
+        x += 30 + 6 * len(words)
+
+
+def _axis(end: float, scale: float, bottom: int) -> Iterator[str]:
+    yield '<g class="axis">'
+    step = _step(end)
+    for number in range(math.floor(end / step + 1e-9) + 1 if end else 1):
+        at = number * step
+        x = _number(_NAMES + at * scale)
+        yield f'<path d="M{x} {_TOP - 6}V{bottom}"/><text x="{x}" y="{_TOP - 12}" text-anchor="middle">{at:g} s</text>'
+    yield "</g>"
+
+
+def _step(end: float) -> float:
+    """Return the distance between ticks: 1, 2 or 5 times a power of ten, at most _MOST_STEPS ticks."""
+    if not end:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(end / _MOST_STEPS))
+    return next(power * factor for factor in (1, 2, 5, 10) if end / (power * factor) <= _MOST_STEPS)
+
+
+def _row(name: str, row: _Row, y: int) -> Iterator[str]:
+    short = redact_url(name)
+    label = short if len(short) <= _LONGEST_NAME else f"{short[: _LONGEST_NAME - 3]}..."
+    told = ", ".join(f"{row.counts[kind]} {kind.value}" for kind in Kind if row.counts[kind])
+    yield f"<g><title>{_text(f'{short}: {told}')}</title>"
+    yield f'<text x="{_NAMES - 12}" y="{y + 4}" text-anchor="end">{_text(label)}</text>'
+    for kind in Kind:
+        if columns := sorted(row.columns.get(kind, ())):
+            yield f'<path class="{_class(kind)}" d="{_path(kind, columns, y)}"/>'
+    yield "</g>"
+
+
+def _path(kind: Kind, columns: Sequence[int], y: int) -> str:
+    if kind is not Kind.BACKED_OFF:
+        return "".join(f"M{_number(_NAMES + column * _GRAIN)} {y}{_SHAPES[kind]}" for column in columns)
+    return "".join(
+        f"M{_number(_NAMES + first * _GRAIN)} {y}H{_number(_NAMES + (last + 1) * _GRAIN)}"
+        for first, last in _runs(columns)
+    )
+
+
+def _runs(columns: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield each run of adjacent columns as its first and last column."""
+    first = last = columns[0]
+    for column in columns[1:]:
+        if column > last + 1:
+            yield first, last
+            first = column
+        last = column
+    yield first, last
+
+
+def _origins(count: int) -> str:
+    return "1 more origin" if count == 1 else f"{count} more origins"
+
+
+def _class(kind: Kind) -> str:
+    return kind.name.lower()
+
+
+def _number(value: float) -> str:
+    return f"{round(value, 1):g}"
+
+
+def _text(value: str) -> str:
+    """Return text escaped for XML, with characters that XML does not allow replaced."""
+    clean = "".join(c if c.isprintable() else "?" for c in value)
+    return escape(clean).encode("ascii", "xmlcharrefreplace").decode("ascii")
+
+
+def timeline(options: argparse.Namespace) -> Exit:
+    """Print the SVG document. Raises UnreadableLog, OSError."""
+    log = Log(Path(options.log))
+    for line in draw(
+        log.entries, log.starts, rows=options.rows, title=f"requests by origin: {log.path.name}"
+    ):
+        print(line)
+    return Exit.ALLOWED

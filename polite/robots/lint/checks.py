@@ -1,0 +1,488 @@
+"""Shadowed rules: for every path that they match, another rule of the group wins."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from polite.http.structured_fields import Malformed, parse_dictionary
+from polite.pace import crawl_delay, request_rates, visit_time
+from polite.robots import preferences
+from polite.robots.agent import names_all
+from polite.robots.decision import Rule, RuleLine, to_rule
+from polite.robots.dialect import Dialect
+from polite.robots.groups import Group
+from polite.robots.lines import WHITE, Field, Line, rows, wide_encoding
+from polite.robots.lint.finding import Finding, quoted
+from polite.robots.parse import parse
+from polite.robots.signals import path_and_text
+
+_NAME = re.compile(r"[A-Za-z0-9_-]*")
+_LETTERED_NAME = re.compile(r"[A-Za-z_-]*")
+_SEPARATORS = re.compile(r"[,;|]")
+# One of several names: words, and perhaps a version.
+_LISTED = re.compile(r"\*|[A-Za-z][A-Za-z0-9_ -]*+(?:/[0-9.]++)?", re.ASCII)
+# Names with spaces, such as "Download Ninja", are frequent. Words that all end so are names of several crawlers.
+_CRAWLER = re.compile(r"[A-Za-z0-9_-]+(?:bot|spider|crawler)(?:/[0-9.]*)?", re.IGNORECASE | re.ASCII)
+_LONGEST_WORD = 64
+_MOST_NAMES = 64
+
+
+class AgentChecks:
+    """Remembers the first group for each name."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._first: dict[str, int] = {}
+
+    def line(self, line: Line, group: int) -> Iterator[Finding]:
+        """Check a user-agent line (X1, D8, D9, D14). `group`: the first line of its group."""
+        name = "*" if names_all(line.value) else _start(_NAME, line.value)
+        heard = _start(_LETTERED_NAME, name) if self._dialect.lettered_names_only and name != "*" else name
+        if line.value.startswith("/"):
+            yield Finding(
+                line.number,
+                "X1",
+                f"{quoted(line.value)} is a path where the name of a crawler is expected",
+                "Write the crawler's name after User-agent, and the path after Disallow",
+            )
+        elif len(named := _several(line.value)) > 1:
+            yield Finding(
+                line.number,
+                "D14",
+                f"{len(named)} names in one line: {quoted(line.value)} "
+                + (f"is read as {quoted(name)}" if name else "names no crawler"),
+                "Write a User-agent line for each crawler, one below the other",
+            )
+        elif name != "*" and (not name.strip("0123456789_-") or name == "mozilla"):
+            # Every browser calls itself Mozilla, so crawlers are found by another name, or not at all.
+            yield Finding(
+                line.number,
+                "D9",
+                f"no crawler has the name {quoted(line.value)}",
+                "Write the name alone, such as User-agent: ExampleBot, or * for all",
+            )
+        elif heard != name:
+            yield Finding(
+                line.number,
+                "D9",
+                f"in this dialect names end before a digit: {quoted(line.value)} is read as {quoted(heard)}",
+                "In this dialect no line can name this crawler alone",
+            )
+        if name:
+            yield from self._again(line, name, group)
+
+    def _again(self, line: Line, name: str, group: int) -> Iterator[Finding]:
+        first = self._first.setdefault(name, group)
+        if first != group:
+            both = "both apply together" if self._dialect.combines_groups else "only the first one applies"
+            yield Finding(
+                line.number,
+                "D8",
+                f"a second group for {quoted(name)}: the first is at line {first}, and {both}",
+                "Write one group for each crawler",
+            )
+
+
+def _several(value: str) -> list[str]:
+    """Return the names that a line lists with separators, or with spaces only. Text in parentheses is about one crawler."""
+    text = value.partition("(")[0]
+    listed = [name for part in _SEPARATORS.split(text, _MOST_NAMES)[:_MOST_NAMES] if (name := part.strip())]
+    if len(listed) > 1:
+        return listed if all(map(_LISTED.fullmatch, listed)) else []
+    words = text.split(maxsplit=_MOST_NAMES)
+    return words if all(len(word) <= _LONGEST_WORD and _CRAWLER.fullmatch(word) for word in words) else []
+
+
+def _start(pattern: re.Pattern[str], value: str) -> str:
+    """Return the name that a value starts with, in lower case."""
+    found = pattern.match(value)
+    return found[0].lower() if found else ""
+
+
+_UTF_8_MARK = b"\xef\xbb\xbf"
+_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+_MARKUP = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n\f]*+<(?:!doctype|!--|\?xml|[a-z])", re.IGNORECASE)
+# In UTF-16, every second octet of ASCII text is NUL; in honest UTF-8 none is.
+_LOOKED_AT = 1_024
+_NUL_SHARE = 4
+# Control characters that no text has in any encoding. Text has tab, line ends, form feed, and escape (in ISO-2022).
+_CONTROLS = bytes(octet for octet in (*range(0x20), 0x7F) if octet not in b"\t\n\v\f\r\x1b")
+# Of random octets, one of ten is such a character.
+_CONTROL_SHARE = 32
+# So many are strays, however short the text is.
+_STRAY_CONTROLS = 3
+# How other kinds of files start.
+_SIGNATURES = {
+    b"\x1f\x8b": "gzip data",
+    b"\x28\xb5\x2f\xfd": "Zstandard data",
+    b"PK\x03\x04": "a ZIP archive",
+    b"%PDF-": "a PDF document",
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+    b"GIF8": "a GIF image",
+}
+
+
+def is_wide(body: bytes) -> bool:
+    """Return whether it is UTF-16 or UTF-32, with or without a byte order mark."""
+    head = body[:_LOOKED_AT]
+    if head.startswith(_WIDE_MARKS):
+        return True
+    rest = head.replace(b"\0", b"")
+    return head.count(0) * _NUL_SHARE > len(head) and rest != b"" and _is_text(rest)
+
+
+def is_binary(body: bytes) -> bool:
+    """Return whether its octets are text in no encoding. Then lines that look like rules do so by accident."""
+    if body.startswith(tuple(_SIGNATURES)):
+        return True
+    return not is_wide(body) and not _is_text(body[:_LOOKED_AT])
+
+
+def _is_text(head: bytes) -> bool:
+    controls = len(head) - len(head.translate(None, _CONTROLS))
+    return controls <= max(_STRAY_CONTROLS, len(head) // _CONTROL_SHARE)
+
+
+def file_findings(body: bytes, dialect: Dialect) -> Iterator[Finding]:
+    """Check a file for D2 to D4, D12 and X8. The file need not be cut at the dialect's limit."""
+    if is_wide(body):
+        read = dialect.reads_utf16 and wide_encoding(body)
+        yield Finding(
+            1,
+            "D3",
+            "the file is UTF-16 or UTF-32; "
+            + ("polite reads it, many crawlers do not" if read else "polite finds no rule in it"),
+            "Save it as UTF-8 without a byte order mark",
+        )
+    elif body.startswith(_UTF_8_MARK):
+        yield Finding(
+            1,
+            "D2",
+            "the file starts with a byte order mark, which some crawlers read as a part of the first field",
+            "Save it as UTF-8 without a byte order mark",
+        )
+    if is_binary(body):
+        kind = next((name for start, name in _SIGNATURES.items() if body.startswith(start)), "binary data")
+        yield Finding(
+            1,
+            "D12",
+            f"the file is {kind}, not text: only lines that look like rules by accident count",
+            "Serve plain text in UTF-8 at /robots.txt; a compressed response needs its Content-Encoding",
+        )
+    markup = _MARKUP.match(body, 0, dialect.max_bytes)
+    if markup is not None:
+        yield Finding(
+            _line(body[: markup.end()]),
+            "D4",
+            "this is an HTML page, not a robots.txt: only lines that look like rules by accident count",
+            "Serve plain text at /robots.txt, or respond 404 if there is no such file",
+        )
+    if len(body) > dialect.max_bytes:
+        yield Finding(
+            len(rows(body, dialect)),
+            "X8",
+            f"the file has {len(body)} octets; octets beyond {dialect.max_bytes}, from here on, are ignored",
+            "Join rules with a common start, or put excluded pages into one folder",
+        )
+
+
+def _line(before: bytes) -> int:
+    """Return the number of the line in which this text ends (H9)."""
+    head = before.replace(b"\r\n", b"\n")
+    return 1 + head.count(b"\n") + head.count(b"\r")
+
+
+# Characters that URL parsers escape in a path and in a query, so no URL has them (WHATWG URL, query percent-encode set); and other
+# characters that RFC 3986 excludes, which some parsers do not escape.
+_EXCLUDED = re.compile(r'[\x00-\x20"<>\x7f]')
+_DISPUTED = re.compile(r"[\\^`{|}]")
+# Below this, octets of Latin-1 are no letters, but those of other code pages are.
+_FIRST_OF_LATIN_1 = 0xA0
+
+
+def path_findings(line: Line, dialect: Dialect, *, inverted: bool) -> Iterator[Finding]:
+    """Check a rule's path (X2, X4, D5, D11, D13, D18).
+
+    Args:
+        line: the rule.
+        dialect: how the file is read.
+        inverted: whether the group has a path instead of a name (X1), so a path without a slash is its consequence.
+    """
+    yield from _characters(line, dialect)
+    yield from _encoding(line)
+    yield from _fragment(line)
+    if line.value[:1] not in ("", "/", "*") and not dialect.supplies_slash and not inverted:
+        yield Finding(
+            line.number,
+            "D5",
+            f"the path {quoted(line.value)} does not start with a slash, and matches nothing",
+            "Write the path from the root of the site, such as /folder/",
+        )
+    if not dialect.has_wildcards and ("*" in line.value or line.value.endswith("$")):
+        yield Finding(
+            line.number,
+            "X4",
+            f"{quoted(line.value)} has a wildcard, which is an ordinary character in this dialect",
+            "Write the start of the path, without * and $",
+        )
+
+
+def _characters(line: Line, dialect: Dialect) -> Iterator[Finding]:
+    if len([part for part in line.value.split() if part[0] in "/*"]) > 1:
+        yield Finding(
+            line.number,
+            "X2",
+            f"several paths in one line: {quoted(line.value)} is read as one",
+            f"Write a {line.field.value.capitalize()} line for each path",
+        )
+    elif raw := _EXCLUDED.search(line.value) or _DISPUTED.search(line.value):
+        yield Finding(line.number, "D11", _unfit(raw[0], dialect), f"Write %{ord(raw[0]):02X} instead")
+
+
+def _unfit(character: str, dialect: Dialect) -> str:
+    """Say what is wrong with an unescaped character in a path, and how polite reads it."""
+    if dialect.excluded_equal_escapes:
+        reading = f"it as %{ord(character):02X}; for other crawlers the rule matches nothing"
+    elif _EXCLUDED.match(character):
+        reading = "it as it is, and no URL has it: the rule matches nothing"
+    else:
+        reading = "it as it is: the rule matches nothing if a URL has its escape"
+    return f"{character!r} is not escaped in the path; polite reads {reading}"
+
+
+def _encoding(line: Line) -> Iterator[Finding]:
+    """Find a path in another encoding than UTF-8, which URLs have (M5)."""
+    octet = _first_stray(line.value)
+    if octet is None:
+        return
+    escape = f"%{octet:02X}"
+    hint = "Save the file as UTF-8, or write the escapes that the site's URLs have"
+    if octet >= _FIRST_OF_LATIN_1:
+        letter = chr(octet)
+        hint += f"; {letter!r} is {''.join(f'%{each:02X}' for each in letter.encode())} in UTF-8"
+    yield Finding(
+        line.number,
+        "D13",
+        f"the path {quoted(line.value)} is not UTF-8: an octet is read as {escape}, which no URL in UTF-8 has",
+        hint,
+    )
+
+
+def _first_stray(value: str) -> int | None:
+    """Return the first octet that is not UTF-8, or None."""
+    if value.isascii():
+        return None
+    octets = value.encode("latin-1")
+    try:
+        octets.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return octets[error.start]
+    return None
+
+
+def _fragment(line: Line) -> Iterator[Finding]:
+    """Find a `#` within a path. A comment follows white space, or has white space after its `#`."""
+    before, mark, after = line.text.partition("#")
+    if mark and line.value and before[-1:] not in WHITE and after[:1] not in ("", *WHITE):
+        meant = f"{line.value}#{after.split(maxsplit=1)[0]}"
+        yield Finding(
+            line.number,
+            "D18",
+            f"# starts a comment, so {quoted(meant)} is read as {quoted(line.value)}",
+            "Write %23 for a # in a path, or a space before a comment; URLs are compared without their fragment",
+        )
+
+
+_ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
+# The keys of Content-Signal that are answered with yes or no (Content Signals policy).
+_YES_OR_NO = {"search", "ai-input", "ai-train"}
+_LEVELS = {"immediate", "reference", "full"}
+# Labels that a message names.
+_MOST_NAMED = 5
+
+
+def pace_findings(line: Line) -> Iterator[Finding]:
+    """Check a Crawl-delay, Request-rate or Visit-time (D1, D16, D17)."""
+    if line.field is Field.CRAWL_DELAY and crawl_delay((line.value,)) is None:
+        yield Finding(
+            line.number,
+            "D1",
+            f"Crawl-delay {quoted(line.value)} is not a number of seconds, and is ignored",
+            "Write a number >= 0, such as Crawl-delay: 2.5",
+        )
+    if line.field is Field.REQUEST_RATE and not request_rates((line.value,)):
+        yield Finding(
+            line.number,
+            "D16",
+            f"Request-rate {quoted(line.value)} is not a number of requests per time, and is ignored",
+            "Write requests/seconds, such as Request-rate: 1/5, or 1/5 0600-0845 for some hours (UTC)",
+        )
+    if line.field is Field.VISIT_TIME and visit_time((line.value,)) is None:
+        yield Finding(
+            line.number,
+            "D17",
+            f"Visit-time {quoted(line.value)} is not a time of day, and is ignored",
+            "Write start and end in UTC, such as Visit-time: 0600-0845",
+        )
+
+
+def value_findings(line: Line) -> Iterator[Finding]:
+    """Check a Sitemap, or a field of another convention (D6, D15, D19, D20)."""
+    if line.field is Field.SITEMAP:
+        yield from _sitemap(line)
+    if line.field is not Field.UNKNOWN:
+        return
+    match line.name.lower():
+        case "noindex":
+            yield Finding(
+                line.number,
+                "D15",
+                "Noindex has no effect in robots.txt: no standard has it, and crawlers ignore it",
+                "Send X-Robots-Tag: noindex or a robots meta tag, and let crawlers fetch the page, or they cannot see it",
+            )
+        case "content-usage":
+            yield from _content_usage(line)
+        case "content-signal":
+            yield from _content_signal(line)
+        case "license" if not _ABSOLUTE.match(line.value):
+            yield Finding(
+                line.number,
+                "D20",
+                f"the License {quoted(line.value)} is not an absolute URL, and is ignored",
+                "Write it with its scheme and host: License: https://example.com/license.xml",
+            )
+        case _:
+            pass
+
+
+def _sitemap(line: Line) -> Iterator[Finding]:
+    if not _ABSOLUTE.match(line.value):
+        yield Finding(
+            line.number,
+            "D6",
+            f"the Sitemap {quoted(line.value)} is not an absolute URL, and is ignored",
+            "Write it with its scheme and host: Sitemap: https://example.com/sitemap.xml",
+        )
+
+
+def _content_usage(line: Line) -> Iterator[Finding]:
+    _, text = path_and_text(line.value)
+    said = preferences.usage(text)
+    refused = preferences.refusals("content-usage", text, said)
+    try:
+        named = parse_dictionary(text)
+    except Malformed as error:
+        yield Finding(
+            line.number,
+            "D19",
+            f"Content-Usage {quoted(text)} is void as a whole: {error}; {_reading(refused)}",
+            "Write keys with y or n, separated by commas: Content-Usage: train-ai=n, search=y",
+        )
+        return
+    for name in (name for name in named if name not in said):
+        yield Finding(
+            line.number,
+            "D19",
+            f"the value of {quoted(name)} in Content-Usage {quoted(text)} is not y or n; "
+            + _reading([name] if name in refused else ()),
+            f"Write {name}=n or {name}=y",
+        )
+
+
+def _reading(refused: Sequence[str]) -> str:
+    """Say what `polite.usage` takes from a value that says nothing by its specification."""
+    if not refused:
+        return "it is ignored"
+    named = ", ".join(map(quoted, refused[:_MOST_NAMED])) + (", ..." if len(refused) > _MOST_NAMED else "")
+    return f"polite reads it as a refusal of {named}, others may ignore it"
+
+
+def _content_signal(line: Line) -> Iterator[Finding]:
+    _, text = path_and_text(line.value)
+    for pair in text.lower().split(","):
+        name, _, value = (part.strip() for part in pair.partition("="))
+        if name in _YES_OR_NO and value not in ("yes", "no"):
+            wanted, hint = "yes or no", f"Write {name}=no or {name}=yes"
+        elif name == "use" and value not in _LEVELS:
+            wanted, hint = (
+                "immediate, reference or full",
+                "Write use=immediate, the strictest, or another level",
+            )
+        elif name and not value:
+            wanted, hint = "given", "Write keys with yes or no: Content-Signal: search=yes, ai-train=no"
+        else:
+            continue
+        yield Finding(
+            line.number,
+            "D19",
+            f"the value of {quoted(name)} in Content-Signal {quoted(text)} is not {wanted}",
+            hint,
+        )
+
+
+# Limits, so a hostile file does not make the search long.
+_MOST_RULES = 1_000
+_MOST_PATHS = 5_000
+_LONGEST_PATH = 300
+# Characters compared: each example with each rule that has a wildcard. About 0.2 s.
+_MOST_COMPARED = 20_000_000
+# Stands for any run of characters. Only a `*` matches it, since no rule contains a line end.
+_ANYTHING = "\n"
+_NOT_ASCII = re.compile("[\x80-\xff]")
+
+
+def shadowed_rules(groups: Iterable[Group], dialect: Dialect) -> Iterator[tuple[Rule, Rule]]:
+    """Yield each shadowed rule, and the rule that wins instead.
+
+    Skips groups of more than 1,000 rules, and groups whose wildcard rules would take too long.
+    """
+    paths = compared = 0
+    for group in groups:
+        if len(group.rule_lines) > _MOST_RULES:
+            continue
+        paths += len(group.rule_lines)
+        if paths > _MOST_PATHS:
+            return
+        work = _comparisons(group)
+        if compared + work <= _MOST_COMPARED:
+            compared += work
+            yield from _in_group(group, dialect)
+
+
+def _comparisons(group: Group) -> int:
+    paths = [path for _, path, _ in group.rule_lines if len(path) <= _LONGEST_PATH]
+    return sum(map(len, paths)) * sum("*" in path for _, path, _ in group.rule_lines)
+
+
+def _in_group(group: Group, dialect: Dialect) -> Iterator[tuple[Rule, Rule]]:
+    alone = "user-agent:*\n" + "".join(
+        f"{'allow' if allows else 'disallow'}:{path}\n" for allows, path, _ in group.rule_lines
+    )
+    rules = parse(alone.encode("latin-1"), dialect).rules_for("anybody")
+    for position, line in enumerate(group.rule_lines):
+        example = _example(line, dialect)
+        winner = None if example is None else rules.decide(example).rule
+        # Line 1 is the user-agent line.
+        if winner is not None and winner.line != position + 2:
+            yield to_rule(line), to_rule(group.rule_lines[winner.line - 2])
+
+
+def _example(line: RuleLine, dialect: Dialect) -> str | None:
+    """Return a path that stands for all paths which the rule matches.
+
+    None if there is no such path, or if it is not searched.
+    """
+    allows, path, _ = line
+    if not path or len(path) > _LONGEST_PATH:
+        return None
+    if allows and dialect.index_is_folder and "index.htm" in path:
+        return None  # it also allows the folder
+    anchored = dialect.has_wildcards and path.endswith("$")
+    if anchored and dialect.dollar_is_both:
+        return None  # it also matches what no example of the other reading stands for
+    path = path.removesuffix("$") if anchored else path + _ANYTHING
+    if dialect.has_wildcards:
+        path = path.replace("*", _ANYTHING)
+    if path.startswith(_ANYTHING) or (dialect.supplies_slash and not path.startswith("/")):
+        path = "/" + path
+    return _NOT_ASCII.sub(lambda octet: f"%{ord(octet[0]):02X}", path) if path.startswith("/") else None
