@@ -198,8 +198,12 @@ def failing_listener(event: Event, /) -> None:
 
 
 class FailingThrottle:
+    opened = False
+
     def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause:
-        raise KeyError("https://user:secret@other.test/?secret")
+        if self.opened:
+            raise KeyError("https://user:secret@other.test/?secret")
+        return Pause(0.0, "until the gate is open")
 
 
 class FailingMeter:
@@ -224,13 +228,15 @@ async def test_a_crawl_with_credentials_and_tokens_in_its_urls_logs_none(shown: 
         raise ValueError(task.url)
 
     scripted = ScriptedTransport(script)
+    throttle = FailingThrottle()
     options = {
         "listener": failing_listener,
-        "throttle": FailingThrottle(),
+        "throttle": throttle,
         "pacing": polite.PacingPolicy(max_hold=60),
     }
     transports = {"http": scripted, "https": scripted, "odd": FailingTransport()}
     async with opened(scripted, transports=transports, **options) as (gate, _):
+        throttle.opened = True
         gate.measure(FailingMeter())
         gate.on_close(lambda: failing_listener(RobotsFetched(SECRET, "", "", None, 0, 0.0, 0.0)))
         frontier = polite.Frontier(gate, on_end=failing_end)

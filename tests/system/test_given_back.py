@@ -104,10 +104,16 @@ async def test_nor_does_a_frontier(error: type[BaseException], kind: type[Event]
 @pytest.mark.parametrize("error", ERRORS)
 async def test_a_throttle_that_raises_loses_no_turn(error: type[BaseException]) -> None:
     class Failing:
-        def rest(self, outcome: object, context: object) -> Pause:
-            raise error
+        opened = False
 
-    async with opened(throttle=Failing()) as gate:
+        def rest(self, outcome: object, context: object) -> Pause:
+            if self.opened:
+                raise error
+            return Pause(0.0, "until the gate is open")
+
+    throttle = Failing()
+    async with opened(throttle=throttle) as gate:
+        throttle.opened = True
         for _ in range(3):
             await visit(gate)
         await visit(gate, status=429)

@@ -133,7 +133,7 @@ class FailingStore:
 
 async def test_a_store_that_fails_allows_nothing() -> None:
     async with scripted_gate(SteppingTransport(), store=FailingStore()) as gate:
-        with pytest.raises(OSError, match="on fire"):
+        with pytest.raises(polite.StoreFailed, match="FailingStore.load.*on fire"):
             await gate.check(ALLOWED)
 
 
