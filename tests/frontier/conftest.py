@@ -12,10 +12,10 @@ import pytest
 
 import polite
 from polite.frontier.frontier import Frontier
-from polite.testing.simulation.machines.own_server import own_server
-from polite.testing.simulation.machines.virtual_client import VirtualClient
-from polite.testing.simulation.machines.virtual_server import VirtualServer
 from tests.frontier.support import Drained, Opened, rows_in_file, tasks_on_server
+from tests.simulation.machines.own_server import own_server
+from tests.simulation.machines.virtual_client import VirtualClient
+from tests.simulation.machines.virtual_server import VirtualServer
 from tests.support import now, scripted_gate
 
 

@@ -15,8 +15,9 @@ from polite.frontier.origin_queue import OriginQueue
 from polite.frontier.queue_states import TRANSITIONS, NoTransition, QueueEvent, QueueState
 from polite.robots.exchange import Reply
 from polite.schedulers import Fifo
-from polite.testing import ScriptedTransport, Simulation
+from polite.testing import ScriptedTransport
 from tests.frontier.support import Opened, memory_only
+from tests.simulation import Simulation
 from tests.support import RULES, A, B, fetch_all
 
 pytestmark = pytest.mark.pure("records the events of OriginQueue by replacing a method")

@@ -14,9 +14,9 @@ from polite.frontier.durable.batch import News
 from polite.frontier.frontier import Frontier
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.stores.redis.step import Unreached
-from polite.testing.simulation.machines.own_server import own_server
-from polite.testing.simulation.machines.virtual_client import VirtualClient
-from polite.testing.simulation.machines.virtual_server import VirtualServer
+from tests.simulation.machines.own_server import own_server
+from tests.simulation.machines.virtual_client import VirtualClient
+from tests.simulation.machines.virtual_server import VirtualServer
 from tests.support import now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time

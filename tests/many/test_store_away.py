@@ -11,9 +11,9 @@ from redis.exceptions import ConnectionError as NotConnected
 import polite
 from polite.events import Event, Granted
 from polite.frontier.frontier import Frontier
-from polite.testing.simulation.machines.own_server import own_server
-from polite.testing.simulation.machines.virtual_client import VirtualClient, steady_wire
-from polite.testing.simulation.machines.virtual_server import VirtualServer
+from tests.simulation.machines.own_server import own_server
+from tests.simulation.machines.virtual_client import VirtualClient, steady_wire
+from tests.simulation.machines.virtual_server import VirtualServer
 from tests.support import now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time

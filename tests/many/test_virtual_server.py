@@ -12,11 +12,11 @@ from polite.stores.redis.opening import open_shared
 from polite.stores.redis.step import StepRequest, Unreached
 from polite.stores.redis.step_reply import StepReply
 from polite.testing.loop import VirtualTimeLoop
-from polite.testing.simulation.loop import SimulatedClock
-from polite.testing.simulation.machines.own_server import own_server
-from polite.testing.simulation.machines.virtual_client import VirtualClient
-from polite.testing.simulation.machines.virtual_server import VirtualServer
 from tests.many.stepping import put
+from tests.simulation.loop import SimulatedClock
+from tests.simulation.machines.own_server import own_server
+from tests.simulation.machines.virtual_client import VirtualClient
+from tests.simulation.machines.virtual_server import VirtualServer
 
 PREFIX = partition_prefix("test", 0)
 SITE = Origin.of("https://h.example")

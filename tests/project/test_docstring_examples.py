@@ -22,10 +22,10 @@ from polite.integrations.aiohttp import middleware
 from polite.stores.redis.opening import open_shared
 from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
-from polite.testing.simulation.machines.own_server import own_server
-from polite.testing.simulation.machines.virtual_client import VirtualClient
-from polite.testing.simulation.machines.virtual_server import VirtualServer
 from tests.frameworks.installed import FRAMEWORKS
+from tests.simulation.machines.own_server import own_server
+from tests.simulation.machines.virtual_client import VirtualClient
+from tests.simulation.machines.virtual_server import VirtualServer
 
 API = Path(__file__).resolve().parents[2] / "docs" / "reference" / "api"
 OF_A_FRAMEWORK = re.compile(rf"polite\.integrations\.({'|'.join(FRAMEWORKS)})\b")

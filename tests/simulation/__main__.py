@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from polite.testing.simulation import SimulationFailed
+from tests.simulation import SimulationFailed
 from tests.simulation.defects import DEFECTS, first_seed
 from tests.simulation.runs import Failure, run, run_some
 
@@ -89,7 +89,7 @@ def search(names: list[str], seeds: int) -> int:
 
 def _require_server(parser: argparse.ArgumentParser) -> None:
     try:
-        from polite.testing.simulation.machines.own_server import find_server
+        from tests.simulation.machines.own_server import find_server
     except ImportError:
         parser.error("--machines needs the package redis: pip install 'polite-crawl[redis]'")
     if find_server() is None:

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from polite.testing.simulation import Simulation, SimulationFailed
-from polite.testing.simulation.report import Report
+from tests.simulation import Simulation, SimulationFailed
+from tests.simulation.report import Report
 
 
 class Failure(NamedTuple):
@@ -21,8 +21,8 @@ def run(
     if machines is None:
         return Simulation(seed, tell=tell).run(shrink=shrink)
     # Imported here: worlds of one machine need no server, and no package for it.
-    from polite.testing.simulation.machines.plan import draw_machines
-    from polite.testing.simulation.machines.world import MachinesWorld
+    from tests.simulation.machines.plan import draw_machines
+    from tests.simulation.machines.world import MachinesWorld
 
     return MachinesWorld(draw_machines(seed, machines=machines or None), tell).run()
 

@@ -4,12 +4,12 @@ from random import Random
 
 import pytest
 
-from polite.testing.simulation.machines.call_watch import CallWatch
-from polite.testing.simulation.machines.conductor import Conductor, MachineLoop
-from polite.testing.simulation.machines.plan import Fault, draw_machines
-from polite.testing.simulation.trace import Trace
 from tests.simulation.__main__ import main
+from tests.simulation.machines.call_watch import CallWatch
+from tests.simulation.machines.conductor import Conductor, MachineLoop
+from tests.simulation.machines.plan import Fault, draw_machines
 from tests.simulation.runs import run, run_some
+from tests.simulation.trace import Trace
 
 
 @pytest.mark.slow("many seeds", rows=["10]", "30]", "40]", "50]"])

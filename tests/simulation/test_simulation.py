@@ -12,10 +12,10 @@ import pytest
 
 import polite
 from polite.pacing.outcome import Pause
-from polite.testing import Simulation, SimulationFailed
-from polite.testing.simulation.drawing import draw
-from polite.testing.simulation.loop import SimulatedClock, SimulationLoop
+from tests.simulation import Simulation, SimulationFailed
 from tests.simulation.__main__ import main
+from tests.simulation.drawing import draw
+from tests.simulation.loop import SimulatedClock, SimulationLoop
 from tests.simulation.runs import run_some
 
 SEEDS, AT_A_TIME = 500, 25
@@ -45,7 +45,7 @@ def test_a_seed_repeats_its_world():
 @pytest.mark.slow("many worlds")
 def test_a_world_does_not_depend_on_how_strings_are_hashed():
     program = (
-        "from polite.testing import Simulation\n"
+        "from tests.simulation import Simulation\n"
         "for seed in (3, 11, 40):\n"
         "    Simulation(seed, tell=print).run()\n"
     )

@@ -1,0 +1,237 @@
+"""The ledger of a frontier: each task that was put, how often it was given to a worker, and how it ended."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from polite.frontier.task_outcome import End, TaskOutcome
+from polite.task import Task
+from tests.simulation.plan import FrontierPlan
+from tests.simulation.trace import Trace
+
+_TIME_S = 1e-3
+
+
+@dataclass(slots=True)
+class Entry:
+    """One URL. Times are world seconds.
+
+    Attributes:
+        due_wall: Unix time before which the task may not go, if the put named a date.
+        certain: its put was acknowledged.
+        reasons: how often the task may be given to a worker.
+        given: how often it was.
+        in_flight: given to a worker, not finished.
+        ended: "done", "refused" or "dropped"; None before its end.
+        previous_end: how it had ended before it was put again.
+        interrupted: it was in flight when the process was killed.
+        round: how often it was put again after an end.
+        told: how often `on_end` told its end.
+        ends: how often that may be.
+    """
+
+    url: str
+    put_at: float
+    due_at: float
+    due_wall: float | None = None
+    certain: bool = False
+    reasons: int = 1
+    given: int = 0
+    in_flight: bool = False
+    ended: str | None = None
+    ended_at: float = 0.0
+    previous_end: str | None = None
+    interrupted: bool = False
+    round: int = 0
+    told: int = 0
+    ends: int = 1
+
+
+class Due(NamedTuple):
+    """When a task may go.
+
+    Attributes:
+        at: world seconds.
+        wall: Unix time, if the put named a date.
+        round: its entry's round when the put began.
+    """
+
+    at: float
+    wall: float | None
+    round: int
+
+
+class Ledger:
+    """The entries of one frontier.
+
+    Args:
+        now: returns the world's time (seconds).
+        wall: returns the crawler's Unix time.
+    """
+
+    def __init__(
+        self, name: str, plan: FrontierPlan, trace: Trace, now: Callable[[], float], wall: Callable[[], float]
+    ) -> None:
+        self.name = name
+        self._plan = plan
+        self._trace = trace
+        self._now = now
+        self._wall = wall
+        self.entries: dict[str, Entry] = {}
+        self.wall_was_set = False
+
+    def put_began(self, url: str, *, later: float | None, again: bool) -> Due:
+        """Record a call of `put`, and return when its task would be due. The task may be queued from now on."""
+        now = self._now()
+        entry = self.entries.get(url)
+        due_at, due_wall = now + (later or 0.0), None if later is None else self._wall() + later
+        if entry is None:
+            self.entries[url] = Entry(url, now, due_at, due_wall, reasons=1 + again)
+            return Due(due_at, due_wall, 0)
+        # The task may end before this put is processed.
+        entry.reasons += again
+        entry.ends += again
+        if again and entry.ended is not None:
+            entry.previous_end, entry.ended, entry.certain = entry.ended, None, False
+            entry.put_at, entry.due_at, entry.due_wall = now, due_at, due_wall
+            entry.round += 1
+        elif not entry.certain:
+            # If two puts of a URL overlap, either may be processed first.
+            entry.due_at = min(entry.due_at, due_at)
+            entry.due_wall = None if due_wall is None else entry.due_wall
+        return Due(due_at, due_wall, entry.round)
+
+    def put_returned(self, url: str, admission: str, due: Due) -> None:
+        """Record what `put` returned. The task may have ended by then."""
+        entry = self.entries[url]
+        if admission == "waiting" and due.round == entry.round:
+            entry.certain = True
+            # While `put` waited for capacity, there was no task yet.
+            entry.put_at = self._now()
+            if not entry.given:
+                entry.due_at, entry.due_wall = due.at, due.wall
+        elif admission == "duplicate" and entry.ended is None:
+            entry.certain = entry.previous_end is None
+            entry.ended = entry.previous_end
+
+    def given(self, url: str) -> None:
+        """Record that a worker received a permit for the task, and check that it may."""
+        entry = self.entries.get(url)
+        if entry is None:
+            self._trace.fail("only tasks that were put are given out", f"{self.name}: {url}")
+        self._require_due(entry)
+        entry.given += 1
+        entry.ended = None
+        entry.interrupted = False
+        entry.in_flight = True
+        entry.certain = True
+
+    def _require_due(self, entry: Entry) -> None:
+        url, now = entry.url, self._now()
+        if entry.in_flight:
+            self._trace.fail("a task is in flight once at a time", f"{self.name}: {url} is in flight already")
+        if entry.given >= entry.reasons:
+            self._trace.fail(
+                "no task is given out twice without a reason",
+                f"{self.name}: {url} was given out {entry.given} times, for {entry.reasons} reasons ({entry.ended})",
+            )
+        if now < entry.due_at - _TIME_S and entry.due_wall is None:
+            self._trace.fail(
+                "no task is given out before its time",
+                f"{self.name}: {url} is {entry.due_at - now:.3f} s early",
+            )
+        if entry.due_wall is not None and self._wall() < entry.due_wall - _TIME_S and not self.wall_was_set:
+            self._trace.fail(
+                "no task is given out before its time", f"{self.name}: {url} goes before its not_before"
+            )
+
+    def requeued(self, url: str, *, after: float = 0.0, unused: bool = False) -> None:
+        """Record a retry after at least `after` seconds, or (`unused`) a permit that was never entered."""
+        entry = self.entries[url]
+        entry.in_flight = False
+        if entry.ended is not None:
+            return
+        entry.reasons += 1
+        if unused:
+            return
+        if after:
+            entry.due_at = self._now() + after
+            entry.due_wall = None
+
+    def ended(self, url: str, how: str) -> None:
+        """Record that the task was done, refused or dropped."""
+        entry = self.entries.get(url)
+        if entry is None:
+            return
+        entry.in_flight = False
+        entry.ended = how
+        entry.ended_at = self._now()
+
+    def told(self, task: Task, outcome: TaskOutcome) -> None:
+        """Record a call of `on_end`, and check that it tells of each end once."""
+        entry = self.entries.get(task.url)
+        if entry is None:
+            return
+        entry.told += 1
+        if entry.told > entry.ends:
+            self._trace.fail(
+                "on_end is called once for each task that ended",
+                f"{self.name}: {task.url} was told {entry.told} times, the last time {outcome.end.value}",
+            )
+        if (outcome.decision is not None) is not (outcome.end is End.REFUSED):
+            self._trace.fail(
+                "on_end tells the decision of each refusal", f"{self.name}: {task.url}, {outcome}"
+            )
+
+    def killed(self, since: float) -> None:
+        """Record that the process was killed. Ends after `since` may not have been written to the file."""
+        if not self._plan.kept:
+            self.entries.clear()
+            return
+        for entry in self.entries.values():
+            entry.ends += 1
+            if entry.interrupted:
+                # The file may count its last try, and the event that reports it is lost with the process.
+                entry.certain = False
+            entry.interrupted = entry.in_flight
+            if entry.in_flight or (entry.ended is not None and entry.ended_at >= since):
+                entry.reasons += 1
+                if entry.ended is not None:
+                    entry.previous_end, entry.ended, entry.certain = entry.ended, None, False
+            elif entry.ended is None and entry.given and entry.given == entry.reasons:
+                entry.reasons += 1
+            entry.in_flight = False
+            # The time of a retry may not have been written.
+            if entry.due_wall is None and entry.due_at > since:
+                entry.due_at = since
+
+    def waiting(self) -> Iterator[Entry]:
+        """Yield the tasks that certainly wait and are due."""
+        now, wall = self._now(), self._wall()
+        for entry in self.entries.values():
+            # If the clock was set after the put, the date may mean either moment: both are right.
+            dated = entry.due_wall is not None and (self.wall_was_set or entry.due_wall > wall)
+            due = entry.due_at <= now and not dated
+            if due and entry.certain and entry.ended is None and not entry.in_flight:
+                yield entry
+
+    def expect_all_ended(self) -> None:
+        """Fail if a task that was acknowledged did not end, although the frontier reports that it is done."""
+        for entry in self.entries.values():
+            if entry.certain and entry.ended is None:
+                self._trace.fail(
+                    "no acknowledged task is lost",
+                    f"{self.name}: {entry.url}, put at {entry.put_at:.3f}, given out {entry.given} times, did not end",
+                )
+            if entry.certain and not entry.told:
+                self._trace.fail(
+                    "on_end is called once for each task that ended", f"{self.name}: not for {entry.url}"
+                )
+
+    def expect_returned(self, urls: set[str]) -> None:
+        """Fail if a task that did not end is not among `urls`, the URLs that `drain` returned."""
+        for entry in self.entries.values():
+            if entry.certain and entry.ended is None and entry.url not in urls:
+                self._trace.fail(
+                    "no acknowledged task is lost", f"{self.name}: drain does not return {entry.url}"
+                )

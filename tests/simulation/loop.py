@@ -1,0 +1,178 @@
+"""The event loop and clocks of a simulated process: virtual time, in which jobs in threads take time too."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor
+from functools import partial
+from random import Random
+from typing import Any, TypeVar, TypeVarTuple, Unpack
+
+from polite.testing.loop import VirtualTimeLoop
+
+_T = TypeVar("_T")
+_Args = TypeVarTuple("_Args")
+
+# More than the loop's resolution plus the float error between the zeros of two clocks.
+_ROUNDING_S = 2e-7
+# How long the tasks of a killed process may take to end (virtual seconds).
+_CLEARING_S = 1_000_000.0
+
+
+class _Job:
+    """A job for a thread, and the future of its result."""
+
+    __slots__ = ("future", "work")
+
+    def __init__(self, work: Callable[[], Any], future: "asyncio.Future[Any]") -> None:
+        self.work = work
+        self.future = future
+
+
+class SimulationLoop(VirtualTimeLoop):
+    """A VirtualTimeLoop without threads: it runs the jobs of `run_in_executor` itself, and returns results after a delay.
+
+    Each job draws its delay from `delays`. Half of the jobs run at once, half at the end of their delay, because a real
+    thread may run at either moment. Jobs of one executor run one after the other, as in a pool of one thread. Jobs of the
+    default executor run concurrently.
+
+    Args:
+        start: the loop's first time (virtual seconds).
+        chance: the source of random values.
+        delays: seconds, drawn with equal probability.
+
+    Attributes:
+        job_error: returns the error with which a job fails, or None. Called for each job of an explicit executor.
+        jobs: unfinished jobs of explicit executors.
+        shared_jobs: unfinished jobs of the default executor.
+    """
+
+    def __init__(self, *, start: float, chance: Random, delays: tuple[float, ...]) -> None:
+        super().__init__()
+        self._jumping.now = start
+        self._chance = chance
+        self._delays = delays
+        self._queues: dict[Executor, deque[_Job]] = {}
+        self.job_error: Callable[[Callable[[], Any]], Exception | None] = lambda work: None
+        self.jobs: int = 0
+        self.shared_jobs: int = 0
+
+    @property
+    def timers(self) -> list[asyncio.TimerHandle]:
+        """Pending timers, including cancelled ones."""
+        return list(self._scheduled)  # type: ignore[attr-defined]
+
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[Unpack[_Args]], _T], *args: *_Args
+    ) -> "asyncio.Future[_T]":
+        """Run the job in this loop, without a thread."""
+        if executor is not None and getattr(executor, "_shutdown", False):
+            raise RuntimeError("cannot schedule new futures after shutdown")
+        future: asyncio.Future[_T] = self.create_future()
+        job = _Job(partial(func, *args), future)
+        if executor is None:
+            self.shared_jobs += 1
+            self._begin(job, None)
+            return future
+        self.jobs += 1
+        queue = self._queues.setdefault(executor, deque())
+        queue.append(job)
+        if len(queue) == 1:
+            self._begin(job, executor)
+        return future
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """Do nothing: there is no default executor."""
+
+    def discard(self) -> None:
+        """Cancel all tasks, wait for jobs, and close the loop, so that nothing of a finished process is left."""
+        self.set_exception_handler(lambda _, context: None)
+        asyncio.set_event_loop(None)
+        end = self.time() + _CLEARING_S
+        for _ in range(20):
+            left = asyncio.all_tasks(self)
+            if not left or self.time() > end:
+                break
+            for each in left:
+                each.cancel()
+            waiting = self.create_task(asyncio.wait(left, timeout=1_000.0))
+            waiting.add_done_callback(lambda _: self.stop())
+            self.run_forever()
+        # A thread runs its job although no task waits for it any more: a job may close a file.
+        while (self.jobs or self.shared_jobs) and self.time() < end + _CLEARING_S:
+            self.call_later(1.0, self.stop)
+            self.run_forever()
+        self.close()
+
+    def _begin(self, job: _Job, executor: Executor | None) -> None:
+        delay = self._chance.choice(self._delays)
+        if job.future.cancelled():
+            # A pool never starts a job that was cancelled in its queue.
+            self.call_soon(self._finish, job, executor, None, None)
+        elif self._chance.random() < 0.5:
+            self.call_later(delay, self._finish, job, executor, *self._run(job, executor))
+        else:
+            self.call_later(delay, lambda: self._finish(job, executor, *self._run(job, executor)))
+
+    def _run(self, job: _Job, executor: Executor | None) -> tuple[Any, BaseException | None]:
+        try:
+            refusal = None if executor is None else self.job_error(job.work)
+            return (job.work(), None) if refusal is None else (None, refusal)
+        except (Exception, asyncio.CancelledError) as error:
+            return None, error
+
+    def _finish(
+        self, job: _Job, executor: Executor | None, result: object, error: BaseException | None
+    ) -> None:
+        if executor is None:
+            self.shared_jobs -= 1
+        else:
+            self.jobs -= 1
+        if not job.future.done():
+            if error is None:
+                job.future.set_result(result)
+            else:
+                job.future.set_exception(error)
+        if executor is not None:
+            queue = self._queues[executor]
+            queue.popleft()
+            if queue:
+                self._begin(queue[0], executor)
+            else:
+                del self._queues[executor]
+
+
+class SimulatedClock:
+    """The clocks of a simulated process: a monotonic clock with its own zero, and a wall clock that can be set.
+
+    Args:
+        zero: monotonic seconds at the loop's time 0.
+        wall: Unix time at the loop's time 0.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, zero: float, wall: float) -> None:
+        self._loop = loop
+        self._zero = zero
+        self._wall = wall
+
+    def monotonic(self) -> float:
+        """Seconds since `-zero`."""
+        return self._loop.time() + self._zero
+
+    def wall(self) -> float:
+        """Unix time in seconds."""
+        return self._loop.time() + self._wall
+
+    def lasting(self) -> float:
+        """Seconds since `-zero`: no simulated machine is suspended."""
+        return self.monotonic()
+
+    def step_wall(self, seconds: float) -> float:
+        """Set the wall clock forward or back, and return its Unix time at the loop's time 0."""
+        self._wall += seconds
+        return self._wall
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
+        """Call `callback` at monotonic time `when`."""
+        # Rounding must not make a timer early: its callback would set it again for the same time, for ever.
+        return self._loop.call_at(when - self._zero + _ROUNDING_S, callback)

@@ -1,0 +1,150 @@
+"""A machine of the crawl: a gate, its frontiers and its clock, opened and closed as the plan says."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
+from pathlib import Path
+from random import Random
+
+from polite import schedulers
+from polite.compose.frontier import open_frontier
+from polite.compose.gate import open_gate
+from polite.events import Event
+from polite.gate.gate import Gate
+from polite.pacing.throttle import Throttle
+from polite.ports import RobotsStore
+from polite.robots.policy import FetchPolicy
+from tests.simulation.faults import FaultyListener, FaultyThrottle
+from tests.simulation.gate_events import GateEvents
+from tests.simulation.loop import SimulatedClock, SimulationLoop
+from tests.simulation.parts import Parts
+from tests.simulation.plan import origin_of
+from tests.simulation.progress import Waiter
+from tests.simulation.running_frontier import RunningFrontier
+
+_AGENT = "SimulatedBot/1.0 (+https://example.com/bot)"
+
+
+class Machine:
+    """A gate with its frontiers and its clock.
+
+    Args:
+        life: the number of its life, which names its files.
+
+    Attributes:
+        frontiers: the frontiers that are open, in the plan's order.
+    """
+
+    gate: Gate
+
+    def __init__(self, parts: Parts, loop: SimulationLoop, clock: SimulatedClock, life: int) -> None:
+        self.clock = clock
+        self.frontiers: list[RunningFrontier] = []
+        self._parts = parts
+        self._loop = loop
+        self._life = life
+        self._waiters: dict[object, Waiter] = {}
+
+    async def open(self, stack: AsyncExitStack) -> None:
+        """Open the gate and the frontiers. `stack` closes them."""
+        throttle = self._throttle()
+        self.gate = await stack.enter_async_context(self._opened_gate(throttle))
+        if isinstance(throttle, FaultyThrottle):
+            throttle.begun = True
+        self.gate.pacing = self._parts.judge.pacing
+        for number in range(len(self._parts.plan.frontiers)):
+            await self._open_frontier(stack, number)
+
+    def _throttle(self) -> Throttle | None:
+        plan, parts = self._parts.plan, self._parts
+        if parts.options.throttle is not None:
+            own: Throttle = parts.options.throttle()
+            return own
+        faults = {each for each in plan.faults if each.startswith("throttle")}
+        return FaultyThrottle(lambda: parts.judge.pacing, Random(plan.seed), faults) if faults else None
+
+    def _opened_gate(self, throttle: Throttle | None) -> AbstractAsyncContextManager[Gate]:
+        plan, parts = self._parts.plan, self._parts
+        return open_gate(
+            _AGENT,
+            robots=plan.robots,
+            pacing=plan.pacing,
+            fetching=FetchPolicy(connections=plan.connections),
+            store=self._store(),
+            throttle=throttle,
+            listener=self._listener(),
+            clock=self.clock,
+            transports=dict.fromkeys(("http", "https", "ftp"), parts.sites),
+        )
+
+    def _store(self) -> RobotsStore | Path | None:
+        match self._parts.plan.store:
+            case "memory":
+                return self._parts.memory
+            case "file":
+                return self._parts.file("robots", self._life)
+            case _:
+                return None
+
+    def _listener(self) -> Callable[[Event], None]:
+        plan, listener = self._parts.plan, GateEvents(self._parts, self._loop)
+        if plan.faults & {"listener", "listener-cancelled"}:
+            return FaultyListener(
+                listener, Random(plan.seed + 1), cancels="listener-cancelled" in plan.faults
+            )
+        return listener
+
+    async def _open_frontier(self, stack: AsyncExitStack, number: int) -> None:
+        plan = self._parts.plan.frontiers[number]
+        make_scheduler = self._parts.options.scheduler or getattr(schedulers, plan.scheduler)
+        frontier = await stack.enter_async_context(
+            open_frontier(
+                self.gate,
+                store=self._parts.file(f"queue{number}", self._life) if plan.kept else None,
+                scheduler=make_scheduler(),
+                max_waiting=plan.max_waiting,
+                max_tries=plan.max_tries,
+                max_robots_tries=plan.max_robots_tries,
+                max_robots_fetches=plan.max_robots_fetches,
+                max_active_origins=plan.max_active_origins,
+                on_end=self._parts.ledgers[number].told,
+            )
+        )
+        running = RunningFrontier(frontier, number, self._parts, self._loop)
+        self.frontiers.append(running)
+        for _ in range(plan.workers):
+            running.add_worker()
+        stack.callback(running.cancel_workers)
+
+    async def close_frontiers(self) -> None:
+        """Close the frontiers as planned."""
+        for frontier in self.frontiers:
+            await frontier.close()
+
+    @contextmanager
+    def waiting(self, url: str) -> Iterator[None]:
+        """Within the block, a request waits at the URL's origin for the gate."""
+        key = object()
+        self._waiters[key] = Waiter(origin_of(url), self._loop.time(), f"a permit for {url}")
+        try:
+            yield
+        finally:
+            del self._waiters[key]
+
+    def waiters(self) -> Iterator[Waiter]:
+        """Yield the requests and tasks that wait now."""
+        yield from self._waiters.values()
+        for frontier in self.frontiers:
+            yield from frontier.waiters()
+
+    def expect_counters(self) -> None:
+        """Fail if the gate's counters, its events and the permits received do not add up."""
+        granted, events, received = (
+            self.gate.counters.granted,
+            self._parts.visitor.granted,
+            self._parts.visitor.received,
+        )
+        # A permit that a cancelled worker did not receive counts as granted.
+        if granted != events or granted < received:
+            self._parts.trace.fail(
+                "counters add up", f"{granted} granted by the gate, {events} events, {received} received"
+            )

@@ -1,0 +1,157 @@
+"""VirtualServer: a real Redis or Valkey server, used in lock-step, whose clock and run id are virtual."""
+
+import hashlib
+import re
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from redis.exceptions import NoScriptError
+
+from tests.simulation.machines.own_server import Connection
+
+# The lines of polite's scripts that read the server's clock or run id, and what stands there instead: two more arguments.
+# Keys expire by the real clock: their end is kept beside them instead. The server pops a random member; so that a world can be
+# repeated, it is the smallest here.
+_VIRTUAL = {
+    "local now, run = clock()": """
+local now, run = tonumber(ARGV[#ARGV - 1]), ARGV[#ARGV]
+local function spop(key, count)
+  local found = redis.call('SORT', key, 'ALPHA', 'LIMIT', 0, count or 1)
+  if #found > 0 then redis.call('SREM', key, unpack(found)) end
+  if count then return found end
+  return found[1] or false
+end""",
+    "call('SPOP', ": "spop(",
+    "local t = redis.call('TIME')": """
+local t = { string.sub(ARGV[#ARGV - 1], 1, -7), string.sub(ARGV[#ARGV - 1], -6) }
+local now_ms = tonumber(ARGV[#ARGV - 1]) / 1000
+for _, each in ipairs(KEYS) do
+  if tonumber(redis.call('GET', each .. ':until') or 'inf') <= now_ms then redis.call('DEL', each, each .. ':until') end
+end""",
+    "redis.call('SET', key, ARGV[3], 'PX', ARGV[4])": (
+        "redis.call('SET', key, ARGV[3]) redis.call('SET', key .. ':until', now_ms + ARGV[4])"
+    ),
+    "redis.call('SET', key, ARGV[3]) else": "redis.call('SET', key, ARGV[3]) redis.call('DEL', key .. ':until') else",
+}
+# Random names that clients draw.
+_DRAWN = re.compile(r'("session":|"newborn":)"([^"]+)"')
+_SAVED = re.compile(r"polite:\{r:(.*)\}")
+_COPY_ALL = """
+local begun = 0
+for _, key in ipairs(redis.call('KEYS', '*')) do redis.call('COPY', key, key, 'DB', ARGV[1])
+  if redis.call('TYPE', key).ok == 'hash' and redis.call('HEXISTS', key, 'born') == 1 then begun = begun + 1 end
+end
+return begun
+"""
+_COPY = 1  # the number of the database that has what outlives a failover
+
+
+class VirtualServer:
+    """A real server that runs polite's own scripts, one blocking command at a time, so that virtual time may stand still meanwhile.
+
+    Its data is deleted at the beginning. It must be used by one VirtualServer at a time.
+
+    Args:
+        connection: The connection to the real server.
+        now: Returns the server's Unix time (seconds).
+
+    Attributes:
+        calls: How many commands it executed.
+    """
+
+    _told: ClassVar[dict[tuple[Any, ...], Any]] = {}
+
+    def __init__(self, connection: Connection, now: Callable[[], float]) -> None:
+        self._connection = connection
+        self._now = now
+        self._run = 0
+        self._names: dict[str, str] = {}
+        self._known: dict[str, str] = {}  # the sums of the scripts that it knows, and of their virtual texts
+        self.calls: int = 0
+        self._execute("FLUSHALL")
+
+    def execute(self, *command: Any) -> Any:
+        """Execute a command, and return the reply with octets undecoded.
+
+        Raises:
+            redis.exceptions.ResponseError: The server refuses it.
+        """
+        self.calls += 1
+        match command[0]:
+            case "TIME":
+                seconds, micros = divmod(self._micros(), 1_000_000)
+                return [b"%d" % seconds, b"%d" % micros]
+            case "EVALSHA":
+                if (script := self._known.get(command[1])) is None:
+                    raise NoScriptError("No matching script.")
+                request = command[-1]
+                if isinstance(request, str):
+                    request = _DRAWN.sub(self._name, request)
+                given = (*command[2:-1], request)
+                return self._execute("EVALSHA", script, *given, self._micros(), f"{self._run:040x}")
+            case "INFO":
+                return self._info(command)
+            case "EVAL":
+                self._known[_sum(command[1])] = self._load(command[1])
+                return self.execute("EVALSHA", _sum(command[1]), *command[2:])
+            case _:
+                return self._execute(*command)
+
+    def restart(self) -> None:
+        """Begin another run. All data is kept, and no script."""
+        self._run += 1
+        self._known.clear()
+
+    def keep(self) -> int:
+        """Copy all data: `fail_over` returns to it. Return how many partitions of crawls have begun."""
+        self._execute("SELECT", _COPY)
+        self._execute("FLUSHDB")
+        self._execute("SELECT", 0)
+        return int(self._execute("EVAL", _COPY_ALL, 0, _COPY))
+
+    def fail_over(self) -> None:
+        """Begin another run, with the data that `keep` copied: all writes since then are lost."""
+        self._execute("SWAPDB", 0, _COPY)
+        self.restart()
+
+    def robots_saved(self) -> set[str]:
+        """Return the origins whose robots.txt is saved."""
+        return {
+            found[1]
+            for key in self._execute("KEYS", "polite:{r:*}")
+            if (found := _SAVED.fullmatch(key.decode()))
+        }
+
+    def empty(self) -> None:
+        """Delete all data."""
+        self._execute("FLUSHDB")
+
+    def _info(self, command: tuple[Any, ...]) -> Any:
+        """Ask once: what polite reads of it when it opens a server stays the same."""
+        if command not in self._told:
+            self._told[command] = self._execute(*command)
+        return self._told[command]
+
+    def _name(self, found: re.Match[str]) -> str:
+        """Return the same name for a drawn one in each run of a world."""
+        return f'{found[1]}"{self._names.setdefault(found[2], f"{len(self._names):04}")}"'
+
+    def _micros(self) -> int:
+        return int(self._now() * 1_000_000)
+
+    def _load(self, text: str) -> str:
+        virtual = text
+        for line, instead in _VIRTUAL.items():
+            virtual = virtual.replace(line, instead)
+        if "'TIME'" in text and virtual == text:
+            raise AssertionError(
+                f"a script reads the clock in a way that VirtualServer does not know: {text[:200]}"
+            )
+        return str(self._execute("SCRIPT", "LOAD", virtual).decode())
+
+    def _execute(self, *command: Any) -> Any:
+        return self._connection.execute(*command)
+
+
+def _sum(script: str) -> str:
+    return hashlib.sha1(script.encode(), usedforsecurity=False).hexdigest()

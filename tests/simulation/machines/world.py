@@ -1,0 +1,266 @@
+"""A world of several machines: their processes, begun, stopped, cut off and killed as planned, and what must hold over all."""
+
+import asyncio
+import random
+import traceback
+from collections.abc import Callable
+from random import Random
+
+from polite.stores.redis.crawl import SCHEMA, crawl_key
+from tests.simulation.leftovers import captured_log, left_in
+from tests.simulation.machines.call_watch import CallWatch
+from tests.simulation.machines.conductor import MOST_ROUNDS_PER_S, Conductor, MachineLoop
+from tests.simulation.machines.disturbances import Disturbances, LeaseWatch
+from tests.simulation.machines.own_server import own_server
+from tests.simulation.machines.plan import Fault, MachinesPlan
+from tests.simulation.machines.process import CRAWL, Parts, Process
+from tests.simulation.machines.servers import Servers
+from tests.simulation.machines.tasks import Tasks
+from tests.simulation.machines.virtual_server import VirtualServer
+from tests.simulation.machines.wire import ServerState, Wire
+from tests.simulation.report import Report, SimulationFailed
+from tests.simulation.trace import Trace, Violation
+
+_SERVER_EPOCH = 1_700_000_123.0
+# Without any event for so long, something hangs: longer than any delay, lease and fault of a world (seconds).
+_SILENCE_S = 400.0
+_LOOK_S = 50.0
+
+
+class MachinesWorld:
+    """One run of a plan.
+
+    Attributes:
+        trace: what happened, and the first violation.
+        logged: errors in polite's log.
+    """
+
+    def __init__(self, plan: MachinesPlan, tell: Callable[[str], None] | None = None) -> None:
+        self.plan = plan
+        self.logged: list[str] = []
+        self._conductor = conductor = Conductor()
+        trace = Trace(conductor.time, tell)
+        self.trace: Trace = trace
+        trace.stop = self._stop
+        self._disturbances = Disturbances(trace, conductor)
+        self.servers: Servers = Servers(plan, self._disturbances, trace, conductor.time)
+        self._tasks = Tasks(self._disturbances, trace, conductor.time, max_tries=plan.max_tries)
+        server = VirtualServer(own_server(), lambda: _SERVER_EPOCH + conductor.now)
+        self._server, self._state = server, ServerState()
+        self._parts = Parts(plan, trace, conductor, server, self.servers, self._tasks, self._disturbances)
+        self._processes: dict[int, tuple[Process, LeaseWatch]] = {}
+        self._lives = [0] * plan.machines
+        self._kept = False
+        self._ended_last: int | None = None  # of the machines with a frontier
+        self._events, self._events_at = -1, 0.0
+
+    def run(self) -> Report:
+        """Run the world.
+
+        Raises:
+            SimulationFailed: An invariant does not hold.
+        """
+        self._run()
+        if self.trace.violation is not None:
+            raise SimulationFailed(self.plan.seed, self.trace.violation, self.plan, self.trace.lines)
+        return Report(
+            self.plan.seed, self.servers.pages, self.servers.fetches, self._conductor.now, sum(self._lives)
+        )
+
+    def _run(self) -> None:
+        random.seed(self.plan.seed)
+        self._divide()
+        for machine in range(self.plan.machines):
+            self._begin(machine)
+        for fault in self.plan.faults:
+            self._plan_fault(fault)
+        self._conductor.at(_LOOK_S, self._look)
+        with captured_log(self.logged):
+            try:
+                if not self._conductor.run():
+                    self._expect_time_passes()
+                self._expect_the_end()
+            except Violation:
+                pass
+            finally:
+                for process, _ in list(self._processes.values()):
+                    process.kill()
+                    process.loop.discard()
+
+    def _divide(self) -> None:
+        """Give the crawl its partitions. On one server the first process would choose a single one, and the others follow."""
+        if self.plan.partitions > 1:
+            terms = "schema", SCHEMA, "partitions", self.plan.partitions
+            self._server.execute("HSET", crawl_key(CRAWL), *terms)
+
+    def _stop(self) -> None:
+        self._conductor.stopped = True
+
+    # Processes.
+
+    def _begin(self, machine: int) -> None:
+        plan, conductor = self.plan, self._conductor
+        self._lives[machine] += 1
+        life = self._lives[machine]
+        chance = Random(f"{plan.seed} {machine} {life}")
+        loop = MachineLoop(start=conductor.now, chance=chance)
+        loop.set_exception_handler(
+            lambda _, context: self.logged.append(f"{context['message']}: {context.get('exception')!r}")
+        )
+        wire = Wire(plan.wire, conductor, loop, self._state, chance, self.trace)
+        process = Process(self._parts, machine, life, loop, wire)
+        watch = LeaseWatch(process.name, plan, self._disturbances, conductor)
+        wire.reached = watch.reached
+        wire.sending = CallWatch(
+            process.name, plan.partitions, self._happened, self.trace, conductor.time
+        ).sent
+        self.trace.note("begins", process.name)
+        steps = tuple(each for each in plan.steps if each.machine == machine and each.at >= conductor.now)
+        task = loop.create_task(process.run(steps))
+        task.add_done_callback(
+            lambda _: conductor.at(conductor.now, lambda: self._ended(machine, process, task))
+        )
+        self._processes[machine] = process, watch
+        conductor.loops.append(loop)
+
+    def _ended(self, machine: int, process: Process, task: "asyncio.Task[None]") -> None:
+        if process.dead:
+            return
+        self.trace.note("ended", process.name)
+        if self.plan.frontiers[machine]:
+            self._ended_last = machine
+            # What it put lately, and a failover loses, it cannot put again.
+            self._tasks.dead.add(process.number)
+        _, watch = self._processes.pop(machine)
+        watch.over = True
+        self._conductor.loops.remove(process.loop)
+        error: BaseException | None = asyncio.CancelledError() if task.cancelled() else task.exception()
+        process.loop.go()
+        left = left_in(process.loop) if error is None and not process.failed else None
+        process.kill()
+        process.loop.discard()
+        if isinstance(error, Violation):
+            return
+        if error is not None:
+            self.trace.note("error", "".join(traceback.format_exception(error))[-3_000:])
+            self._fail("no error without a cause", f"{process.name}: {error!r}")
+        if left is not None:
+            self._fail(left.invariant, f"{process.name}: {left.seen}")
+
+    def _fail(self, invariant: str, seen: str) -> None:
+        try:
+            self.trace.fail(invariant, seen)
+        except Violation:
+            return
+
+    # Faults.
+
+    def _plan_fault(self, fault: Fault) -> None:
+        if fault.kind == "failover":
+            self._conductor.at(fault.at - fault.for_s, self._keep)
+        self._conductor.at(fault.at, lambda: self._happens(fault))
+
+    def _keep(self) -> None:
+        self._kept = self._server.keep() == self.plan.partitions
+
+    def _happens(self, fault: Fault) -> None:
+        until = self._conductor.now + fault.for_s
+        self.trace.note("FAULT", fault.kind, f"m{fault.machine}", f"{fault.for_s:g} s")
+        match fault.kind:
+            case "pause":
+                self._state.paused_until = max(self._state.paused_until, until)
+            case "down":
+                self._state.down_until = max(self._state.down_until, until)
+            case "restart":
+                self._server.restart()
+            case "failover" if not self._kept:
+                # It would be empty, or lack a partition.
+                self._server.restart()
+            case "failover":
+                self._tasks.forgot = True
+                self._disturbances.add("failover")
+                saved = self._server.robots_saved()
+                self._server.fail_over()
+                self.servers.forgot(saved - self._server.robots_saved())
+            case "empty":
+                self._disturbances.add("empty")
+                self._tasks.emptied_at = self._conductor.now
+                self._server.empty()
+                self._divide()
+            case _ if fault.machine in self._processes:
+                self._befalls(fault, *self._processes[fault.machine], until)
+            case _:
+                pass
+
+    def _befalls(self, fault: Fault, process: Process, watch: LeaseWatch, until: float) -> None:
+        """A fault of one machine, whose process runs."""
+        conductor = self._conductor
+        match fault.kind:
+            case "cut":
+                process.wire.cut_until = until
+            case "stop":
+                process.loop.frozen = True
+                conductor.at(until, lambda: self._thaw(process))
+            case _:
+                watch.over = True
+                self._disturbances.vanish("killed", process.name)
+                self._tasks.dead.add(process.number)
+                process.kill()
+                del self._processes[fault.machine]
+                conductor.loops.remove(process.loop)
+                process.loop.discard()
+                conductor.unborn += 1
+                conductor.at(until, lambda: self._reborn(fault.machine))
+
+    def _reborn(self, machine: int) -> None:
+        self._conductor.unborn -= 1
+        self._begin(machine)
+
+    def _thaw(self, process: Process) -> None:
+        self.trace.note("goes on", process.name)
+        process.loop.frozen = False
+
+    # What must hold.
+
+    def _look(self) -> None:
+        """Fail if nothing happens for long."""
+        events = self._happened()
+        if events != self._events:
+            self._events, self._events_at = events, self._conductor.now
+        elif self._conductor.now - self._events_at > _SILENCE_S:
+            waits = [url for process, _ in self._processes.values() for url in process.waits]
+            self._fail(
+                "each task and request goes in time",
+                f"nothing happens since {self._events_at:.3f}; {[each.url for each in self._tasks.left()][:5]} wait, and at the "
+                f"gate {waits[:5]}; {', '.join(process.name for process, _ in self._processes.values())} have not ended",
+            )
+        if self._processes or self._conductor.unborn:
+            self._conductor.at(self._conductor.now + _LOOK_S, self._look)
+
+    def _happened(self) -> int:
+        return self.servers.events + self._tasks.events
+
+    def _expect_time_passes(self) -> None:
+        if self._conductor.spins:
+            self._fail(
+                "time passes",
+                f"the machines' loops took more than {MOST_ROUNDS_PER_S} rounds in the second after {self._conductor.second}, "
+                f"and it is {self._conductor.now:.6f}",
+            )
+
+    def _expect_the_end(self) -> None:
+        if self.trace.violation is not None:
+            return
+        if self._processes:
+            self._fail(
+                "a crawl ends", f"{', '.join(each.name for each, _ in self._processes.values())} did not"
+            )
+        left = self._tasks.left()
+        # What is left when the last process does not wait for the crawl's end stays on the server.
+        stays = self._ended_last in self.plan.leaves
+        if left and not stays and not self.plan.empties and not self._tasks.may_be_lost(left):
+            self._fail("no acknowledged task is lost", f"all processes ended, and {left[0]} has not")
+        if self._tasks.exact and (untold := self._tasks.untold()):
+            self._fail("on_end is called once for each task that ended", f"not for {untold[0]}")
+        if self.logged and not self.plan.empties:
+            self._fail("no error is logged", self.logged[0])

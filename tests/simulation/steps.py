@@ -1,0 +1,199 @@
+"""The steps of a plan, taken on a machine: puts, requests to the gate, changes of policy and clock, and of workers."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from polite.errors import Overloaded, StoreFailed
+from polite.pacing.policy import Anchor
+from polite.robots.errors import Disallowed, RobotsUnreachable
+from tests.simulation.held_permits import HeldPermits
+from tests.simulation.ledger import Due, Ledger
+from tests.simulation.loop import SimulationLoop
+from tests.simulation.machine import Machine
+from tests.simulation.parts import Parts
+from tests.simulation.plan import FOLDERS, Step, origin_of
+from tests.simulation.running_frontier import EXPECTED
+
+
+class StepRunner:
+    """Takes the steps of a plan at their times."""
+
+    def __init__(self, parts: Parts, loop: SimulationLoop, machine: Machine) -> None:
+        self._parts = parts
+        self._plan = parts.plan
+        self._trace = parts.trace
+        self._loop = loop
+        self._machine = machine
+
+    async def run(self, steps: tuple[Step, ...]) -> None:
+        """Take the steps, and wait for all of them. Steps may overlap."""
+        tasks: list[asyncio.Task[None]] = []
+        for step in steps:
+            wait = step.at - self._loop.time()
+            if wait > 0:
+                await asyncio.sleep(wait)
+            self._trace.note("step", step.kind, step.number)
+            tasks.append(self._loop.create_task(self._take(step)))
+        if tasks:
+            await asyncio.gather(*tasks)
+
+    async def _take(self, step: Step) -> None:
+        actions: dict[str, Callable[[Step], Coroutine[Any, Any, None]]] = {
+            "put": self._put,
+            "permit": self._permit,
+            "check": self._check,
+            "explain": self._explain,
+            "hold": self._hold_permits,
+            "pacing": self._set_pacing,
+            "wall": self._set_wall,
+            "pause": self._pause,
+            "cancel": self._cancel_worker,
+            "worker": self._add_worker,
+        }
+        action = actions[step.kind](step)
+        patience = dict(step.options).get("patience")
+        if patience is None:
+            await action
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                await action
+
+    def _url(self, step: Step, at: int, query: str = "") -> str:
+        chance = Random(f"{self._plan.seed} {step.number} {at}")
+        page = step.number * 100 + at if chance.random() < 0.95 else 0
+        return f"{self._plan.sites[step.sites[at]].origin}/{chance.choice(FOLDERS)}/{page}{query}"
+
+    # Frontiers.
+
+    async def _put(self, step: Step) -> None:
+        running = self._machine.frontiers[step.frontier]
+        if running.closing:
+            return
+        ledger = running.ledger
+        later = step.option("later") or None
+        again = bool(step.option("again"))
+        not_before = None if later is None else self._machine.clock.wall() + later
+        chance = Random(f"{self._plan.seed} {step.number}")
+        query = f"?f={step.frontier}"
+        urls = list(dict.fromkeys(self._url(step, at, query) for at in range(len(step.sites))))
+        dues = {url: ledger.put_began(url, later=later, again=again) for url in urls}
+        options: dict[str, Any] = {
+            "not_before": not_before,
+            "again": again,
+            "depth": chance.randrange(5),
+            "payload": step.number,
+        }
+        if step.option("many"):
+            if all(_is_put_once(url) for url in urls):
+                options["unique"] = step.number % 2 == 0
+            admissions = await running.frontier.put_many(urls, priority=chance.random(), **options)
+            for url, admission in zip(urls, admissions, strict=True):
+                self._put_returned(ledger, url, admission.value, dues[url])
+            return
+        for url in urls:
+            admission = await running.frontier.put(url, priority=chance.random(), **options, **_named(url))
+            self._put_returned(ledger, url, admission.value, dues[url])
+
+    def _put_returned(self, ledger: Ledger, url: str, admission: str, due: Due) -> None:
+        self._trace.note("put", url, admission)
+        ledger.put_returned(url, admission, due)
+
+    async def _pause(self, step: Step) -> None:
+        await self._machine.frontiers[step.frontier].pause(step.option("for"))
+
+    async def _cancel_worker(self, step: Step) -> None:
+        self._machine.frontiers[step.frontier].cancel_worker(step.number)
+
+    async def _add_worker(self, step: Step) -> None:
+        self._machine.frontiers[step.frontier].add_worker()
+
+    # The gate.
+
+    async def _permit(self, step: Step) -> None:
+        url = self._url(step, 0)
+        permit = self._machine.gate.permit(url)
+        await self._wait(url, self._parts.visitor.use(permit, None, span=self._plan.span))
+
+    async def _check(self, step: Step) -> None:
+        url = self._url(step, 0)
+
+        async def check() -> None:
+            decision = await self._machine.gate.check(url)
+            if not decision.allowed:
+                self._parts.judge.refused(url, decision.reason.name)
+
+        await self._wait(url, check())
+
+    async def _explain(self, step: Step) -> None:
+        url = self._url(step, 0)
+
+        async def explain() -> None:
+            await self._machine.gate.explain(url)
+
+        await self._wait(url, explain())
+
+    async def _wait(self, url: str, work: Coroutine[Any, Any, None]) -> None:
+        """Await a request to the gate. Check that a refusal has a cause."""
+        with self._machine.waiting(url):
+            try:
+                await work
+            except RobotsUnreachable:
+                self._parts.progress.refused(origin_of(url))
+            except Disallowed as error:
+                self._parts.judge.refused(url, error.decision.reason.name)
+                self._parts.progress.refused(origin_of(url))
+            except Overloaded:
+                if self._plan.robots.max_origins >= len(self._plan.sites):
+                    self._trace.fail("Overloaded only at max_origins", url)
+            except StoreFailed:
+                if "store" not in self._plan.faults:
+                    self._trace.fail("no error without a cause", "store")
+            except EXPECTED:
+                pass
+
+    async def _hold_permits(self, step: Step) -> None:
+        chance = Random(f"{self._plan.seed} {step.number}")
+        urls = {origin_of(url): url for url in (self._url(step, at) for at in range(len(step.sites)))}
+        await HeldPermits(self._parts, self._loop, self._machine.gate).run(urls, chance)
+
+    # The policy and the clock.
+
+    async def _set_pacing(self, step: Step) -> None:
+        """Set a policy, perhaps often, with alternating anchors. A turn may be reported under one and left under the other."""
+        gate, anchors = self._machine.gate, [Anchor.END, Anchor.FIRST_BYTE]
+        for number in range(int(step.option("times", 1.0))):
+            pacing = replace(
+                gate.pacing,
+                min_delay=step.option("min_delay"),
+                concurrency=int(step.option("concurrency")),
+                anchor=anchors[(int(step.option("end")) + number) % 2],
+                max_crawl_delay=300.0 if step.option("crawl") else gate.pacing.max_crawl_delay,
+            )
+            self._parts.judge.set_pacing(pacing)
+            self._parts.progress.pacing = pacing
+            gate.pacing = pacing
+            await asyncio.sleep(step.option("every"))
+
+    async def _set_wall(self, step: Step) -> None:
+        self._machine.clock.step_wall(step.option("by"))
+        self._parts.progress.wall_was_set(step.option("by"))
+        self._parts.judge.wall_was_set()
+        for ledger in self._parts.ledgers:
+            ledger.wall_was_set = True
+
+
+def _is_put_once(url: str) -> bool:
+    """Whether no other step puts the page: only page 0 is drawn by several."""
+    return not url.partition("?")[0].endswith("/0")
+
+
+def _named(url: str) -> dict[str, Any]:
+    """Return the options by which duplicates of a page are found, where that makes no difference: it is put once."""
+    if not _is_put_once(url):
+        return {}
+    return ({}, {"key": f"page {url}"}, {"unique": False})[sum(url.encode()) % 3]
