@@ -76,7 +76,6 @@ def parser() -> argparse.ArgumentParser:
     _add_timeline(commands.add_parser)
     _add_doctor(commands.add_parser)
     _add_card(commands.add_parser)
-    _add_demo(commands.add_parser)
     _add_completion(commands.add_parser)
     return command
 
@@ -236,28 +235,6 @@ def _add_card(add_command: _AddCommand) -> None:
     card.set_defaults(run=_run_card)
 
 
-def _add_demo(add_command: _AddCommand) -> None:
-    text = "crawl sixteen virtual hosts on loopback, and judge the crawl by the servers' log"
-    epilog = "exit status: 0 the crawl was polite, 1 it was not, 2 wrong usage"
-    demo = add_command("demo", help=text, description=text, epilog=epilog)
-    demo.add_argument(
-        "--timeline", metavar="FILE", help="draw the requests of each host over time, as SVG in FILE"
-    )
-    add_number(
-        demo,
-        "--processes",
-        "crawl by so many processes that share a Valkey server, which it starts (default: %(default)s)",
-        most=64,
-        default="1",
-    )
-    demo.add_argument(
-        "--status-picture",
-        metavar="FILE",
-        help="take a picture of the status page of a crawl, as PNG in FILE, if a Chromium is installed",
-    )
-    demo.set_defaults(run=_run_demo)
-
-
 def _add_completion(add_command: _AddCommand) -> None:
     text = "print a script with which a shell completes command lines of polite"
     epilog = (
@@ -344,12 +321,6 @@ def _run_card(options: argparse.Namespace) -> int:
     from polite.cli.card import card
 
     return card(options)
-
-
-def _run_demo(options: argparse.Namespace) -> int:
-    from polite.cli.demo.run import demo
-
-    return demo(options)
 
 
 def _run_completion(options: argparse.Namespace) -> int:

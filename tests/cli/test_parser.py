@@ -18,7 +18,6 @@ from polite.cli.parser import parser
         (["matrix"], "which of many agents may fetch"),
         (["fetch"], "limit on requests in flight"),
         (["timeline"], "a log that polite fetch --log wrote"),
-        (["demo"], "sixteen virtual hosts"),
     ],
 )
 def test_each_command_has_help(command, says, capsys):

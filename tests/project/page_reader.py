@@ -148,8 +148,6 @@ class Reader:
             told, _, sink = line.partition(" > ")
             words, _, source = told.partition(" < ")
             match shlex.split(words):
-                case ["polite", "demo"]:
-                    pass  # its own tests run it
                 case ["polite", *arguments]:
                     self._polite(arguments, source, sink, output, block.place)
                 case ["./dev", command, *_]:

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 import polite
-from polite.cli.demo.browser import BrowserFailed, Page, browsing, chromium
+from examples.demo.browser import BrowserFailed, Page, browsing, chromium
 from polite.events import CircuitOpened, Dropped
 from polite.origin import Origin, Target
 from polite.status.rows import Rows

@@ -31,7 +31,7 @@ def test_a_wheel_of_the_tree_is_good(source: Path, tmp_path: Path) -> None:
         ({"polite/url/parse.py": None}, "polite/url/parse.py is not in the wheel"),
         ({"polite/notes.txt": ""}, "polite/notes.txt is foreign to the wheel"),
         ({"tests/test_a.py": ""}, "tests/test_a.py is foreign to the wheel"),
-        ({"polite/url/path.so": ""}, "polite/url/path.so is foreign to the wheel"),
+        ({"polite/url/parse.so": ""}, "polite/url/parse.so is foreign to the wheel"),
         ({"polite/__init__.py": "changed = 1"}, "polite/__init__.py has other octets"),
         ({f"{INFO}licenses/LICENSE": None}, "licenses/LICENSE is missing in .dist-info"),
         ({f"{INFO}licenses/LICENSE": "GPL"}, "its licence is not LICENSE"),
@@ -78,7 +78,7 @@ def test_a_record_with_a_file_too_many_or_a_wrong_digest_is_refused(source: Path
 
 def test_a_compiled_wheel_has_the_sources_and_extensions_of_them(source: Path, tmp_path: Path) -> None:
     extensions = {
-        "polite/url/path.cpython-311-x86_64-linux-gnu.so": "",
+        "polite/url/parse.cpython-311-x86_64-linux-gnu.so": "",
         "polite/__init__.cpython-311-x86_64-linux-gnu.so": "",
         "0a1b__mypyc.cpython-311-x86_64-linux-gnu.so": "",
     }
@@ -91,7 +91,7 @@ def test_a_compiled_wheel_has_the_sources_and_extensions_of_them(source: Path, t
     "foreign", ["polite/url/other.cpython-311.so", "other.cpython-311.so", "polite/url/a__mypyc.so"]
 )
 def test_an_extension_without_its_source_is_foreign(source: Path, tmp_path: Path, foreign: str) -> None:
-    wheel = small_archives.wheel(tmp_path / COMPILED, {foreign: "", "polite/url/path.so": ""})
+    wheel = small_archives.wheel(tmp_path / COMPILED, {foreign: "", "polite/url/parse.so": ""})
 
     with pytest.raises(StepFailed, match=f"{foreign} is foreign"):
         contents.check_wheel(wheel, source, TRACKED)

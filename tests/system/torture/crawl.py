@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import polite
-from polite.cli.demo.sites import AGENT, BUSY_BACK_OFF_S, MIN_DELAY_S
+from examples.demo.sites import AGENT, BUSY_BACK_OFF_S, MIN_DELAY_S
 from polite.origin import Target
 from polite.ports import RobotsStore
 from polite.robots.exchange import Reply

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from polite.cli.demo import server
-from polite.cli.demo.server import serving
+from examples.demo import server
+from examples.demo.server import serving
 
 
 async def _get(web, name, path):

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from polite.cli.demo import status_picture
-from polite.cli.demo.browser import chromium
+from examples.demo import status_picture
+from examples.demo.browser import chromium
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 # Octets of the picture in the docs.
 _MOST = 150_000
 

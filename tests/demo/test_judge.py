@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from polite.cli.demo.judge import judge
-from polite.cli.demo.request_log import Request
-from polite.cli.demo.sites import BUSY_BACK_OFF_S, HOSTS, RETRY_AFTER_S, Quirk
+from examples.demo.judge import judge
+from examples.demo.request_log import Request
+from examples.demo.sites import BUSY_BACK_OFF_S, HOSTS, RETRY_AFTER_S, Quirk
 
 _WAY = {
     Quirk.MISSING: [404],

@@ -2,7 +2,7 @@
 
 import pytest
 
-from polite.cli.demo.request_log import Request
+from examples.demo.request_log import Request
 
 
 @pytest.mark.parametrize(

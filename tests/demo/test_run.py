@@ -5,16 +5,16 @@ import re
 
 import pytest
 
-from polite.cli.demo import run
-from polite.cli.demo.sites import HOSTS
-from polite.cli.main import main
+from examples.demo import run
+from examples.demo.__main__ import main
+from examples.demo.sites import HOSTS
 
 
 @pytest.mark.slow("a crawl in real time")
 def test_the_demo_crawls_sixteen_hosts_and_was_polite(capsys, tmp_path):
     picture = tmp_path / "demo.svg"
 
-    assert main(["demo", "--timeline", str(picture)]) == 0
+    assert main(["--timeline", str(picture)]) == 0
 
     out, err = capsys.readouterr()
     _, _, table = out.partition("\n\n")
@@ -42,7 +42,7 @@ def test_a_crawl_that_hangs_is_cancelled_and_fails(monkeypatch, capsys):
     _instead_of_the_crawl(monkeypatch, hang)
     monkeypatch.setattr(run, "LIMIT_S", 0.05)
 
-    assert main(["demo"]) == 1
+    assert main([]) == 1
     out, err = capsys.readouterr()
     assert "failed: the crawl did not finish within 0.05 s and was cancelled\n" in err
     assert "impolite: groups.test: not fetched" in err
@@ -56,7 +56,7 @@ def test_a_crawl_that_fails_says_what_with(monkeypatch, capsys):
 
     _instead_of_the_crawl(monkeypatch, fail)
 
-    assert main(["demo"]) == 1
+    assert main([]) == 1
     assert "failed: the crawl failed with ValueError('a defect')\n" in capsys.readouterr().err
 
 
@@ -68,7 +68,7 @@ def test_a_crawl_without_the_gate_is_found_out(monkeypatch, capsys):
 
     _instead_of_the_crawl(monkeypatch, rude)
 
-    assert main(["demo"]) == 1
+    assert main([]) == 1
     err = capsys.readouterr().err
     assert "impolite: groups.test: /members came 0.0" in err
     assert "impolite: groups.test: /members was fetched, which is disallowed" in err

@@ -1,6 +1,6 @@
 """One of several processes that crawl the demo's hosts together.
 
-`python -m polite.cli.demo.member STORE NAMESERVER SEED ...`: it shares the crawl at STORE, and prints each event of its gate as a
+`python -m examples.demo.member STORE NAMESERVER SEED ...`: it shares the crawl at STORE, and prints each event of its gate as a
 line of JSON for the process that started it.
 """
 
@@ -11,8 +11,8 @@ from dataclasses import asdict
 
 import aiohttp
 
-from polite.cli.demo.crawler import TRIES, WORKERS, put_new, work
-from polite.cli.demo.sites import AGENT, policies
+from examples.demo.crawler import TRIES, WORKERS, put_new, work
+from examples.demo.sites import AGENT, policies
 from polite.compose.frontier import open_frontier
 from polite.compose.gate import open_gate
 from polite.events import Event

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from polite.cli.demo.request_log import Request
+from examples.demo.request_log import Request
 from polite.cli.timeline import Kind, LogEntry, draw
 from polite.events import BackedOff, Event, OriginPostponed, Refused, RobotsFetched
 from polite.origin import Origin

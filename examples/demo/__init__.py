@@ -1,4 +1,4 @@
-"""`polite demo`: crawl sixteen local test hosts, and judge the crawl by the servers' log.
+"""`./dev demo`: crawl sixteen local test hosts, and judge the crawl by the servers' log.
 
 `sites` describes the hosts, `server` serves them on loopback addresses and logs each request, and
 `dns_server` resolves their names. `crawler` is an ordinary aiohttp crawler on a polite frontier.

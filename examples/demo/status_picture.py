@@ -6,7 +6,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from polite.cli.demo.browser import BrowserFailed, Page, browsing, chromium
+from examples.demo.browser import BrowserFailed, Page, browsing, chromium
 from polite.compose.gate import open_gate
 from polite.frontier.frontier import Frontier
 from polite.pacing.policy import PacingPolicy

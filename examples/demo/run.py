@@ -10,17 +10,17 @@ from pathlib import Path
 
 import aiohttp
 
-from polite.cli.demo.crawler import WAITING, crawl
-from polite.cli.demo.dns_server import dns_server
-from polite.cli.demo.judge import Verdict, judge
-from polite.cli.demo.listeners import EventRecorder, OutcomeCounts, write_timeline
-from polite.cli.demo.processes import crawl_by_processes
-from polite.cli.demo.progress import CrawlStatus, Progress
-from polite.cli.demo.request_log import Request
-from polite.cli.demo.server import Sites, serving
-from polite.cli.demo.sites import AGENT, HOSTS, policies
-from polite.cli.demo.status_picture import write_status_picture
-from polite.cli.demo.table import print_table, rows
+from examples.demo.crawler import WAITING, crawl
+from examples.demo.dns_server import dns_server
+from examples.demo.judge import Verdict, judge
+from examples.demo.listeners import EventRecorder, OutcomeCounts, write_timeline
+from examples.demo.processes import crawl_by_processes
+from examples.demo.progress import CrawlStatus, Progress
+from examples.demo.request_log import Request
+from examples.demo.server import Sites, serving
+from examples.demo.sites import AGENT, HOSTS, policies
+from examples.demo.status_picture import write_status_picture
+from examples.demo.table import print_table, rows
 from polite.compose.gate import open_gate
 from polite.events import Event
 from polite.origin import Origin

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from polite.cli.demo.request_log import ROBOTS, Request
-from polite.cli.demo.sites import BUSY_BACK_OFF_S, HOSTS, MIN_DELAY_S, RETRY_AFTER_S, Host
+from examples.demo.request_log import ROBOTS, Request
+from examples.demo.sites import BUSY_BACK_OFF_S, HOSTS, MIN_DELAY_S, RETRY_AFTER_S, Host
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TextIO
 
-from polite.cli.demo.judge import Verdict
-from polite.cli.demo.listeners import OutcomeCounts
+from examples.demo.judge import Verdict
+from examples.demo.listeners import OutcomeCounts
 from polite.cli.terminal import console
 
 Row = tuple[str, ...]

@@ -13,8 +13,8 @@ from typing import cast
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
-from polite.cli.demo.request_log import HOP, ROBOTS, Request
-from polite.cli.demo.sites import HOSTS, RETRY_AFTER_S, Host, Quirk
+from examples.demo.request_log import HOP, ROBOTS, Request
+from examples.demo.sites import HOSTS, RETRY_AFTER_S, Host, Quirk
 
 _SLOW_S = 0.5
 # Attempts to find a port that is free on all addresses.

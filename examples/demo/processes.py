@@ -39,7 +39,7 @@ async def crawl_by_processes(
 
 async def _member(store: str, nameserver: str, seeds: list[str], listener: Callable[[Event], None]) -> None:
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "polite.cli.demo.member", store, nameserver, *seeds, stdout=PIPE, stderr=PIPE
+        sys.executable, "-m", "examples.demo.member", store, nameserver, *seeds, stdout=PIPE, stderr=PIPE
     )
     try:
         last_words = asyncio.create_task(_read_to_end(process))
