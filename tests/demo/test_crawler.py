@@ -8,7 +8,7 @@ import pytest
 from multidict import CIMultiDict
 
 import polite
-from examples.demo.crawler import TRIES, crawl, links
+from docs.examples.demo.crawler import TRIES, crawl, links
 from polite.robots.exchange import Failed, Reply
 from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
 

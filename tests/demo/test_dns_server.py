@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from examples.demo.dns_server import dns_server, response_to
+from docs.examples.demo.dns_server import dns_server, response_to
 from polite.transports.resolver import NameNotResolved, Resolver
 
 ADDRESSES = {"a.test": "127.31.0.1"}

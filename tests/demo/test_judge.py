@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from examples.demo.judge import judge
-from examples.demo.request_log import Request
-from examples.demo.sites import BUSY_BACK_OFF_S, HOSTS, RETRY_AFTER_S, Quirk
+from docs.examples.demo.judge import judge
+from docs.examples.demo.request_log import Request
+from docs.examples.demo.sites import BUSY_BACK_OFF_S, HOSTS, RETRY_AFTER_S, Quirk
 
 _WAY = {
     Quirk.MISSING: [404],

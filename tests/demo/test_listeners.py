@@ -1,8 +1,8 @@
 """The demo's listeners, and the timeline of its crawl."""
 
 import polite
-from examples.demo.listeners import EventRecorder, OutcomeCounts, write_timeline
-from examples.demo.request_log import Request
+from docs.examples.demo.listeners import EventRecorder, OutcomeCounts, write_timeline
+from docs.examples.demo.request_log import Request
 from polite.cli.timeline import Kind, LogEntry
 from polite.events import BackedOff, Granted, OriginPostponed, Refused, RobotsFetched
 

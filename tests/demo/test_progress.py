@@ -4,7 +4,7 @@ import io
 import sys
 from collections import Counter
 
-from examples.demo.progress import CrawlStatus, Progress
+from docs.examples.demo.progress import CrawlStatus, Progress
 from tests.support import Terminal
 
 NAMES = ["a.test", "b.test"]

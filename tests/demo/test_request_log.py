@@ -2,7 +2,7 @@
 
 import pytest
 
-from examples.demo.request_log import Request
+from docs.examples.demo.request_log import Request
 
 
 @pytest.mark.parametrize(

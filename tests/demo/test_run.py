@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from examples.demo import run
-from examples.demo.__main__ import main
-from examples.demo.sites import HOSTS
+from docs.examples.demo import run
+from docs.examples.demo.__main__ import main
+from docs.examples.demo.sites import HOSTS
 
 
 @pytest.mark.slow("a crawl in real time")

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from examples.demo import server
-from examples.demo.server import serving
+from docs.examples.demo import server
+from docs.examples.demo.server import serving
 
 
 async def _get(web, name, path):

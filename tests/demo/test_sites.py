@@ -3,7 +3,7 @@
 import pytest
 
 import polite
-from examples.demo.sites import AGENT, HOSTS, Quirk
+from docs.examples.demo.sites import AGENT, HOSTS, Quirk
 
 BY_NAME = {host.name: host for host in HOSTS}
 RULED = [host for host in HOSTS if host.quirk not in {Quirk.MISSING, Quirk.FORBIDDEN} and host.hops <= 5]

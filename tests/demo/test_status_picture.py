@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from examples.demo import status_picture
-from examples.demo.browser import chromium
+from docs.examples.demo import status_picture
+from docs.examples.demo.browser import chromium
 
 ROOT = Path(__file__).resolve().parents[2]
 # Octets of the picture in the docs.

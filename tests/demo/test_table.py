@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from examples.demo.judge import Verdict
-from examples.demo.listeners import OutcomeCounts
-from examples.demo.sites import HOSTS
-from examples.demo.table import HEADINGS, print_table, rows
+from docs.examples.demo.judge import Verdict
+from docs.examples.demo.listeners import OutcomeCounts
+from docs.examples.demo.sites import HOSTS
+from docs.examples.demo.table import HEADINGS, print_table, rows
 from tests.support import Terminal
 
 ROW = ("groups.test", "1x found (200)", "7", "line 8", "0.301 s", "0.3 s", "several groups")

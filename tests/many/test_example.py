@@ -1,4 +1,4 @@
-"""examples/many_machines.py, run by three processes at a time. In real time: these are processes."""
+"""docs/examples/many_machines.py, run by three processes at a time. In real time: these are processes."""
 
 import subprocess
 import sys
@@ -40,7 +40,7 @@ def port(log: Path) -> Iterator[int]:
 @pytest.fixture
 def start(valkey: ValkeyServer, port: int) -> Callable[[], subprocess.Popen[str]]:
     """Start a process of the crawl."""
-    command = [sys.executable, "examples/many_machines.py", "--store", valkey.url, "--crawl", "news"]
+    command = [sys.executable, "docs/examples/many_machines.py", "--store", valkey.url, "--crawl", "news"]
     command += ["--delay", "0.2", "--allow-network", "127.0.0.0/8", *WORLD.seeds(port)]
     return lambda: subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 

@@ -1,4 +1,4 @@
-"""`./dev man`: write the man pages of `polite` and its subcommands, man/polite.1 and man/polite-check.1 and so on, from the parser.
+"""`./dev man`: write the man pages of `polite` and its subcommands, docs/man/polite.1 and so on, from the parser.
 
 They are tracked, so that a wheel has them without building anything; a test compares them with the parser. The text does not depend
 on how a version of Python formats help.
@@ -16,7 +16,7 @@ from polite.cli.parser import parser
 from polite.version import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / "man"
+FOLDER = ROOT / "docs" / "man"
 _VARIABLES = {
     "POLITE_AGENT": "The User-Agent header, without --agent.",
     "POLITE_DELAY": "The least delay between two requests to one origin, without --delay.",

@@ -103,7 +103,7 @@ class Reader:
 
     def _type(self, block: Block) -> None:
         self._nothing_left(block.place)
-        if block.note.startswith("source: examples/"):
+        if block.note.startswith("source: docs/examples/"):
             # A whole program, which the page runs as a command.
             assert block.text == (ROOT / block.note.removeprefix("source: ")).read_text(), block.place
             return
@@ -154,7 +154,7 @@ class Reader:
                     assert f"\n    {command})" in (ROOT / "dev").read_text(), block.place
                 case ["python", "-m", module] if module.startswith("benchmarks."):
                     assert (ROOT / f"{module.replace('.', '/')}.py").exists(), block.place
-                case ["python", example, *arguments] if example.startswith("examples/"):
+                case ["python", example, *arguments] if example.startswith("docs/examples/"):
                     self._example(ROOT / example, arguments, output, block.place)
                 case ["python", "-m", "pip", "install", "."]:
                     pass

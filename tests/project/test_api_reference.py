@@ -60,7 +60,7 @@ ENTRIES = [entry for page in PAGES for entry in entries_of(page)]
 
 @cache
 def package() -> griffe.Module:
-    extension = griffe.load_extensions(ROOT / "website" / "docstrings.py")
+    extension = griffe.load_extensions(ROOT / "docs" / "website" / "docstrings.py")
     loaded = griffe.load(
         "polite",
         search_paths=[ROOT],
@@ -137,7 +137,7 @@ def test_each_public_name_has_one_entry() -> None:
 
 def test_each_name_that_examples_import_is_public() -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-    programs = [*(ROOT / "examples").glob("*.py"), *(ROOT / "tests" / "typing").glob("*.py")]
+    programs = [*(ROOT / "docs" / "examples").glob("*.py"), *(ROOT / "tests" / "typing").glob("*.py")]
     public = set(map(canonical, ENTRIES))
     imported = {
         f"{module}.{name}"

@@ -58,7 +58,9 @@ def test_every_block_of_a_page_runs_and_prints_what_the_page_says(page: Path, re
     reader.read(page)
 
 
-FETCHES = re.compile(r"session\.get\(|client\.get\(|^\$ polite fetch |^\$ python examples/", re.MULTILINE)
+FETCHES = re.compile(
+    r"session\.get\(|client\.get\(|^\$ polite fetch |^\$ python docs/examples/", re.MULTILINE
+)
 # These are tested below, in tests/integrations/test_adapters.py and in tests/frameworks.
 APART = {"test-your-crawler", *FRAMEWORKS}
 # What clients rewrite. An empty query can only be the whole query.
@@ -113,8 +115,8 @@ def test_the_crawler_of_a_test_sends_what_was_decided(path: str, reader: Reader,
         "```console\n$ polite check --no-such-option\n```\n",
         "```console\n$ polite check http:///\nallowed\n```\n",
         "```console\n$ ./dev fly\n```\n",
-        "```console\n$ python examples/small_crawler.py https://example.com/\nhttps://example.com/ 404\n```\n",
-        "<!-- source: examples/small_crawler.py -->\n```python\nimport asyncio\n```\n",
+        "```console\n$ python docs/examples/small_crawler.py https://example.com/\nhttps://example.com/ 404\n```\n",
+        "<!-- source: docs/examples/small_crawler.py -->\n```python\nimport asyncio\n```\n",
         "```console\n$ rm robots.txt\n```\n",
     ],
 )
@@ -137,7 +139,7 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
     "page", [*PAGES, ROOT / "SECURITY.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name
 )
 def test_every_file_that_a_page_names_exists(page: Path) -> None:
-    named = re.findall(r"\b((?:polite|tests|docs|examples|benchmarks)/[\w./-]*\w)", page.read_text())
+    named = re.findall(r"\b((?:polite|tests|docs|benchmarks)/[\w./-]*\w)", page.read_text())
 
     assert [file for file in named if not (ROOT / file).exists()] == []
 

@@ -1,4 +1,4 @@
-"""The programs under examples/ run as they are, in virtual time, and do what they say."""
+"""The programs under docs/examples/ run as they are, in virtual time, and do what they say."""
 
 import asyncio
 import runpy
@@ -13,7 +13,7 @@ from aiohttp import web
 
 from polite.testing import LoopClock, VirtualTimeLoop
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 
 PRINTED = {
     "custom_scheduler.py": """\
@@ -72,7 +72,7 @@ SHOWN = {"small_crawler.py": "docs/tutorial/small-crawler.md"}
 def test_every_example_is_run() -> None:
     assert {path.name for path in EXAMPLES.glob("*.py")} == set(PRINTED) | SHARED | set(SHOWN)
     for name, page in SHOWN.items():
-        assert f"\n$ python examples/{name}" in (EXAMPLES.parent / page).read_text()
+        assert f"\n$ python docs/examples/{name}" in (EXAMPLES.parents[1] / page).read_text()
 
 
 @pytest.mark.parametrize("name", PRINTED)

@@ -43,7 +43,9 @@ def test_a_page_imports_what_is_public(page: Path) -> None:
     assert [module for module in modules if not is_public(module)] == []
 
 
-@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "example", sorted((ROOT / "docs" / "examples").glob("*.py")), ids=lambda path: path.name
+)
 def test_an_example_imports_what_is_public(example: Path) -> None:
     assert [module for module in imported(example.read_text()) if not is_public(module)] == []
 

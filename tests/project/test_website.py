@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from website import builder
-from website.api_text import ApiText
-from website.builder import Site
-from website.checks import faults
-from website.llms import llms_full_txt, llms_txt, summary
-from website.navigation import NavigationError, Section, navigation
-from website.search import ordered
-from website.server import times
-from website.sources import Sources
-from website.staging import LinkError, stage, staged
+from docs.website import builder
+from docs.website.api_text import ApiText
+from docs.website.builder import Site
+from docs.website.checks import faults
+from docs.website.llms import llms_full_txt, llms_txt, summary
+from docs.website.navigation import NavigationError, Section, navigation
+from docs.website.search import ordered
+from docs.website.server import times
+from docs.website.sources import Sources
+from docs.website.staging import LinkError, stage, staged
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = Site(ROOT, ROOT / "out" / "site")
@@ -34,7 +34,7 @@ def sources(tmp_path: Path) -> Sources:
         "LICENSE": "Free\n",
         "docs/how-to/wait.md": "# Wait\n\n[Home](../../README.md)\n",
         "docs/images/seen.svg": "<svg/>",
-        "examples/small.py": '"""A small crawler.\n\nMore.\n"""\n',
+        "docs/examples/small.py": '"""A small crawler.\n\nMore.\n"""\n',
         "polite/gate.py": "",
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ def test_a_page_that_is_named_wrongly_is_an_error(nav: list[Any], message: str) 
         ("[home](../../README.md#top)", "[home](../index.md#top)"),
         ("![seen](../images/seen.svg)", "![seen](../images/seen.svg)"),
         ("[a](../how-to) [b](#here)", "[a](wait.md) [b](#here)"),
-        ("[code](../../examples/small.py)", "[code](../examples/small.py.md)"),
+        ("[code](../examples/small.py)", "[code](../examples/small.py.md)"),
         ("[far](https://example.com/x.md)", "[far](https://example.com/x.md)"),
         ("`[x](gone.md)` and ``a ` [x](gone.md)``", "`[x](gone.md)` and ``a ` [x](gone.md)``"),
         ("<!-- tests -->", ""),

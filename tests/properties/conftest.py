@@ -2,9 +2,9 @@
 
 import pytest
 
-import fuzz.deadline
+import tests.fuzz.deadline
 
 
 @pytest.fixture(autouse=True)
 def _unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fuzz.deadline, "LIMIT_S", 30.0)
+    monkeypatch.setattr(tests.fuzz.deadline, "LIMIT_S", 30.0)

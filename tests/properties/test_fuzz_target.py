@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import fuzz.deadline
-from fuzz.robots import DIALECTS, SEEDS, WORDS, one_input
+import tests.fuzz.deadline
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309
 from polite.robots.parse import Robots
 from polite.robots.serialization import pack
+from tests.fuzz.robots import DIALECTS, SEEDS, WORDS, one_input
 from tests.support import examples
 
 pieces = st.one_of(
@@ -51,7 +51,7 @@ def test_an_answer_that_contradicts_another_is_noticed(method: str, monkeypatch:
 
 
 def test_a_run_that_takes_too_long_is_noticed(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(fuzz.deadline, "LIMIT_S", -1.0)
+    monkeypatch.setattr(tests.fuzz.deadline, "LIMIT_S", -1.0)
 
     with pytest.raises(AssertionError, match="octets took"):
         one_input(SEEDS[0])

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import fuzz.deadline
-from fuzz import freshness, ftp, indexing, inflate, location, preferences, retry_after
-from fuzz.targets import TARGETS
+import tests.fuzz.deadline
 from polite.pacing.outcome import Pause
 from polite.robots.exchange import BodyEnd, Reply
 from polite.robots.indexing import Indexing
 from polite.robots.reason import Reason
 from polite.robots.result import Unreachable
 from polite.transports.inflate import Inflater
+from tests.fuzz import freshness, ftp, indexing, inflate, location, preferences, retry_after
+from tests.fuzz.targets import TARGETS
 from tests.support import examples
 
 
@@ -149,7 +149,7 @@ def test_a_wrong_ftp_client_is_found(name: str, wrong: Any, monkeypatch: pytest.
 
 
 def test_an_input_that_takes_too_long_is_found(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(fuzz.deadline, "LIMIT_S", -1.0)
+    monkeypatch.setattr(tests.fuzz.deadline, "LIMIT_S", -1.0)
 
     for target in TARGETS.values():
         with pytest.raises(AssertionError, match="octets took"):

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 import polite
-from examples.demo.browser import BrowserFailed, Page, browsing, chromium
+from docs.examples.demo.browser import BrowserFailed, Page, browsing, chromium
 from polite.events import CircuitOpened, Dropped
 from polite.origin import Origin, Target
 from polite.status.rows import Rows

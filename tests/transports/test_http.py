@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 import trustme
 
-from examples.demo.dns_server import dns_server
+from docs.examples.demo.dns_server import dns_server
 from polite.origin import Target
 from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy

@@ -87,7 +87,9 @@ def _wheel_names(path: Path, tracked: AbstractSet[str]) -> dict[str, str]:
     """Return where the files of the tree are in a wheel, and which files these are: the package and the man pages."""
     pages = _info(path).replace(".dist-info/", ".data/data/share/man/man1/")
     found = {name: name for name in tracked if name.startswith("polite/")}
-    return found | {name.replace("man/", pages, 1): name for name in tracked if name.startswith("man/")}
+    return found | {
+        name.replace("docs/man/", pages, 1): name for name in tracked if name.startswith("docs/man/")
+    }
 
 
 def _info(path: Path) -> str:

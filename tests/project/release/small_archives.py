@@ -33,7 +33,7 @@ TREE = {
     "polite/url/parse.py": "path = 1\n",
     "LICENSE": "MIT\n",
     "dev": "#!/bin/sh\n",
-    "man/polite.1": ".TH\n",
+    "docs/man/polite.1": ".TH\n",
 }
 
 
@@ -53,7 +53,7 @@ def wheel(path: Path, changes: Mapping[str, str | None] | None = None, record: s
         f"{INFO}WHEEL": "Wheel-Version: 1.0\n",
         f"{INFO}entry_points.txt": "",
     }
-    files |= {PAGE: TREE["man/polite.1"], f"{INFO}licenses/LICENSE": TREE["LICENSE"]}
+    files |= {PAGE: TREE["docs/man/polite.1"], f"{INFO}licenses/LICENSE": TREE["LICENSE"]}
     kept = {name: text for name, text in {**files, **(changes or {})}.items() if text is not None}
     rows = [f"{name},sha256={_digest(text)},{len(text)}\n" for name, text in kept.items()]
     with zipfile.ZipFile(path, "w") as archive:

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.project.release.builds import clean_environment
 from tests.project.release.checklist import StepFailed, run
 
-_EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+_EXAMPLES = Path(__file__).resolve().parents[3] / "docs" / "examples"
 _ROBOTS = "User-agent: *\nDisallow: /private/\n"
 _IMPORT = "import polite; print(polite.__version__, polite.__compiled__, polite.__file__)"
 # What the demo prints at its end, if the servers' own log says that the crawl was polite.
@@ -56,8 +56,8 @@ class Trial:
         if said != f"polite {version}{' (compiled)' if compiled else ''}":
             raise StepFailed(f"`polite --version` prints {said!r}")
         self._check()
-        shutil.copytree(_EXAMPLES, self.folder / "examples", dirs_exist_ok=True)
-        demo = self._here(self.program("python"), "-m", "examples.demo")
+        shutil.copytree(_EXAMPLES, self.folder / "docs" / "examples", dirs_exist_ok=True)
+        demo = self._here(self.program("python"), "-m", "docs.examples.demo")
         if _JUDGED not in demo:
             raise StepFailed(f"the demo ended well and did not print {_JUDGED!r}:\n{demo}")
         return demo.splitlines()[-2]

@@ -12,7 +12,7 @@ from subprocess import PIPE
 import aiohttp
 
 import polite
-from examples.demo.dns_server import dns_server
+from docs.examples.demo.dns_server import dns_server
 from polite.transports.resolver import Resolver
 from tests.system.soaking.judge import Hit, Sample, growth, offences, summary
 from tests.system.soaking.server import ADDRESS

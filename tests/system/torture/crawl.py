@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import polite
-from examples.demo.sites import AGENT, BUSY_BACK_OFF_S, MIN_DELAY_S
+from docs.examples.demo.sites import AGENT, BUSY_BACK_OFF_S, MIN_DELAY_S
 from polite.origin import Target
 from polite.ports import RobotsStore
 from polite.robots.exchange import Reply

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
 
-from examples.demo.server import SiteHandler, Sites
-from examples.demo.sites import HOSTS, MIN_DELAY_S, Quirk
+from docs.examples.demo.server import SiteHandler, Sites
+from docs.examples.demo.sites import HOSTS, MIN_DELAY_S, Quirk
 from polite.origin import Target
 from polite.pacing.scopes import ScopeLimit, Scopes
 from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
