@@ -47,7 +47,7 @@ class ProcessDelays:
     """The turnstiles of a process that have one clock, and the delays of those that are closed. Thread-safe."""
 
     def __init__(self) -> None:
-        self.lock = Lock()
+        self.lock: Lock = Lock()
         self.members: WeakSet[Member] = WeakSet()
         self.left: dict[Hashable, _Left] = {}
         self._ends: list[tuple[float, int, Hashable]] = []  # when each may be forgotten, a heap

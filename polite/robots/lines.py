@@ -376,7 +376,7 @@ def fields_of(dialect: Dialect) -> Fields:
 
 _RULES = {Field.ALLOW, Field.DISALLOW}
 # What `surrogateescape` makes of an octet that is not UTF-8.
-_STRAY_CHARACTER = re.compile("[\udc80-\udcff]")
+_STRAY_CHARACTER = re.compile(r"[\udc80-\udcff]")
 
 
 def to_text(body: bytes, dialect: Dialect, group_starts: Collection[int]) -> str:
