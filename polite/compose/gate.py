@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, NoReturn, ParamSpec, TypeVar
 
 from polite.clock import SystemClock
 from polite.compose.checked import checked_store, checked_transports, checked_validators
-from polite.compose.shared import join, keep_back_off, opened, refuse_mistyped, registrable_domains_for
+from polite.compose.shared import join, keep_back_off, opened, refuse_mistyped
 from polite.errors import InvalidOption
 from polite.gate.address_book import AddressBook
 from polite.gate.downloads import Downloads
@@ -25,7 +25,7 @@ from polite.gate.turns import Turns
 from polite.pacers.local import LocalPacer, process_delays
 from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.policy import PacingPolicy
-from polite.pacing.scopes import ScopePolicy, ScopeResolver, Scopes
+from polite.pacing.scopes import ScopePolicy, ScopeResolver, Scopes, registrable_domains
 from polite.pacing.throttle import Throttle, require_throttle
 from polite.ports import (
     AddressSource,
@@ -317,9 +317,7 @@ def _scopes(pacing: PacingPolicy, book: AddressBook | None) -> ScopePolicy:
         return pacing.scopes
     if pacing.scopes.domain is None:
         return ScopeResolver(pacing.scopes, addresses=book)
-    return ScopeResolver(
-        pacing.scopes, domain_of=registrable_domains_for("Scopes(domain=...)"), addresses=book
-    )
+    return ScopeResolver(pacing.scopes, domain_of=registrable_domains("Scopes(domain=...)"), addresses=book)
 
 
 def _address_book(

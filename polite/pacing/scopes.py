@@ -14,18 +14,28 @@ from polite.url.host import is_address
 _REMEMBERED = 100_000
 
 
-def registrable_domains() -> Callable[[str], str | None]:
+def registrable_domains(option: str) -> Callable[[str], str | None]:
     """Return a function from hosts, as an Origin has them, to their registrable domain; None for an address.
 
     A host that is a public suffix is its own domain.
 
-    >>> domain_of = registrable_domains()
+    Args:
+        option: The option that needs them, for the error.
+
+    Raises:
+        InvalidOption: The public suffix list is not installed.
+
+    >>> domain_of = registrable_domains("Scopes(domain=...)")
     >>> domain_of("www.example.co.uk"), domain_of("192.0.2.1")
     ('example.co.uk', None)
     """
-    # Imported here: only those who count by domain need the package.
-    from publicsuffixlist import PublicSuffixList  # noqa: PLC0415
-
+    # Imported here: the list is an optional package.
+    try:
+        from publicsuffixlist import PublicSuffixList  # noqa: PLC0415
+    except ImportError as error:
+        raise InvalidOption(
+            f"{option} needs the public suffix list: pip install 'polite-crawl[domains]'"
+        ) from error
     suffixes = PublicSuffixList()
 
     @lru_cache(_REMEMBERED)
