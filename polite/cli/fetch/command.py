@@ -6,8 +6,8 @@ import errno
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from itertools import combinations
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, closing, suppress
+from itertools import combinations, islice
 from pathlib import Path
 
 from polite.cli.fetch.kept_options import as_text, kept_of
@@ -25,7 +25,7 @@ from polite.cli.terminal import Exit
 from polite.clock import SystemClock
 from polite.compose.frontier import open_frontier
 from polite.compose.gate import open_gate
-from polite.errors import InvalidOption, redact_url
+from polite.errors import InvalidOption, StoreFailed, redact_url
 from polite.frontier.frontier import Frontier
 from polite.frontier.sqlite.inspector import waiting_by_origin, waiting_payloads
 from polite.gate.gate import Gate
@@ -34,6 +34,7 @@ from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.signing.web_bot_auth import WebBotAuth
 from polite.status.serving import serve
 from polite.stores.database import FileLock
+from polite.stores.inspector import StoreInspector
 from polite.stores.redis.address import Address
 from polite.stores.sqlite import SqliteStore
 from polite.transports.capture import CapturedResponse, Take, capture_responses
@@ -214,6 +215,8 @@ async def _run(options: argparse.Namespace, signer: WebBotAuth | None, interrupt
         resumed = await _resumed(options)
         few = await _few(options, sum(waiting for _, waiting, _ in resumed))
         run_log = _run_log(options, stack, clock)
+        for origin, (left_s, why) in (await asyncio.to_thread(_back_offs, options, clock.wall())).items():
+            run_log.origin_stats.add_back_off(origin, clock.monotonic() + left_s, why)
         for each in resumed:
             run_log.origin_stats.add_resumed(*each)
         archive = _archive(options, stack)
@@ -282,6 +285,23 @@ async def _resumed(options: argparse.Namespace) -> list[tuple[str, int, float | 
     if options.resume is None:
         return []
     return await asyncio.to_thread(waiting_by_origin, Path(options.resume), MAX_ORIGINS)
+
+
+def _back_offs(options: argparse.Namespace, wall_s: float) -> dict[str, tuple[float, str]]:
+    """Return by origin the back-offs of earlier runs that still run: seconds left, and why.
+
+    Of a file that cannot be read now, the gate tells why.
+    """
+    path = f"{options.resume}{_ROBOTS}"
+    if options.resume is None or not Path(path).is_file():
+        return {}
+    with suppress(StoreFailed), closing(StoreInspector(path)) as store:
+        return {
+            each["origin"]: (until - wall_s, each["back_off_because"])
+            for each in islice(store.origins(), MAX_ORIGINS)
+            if (until := each["back_off_until"] or 0.0) > wall_s
+        }
+    return {}
 
 
 def _pages(options: argparse.Namespace, gate: Gate) -> Pages:

@@ -9,6 +9,7 @@ from typing import Any
 
 from polite.cli.fetch.options import SECRET, merged
 from polite.cli.fetch.queue_notes import OPTIONS
+from polite.cli.options import DEFAULT_AGENT
 from polite.errors import InvalidOption
 from polite.frontier.sqlite.inspector import kept_note
 
@@ -35,7 +36,7 @@ def _header(fields: list[tuple[str, str]] | None) -> list[str] | None:
 
 # What changes neither the pace nor the requests may differ between runs: outputs, --concurrency, --tries, --timeout.
 _TEXT: dict[str, Callable[[Any], object]] = {
-    "agent": lambda agent: agent.header,
+    "agent": lambda agent: None if agent.header == DEFAULT_AGENT else agent.header,
     "header": _header,
     "delay": _number,
     "long-delay": str,
@@ -94,9 +95,9 @@ def arguments(kept: Kept, given: argparse.Namespace) -> Iterator[str]:
 
 
 def require_same(kept: Kept, options: argparse.Namespace) -> None:
-    """Raise InvalidOption if an option has another value than at the beginning."""
+    """Raise InvalidOption if an option has another value than at the beginning. A crawl without a name may be given one."""
     for name, value in kept_of(options).items():
-        if value != (before := kept.get(name)):
+        if value != (before := kept.get(name)) and (name, before) != ("agent", None):
             raise InvalidOption(
                 f"--resume {options.resume}: the crawl has {_shown(name, before)}, and this run {_shown(name, value)}; "
                 "leave the option out, or pass --change to go on with the new value"

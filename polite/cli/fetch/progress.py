@@ -64,6 +64,7 @@ class OriginStats:
         self._min_delay = min_delay
         self._counts_waiting = counts_waiting
         self._entries: dict[str, Entry] = {}
+        self._back_offs: dict[str, tuple[float, str]] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -82,7 +83,11 @@ class OriginStats:
         """Count the URLs that an earlier run left."""
         delay_s = max(self._min_delay, crawl_delay or 0.0)
         # Perhaps its robots.txt need not be fetched: the earlier run may have kept it.
-        self._entries[origin] = Entry(origin, delay_s, waiting, why=_WAITING)
+        self._new(origin, Entry(origin, delay_s, waiting, why=_WAITING))
+
+    def add_back_off(self, origin: str, until: float, why: str) -> None:
+        """Note a back-off of an earlier run, which the gate keeps as soon as it learns the origin."""
+        self._back_offs[origin] = until, why
 
     def remove(self, target: Target) -> None:
         """Undo `add`: the frontier already had the URL."""
@@ -140,7 +145,13 @@ class OriginStats:
         name = str(origin)
         entry = self._entries.get(name)
         if entry is None and len(self._entries) < MAX_ORIGINS:
-            entry = self._entries[name] = Entry(name, self._min_delay)
+            entry = self._new(name, Entry(name, self._min_delay))
+        return entry
+
+    def _new(self, origin: str, entry: Entry) -> Entry:
+        self._entries[origin] = entry
+        if back_off := self._back_offs.pop(origin, None):
+            self._delay(origin, *back_off, "backing off")
         return entry
 
     def _delay(self, origin: str, until: float, why: str, condition: str) -> None:

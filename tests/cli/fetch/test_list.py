@@ -422,6 +422,18 @@ def test_what_waits_in_a_queue_counts_for_the_agent(prompt, queue):
     assert len(prompt.paths) == 6
 
 
+def test_a_crawl_that_began_without_a_name_may_be_given_one(prompt, queue, feed):
+    urls = "".join(f"{prompt.origin}/{letter}\n" for letter in "abcdef").encode()
+    prompt.limit_s = None
+    feed(urls)
+    assert prompt.run("--resume", queue, "-", named=False) == 2
+    feed(urls)
+
+    assert prompt.run("--resume", queue, "-") == 0  # as the message asks for
+    assert len(prompt.paths) == 6
+    assert prompt.run("--resume", queue, "--agent", "Other/1.0", "/a") == 2
+
+
 def test_a_shared_crawl_needs_an_agent(site):
     assert site.run("--store", "redis://127.0.0.1:9/0", "--crawl", "news", "/a", named=False) == 2
     assert site.err == _NO_NAME.replace("of more than 5 URLs", "--store")

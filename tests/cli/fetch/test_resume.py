@@ -72,6 +72,17 @@ def test_the_gap_is_kept_and_robots_txt_is_not_asked_for_again(patient, queue):
     assert patient.times[1] - patient.began >= 30
 
 
+@pytest.mark.parametrize("given", [(), ("/c",)])
+def test_a_back_off_of_an_earlier_run_is_shown(patient, queue, given):
+    patient.pages["/a"] = [{"status": 429, "headers": {"Retry-After": "100"}}, _interrupted]
+    patient.run("--resume", queue, "--tries", "1", "/a", "/b")
+    patient.pages["/a"] = [{"text": "now"}]
+
+    assert patient.run("--resume", queue, "--retry", "all", *given) == 0
+
+    assert "1 origin backing off; at least 1:" in patient.err
+
+
 def test_the_same_list_again_adds_nothing(prompt, queue):
     prompt.run("--resume", queue, "/a", "/b", "nonsense")
 
