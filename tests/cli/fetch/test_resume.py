@@ -465,6 +465,21 @@ def test_a_failure_that_was_recorded_and_not_yet_acknowledged_is_tried_again(pro
     assert _outcomes(prompt) == {"/a": "fetched", "/b": "fetched"}
 
 
+@pytest.mark.parametrize("page", [drop, {"status": 500}])
+def test_a_failure_that_was_recorded_and_not_yet_acknowledged_is_not_recorded_twice(page, prompt, queue):
+    outcome = "failed" if page is drop else "given up"
+    prompt.pages.update({"/a": [_interrupted], "/b": [page]})
+    prompt.run("--resume", queue, "/a", "/b")
+    records = prompt.folder / "records.jsonl"
+    with records.open("a") as file:
+        file.write(json.dumps({"url": f"{prompt.origin}/b", "outcome": outcome}) + "\n")
+
+    assert prompt.run("--resume", queue, "--tries", "1") == 3
+    assert prompt.run("--resume", queue) == 3
+
+    assert records.read_text().count(f'"{prompt.origin}/b", "outcome"') == 1
+
+
 @pytest.mark.parametrize("options", [("--retry", "all"), ("--change",)])
 def test_what_needs_a_queue_says_so(site, options):
     assert site.run(*options, "/a") == 2
