@@ -558,6 +558,20 @@ def test_the_same_values_are_no_change(prompt, queue):
     assert prompt.run("--resume", queue, *same, *others, "/d") == 0
 
 
+def test_only_secret_fields_are_passed_again(prompt, queue):
+    first = ("--header", "X-Two: 2", "--header", "Authorization: a", "--header", "Cookie: c")
+    prompt.run("--resume", queue, *first, "/a")
+    again = ("--header", "Cookie: c", "--header", "Authorization: a")
+
+    assert prompt.run("--resume", queue, *again[:2]) == 2
+    assert "the value of --header Authorization is not kept in the file; pass it again" in prompt.err
+    assert prompt.run("--resume", queue, *again, "/b") == 0
+    assert prompt.run("--resume", queue, *again, "--header", "X-Two: 3") == 2
+    # A change replaces all.
+    assert prompt.run("--resume", queue, *again, "--change") == 0
+    assert prompt.run("--resume", queue, *again, "--header", "X-Two: 2") == 2
+
+
 def test_values_of_the_environment_and_of_a_configuration_count_as_given(
     prompt, queue, tmp_path, monkeypatch
 ):
