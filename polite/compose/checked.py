@@ -55,7 +55,8 @@ def checked_transports(given: Mapping[str, Transport]) -> dict[str, Transport]:
         if not _SCHEME.fullmatch(name) or name in found:
             wrong = "is there twice" if name in found else "is no URL scheme: write https, without a colon"
             raise InvalidOption(f"transports: the scheme {scheme!r} {wrong}")
-        if not callable(getattr(transport, "get", None)) or not callable(getattr(transport, "close", None)):
+        methods = (getattr(transport, name, None) for name in ("get", "close"))
+        if isinstance(transport, type) or not all(map(callable, methods)):
             raise InvalidOption(
                 f"transports[{scheme!r}] must be a Transport of polite.ports, got {transport!r}"
             )
@@ -121,7 +122,12 @@ class _Checked:
 
     def _named(self, method: Callable[..., object], *args: object) -> str:
         about = getattr(args[0], "url", args[0]) if args else ""
-        return f"{type(self._store).__qualname__}.{method.__name__}({about})"
+        return f"{type(self._store).__qualname__}.{_name_of(method)}({about})"
+
+
+def _name_of(method: Callable[..., object]) -> str:
+    # A functools.partial has no name of its own.
+    return str(getattr(getattr(method, "func", method), "__name__", method))
 
 
 def _needed(kind: type) -> str:
@@ -189,7 +195,10 @@ class CheckedTransport:
         return self._response("get", response)
 
     async def close(self) -> None:
-        await self._transport.close()
+        try:
+            await self._transport.close()
+        except Exception as error:
+            raise RuntimeError(f"{self._name}.close raised {error!r}") from error
 
     def __repr__(self) -> str:
         return f"<checked {self._transport!r}>"

@@ -57,11 +57,18 @@ class _Opening(AbstractAsyncContextManager[Opened], Generic[Opened]):
 
     def __init__(self, name: str, manager: AbstractAsyncContextManager[Opened]) -> None:
         self._manager = manager
+        self._entered = False
+        self._name = name
         self._first = (
             f"polite.{name}(...) opens nothing by itself: async with polite.{name}(...) as {name[5:]}:"
         )
 
     async def __aenter__(self) -> Opened:
+        if self._entered:
+            raise TypeError(
+                f"what polite.{self._name}(...) returns opens once: call it again for another block"
+            )
+        self._entered = True
         return await self._manager.__aenter__()
 
     async def __aexit__(

@@ -87,7 +87,7 @@ def _joined(error: Exception, base: type[Exception], **details: object) -> Excep
     """Return an error that is `error`, with its attributes, and one of `base`."""
     kind: Any = _both(type(error), base)  # type: ignore[arg-type]  # mypy takes a class's hash for that of its instances
     # An OSError is made by its own.
-    joined: Exception = base.__new__(kind)
+    joined: Exception = (OSError if issubclass(kind, OSError) else base).__new__(kind)
     # Each client's own sets what its methods use. Of polite's, only the attributes are needed.
     base.__init__(joined, "", **details)
     joined.args = error.args
@@ -98,7 +98,9 @@ def _joined(error: Exception, base: type[Exception], **details: object) -> Excep
 @cache
 def _both(kind: type[object], base: type[object]) -> Any:  # noqa: ANN401 - it is both
     names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
-    return type(kind.__name__, (_Joined, kind, base), names)
+    # An error of one client may pass through another, as in a store of your own.
+    bases = (kind, base) if issubclass(kind, _Joined) else (_Joined, kind, base)
+    return type(kind.__name__, bases, names)
 
 
 class _Joined(Exception):

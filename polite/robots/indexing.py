@@ -297,6 +297,8 @@ def in_robots_tag(value: str) -> Iterator[tuple[str, str]]:
         for member in members:
             items = member.items if isinstance(member, InnerList) else (member,)
             for item in items:
+                if not isinstance(item.value, str):
+                    continue
                 parameters = {**item.parameters, **member.parameters}
                 yield from _of_item(item.value, [_directive(*each) for each in parameters.items()])
         break
@@ -311,10 +313,8 @@ def in_robots_tag(value: str) -> Iterator[tuple[str, str]]:
         yield "*", _MORE
 
 
-def _of_item(name: BareItem, directives: Collection[str]) -> Iterator[tuple[str, str]]:
+def _of_item(name: str, directives: Collection[str]) -> Iterator[tuple[str, str]]:
     """Iterate over (addressee, directive) of one member of a Robots-Tag."""
-    if not isinstance(name, str):
-        return
     addressee = name.lower()
     if not directives and (":" in name or addressee in _SWITCHES or addressee in _PLAIN):
         # X-Robots-Tag's syntax under the new name.

@@ -310,6 +310,23 @@ async def test_a_transport_that_fails_or_returns_nonsense_is_named_and_the_url_i
     assert refusal.value.decision.cause is polite.Reason.INTERNAL_ERROR
 
 
+async def test_a_transport_that_fails_to_close_is_named() -> None:
+    class Unclosed(OwnTransport):
+        def close(self) -> None:  # type: ignore[override]
+            return None
+
+    with pytest.raises(RuntimeError, match=r"Unclosed\.close raised TypeError"):
+        async with polite.open_gate(AGENT, transports={"https": Unclosed(Reply(404))}):
+            pass
+
+
+async def test_the_class_of_a_transport_is_refused() -> None:
+    transports: Any = {"https": OwnTransport}
+    with pytest.raises(polite.InvalidOption, match=r"transports\['https'\] .*OwnTransport'>"):
+        async with polite.open_gate(AGENT, transports=transports):
+            pass
+
+
 async def test_schemes_of_transports_have_no_case() -> None:
     transport = ScriptedTransport({ROBOTS: Reply(200, RULES)})
     async with polite.open_gate(AGENT, transports={"HTTPS": transport}, clock=LoopClock()) as gate:
@@ -350,6 +367,16 @@ async def test_the_first_use_of_what_was_not_opened_by_a_block_says_so(
         pass
     with pytest.raises(TypeError, match=said):
         async for _ in unopened:
+            pass
+
+
+async def test_what_was_opened_once_is_not_opened_again() -> None:
+    opening = polite.open_gate(AGENT)
+    async with opening:
+        pass
+
+    with pytest.raises(TypeError, match=r"polite\.open_gate\(\.\.\.\) returns opens once: call it again"):
+        async with opening:
             pass
 
 

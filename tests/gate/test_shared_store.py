@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -209,6 +210,14 @@ async def test_a_store_whose_method_is_no_coroutine_is_named() -> None:
 
     async with scripted_gate(store=Plain()) as gate:
         with pytest.raises(polite.StoreFailed, match=r"Plain\.load\(https://site\.test\) raised TypeError"):
+            await gate.check(PAGE)
+
+
+async def test_a_store_whose_method_is_a_partial_is_named() -> None:
+    own = Own()
+    own.load = partial(Own(load=OSError("disk")).load)  # type: ignore[method-assign]
+    async with scripted_gate(store=own) as gate:
+        with pytest.raises(polite.StoreFailed, match=r"Own\.load\(https://site\.test\) raised OSError"):
             await gate.check(PAGE)
 
 

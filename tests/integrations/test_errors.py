@@ -88,6 +88,18 @@ def test_an_error_keeps_its_kind_and_its_attributes(error: Exception, base: type
     assert isinstance(raised.__cause__, KeyError)
 
 
+@pytest.mark.parametrize("inner", [aiohttp.ClientError, requests.RequestException])
+@pytest.mark.parametrize("outer", [httpx.RequestError, OF_CURL, requests.RequestException], ids=named)
+def test_an_error_of_one_client_passes_through_another(inner: type[Exception], outer: type[Exception]):
+    with pytest.raises(polite.GateClosed) as raised, raised_as(outer), raised_as(inner):
+        raise polite.GateClosed("closed", url="https://a.test/")
+
+    for same in (raised.value, pickled(raised.value), copy.copy(raised.value)):
+        assert isinstance(same, inner)
+        assert isinstance(same, outer)
+        assert (str(same), same.url) == ("closed", "https://a.test/")
+
+
 @pytest.mark.parametrize("client", [requests_client, niquests_client, httpx_client, curl_client])
 def test_clients_of_threads_raise_their_own_base_error(client: Any):
     with polite.blocking.open_gate(AGENT, clock=HastyClock(), transports=forbidden()) as gate:

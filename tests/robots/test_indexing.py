@@ -1,5 +1,6 @@
 """indexing: X-Robots-Tag headers and robots meta elements, as values."""
 
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -429,6 +430,13 @@ def test_both_fields_and_the_page_apply_together():
     fields = [("robots-tag", "*;noindex"), ("X-Robots-Tag", "noarchive")]
 
     assert indexing(fields, meta("nosnippet")) == Indexing(index=False, archive=False, snippet=False)
+
+
+def test_a_hostile_robots_tag_takes_linear_time():
+    parameters = "".join(f";a{number}" for number in range(2_000))
+    started = time.process_time()
+    assert tag(f"({'1 ' * 2_000}){parameters};noindex, *;noarchive") == Indexing(archive=False)
+    assert time.process_time() - started < 0.5
 
 
 def test_a_robots_tag_that_is_not_read_to_its_end_forbids_everything():

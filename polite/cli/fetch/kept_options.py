@@ -31,7 +31,7 @@ def _header(fields: list[tuple[str, str]] | None) -> list[str] | None:
         else f"{name}: {value}"
         for name, value in merged(fields or ()).items()
     ]
-    return shown or None
+    return sorted(shown) or None
 
 
 # What changes neither the pace nor the requests may differ between runs: outputs, --concurrency, --tries, --timeout.
@@ -76,22 +76,25 @@ def read(file: str) -> Kept | None:
 def arguments(kept: Kept, given: argparse.Namespace) -> Iterator[str]:
     """Yield the arguments that stand for kept options, to be overruled by those that are given now.
 
-    Of an option that may be repeated, only those given now count. Raises InvalidOption for a secret that is needed again.
+    Of an option that may be repeated, only those given now count, but a secret field is given beside those that are kept.
+    Raises InvalidOption for a secret that is needed again.
     """
+    fields = {name.lower() for name in merged(given.header or ())}
     for name, value in kept.items():
         match value:
             case True:
                 yield f"--{name}"
             case str():
                 yield f"--{name}={value}"
-            case list() if _value(given, name) is None:
+            case list() if not _value(given, name) or (name == "header" and not given.change):
                 for each in value:
-                    if _SECRET in each:
-                        field = each.partition(":")[0]
+                    field = each.partition(":")[0]
+                    if name != "header" or field.lower() not in SECRET:
+                        yield f"--{name}={each}"
+                    elif field.lower() not in fields:
                         raise InvalidOption(
                             f"--resume {given.resume}: the value of --header {field} is not kept in the file; pass it again"
                         )
-                    yield f"--{name}={each}"
 
 
 def require_same(kept: Kept, options: argparse.Namespace) -> None:

@@ -40,7 +40,8 @@ def header(text: str) -> tuple[str, str]:
     """Return name and value of `NAME: VALUE`. Raises InvalidOption, whose message does not show the value."""
     found = _FIELD.fullmatch(text)
     if found is None:
-        name = text.partition(":")[0][:100]
+        # Without a colon, what follows the first word may be a secret.
+        name = re.split(r"[^A-Za-z-]", text, maxsplit=1)[0][:100]
         raise InvalidOption(
             f"--header must be 'NAME: VALUE' in ASCII without control characters, of at most 8192 octets, got {name!r}"
         )

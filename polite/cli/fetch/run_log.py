@@ -17,7 +17,16 @@ from polite.cli.fetch import record as cause
 from polite.cli.fetch.page import Page
 from polite.cli.fetch.progress import OriginStats
 from polite.cli.fetch.queue_notes import FAILED, FINAL, GIVEN_UP, QueueNotes, kind_of_drop
-from polite.cli.fetch.record import Cause, Provenance, Record, Records, RepeatedLines, name_of_line, of_page
+from polite.cli.fetch.record import (
+    UNDONE,
+    Cause,
+    Provenance,
+    Record,
+    Records,
+    RepeatedLines,
+    name_of_line,
+    of_page,
+)
 from polite.cli.options import FEW, agent_needed
 from polite.cli.stdin import as_given, is_comment, parse_line
 from polite.errors import InvalidOption, InvalidURL, PoliteError, without_credentials
@@ -332,8 +341,7 @@ class Attempt:
     def record_failed(self, *, final: bool) -> None:
         """Record that the last attempt got no response. `final`: the same options can get none."""
         self._run_log.notes.add(self._task, FINAL if final else FAILED)
-        outcome = "given up" if final else "failed"
-        self._run_log.records.write(self._task.url, outcome, self.cause, **self.fields, **self._source)
+        self._write("given up" if final else "failed", self.cause, self.fields)
 
     def record_fetched(self, page: Page, file: str | None, *, given_up: bool) -> None:
         """Record the response. `file` names the file with its body, `given_up` says that a retry might have had another."""
@@ -344,4 +352,9 @@ class Attempt:
         else:
             self._run_log.notes.remove(self._task)
         found = cause.of_status(page.status) if given_up else self.cause
-        self._run_log.records.write(self._task.url, outcome, found, **record, **self.fields, **self._source)
+        self._write(outcome, found, {**record, **self.fields})
+
+    def _write(self, outcome: str, found: Cause | None, fields: Record) -> None:
+        """Write the record, unless an earlier run was killed after it wrote that the URL is not fetched, and it still is not."""
+        if outcome not in UNDONE or self._task.url not in self._run_log.recorded:
+            self._run_log.records.write(self._task.url, outcome, found, **fields, **self._source)

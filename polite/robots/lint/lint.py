@@ -219,7 +219,9 @@ class _LineChecks:
             return
         if name in _MEANT or name in _OTHERS:
             return
-        meant = _longer(name) or self._meant(name)
+        # A dialect may read as a field what starts with a misspelling of it.
+        read = None if line.field is Field.UNKNOWN else line.field.value
+        meant = read or _longer(name) or self._meant(name)
         if meant is not None:
             yield self._unknown(line, line.name, meant)
 

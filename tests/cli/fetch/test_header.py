@@ -80,9 +80,13 @@ def test_what_cannot_be_sent_is_wrong_usage(text, said, capsys):
     assert said in capsys.readouterr().err
 
 
-def test_a_message_shows_no_value():
+@pytest.mark.parametrize(
+    "text",
+    ["Authorization: secret\x00", "Authorization Bearer secret", "Authorization=secret", "Cookie\tsecret:x"],
+)
+def test_a_message_shows_no_value(text):
     with pytest.raises(InvalidOption) as raised:
-        header("Authorization: secret\x00")
+        header(text)
 
     assert "secret" not in str(raised.value)
 

@@ -476,6 +476,21 @@ def test_a_failure_that_was_recorded_and_not_yet_acknowledged_is_tried_again(pro
     assert _outcomes(prompt) == {"/a": "fetched", "/b": "fetched"}
 
 
+@pytest.mark.parametrize("page", [drop, {"status": 500}])
+def test_a_failure_that_was_recorded_and_not_yet_acknowledged_is_not_recorded_twice(page, prompt, queue):
+    outcome = "failed" if page is drop else "given up"
+    prompt.pages.update({"/a": [_interrupted], "/b": [page]})
+    prompt.run("--resume", queue, "/a", "/b")
+    records = prompt.folder / "records.jsonl"
+    with records.open("a") as file:
+        file.write(json.dumps({"url": f"{prompt.origin}/b", "outcome": outcome}) + "\n")
+
+    assert prompt.run("--resume", queue, "--tries", "1") == 3
+    assert prompt.run("--resume", queue) == 3
+
+    assert records.read_text().count(f'"{prompt.origin}/b", "outcome"') == 1
+
+
 @pytest.mark.parametrize("options", [("--retry", "all"), ("--change",)])
 def test_what_needs_a_queue_says_so(site, options):
     assert site.run(*options, "/a") == 2
@@ -552,6 +567,20 @@ def test_the_same_values_are_no_change(prompt, queue):
     # What changes neither pace nor requests may differ.
     others = ("--tries", "9", "--timeout", "7", "--concurrency", "2", "--max-outage", "9")
     assert prompt.run("--resume", queue, *same, *others, "/d") == 0
+
+
+def test_only_secret_fields_are_passed_again(prompt, queue):
+    first = ("--header", "X-Two: 2", "--header", "Authorization: a", "--header", "Cookie: c")
+    prompt.run("--resume", queue, *first, "/a")
+    again = ("--header", "Cookie: c", "--header", "Authorization: a")
+
+    assert prompt.run("--resume", queue, *again[:2]) == 2
+    assert "the value of --header Authorization is not kept in the file; pass it again" in prompt.err
+    assert prompt.run("--resume", queue, *again, "/b") == 0
+    assert prompt.run("--resume", queue, *again, "--header", "X-Two: 3") == 2
+    # A change replaces all.
+    assert prompt.run("--resume", queue, *again, "--change") == 0
+    assert prompt.run("--resume", queue, *again, "--header", "X-Two: 2") == 2
 
 
 def test_values_of_the_environment_and_of_a_configuration_count_as_given(

@@ -324,6 +324,8 @@ def test_such_characters_are_found_whether_or_not_they_equal_their_escapes(path:
         "Disallow\u00a0: /-/",
         "disallow-all: /",
         "User-agent\u00a0: *",
+        "Dissallow-these-pages: /",
+        "Useragents-of-all-kinds: *",
         "Allow; /x",
     ],
 )
