@@ -307,6 +307,10 @@ class Turns:
             finally:
                 timer.cancel()
 
+    def backs_off(self, turn: Turn) -> bool:
+        """Whether an open turn's request must wait for long, since another one was refused after the grant."""
+        return self.grants_delay and self.pacer.ask_again(turn) > LONG_BACK_OFF_S
+
     def settle(
         self,
         turn: Turn,
