@@ -299,9 +299,9 @@ class Turns:
             turn.provisional_s = provisional_s
         while (wait_s := self.pacer.ask_again(turn)) > 0.0:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            timer = self._clock.call_at(
-                self._clock.monotonic() + max(wait_s, _MOMENT_S), partial(_wake, waiter)
-            )
+            # A turn that is taken back meanwhile need not wait.
+            wait_s = min(max(wait_s, _MOMENT_S), LONG_BACK_OFF_S)
+            timer = self._clock.call_at(self._clock.monotonic() + wait_s, partial(_wake, waiter))
             try:
                 await waiter
             finally:
