@@ -154,7 +154,8 @@ class Permit:
         """Wait until the request may be sent, when its connection is there.
 
         Where a scope's concurrency is above 1, other permits are entered while this one connects. Its delay counts between the
-        requests, so this one may have to wait. Otherwise it does what `require` does.
+        requests, so this one may have to wait, as it does for the back-off if another one is refused. Otherwise it does what
+        `require` does.
 
         Raises:
             TurnLost: The turn was lost. A new permit is needed.

@@ -224,7 +224,7 @@ class RobotsFetcher:
     async def _send(
         self, turn: Turn, ask: Ask, left_s: float, read_pace: Callable[[], RequestedPace | None]
     ) -> tuple[Reply | Failed, float] | None:
-        """Send one request, and end its turn. If the turn is lost before a connection is free, send nothing and return None."""
+        """Send one request, and end its turn. Return None, and send nothing, if the turn is of no use when a connection is free."""
         outcome: Outcome | None = Outcome()
         started = self._clock.monotonic()
         try:
@@ -233,9 +233,11 @@ class RobotsFetcher:
                 async def ready() -> None:
                     await self._turns.ask_again(turn, ask.target, read_pace())
 
-                # A store, or requests that hold the connections, may have been waited for since the grant.
-                await ready()
-                if not self._turns.holds(turn):
+                # A store, or requests that hold the connections, may have been waited for since the grant. A back-off must not
+                # keep the connection from other origins.
+                if not (backs_off := self._turns.backs_off(turn)):
+                    await ready()
+                if backs_off or not self._turns.holds(turn):
                     outcome = None
                     return None
                 network = NetworkTimeout(left_s, ready)

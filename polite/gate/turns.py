@@ -299,13 +299,17 @@ class Turns:
             turn.provisional_s = provisional_s
         while (wait_s := self.pacer.ask_again(turn)) > 0.0:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            timer = self._clock.call_at(
-                self._clock.monotonic() + max(wait_s, _MOMENT_S), partial(_wake, waiter)
-            )
+            # A turn that is taken back meanwhile need not wait.
+            wait_s = min(max(wait_s, _MOMENT_S), LONG_BACK_OFF_S)
+            timer = self._clock.call_at(self._clock.monotonic() + wait_s, partial(_wake, waiter))
             try:
                 await waiter
             finally:
                 timer.cancel()
+
+    def backs_off(self, turn: Turn) -> bool:
+        """Whether an open turn's request must wait for long, since another one was refused after the grant."""
+        return self.grants_delay and self.pacer.ask_again(turn) > LONG_BACK_OFF_S
 
     def settle(
         self,

@@ -188,16 +188,12 @@ class LocalPacer:
     def release(self, turn: Turn) -> None:
         """End the turn: its scopes may open another."""
         self._turnstile.release(turn, self._now())
-        if self._waiters:
-            self._arm()
-        if self._closed and self.member is not None:
-            self.member.leave(self._now(), turn.scopes)
+        self._ended(turn)
 
     def give_back(self, turn: Turn) -> None:
         """Give an unused turn back: no request was sent, so no delay starts."""
         self._turnstile.cancel(turn, self._now())
-        if self._waiters:
-            self._arm()
+        self._ended(turn)
 
     def withdraw(self, turn: Turn) -> None:
         """Cancel a request that waits, or give back its turn if that was granted a moment ago."""
@@ -272,6 +268,13 @@ class LocalPacer:
             asyncio.get_running_loop().call_soon(self._relimit_more)
         if self._waiters:
             self._arm()
+
+    def _ended(self, turn: Turn) -> None:
+        """An open turn has ended: another may be granted."""
+        if self._waiters:
+            self._arm()
+        if self._closed and self.member is not None:
+            self.member.leave(self._now(), turn.scopes)
 
     async def _wait_for(self, turn: Turn) -> None:
         waiter = self._waiters[turn] = asyncio.get_running_loop().create_future()

@@ -165,8 +165,7 @@ class SharedPacer(LocalPacer):
         tenure, turn.tenure = turn.tenure, None
         for home in tenure or ():
             self._left(home)
-        if self._waiters:
-            self._arm()
+        self._ended(turn)
 
     def give_back(self, turn: Turn) -> None:
         """Give an unused turn back: no request was sent, so no delay starts."""

@@ -18,7 +18,7 @@ from polite.pacing.policy import Overrides, PacingPolicy
 from polite.pacing.rate_limits import Gap, RateLimits
 from polite.pacing.scope_table import Concurrency, Delay
 from polite.pacing.scopes import ScopePolicy, ScopeResolver, Scopes
-from polite.pacing.throttle import DelayThrottle, Throttle, is_pause
+from polite.pacing.throttle import DelayThrottle, Throttle, pause_of
 
 # Origins that are remembered; beyond it, the one that told its quotas longest ago is forgotten until it tells them again.
 _MOST_ORIGINS = 100_000
@@ -355,10 +355,10 @@ def _guarded(throttle: Throttle, own: Rest, *, floor: bool) -> Rest:
     def guarded(outcome: Outcome, context: ThrottleContext) -> Pause:
         least = own(outcome, context)
         try:
-            pause = throttle.rest(outcome, context)
-            if is_pause(pause):
+            answer: object = throttle.rest(outcome, context)
+            if (pause := pause_of(answer)) is not None:
                 return _combined(pause, least, floor=floor)
-            shown = repr(pause)
+            shown = repr(answer)
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except BaseException as error:
@@ -373,7 +373,7 @@ def _guarded(throttle: Throttle, own: Rest, *, floor: bool) -> Rest:
             shown,
             extra=fields("throttle_failed"),
         )
-        return _instead(least, f"the throttle {kind} returned {shown[:_SHOWN]}", _seconds_of(pause))
+        return _instead(least, f"the throttle {kind} returned {shown[:_SHOWN]}", _seconds_of(answer))
 
     return guarded
 

@@ -6,7 +6,7 @@ same moment, one takes it back. A gate that closes leaves the delays that still 
 """
 
 import math
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from heapq import heappop, heappush
 from itertools import count
 from threading import Lock
@@ -112,7 +112,11 @@ class Member:
         self._delays = delays
         self._tell = tell
         self._shared = shared
+        self._open: set[Hashable] | None = (
+            None  # once its gate is closed: scopes with turns that are open still
+        )
         self.scopes = scopes
+        self.lock: Lock = delays.lock
 
     def delay(self, scope: ScopeState, now: float) -> None:
         """Delay a scope as the turns of others require."""
@@ -150,13 +154,16 @@ class Member:
         return False
 
     def leave(self, now: float, keys: Iterable[Hashable] | None = None) -> None:
-        """Keep the delays that still run, since the turnstile is closed. An open turn's begins now.
+        """Keep the delays that still run, since the turnstile is closed. An open turn's begins now, and anew when it ends.
 
         Args:
             now: Monotonic seconds.
             keys: Scopes whose turn ends only now. By default all.
         """
         delays, left = self._delays, {}
+        if self._open is None:
+            self._open = set(self.scopes.known())
+        self._open = {key for key in self._open if (scope := self.scopes.find(key)) and scope.open}
         for key in self.scopes.known() if keys is None else keys:
             scope = self.scopes.find(key)
             if scope is not None and _is_of_sites(key):
@@ -165,13 +172,34 @@ class Member:
                     since, ready_at = now, max(ready_at, now + _own_s(scope))
                 left[key] = _Left(since, ready_at, self._shared)
         with delays.lock:
-            delays.members.discard(self)
-            self.scopes.others = None
+            if not self._open:
+                delays.members.discard(self)
+                self.scopes.others = None
             for key, each in left.items():
                 if each.end > now:
                     delays.keep(key, each)
             delays.forget(now)
             delays.alert()
+
+    def sendable_at(self, turn: Turn, own_s: Sequence[float]) -> float:
+        """Return when others let an open turn's request be sent, which something has kept since the grant. The lock is held.
+
+        Only what was granted, sent or refused counts. What merely waits here does not: two requests would wait for each other.
+        """
+        others, at = self._others(), -math.inf
+        for scope, least_s in zip(turn.scope_states, own_s, strict=True):
+            if not _is_of_sites(scope.key):
+                continue
+            for state in (each.find(scope.key) for each in others):
+                if state is not None and state.limit > 1:
+                    at = max(at, state.spaced_until, state.own_since + least_s)
+                elif state is not None:
+                    since, ready_at = _own_delay(state)
+                    at = max(at, ready_at, since + least_s)
+            left = self._delays.left.get(scope.key)
+            if left is not None and not (left.shared and self._shared):
+                at = max(at, left.ready_at, left.since + least_s)
+        return at
 
     def _others(self) -> list[ScopeTable]:
         return [
@@ -199,7 +227,7 @@ class Member:
             opened = state.open
             since, ready_at = _own_delay(state)
             free_at = max(free_at, ready_at, since + own_s)
-            if opened and now < state.since + _OPEN_S:
+            if opened and now < max(state.since, state.own_since) + _OPEN_S:
                 open_there += opened
                 limit = min(limit, state.limit)
         if open_there and open_there + turns > limit and free_at <= now:
@@ -210,6 +238,8 @@ class Member:
     def _delay(self, scope: ScopeState, until: float, now: float) -> None:
         if until > now and until > scope.ready_at:
             # `since` stays: when the scope's own last turn was.
+            if scope.because is not _BECAUSE:
+                scope.own_until = scope.ready_at
             scope.ready_at = until
             scope.because = _BECAUSE
             self._delays.tell_once(self._tell, scope.key, until - now)
@@ -219,7 +249,8 @@ def _own_delay(scope: ScopeState) -> tuple[float, float]:
     """Return when a scope's last turn was, and the end of its delay, unless others alone require that."""
     ready_at, because, since = scope.ready_at, scope.because, scope.since
     # A turn that was given back has begun no delay.
-    return since if ready_at >= since else -math.inf, -math.inf if because is _BECAUSE else ready_at
+    since = max(since if ready_at >= since else -math.inf, scope.own_since)
+    return since, scope.own_until if because is _BECAUSE else ready_at
 
 
 def _own_s(scope: ScopeState) -> float:

@@ -451,7 +451,7 @@ def require_throttle(throttle: object, wall: float = 0.0) -> None:
     for outcome in _PROBES:
         try:
             pause = throttle.rest(outcome, ThrottleContext(None, 0, wall))  # type: ignore[attr-defined]
-            if is_pause(pause):
+            if pause_of(pause) is not None:
                 continue
             problem, cause = str(_no_pause(throttle, "a Pause with finite seconds >= 0", pause)), None
         except Exception as error:  # noqa: BLE001 - it is a user's own object
@@ -461,15 +461,18 @@ def require_throttle(throttle: object, wall: float = 0.0) -> None:
         ) from cause
 
 
-def is_pause(pause: object) -> bool:
-    """Return whether it is a Pause of finite length, or has its fields."""
-    seconds = getattr(pause, "seconds", None)
-    return (
-        isinstance(seconds, int | float)
-        and 0 <= seconds <= sys.float_info.max
-        and isinstance(getattr(pause, "because", None), str)
-        and isinstance(getattr(pause, "strike", None), bool)
-    )
+def pause_of(answer: object) -> Pause | None:
+    """Return a throttle's answer as a Pause of finite length; None if it lacks the fields of one.
+
+    Each field is read once: those of a user's own class may be computed anew each time.
+    """
+    seconds = getattr(answer, "seconds", None)
+    because, strike = getattr(answer, "because", None), getattr(answer, "strike", None)
+    if not isinstance(seconds, int | float) or not 0 <= seconds <= sys.float_info.max:
+        return None
+    if not isinstance(because, str) or not isinstance(strike, bool):
+        return None
+    return answer if type(answer) is Pause else Pause(seconds, because, strike)
 
 
 def _require_rest(option: str, value: object) -> None:

@@ -57,6 +57,8 @@ class ScopeState:
         "limit",
         "listed",
         "open",
+        "own_since",
+        "own_until",
         "provisional_s",
         "queue",
         "ready_at",
@@ -84,7 +86,11 @@ class ScopeState:
         self.since: float = (
             self.ready_at
         )  # when that was, or when the last turn was granted, if that was later
-        # With several open turns: the last one that was granted, or asked again, and the end of the delay that this began.
+        # The end of its own delay, if another gate of the process set `ready_at`; its last turn or report, if `since` is older.
+        self.own_until: float = self.ready_at
+        self.own_since: float = self.ready_at
+        # With several open turns: the last one that was granted, or asked again, and the end of the delay that this began. A
+        # back-off of any of them counts as one, too.
         self.spaced_by: int = 0  # its order, which no other turn has
         self.spaced_until: float = self.ready_at
         self.strikes: int = 0  # refusals that are not forgiven yet
@@ -111,6 +117,8 @@ class ScopeState:
             self.ready_at = until
             self.because = because
             self.since = now
+        elif until > self.own_until:
+            self.own_until = until
 
     def join(self, turn: "Turn") -> None:
         """Queue a turn behind the urgent ones, the ones requested earlier, and a front that waits at its next scope."""

@@ -161,24 +161,32 @@ class Turnstile:
     def ask_again(self, turn: Turn, now: float) -> float:
         """Return how long an open turn's request must wait, if something else was waited for since the grant (seconds).
 
-        Of a scope with several open turns, another may have been granted since. Until its delay is over, no other turn is granted
-        there. If the result is 0, the scopes' delays count from now instead of the grant. Otherwise ask again after the wait:
-        several may have waited.
+        Of a scope with several open turns, another may have been granted since, or was refused. Until its delay is over, no other
+        turn is granted there. If the result is 0, the scopes' delays count from now instead of the grant. Otherwise ask again
+        after the wait: several may have waited.
         """
         if now > self._latest:
             self._latest = now
         if turn.owner is not self or turn.state is not _OPEN:
             return 0.0
-        sent_at = self._latest
+        spacings = [_spacing(scope, turn) for scope in turn.scope_states]
+        others = self._scopes.others
+        if others is None:
+            return self._ask_again(turn, spacings, self._latest)
+        # Of two threads, the other one sees that this request is sent.
+        with others.lock:
+            return self._ask_again(turn, spacings, max(self._latest, others.sendable_at(turn, spacings)))
+
+    def _ask_again(self, turn: Turn, spacings: Sequence[float], sent_at: float) -> float:
         for scope in turn.scope_states:
             if scope.spaced_by != turn.order and scope.spaced_until > sent_at:
                 sent_at = scope.spaced_until
-        for scope in turn.scope_states:
+        for scope, spacing_s in zip(turn.scope_states, spacings, strict=True):
             if scope.limit > 1 or scope.open > 1:
-                until = sent_at + _spacing(scope, turn)
-                scope.delay_until(until, "a request was just sent", now)
+                until = sent_at + spacing_s
+                scope.delay_until(until, "a request was just sent", self._latest)
                 if sent_at <= self._latest:
-                    scope.spaced_by, scope.spaced_until = turn.order, until
+                    scope.spaced_by, scope.spaced_until, scope.own_since = turn.order, until, sent_at
         return sent_at - self._latest
 
     def settle(
@@ -224,8 +232,12 @@ class Turnstile:
                     scope.ready_at = until
                     scope.because = because
                     scope.since = self._latest
+                elif until > scope.own_until:
+                    scope.own_until, scope.own_since = until, self._latest
+                if scope.limit > 1:
+                    _bind(scope, turn, self._latest, until, strike=strike)
         else:
-            self._delay_each(scopes, pause_s, because)
+            self._delay_each(turn, scopes, pause_s, because, strike=strike)
         if strike:
             _strike(turn, scopes)
         elif forgive and not turn.settled:
@@ -427,7 +439,7 @@ class Turnstile:
             if scope.limit > 1:
                 until = self._latest + _spacing(scope, turn)
                 scope.delay_until(until, "a turn was just given", now)
-                scope.spaced_by, scope.spaced_until = turn.order, until
+                scope.spaced_by, scope.spaced_until, scope.own_since = turn.order, until, now
                 self._wait_queue.schedule(scope)
 
     def _take_back(self, turn: Turn, now: float, *, wait: bool) -> None:
@@ -450,7 +462,13 @@ class Turnstile:
                 self._scopes.retire(scope)
 
     def _delay_each(
-        self, scopes: Sequence[ScopeState], pauses: Mapping[Hashable, float], because: str | None
+        self,
+        turn: Turn,
+        scopes: Sequence[ScopeState],
+        pauses: Mapping[Hashable, float],
+        because: str | None,
+        *,
+        strike: bool,
     ) -> None:
         if strangers := set(pauses).difference(scope.key for scope in scopes):
             raise ValueError(f"a delay for {strangers!r}, which are not scopes of the turn")
@@ -458,7 +476,16 @@ class Turnstile:
         for scope in scopes:
             if scope.key in checked:
                 reason = because if scope is scopes[0] else None
-                scope.delay_until(self._latest + checked[scope.key], reason, self._latest)
+                until = self._latest + checked[scope.key]
+                scope.delay_until(until, reason, self._latest)
+                scope.own_since = self._latest
+                _bind(scope, turn, self._latest, until, strike=strike and scope is scopes[0])
+
+
+def _bind(scope: ScopeState, turn: Turn, now: float, until: float, *, strike: bool) -> None:
+    """Have open turns keep the delay after a refusal, or one that is longer than that of each request, when they ask again."""
+    if until > scope.spaced_until and (strike or until - now > _spacing(scope, turn)):
+        scope.spaced_by, scope.spaced_until = 0, until
 
 
 def _strike(turn: Turn, scopes: Sequence[ScopeState]) -> None:

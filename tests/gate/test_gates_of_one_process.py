@@ -158,6 +158,85 @@ async def test_a_request_in_flight_when_its_gate_closes_begins_its_delay_when_it
     assert site.times == [1.0 + 100 + 30]
 
 
+async def test_a_request_that_outlives_its_gate_is_waited_for(clock: LoopClock) -> None:
+    async with opened(Site(), clock, pacing=NO_DELAY) as gate:
+        permit = await gate.acquire(PAGE)
+    site = Site()
+    async with opened(site, clock, pacing=NO_DELAY) as gate:
+        visiting = asyncio.create_task(visit(gate))
+        await asyncio.sleep(10)
+        permit.report(status=429, headers={"Retry-After": "60"})
+        await asyncio.sleep(10)
+        permit.leave()
+        await visiting
+
+    assert site.times == [70.0]
+
+
+async def test_an_own_delay_counts_for_a_third_gate_though_a_second_one_delays_it_further(
+    clock: LoopClock,
+) -> None:
+    async with AsyncExitStack() as stack:
+        gates = [
+            await stack.enter_async_context(
+                opened(Site(), clock, pacing=polite.PacingPolicy(min_delay=delay))
+            )
+            for delay in (0, 10, 1)
+        ]
+        for gate in gates:
+            await gate.check(PAGE)
+            await asyncio.sleep(20)
+        start = await visit(gates[1])
+        # The last one waits, so the second one leaves the next turn to it, and itself waits a moment longer than its delay.
+        waiting = asyncio.gather(visit(gates[2]), visit(gates[1]))
+        await asyncio.sleep(5)
+
+        assert await visit(gates[0]) >= start + 10
+        await waiting
+
+
+@pytest.mark.parametrize("status", [200, 429])
+async def test_a_request_that_waited_since_its_grant_keeps_the_delays_of_other_gates(
+    clock: LoopClock, status: int
+) -> None:
+    pacing = polite.PacingPolicy(min_delay=2, concurrency=2)
+    async with opened(Site(), clock, pacing=pacing) as one, opened(Site(), clock, pacing=pacing) as other:
+        await visit(one)
+        await visit(other)
+        await asyncio.sleep(100)
+        async with one.permit(PAGE) as slow:
+            granted = await visit(other, status=status, **({"Retry_After": "60"} if status == 429 else {}))
+            await asyncio.sleep(0.5)
+            await slow.ready()
+            sent = now()
+            assert await visit(other) >= sent + 2
+
+    assert sent == granted + (2 if status == 200 else 60)
+
+
+async def test_two_requests_that_wait_since_their_grants_do_not_wait_for_each_other(clock: LoopClock) -> None:
+    sent: list[float] = []
+    pacing = polite.PacingPolicy(min_delay=2, concurrency=9)
+
+    async def crawl(gate: polite.Gate, number: int) -> None:
+        async with gate.permit(f"{PAGE}/{number}") as permit:
+            await asyncio.sleep(30 - now() % 1)
+            await permit.ready()
+            sent.append(now())
+
+    async with (
+        opened(Site(), clock, pacing=pacing) as one,
+        opened(Site(), clock, pacing=pacing) as other,
+        asyncio.TaskGroup() as group,
+    ):
+        for number in range(16):
+            group.create_task(crawl((one, other)[number % 2], number))
+        await asyncio.sleep(200)
+
+    assert len(sent) == 16
+    assert min(later - earlier for earlier, later in pairwise(sorted(sent))) >= 2 - 1e-9
+
+
 async def test_delays_of_wider_scopes_are_kept_but_not_those_of_a_whole_crawl(clock: LoopClock) -> None:
     limit = polite.ScopeLimit(delay=7)
     scopes = polite.Scopes(crawl=limit, custom=[polite.CustomScope("customer", lambda _: "acme", limit)])

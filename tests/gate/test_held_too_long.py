@@ -289,3 +289,14 @@ async def test_permits_that_are_left_in_time_leave_nothing_behind() -> None:
 def test_a_limit_that_is_none_is_refused(value: Any) -> None:
     with pytest.raises(polite.InvalidOption, match="PacingPolicy: max_hold must be"):
         polite.PacingPolicy(max_hold=value)
+
+
+async def test_a_permit_that_waits_out_the_back_off_of_another_is_lost_after_the_limit() -> None:
+    async with opened(max_hold=100.0, concurrency=2) as (gate, _, _):
+        await gate.check(PAGE)
+        async with gate.permit(PAGE) as refused, gate.permit(f"{PAGE}/slow") as slow:
+            granted = now()
+            refused.report(status=429, headers={"Retry-After": "3600"})
+            with pytest.raises(polite.TurnLost):
+                await slow.ready()
+            assert now() - granted <= 110

@@ -12,6 +12,7 @@ from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 from polite.pacers.local import LocalPacer
 from polite.pacing.effective_policy import EffectivePolicies
+from polite.pacing.outcome import Outcome
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.scopes import CustomScope, ScopeLimit, Scopes
 from polite.robots.exchange import Ask, Failed, Reply
@@ -392,3 +393,23 @@ async def test_redirects_go_on_between_the_pages_that_wait() -> None:
     redirected = [fetching.fetch(Origin.of(f"https://evil{n}.test/")) for n in range(5)]
     await asyncio.wait_for(asyncio.gather(*redirected), 30)
     crawl.cancel()
+
+
+async def test_a_back_off_that_is_met_while_a_fetch_waits_for_a_connection_keeps_none_from_others() -> None:
+    transport = TimedTransport(lambda _: Reply(200, b""), takes_s=20.0)
+    fetching = fetcher(transport, PacingPolicy(concurrency=2), connections=1, timeout=30.0)
+    page = Target.of("https://site.test/page")
+    turn = await fetching._turns.take(page)
+    hosts = [Origin.of(f"https://{name}.test/") for name in ("slow", "site", "other")]
+    fetches = [asyncio.create_task(fetching.fetch(origin)) for origin in hosts]
+    await asyncio.sleep(10)
+    fetching._turns.settle(turn, page, Outcome(429, retry_after_s=600.0), None)
+    fetching._turns.release(turn)
+    await asyncio.gather(*fetches)
+
+    assert transport.asked == [
+        (0.0, "https://slow.test/robots.txt"),
+        (20.0, "https://other.test/robots.txt"),
+        # A delay later, as of a turn that was given back.
+        (611.0, "https://site.test/robots.txt"),
+    ]

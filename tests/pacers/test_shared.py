@@ -9,12 +9,14 @@ import pytest
 
 from polite.errors import GateClosed, InvalidOption, Overloaded, StoreFailed, TurnLost
 from polite.origin import Origin, Target
+from polite.pacers.local import LocalPacer
 from polite.pacers.shared import SharedPacer
 from polite.pacing.circuit import CircuitLimits
 from polite.pacing.effective_policy import EffectivePolicies, OpeningHours
 from polite.pacing.homes import HomeNames, TakenHome, Tenant
 from polite.pacing.pacer import CallbackPacer
 from polite.pacing.policy import PacingPolicy
+from polite.pacing.process_delays import ProcessDelays
 from polite.pacing.scopes import CustomScope, ScopeLimit, ScopeName, ScopeResolver, Scopes
 from polite.pacing.turn import Turn
 from polite.testing import LoopClock
@@ -261,6 +263,22 @@ async def test_requests_that_wait_for_homes_are_bounded() -> None:
         await pacer.acquire([A])
     for task in waiting:
         task.cancel()
+
+
+async def test_a_turn_that_outlives_its_pacer_delays_other_gates_of_the_process_when_it_ends() -> None:
+    delays = ProcessDelays()
+    local, plain = LocalPacer(LoopClock()), LocalPacer(LoopClock())
+    plain.join(delays)
+    pacer, _ = shared(store())
+    pacer.join(delays, instead_of=local)
+    turn = await pacer.acquire([A])
+    await pacer.close()
+    waiting = asyncio.create_task(plain.acquire([A]))
+    await asyncio.sleep(20.0)
+    pacer.settle(turn, 5.0)
+    pacer.release(turn)
+
+    assert (await waiting).granted_at == pytest.approx(25.0, abs=0.1)
 
 
 async def test_a_closed_pacer_gives_no_turn() -> None:

@@ -37,6 +37,19 @@ class Raising:
         raise ZeroDivisionError
 
 
+class Changing:
+    """Another delay each time that it is read."""
+
+    because, strike = "changing", False
+
+    def __init__(self, *seconds: float) -> None:
+        self._seconds = iter(seconds)
+
+    @property
+    def seconds(self) -> float:
+        return next(self._seconds)
+
+
 class Odd:
     def __init__(self, answer: Any) -> None:
         self.answer = answer
@@ -100,8 +113,8 @@ def test_a_malformed_answer_to_a_refusal_is_a_strike_and_a_back_off() -> None:
     assert pause.seconds >= 10.0
 
 
-def test_what_can_stand_for_a_pause_is_taken_as_it_is() -> None:
-    assert rest(Twin(4, "a named tuple", True)) == (4, "a named tuple", True)
+def test_what_can_stand_for_a_pause_is_taken_as_one() -> None:
+    assert rest(Twin(4, "a named tuple", True)) == Pause(4, "a named tuple", True)
 
 
 @pytest.mark.parametrize("throttle", QUICK, ids=lambda throttle: type(throttle).__name__)
@@ -212,3 +225,9 @@ def test_a_part_that_fails_later_is_named_in_the_log(caplog: pytest.LogCaptureFi
     assert pause.seconds == 2.0
     assert "Odd.rest must return a Pause or None, got 20.0" in caplog.text
     assert caplog.records[0].levelname == "ERROR"
+
+
+@pytest.mark.parametrize("later", [0.0, -1.0, float("nan"), float("inf")])
+def test_the_fields_of_an_answer_are_read_once(later: float) -> None:
+    assert rest(Changing(3.0, *[later] * 9)) == Pause(3.0, "changing")
+    assert rest(Changing(1.0, *[later] * 9)).seconds == 2.0

@@ -264,3 +264,29 @@ def test_time_that_goes_backwards_makes_nothing_sooner() -> None:
 
     assert turnstile.outlook((A,), 60.0).ready_at == 105.0
     assert turnstile.request((A,), 104.0).state is TurnState.WAITING
+
+
+@pytest.mark.parametrize("strike", [True, False])
+@pytest.mark.parametrize("scopes", [(A,), (A, IP)])
+def test_an_open_turn_that_asks_again_keeps_the_back_off_of_another(
+    scopes: tuple[str, ...], strike: bool
+) -> None:
+    turnstile = Turnstile(concurrency=2, provisional_s=1.0)
+    refused, slow = turnstile.request(scopes, 0.0), turnstile.request(scopes, 0.0)
+    assert turnstile.due(1.0) == [slow]
+
+    turnstile.settle(refused, 2.0, {A: 60.0}, strike=strike)
+    turnstile.settle(refused, 3.0, 1.0)
+
+    assert turnstile.ask_again(slow, 3.0) == 59.0
+    assert turnstile.ask_again(slow, 62.0) == 0.0
+
+
+def test_an_open_turn_that_asks_again_does_not_wait_for_an_ordinary_response() -> None:
+    turnstile = Turnstile(concurrency=2, provisional_s=1.0)
+    first, slow = turnstile.request((A,), 0.0), turnstile.request((A,), 0.0)
+    turnstile.due(1.0)
+
+    turnstile.settle(first, 2.5, 1.0)
+
+    assert turnstile.ask_again(slow, 3.0) == 0.0
