@@ -88,7 +88,11 @@ def test_the_highest_status_of_all_files_counts(script, capsys):
     ("url", "reply", "said"),
     [
         (f"{SITE}/sitemap.xml", Reply(404), f"{SITE}/sitemap.xml: the server returned status 404"),
-        (f"{SITE}/robots.txt", Reply(503), f"{SITE}/sitemap.xml: disallowed: the server returned 5xx; robots.txt is unreachable"),
+        (
+            f"{SITE}/robots.txt",
+            Reply(503),
+            f"{SITE}/sitemap.xml: disallowed: the server returned 5xx; robots.txt is unreachable",
+        ),
         (
             f"{SITE}/sitemap.xml",
             Failed(Reason.TIMEOUT, "no whole response within SitemapPolicy.timeout=30 s"),
