@@ -13,7 +13,7 @@ from polite.pacers.local import LocalPacer, process_delays
 from polite.pacers.shared import SharedPacer
 from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.homes import HomeNames, Homes
-from polite.pacing.scopes import ScopeResolver
+from polite.pacing.scopes import ScopeResolver, registrable_domains
 from polite.ports import BackOffStore, Clock, Listener, RobotsStore, SavedBackOff
 from polite.stores.redis.address import has_scheme
 
@@ -243,14 +243,12 @@ def keep_back_off(store: RobotsStore | None, clock: Clock) -> Callable[[Origin, 
 
 def registrable_domains_for(option: str) -> Callable[[str], str | None]:
     """Return the function that the option needs. Raises InvalidOption if the public suffix list is not installed."""
-    # Imported here: the list is an optional package.
     try:
-        from polite.pacing.scopes import registrable_domains
+        return registrable_domains()
     except ImportError as error:
         raise InvalidOption(
             f"{option} needs the public suffix list: pip install 'polite-crawl[domains]'"
         ) from error
-    return registrable_domains()
 
 
 def _home_names(policies: EffectivePolicies) -> HomeNames:

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple, Protocol
 
-from publicsuffixlist import PublicSuffixList
-
 from polite.errors import InvalidOption
 from polite.options import boolean, integer, number
 from polite.origin import Target
@@ -25,6 +23,8 @@ def registrable_domains() -> Callable[[str], str | None]:
     >>> domain_of("www.example.co.uk"), domain_of("192.0.2.1")
     ('example.co.uk', None)
     """
+    from publicsuffixlist import PublicSuffixList  # noqa: PLC0415 - an extra
+
     suffixes = PublicSuffixList()
 
     @lru_cache(_REMEMBERED)
