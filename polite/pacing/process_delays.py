@@ -15,7 +15,7 @@ from weakref import WeakSet
 
 from polite.pacing.scope_table import ScopeTable
 from polite.pacing.scopes import ScopeName
-from polite.pacing.turn import ScopeState, Turn
+from polite.pacing.turn import OTHERS, ScopeState, Turn
 
 # Delays of closed gates that are kept. Beyond it, those that end first are forgotten.
 _MOST_LEFT = 100_000
@@ -28,7 +28,6 @@ _OPEN_S = 60.0
 _AGAIN_S = 0.05
 # A gate that had the last turn leaves the next one to a gate that waits. It may be late by so many seconds.
 _YIELD_S = 0.02
-_BECAUSE = "another gate of this process had a turn"
 
 
 class _Left(NamedTuple):
@@ -97,7 +96,7 @@ class ProcessDelays:
             told, self._told = self._told, True
         if not told:
             tell(
-                f"{_BECAUSE} at {scope}, so this one waits for {wait_s:.3g} s. Open one gate or session for the whole program "
+                f"{OTHERS} at {scope}, so this one waits for {wait_s:.3g} s. Open one gate or session for the whole program "
                 "(polite.open_gate, polite.open_session; polite.blocking.open_gate for threads), not one for each call: it is "
                 "shared by all tasks, and fetches robots.txt once"
             )
@@ -209,9 +208,11 @@ class Member:
 
     def _delay(self, scope: ScopeState, until: float, now: float) -> None:
         if until > now and until > scope.ready_at:
+            if scope.because is not OTHERS:
+                scope.own_until = scope.ready_at
             # `since` stays: when the scope's own last turn was.
             scope.ready_at = until
-            scope.because = _BECAUSE
+            scope.because = OTHERS
             self._delays.tell_once(self._tell, scope.key, until - now)
 
 
@@ -219,7 +220,7 @@ def _own_delay(scope: ScopeState) -> tuple[float, float]:
     """Return when a scope's last turn was, and the end of its delay, unless others alone require that."""
     ready_at, because, since = scope.ready_at, scope.because, scope.since
     # A turn that was given back has begun no delay.
-    return since if ready_at >= since else -math.inf, -math.inf if because is _BECAUSE else ready_at
+    return since if ready_at >= since else -math.inf, scope.own_until if because is OTHERS else ready_at
 
 
 def _own_s(scope: ScopeState) -> float:

@@ -18,6 +18,8 @@ class TurnState(Enum):
 
 # Hot path: an enum's member costs a descriptor call each time it is named.
 _WAITING = TurnState.WAITING
+# What set `ready_at` if another gate requires it.
+OTHERS = "another gate of this process had a turn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ class ScopeState:
         "limit",
         "listed",
         "open",
+        "own_until",
         "provisional_s",
         "queue",
         "ready_at",
@@ -84,6 +87,7 @@ class ScopeState:
         self.since: float = (
             self.ready_at
         )  # when that was, or when the last turn was granted, if that was later
+        self.own_until: float = self.ready_at  # the end of its own delay, if OTHERS set ready_at
         # With several open turns: the last one that was granted, or asked again, and the end of the delay that this began.
         self.spaced_by: int = 0  # its order, which no other turn has
         self.spaced_until: float = self.ready_at
@@ -110,6 +114,9 @@ class ScopeState:
         if until > self.ready_at:
             self.ready_at = until
             self.because = because
+            self.since = now
+        elif self.because is OTHERS:
+            self.own_until = max(self.own_until, until)
             self.since = now
 
     def join(self, turn: "Turn") -> None:

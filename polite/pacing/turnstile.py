@@ -224,6 +224,8 @@ class Turnstile:
                     scope.ready_at = until
                     scope.because = because
                     scope.since = self._latest
+                else:
+                    scope.delay_until(until, because, self._latest)
         else:
             self._delay_each(scopes, pause_s, because)
         if strike:
