@@ -78,7 +78,7 @@ def test_a_record_with_a_file_too_many_or_a_wrong_digest_is_refused(source: Path
 
 def test_a_compiled_wheel_has_the_sources_and_extensions_of_them(source: Path, tmp_path: Path) -> None:
     extensions = {
-        "polite/url/path.cpython-311-x86_64-linux-gnu.so": "",
+        "polite/url/parse.cpython-311-x86_64-linux-gnu.so": "",
         "polite/__init__.cpython-311-x86_64-linux-gnu.so": "",
         "0a1b__mypyc.cpython-311-x86_64-linux-gnu.so": "",
     }
