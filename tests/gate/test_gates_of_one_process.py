@@ -143,6 +143,39 @@ async def test_a_back_off_outlives_its_gate(clock: LoopClock, told: list[warning
     assert len(told) == 1
 
 
+async def test_a_back_off_is_kept_while_its_gate_waits_behind_another(clock: LoopClock) -> None:
+    third = Site()
+    async with opened(Site(), clock) as one, opened(Site(), clock) as other, opened(third, clock) as late:
+        await visit(other)
+        async with one.permit(PAGE) as permit:
+            permit.report(status=429, headers={"Retry-After": "30"})
+            refused = now()
+        waiting = [asyncio.create_task(visit(other))]
+        await asyncio.sleep(1)
+        waiting.append(asyncio.create_task(visit(one)))
+        await asyncio.sleep(1)
+
+        await visit(late)
+        assert third.times[0] >= refused + 30
+        await asyncio.gather(*waiting)
+
+
+async def test_a_quick_response_begins_its_delay_while_another_gate_waits(clock: LoopClock) -> None:
+    async with opened(Site(), clock) as one, opened(Site(), clock) as other:
+        await visit(other)
+        await visit(one)
+        async with one.permit(PAGE) as permit:
+            waiting = [asyncio.create_task(visit(other))]
+            await asyncio.sleep(0)
+            waiting.append(asyncio.create_task(visit(one)))
+            await asyncio.sleep(0.01)
+            permit.report(status=200)
+            reported = now()
+
+        assert await waiting[0] >= reported + 1
+        await waiting[1]
+
+
 async def test_a_request_in_flight_when_its_gate_closes_begins_its_delay_when_it_ends(
     clock: LoopClock,
 ) -> None:

@@ -2,6 +2,7 @@
 
 import importlib
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -31,6 +32,29 @@ def test_the_error_names_the_extra(
 
     with pytest.raises(ImportError, match=re.escape(f"pip install 'polite-crawl[{extra}]'")):
         importlib.import_module(f"polite.integrations.{module}")
+
+
+def test_polite_and_its_command_start_without_any_extra() -> None:
+    """In an environment of pip install polite-crawl."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    packages = {
+        re.split("[>[]", each)[0] for extra in project["optional-dependencies"].values() for each in extra
+    }
+    # The package opentelemetry-api brings the module opentelemetry.
+    modules = [name.replace("-", "_").removesuffix("_api") for name in packages]
+    program = f"""\
+import sys
+sys.modules |= dict.fromkeys({sorted(modules)})
+import polite.cli, polite.testing
+sys.argv = ["polite", "check", "--help"]
+polite.cli.program()
+"""
+
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (run.returncode, run.stderr) == (0, "")
 
 
 def test_extras_have_the_names_that_any_pip_finds() -> None:

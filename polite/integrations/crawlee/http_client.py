@@ -326,7 +326,7 @@ class PoliteHttpClient(HttpClient):
         if loaded is None or loaded == hop.url:
             return
         try:
-            same = unquote(Target.of(loaded).url) == unquote(Target.of(hop.url).url)
+            same = unquote(Target.of(loaded).url) == unquote(self._spelled(Target.of(hop.url).url))
         except InvalidURL:
             same = False
         if not same:

@@ -210,8 +210,8 @@ async def shared_gate(agent: UserAgent, options: Mapping[str, Any], min_delay: f
             shared.gate.on_close(partial(of_loop.gates.remove, shared))
             if len(of_loop.gates) > 1:
                 log.warning(
-                    "Spiders of this process have %d gates, since their USER_AGENT or POLITE differs: hosts that they have in "
-                    "common are requested once per delay by each. Give them the same settings, or one store on a server",
+                    "Spiders of this process have %d gates, since their USER_AGENT or POLITE differs: each fetches "
+                    "robots.txt, and at hosts that they have in common each waits for the others. Give them the same settings",
                     len(of_loop.gates),
                 )
     if "pacing" not in options:
