@@ -209,7 +209,9 @@ class Member:
 
     def _delay(self, scope: ScopeState, until: float, now: float) -> None:
         if until > now and until > scope.ready_at:
-            # `since` stays: when the scope's own last turn was.
+            # `since` stays: when the scope's own last turn was. So does the end of its own delay, for other gates.
+            if scope.because is not _BECAUSE:
+                scope.own_until = scope.ready_at
             scope.ready_at = until
             scope.because = _BECAUSE
             self._delays.tell_once(self._tell, scope.key, until - now)
@@ -219,7 +221,7 @@ def _own_delay(scope: ScopeState) -> tuple[float, float]:
     """Return when a scope's last turn was, and the end of its delay, unless others alone require that."""
     ready_at, because, since = scope.ready_at, scope.because, scope.since
     # A turn that was given back has begun no delay.
-    return since if ready_at >= since else -math.inf, -math.inf if because is _BECAUSE else ready_at
+    return since if ready_at >= since else -math.inf, scope.own_until if because is _BECAUSE else ready_at
 
 
 def _own_s(scope: ScopeState) -> float:

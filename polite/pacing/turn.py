@@ -57,6 +57,7 @@ class ScopeState:
         "limit",
         "listed",
         "open",
+        "own_until",
         "provisional_s",
         "queue",
         "ready_at",
@@ -80,6 +81,7 @@ class ScopeState:
         self.asked_s: float | Callable[[], float] = 0.0
         self.open: int = 0
         self.ready_at: float = float("-inf")
+        self.own_until: float = self.ready_at  # what ready_at was before another gate of the process set it
         self.because: str | None = None  # what set ready_at
         self.since: float = (
             self.ready_at
