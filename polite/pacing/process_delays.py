@@ -124,7 +124,8 @@ class Member:
                 self.scopes.others = None
                 return
             until = self._free_at(scope, others, own_s, scope.open + 1, now)
-            if until <= now:
+            # Not during a turn of its own: its response may begin a delay that ends sooner, and others must read that.
+            if until <= now and not scope.open:
                 waiting = (each.find(scope.key) for each in others)
                 first = [
                     each.ready_at for each in waiting if each and each.front and each.since < scope.since

@@ -170,6 +170,27 @@ async def test_a_back_off_is_kept_by_all_while_gates_wait_for_each_other(clock: 
     assert site.times[0] >= ended + 600
 
 
+async def test_a_gate_that_yields_during_its_request_keeps_the_delay_of_the_response(clock: LoopClock) -> None:
+    async with opened(Site(), clock) as first, opened(Site(), clock) as second:
+        await visit(first)
+        await visit(second)
+        async with first.permit(PAGE) as permit:
+            await asyncio.sleep(0.1)
+            waiting = [asyncio.create_task(visit(second))]
+            await asyncio.sleep(0.905)  # a second after the grant, the second gate looks again
+            waiting.append(asyncio.create_task(visit(first)))
+            await asyncio.sleep(0.002)
+            permit.report(status=200)
+            ended = now()
+        await asyncio.sleep(0.3)
+        site = Site()
+        async with opened(site, clock) as third:
+            await visit(third)
+        times = [*await asyncio.gather(*waiting), *site.times]
+
+    assert min(times) >= ended + 1.0
+
+
 async def test_a_request_in_flight_when_its_gate_closes_begins_its_delay_when_it_ends(
     clock: LoopClock,
 ) -> None:
