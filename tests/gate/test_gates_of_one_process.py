@@ -170,7 +170,9 @@ async def test_a_back_off_is_kept_by_all_while_gates_wait_for_each_other(clock: 
     assert site.times[0] >= ended + 600
 
 
-async def test_a_gate_that_yields_during_its_request_keeps_the_delay_of_the_response(clock: LoopClock) -> None:
+async def test_a_gate_that_yields_during_its_request_keeps_the_delay_of_the_response(
+    clock: LoopClock,
+) -> None:
     async with opened(Site(), clock) as first, opened(Site(), clock) as second:
         await visit(first)
         await visit(second)
