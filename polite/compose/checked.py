@@ -7,7 +7,7 @@ import reprlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from polite.errors import InvalidOption, PoliteError, StoreFailed
+from polite.errors import InvalidOption, StoreFailed
 from polite.gate.signatures import SignerFailed
 from polite.log import fields
 from polite.origin import Origin, Target
@@ -97,7 +97,7 @@ class _Checked:
         call = self._named(method, *args)
         try:
             result = await method(*args)
-        except PoliteError:
+        except StoreFailed:
             raise
         except Exception as error:
             raise StoreFailed(f"{call} raised {error!r}") from error
@@ -189,7 +189,10 @@ class CheckedTransport:
         return self._response("get", response)
 
     async def close(self) -> None:
-        await self._transport.close()
+        try:
+            await self._transport.close()
+        except Exception as error:
+            raise RuntimeError(f"{self._name}.close raised {error!r}") from error
 
     def __repr__(self) -> str:
         return f"<checked {self._transport!r}>"
