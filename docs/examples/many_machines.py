@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import re
 import signal
+from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
 
 import aiohttp
@@ -60,15 +61,23 @@ async def work(frontier: polite.Frontier, session: aiohttp.ClientSession, seeds:
         try:
             async with permit:
                 body = await fetch(permit, session)
-                links = [permit.task.target.join(link) for link in HREF.findall(body)]
+                links = joined(permit.task.target, HREF.findall(body))
                 # Put before the block ends: until then the page counts as not done, and a frontier that drains takes its links.
                 # A process that is killed loses no link.
                 await frontier.put_many([link.url for link in links if link.origin in hosts])
-        except (polite.TurnLost, aiohttp.ClientError, TimeoutError) as error:
-            # The task goes back. TurnLost: this process was cut off for so long that another one has the host by now.
+        except (polite.PoliteError, aiohttp.ClientError, TimeoutError) as error:
+            # The task goes back. TurnLost: this process was cut off for so long that another one has the host by now. Disallowed:
+            # robots.txt has changed since the task was assigned, so it is refused.
             print("again", permit.url, type(error).__name__)
         else:
             print("done", permit.url)
+
+
+def joined(page: polite.Target, links: Iterable[str]) -> Iterator[polite.Target]:
+    """Yield the targets of a page's links, without those that are no URL to fetch, such as mailto:."""
+    for link in links:
+        with contextlib.suppress(polite.InvalidURL):
+            yield page.join(link)
 
 
 async def fetch(permit: polite.Permit, session: aiohttp.ClientSession) -> str:

@@ -22,12 +22,12 @@ class Permit:
 
     Example:
         with gate.permit("https://example.com/about") as permit:
-            response = session.get(permit.url, allow_redirects=False)
+            response = client.get(permit.url)  # of an httpx.Client: requests would rewrite the URL, so it has an adapter
             permit.report(status=response.status_code, headers=response.headers)
 
     Attributes:
         target: What is requested.
-        url: The URL to send: canonical, without credentials and fragment.
+        url: The URL to send as it is: canonical, without credentials and fragment.
     """
 
     def __init__(self, thread: LoopThread, target: Target) -> None:

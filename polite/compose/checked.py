@@ -7,7 +7,7 @@ import reprlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from polite.errors import InvalidOption, PoliteError, StoreFailed
+from polite.errors import InvalidOption, StoreFailed
 from polite.gate.signatures import SignerFailed
 from polite.log import fields
 from polite.origin import Origin, Target
@@ -98,7 +98,7 @@ class _Checked:
         call = self._named(method, *args)
         try:
             result = await method(*args)
-        except PoliteError:
+        except StoreFailed:
             raise
         except Exception as error:
             raise StoreFailed(f"{call} raised {error!r}") from error

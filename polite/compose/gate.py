@@ -79,6 +79,14 @@ class _Opening(AbstractAsyncContextManager[Opened], Generic[Opened]):
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"{self._first} ... .{name}", name=name, obj=self)
 
+    def __setattr__(self, name: str, value: object) -> None:
+        if not name.startswith("_"):
+            self.__getattr__(name)
+        super().__setattr__(name, value)
+
+    def __repr__(self) -> str:
+        return f"<{self._first} ...>"
+
     def _refuse(self, *_: object) -> NoReturn:
         raise TypeError(f"{self._first} ...")
 

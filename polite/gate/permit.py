@@ -120,7 +120,8 @@ class Permit:
     def url(self) -> str:
         """The URL that was decided: canonical, without credentials and fragment.
 
-        Some clients rewrite a str, aiohttp among them, and would request another URL than was decided: pass `request_url` to it.
+        Some clients rewrite a str, and would request another URL than was decided: pass `request_url` to aiohttp, and use polite's
+        adapters for requests, niquests and curl_cffi.
         """
         return self._target.url
 

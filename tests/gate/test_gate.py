@@ -9,6 +9,7 @@ import pytest
 
 import polite
 from polite.events import BackedOff, Event, Granted, Left, PermitDelayed, Refused, RobotsFetched
+from polite.integrations.aiohttp import middleware
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.testing import LoopClock, ScriptedTransport
 from tests.gate.support import AGENT, PAGE, ROBOTS, RULES, opened, visit
@@ -327,6 +328,16 @@ async def test_the_class_of_a_transport_is_refused() -> None:
             pass
 
 
+async def test_a_transport_whose_close_raises_is_named() -> None:
+    class Unclosed(OwnTransport):
+        async def close(self) -> None:
+            raise OSError("gone")
+
+    with pytest.raises(RuntimeError, match=r"Unclosed\.close raised OSError\('gone'\)"):
+        async with polite.open_gate(AGENT, transports={"https": Unclosed(None)}, clock=LoopClock()):
+            pass
+
+
 async def test_schemes_of_transports_have_no_case() -> None:
     transport = ScriptedTransport({ROBOTS: Reply(200, RULES)})
     async with polite.open_gate(AGENT, transports={"HTTPS": transport}, clock=LoopClock()) as gate:
@@ -361,6 +372,8 @@ async def test_the_first_use_of_what_was_not_opened_by_a_block_says_so(
     for use in uses:
         with pytest.raises(AttributeError, match=rf"{said} \.{use}$"):
             getattr(unopened, use)
+        with pytest.raises(AttributeError, match=rf"{said} \.{use}$"):
+            setattr(unopened, use, None)
     with pytest.raises(TypeError, match=said):
         await unopened
     with pytest.raises(TypeError, match=said), unopened:
@@ -385,6 +398,10 @@ async def test_an_unopened_gate_is_named_where_a_gate_is_needed() -> None:
         AttributeError, match=r"async with polite\.open_gate\(\.\.\.\) as gate: \.\.\. \.services"
     ):
         polite.Frontier(cast("polite.Gate", polite.open_gate(AGENT)))
+    with pytest.raises(
+        polite.InvalidOption, match=r"got <polite\.open_gate\(\.\.\.\) opens nothing by itself: async with"
+    ):
+        middleware(cast("polite.Gate", polite.open_gate(AGENT)))
 
 
 async def test_on_a_loop_in_virtual_time_a_gate_follows_that_time_by_itself() -> None:

@@ -176,6 +176,56 @@ async def test_a_quick_response_begins_its_delay_while_another_gate_waits(clock:
         await waiting[1]
 
 
+async def test_a_gate_that_yields_to_another_keeps_its_own_delay_before_a_third(clock: LoopClock) -> None:
+    """While a gate waits for another's turn, a third one still reads the delay that its own last response began."""
+    site = Site(b"User-agent: *\nCrawl-delay: 2")
+
+    async def call(page: int) -> float:
+        async with opened(site, clock) as gate:
+            return await visit(gate, f"{PAGE}/{page}")
+
+    times = sorted([*await asyncio.gather(*map(call, range(5))), *site.times])
+    assert len(times) == 10
+    assert min(later - earlier for earlier, later in pairwise(times)) >= 2.0
+
+
+async def test_a_back_off_is_kept_by_all_while_gates_wait_for_each_other(clock: LoopClock) -> None:
+    async with opened(Site(), clock) as first, opened(Site(), clock) as second:
+        await visit(second)
+        ended = await visit(first, status=429, Retry_After="600")
+        waiting = [asyncio.create_task(visit(gate)) for gate in (second, first)]
+        await asyncio.sleep(0.5)
+        site = Site()
+        async with opened(site, clock) as third:
+            await visit(third)
+        await asyncio.gather(*waiting)
+
+    assert site.times[0] >= ended + 600
+
+
+async def test_a_gate_that_yields_during_its_request_keeps_the_delay_of_the_response(
+    clock: LoopClock,
+) -> None:
+    async with opened(Site(), clock) as first, opened(Site(), clock) as second:
+        await visit(first)
+        await visit(second)
+        async with first.permit(PAGE) as permit:
+            await asyncio.sleep(0.1)
+            waiting = [asyncio.create_task(visit(second))]
+            await asyncio.sleep(0.905)  # a second after the grant, the second gate looks again
+            waiting.append(asyncio.create_task(visit(first)))
+            await asyncio.sleep(0.002)
+            permit.report(status=200)
+            ended = now()
+        await asyncio.sleep(0.3)
+        site = Site()
+        async with opened(site, clock) as third:
+            await visit(third)
+        times = [*await asyncio.gather(*waiting), *site.times]
+
+    assert min(times) >= ended + 1.0
+
+
 async def test_a_request_in_flight_when_its_gate_closes_begins_its_delay_when_it_ends(
     clock: LoopClock,
 ) -> None:

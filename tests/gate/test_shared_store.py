@@ -13,6 +13,7 @@ import polite
 from polite.ports import RobotsStore, SavedBackOff, Validators
 from polite.robots.exchange import Reply
 from polite.robots.result import Unavailable
+from polite.robots.serialization import CorruptRobots
 from polite.robots.snapshot import Snapshot
 from polite.stores.memory import MemoryStore
 from polite.stores.sqlite import SqliteStore
@@ -183,6 +184,7 @@ GOOD = Snapshot(Unavailable(polite.Reason.CLIENT_ERROR, ROBOTS, 404), 1e9, 2e9)
     [
         ("load", OSError("disk"), r"Own\.load\(https://site\.test\) raised OSError\('disk'\)"),
         ("load", KeyError("x"), r"Own\.load\(https://site\.test\) raised KeyError"),
+        ("load", CorruptRobots("cut"), r"Own\.load\(https://site\.test\) raised CorruptRobots\('cut'\)"),
         ("load", {"access": 1}, r"Own\.load\(.*\) returned \{'access': 1\}: a Snapshot or None is needed"),
         ("load", replace(GOOD, access="x"), r"Own\.load\(.*\) returned .*Snapshot\.access is 'x'"),
         ("load", replace(GOOD, expires_at=float("nan")), r"returned .*Snapshot\.expires_at is nan"),

@@ -14,7 +14,7 @@ from polite.events import CircuitOpened, Event
 from polite.integrations.httpx import transport
 from polite.testing import LoopClock
 from tests.integrations.site import AGENT, DELAY_S, LOOPBACK, PACING, Site, served
-from tests.support import now
+from tests.support import REWRITTEN, now
 
 pytestmark = pytest.mark.virtual_time
 
@@ -63,6 +63,19 @@ async def test_a_response_that_comes_with_its_content_holds_no_turn(
 
     assert texts == ["/0", "/1", "/2", "/3"]
     assert (gate.inside, now() - began) == (0, pytest.approx(4 * DELAY_S, abs=0.01))
+
+
+async def test_a_plain_client_sends_the_url_of_a_permit_letter_by_letter(
+    module: Any, gate: polite.Gate, site: Site
+):
+    decided = []
+    async with module.AsyncClient() as client:
+        for path in REWRITTEN:
+            async with gate.permit(site.url(path)) as permit:
+                await client.get(permit.url)
+                decided.append(permit.target.path)
+
+    assert site.paths == decided
 
 
 @pytest.mark.parametrize("options", [{"headers": {"X-Name": "a\nb"}}, {"timeout": "soon"}])

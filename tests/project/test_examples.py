@@ -11,7 +11,10 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+import polite
 from polite.testing import LoopClock, VirtualTimeLoop
+from tests.gate.support import PAGE
+from tests.support import scripted_gate
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 
@@ -73,6 +76,25 @@ def test_every_example_is_run() -> None:
     assert {path.name for path in EXAMPLES.glob("*.py")} == set(PRINTED) | SHARED | set(SHOWN)
     for name, page in SHOWN.items():
         assert f"\n$ python docs/examples/{name}" in (EXAMPLES.parents[1] / page).read_text()
+
+
+@pytest.mark.virtual_time
+async def test_a_link_that_is_no_url_ends_no_process_of_many(capsys: pytest.CaptureFixture[str]) -> None:
+    work = runpy.run_path(str(EXAMPLES / "many_machines.py"))["work"]
+
+    async def fetch(permit: polite.Permit, _: object) -> str:
+        permit.report(status=200)
+        return 'href="mailto:me@site.test" href="http://[bad/" href="/next"' if permit.url == PAGE else ""
+
+    work.__globals__["fetch"] = fetch
+    async with scripted_gate() as gate, polite.open_frontier(gate) as frontier:
+        await frontier.put(PAGE)
+        worker = asyncio.create_task(work(frontier, None, [PAGE]))
+        await frontier.join()
+        frontier.close()
+        await worker
+
+    assert capsys.readouterr().out == f"done {PAGE}\ndone https://site.test/next\n"
 
 
 @pytest.mark.parametrize("name", PRINTED)
