@@ -5,7 +5,6 @@ import logging
 import re
 import reprlib
 from collections.abc import Awaitable, Callable, Mapping
-from math import isfinite
 from typing import Any
 
 from polite.errors import InvalidOption, StoreFailed
@@ -161,10 +160,6 @@ class CheckedBackOffStore(CheckedStore):
 
     async def held(self, origin: Origin) -> SavedBackOff | None:
         found: SavedBackOff | None = await self._call(self._store.held, origin, needed=SavedBackOff)
-        if found is not None and not isfinite(found.until):
-            raise StoreFailed(
-                f"{self._named(self._store.held, origin)} returned {found!r}: a finite time is needed"
-            )
         return found
 
 

@@ -435,9 +435,6 @@ class Turnstile:
         turn.state = _OPEN
         for scope in turn.scope_states:
             scope.open += 1
-            if scope.since > scope.own_since and scope.ready_at >= scope.since:
-                # If this turn is given back unused, other gates still count from its last request.
-                scope.own_since = scope.since
             scope.since = now
             if scope.limit > 1:
                 until = self._latest + _spacing(scope, turn)

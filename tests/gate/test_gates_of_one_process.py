@@ -129,27 +129,6 @@ async def test_the_longer_delay_of_two_gates_counts(
     assert site.times == [ended + gap]
 
 
-@pytest.mark.parametrize("meanwhile", ["a turn is given back", "the gate visits others"])
-async def test_the_longer_delay_counts_from_the_last_request_of_the_other_gate(
-    clock: LoopClock, meanwhile: str
-) -> None:
-    slower = polite.PacingPolicy(min_delay=30)
-    async with opened(Site(), clock) as one, opened(Site(), clock, pacing=slower) as other:
-        await visit(other)
-        await visit(one)
-        await asyncio.sleep(100)
-        last = await visit(one)
-        await asyncio.sleep(2)
-        if meanwhile == "a turn is given back":
-            permit = one.permit(PAGE)
-            await permit.enter()
-            permit.unsent()
-        else:
-            await asyncio.gather(*[visit(one, f"https://t{number}.test/") for number in range(100)])
-
-        assert await visit(other) >= last + 30
-
-
 async def test_a_back_off_outlives_its_gate(clock: LoopClock, told: list[warnings.WarningMessage]) -> None:
     async with opened(Site(), clock) as gate:
         ended = await visit(gate, status=429, Retry_After="600")

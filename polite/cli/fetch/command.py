@@ -14,7 +14,7 @@ from polite.cli.fetch.kept_options import as_text, kept_of
 from polite.cli.fetch.options import has_urls, pacing_of
 from polite.cli.fetch.page import Page, Pages
 from polite.cli.fetch.progress import MAX_ORIGINS, OriginStats
-from polite.cli.fetch.queue_notes import RETRIED, QueueNotes
+from polite.cli.fetch.queue_notes import QueueNotes
 from polite.cli.fetch.record import BODIES, Folder, Provenance, Records, RepeatedLines, is_begun, reopen
 from polite.cli.fetch.run import Archive, Crawl, Interrupt, Run, interrupts
 from polite.cli.fetch.run_log import EventLog, RunLog, are_few, more_than_few
@@ -228,10 +228,6 @@ async def _run(options: argparse.Namespace, signer: WebBotAuth | None, interrupt
         gate = await stack.enter_async_context(_gate(options, signer, run_log, clock, validators))
         frontier = await stack.enter_async_context(_frontier(options, gate))
         await _keep_options(options, run_log.notes, frontier)
-        if options.retry is not None and is_unnamed(options):
-            undone = await run_log.notes.counts()
-            if sum(undone.get(kind, 0) for kind in RETRIED[options.retry]) > FEW:
-                raise more_than_few()
         if options.status is not None:
             await _serve_status(options.status, gate, frontier, stack)
         pages = await stack.enter_async_context(_pages(options, gate))

@@ -173,9 +173,9 @@ class Crawl:
         self._tries = tries
         self._recrawl = recrawl
         self._max_outage_s = max_outage_s
-        # Since when (monotonic) an origin has given no connection, and how many attempts of a task this run made that count.
+        # Since when (monotonic) an origin has given no connection, and how many attempts of a task do not count because of that.
         self._down: dict[str, float] = {}
-        self._counted: dict[int, int] = {}
+        self._uncounted: dict[int, int] = {}
         self._puts = PutLimiter(_MAX_CONCURRENT_PUTS, limit)
 
     @property
@@ -241,7 +241,7 @@ class Crawl:
             self._run_log.notes.remove(permit.task)
             return  # a killed run recorded the page before it could finish the task
         number = permit.task.number
-        last = self._counted.get(number, 0) + 1 >= self._tries
+        last = permit.task.tries + 1 - self._uncounted.get(number, 0) >= self._tries
         attempt = self._run_log.start_attempt(permit.task)
         page: Page | None = None
         asked, final = True, False
@@ -263,10 +263,9 @@ class Crawl:
         if page is not None:
             self._down.pop(permit.task.origin.text, None)
         if not last and (page is None or page.status in _RETRIED_STATUSES):
-            self._counted[number] = self._counted.get(number, 0) + 1
             permit.retry()
             return
-        self._counted.pop(number, None)
+        self._uncounted.pop(number, None)
         if page is None:
             attempt.record_failed(final=final)
         elif not await self._follow(permit.task, page, attempt):
@@ -286,7 +285,7 @@ class Crawl:
             return last
         outage_s = now - self._down.setdefault(origin, now)
         if outage_s < self._max_outage_s:
-            self._counted[task.number] = self._counted.get(task.number, 0) - 1  # it does not count
+            self._uncounted[task.number] = self._uncounted.get(task.number, 0) + 1
             return False
         return last or self._max_outage_s > 0
 

@@ -290,7 +290,7 @@ class RunLog:
             case Refused(url=url, reason=reason, line=line, task=task, rule=rule):
                 if task is not None:
                     self.notes.remove(task)  # what robots.txt disallows is final
-                if self.recorded.get(url, UNDONE[0]) in UNDONE:
+                if url not in self.recorded:
                     found = cause.of_refusal(reason, rule)
                     self.records.write(url, "refused", found, line=line, **_origin_of(task))
             case Dropped(url=url, because=because, tries=tries, task=task):

@@ -439,29 +439,6 @@ def test_an_interrupted_retry_goes_on_without_the_option(prompt, queue):
     assert set(_outcomes(prompt).values()) == {"fetched"}
 
 
-def test_attempts_of_an_earlier_run_do_not_count_for_tries(prompt, queue):
-    prompt.pages = {"/a": [{"status": 503}, _interrupted, {"status": 503}, {"text": "now"}]}
-    options = ("--quiet", "--resume", queue, "--tries", "2", "--concurrency", "1")
-    assert prompt.run(*options, "/a") == 130
-
-    assert prompt.run(*options) == 0
-
-    assert _outcomes(prompt) == {"/a": "fetched"}
-
-
-def test_what_is_retried_counts_for_the_agent(prompt, queue):
-    options = ("--resume", queue, "--tries", "1", "--max-outage", "0")
-    prompt.pages = {f"/{number}": [{"status": 503}] for number in range(8)}
-    prompt.run(*options, *(f"/{number}" for number in range(4)))
-    prompt.run(*options, *(f"/{number}" for number in range(4, 8)))
-    sent = len(prompt.paths)
-
-    assert prompt.run(*options, "--retry", "all") == 2
-
-    assert "--agent" in prompt.err
-    assert len(prompt.paths) == sent
-
-
 def test_the_pages_of_a_host_out_of_reach_are_tried_again(prompt, queue):
     prompt.pages["/robots.txt"] = [{"status": 500}]
     late = ("--tries", "1", "--max-outage", "0")

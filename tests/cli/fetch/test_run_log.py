@@ -19,11 +19,11 @@ class Full(io.StringIO):
         raise OSError(28, "No space left on device")
 
 
-def _run_log(out, *, recorded=None, event_log=None):
+def _run_log(out, *, recorded=(), event_log=None):
     clock = ManualClock()
     if event_log is not None:
         event_log = EventLog(event_log, clock.monotonic, wall=clock.wall())
-    return RunLog(Records(out), recorded or {}, OriginStats(1.0), event_log, clock)
+    return RunLog(Records(out), set(recorded), OriginStats(1.0), event_log, clock)
 
 
 async def test_a_write_error_in_a_listener_is_kept_once():
@@ -34,17 +34,6 @@ async def test_a_write_error_in_a_listener_is_kept_once():
 
     with pytest.raises(OSError, match="No space"):
         await run_log.failure
-
-
-@pytest.mark.parametrize(
-    ("before", "records"), [("given up", 1), ("failed", 1), ("refused", 0), ("fetched", 0)]
-)
-async def test_what_is_refused_after_it_was_given_up_has_a_record_of_that(before, records):
-    out = io.StringIO()
-
-    _run_log(out, recorded={"http://a.test/": before})(Refused("http://a.test/", "RULE", 2))
-
-    assert out.getvalue().count('"outcome": "refused"') == records
 
 
 async def test_what_was_given_up_has_a_record():
