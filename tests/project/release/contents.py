@@ -17,6 +17,8 @@ from trove_classifiers import classifiers
 from tests.project.release.checklist import StepFailed
 
 NAME = "polite-crawl"
+# The ending of the name of an SBOM, after that of its artefact.
+SBOM = ".cdx.json"
 _DIST_INFO = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")

@@ -20,10 +20,9 @@ from packageurl import PackageURL
 
 from tests.project.release.builds import digest
 from tests.project.release.checklist import StepFailed
-from tests.project.release.contents import NAME
+from tests.project.release.contents import NAME, SBOM
 from tests.project.release.requirements import Package
 
-ENDING = ".cdx.json"
 _SCHEMA = SchemaVersion.V1_6
 
 
@@ -43,7 +42,7 @@ def write(
     error = JsonStrictValidator(_SCHEMA).validate_str(text)
     if error is not None:
         raise StepFailed(f"the SBOM of {artefact.name} is not valid: {error}")
-    path = artefact.with_name(f"{artefact.name}{ENDING}")
+    path = artefact.with_name(f"{artefact.name}{SBOM}")
     path.write_text(f"{text}\n")
     return path
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from polite.version import __version__
-from tests.project.release import contents, requirements, sbom, tree, version
+from tests.project.release import contents, requirements, tree, version
 from tests.project.release.builds import Builds, digest
 from tests.project.release.checklist import LeftOut, Step
 from tests.project.release.trial import Trial, run_own_tests, run_tests
@@ -102,6 +102,9 @@ class Release:
         return contents.check_metadata(artefact, __version__)
 
     def _sbom(self, artefact: Path) -> str:
+        # Only the environment of ./dev release has the package that writes SBOMs.
+        from tests.project.release import sbom
+
         lines = contents.requires(artefact)
         pinned = requirements.pins((self.builds.first / "constraints.txt").read_text())
         packages = requirements.needed(lines, pinned)
@@ -137,7 +140,7 @@ class Release:
         folder = self._root / DIST
         folder.mkdir()
         for artefact in (self.builds.sdist, *self._tried):
-            for path in (artefact, artefact.with_name(f"{artefact.name}{sbom.ENDING}")):
+            for path in (artefact, artefact.with_name(f"{artefact.name}{contents.SBOM}")):
                 shutil.copyfile(path, folder / path.name)
         sums = "".join(f"{digest(path)}  {path.name}\n" for path in sorted(folder.iterdir()))
         (folder / "SHA256SUMS").write_text(sums)
