@@ -350,13 +350,6 @@ def test_a_field_has_its_description_as_its_own() -> None:
     )
 
 
-def test_a_field_that_a_constructor_sets_has_the_type_of_the_parameter() -> None:
-    url = object_of("polite.PoliteError.url")
-
-    assert isinstance(url, griffe.Attribute)
-    assert (str(url.annotation), url.value) == ("str | None", None)
-
-
 def test_a_default_is_shown_as_the_value_that_it_stands_for() -> None:
     def default(method: str, parameter: str) -> str:
         function = object_of(method)
@@ -367,15 +360,6 @@ def test_a_default_is_shown_as_the_value_that_it_stands_for() -> None:
     assert default("polite.Frontier.__init__", "max_tries") == str(tries)
     assert default("polite.PacingPolicy.__init__", "backoff_statuses") == "frozenset({429, 503})"
     assert default("polite.PacingPolicy.__init__", "scopes") == "by_origin"
-
-
-@pytest.mark.parametrize("name", ["polite.open_gate", "polite.open_frontier", "polite.status.serve"])
-def test_a_context_manager_has_the_type_that_a_call_returns(name: str) -> None:
-    function = object_of(name)
-
-    assert isinstance(function, griffe.Function)
-    assert str(function.returns).startswith("AbstractAsyncContextManager[")
-    assert "async" not in function.labels  # it would say: await it
 
 
 def test_what_only_polite_uses_is_no_part_of_the_reference() -> None:
@@ -416,18 +400,6 @@ def test_the_bases_of_a_class_are_public() -> None:
         if isinstance(base, griffe.Expr) and base.canonical_path.startswith("polite.")
         if base.canonical_path not in public
     } == set()
-
-
-def test_a_method_without_a_docstring_has_that_of_its_protocol() -> None:
-    assert text_of(object_of("polite.throttles.MinDelay.rest")) == text_of(
-        object_of("polite.throttles.Part.rest")
-    )
-    assert text_of(object_of("polite.schedulers.Fifo.add")) == text_of(
-        object_of("polite.ports.Scheduler.add")
-    )
-    assert text_of(object_of("polite.clock.SystemClock.wall")) == text_of(
-        object_of("polite.ports.Clock.wall")
-    )
 
 
 def test_examples_are_code_and_names_and_errors_are_links() -> None:

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.ratios import command, history
 from benchmarks.ratios.catalogue import RATIOS, TRACKED
 from benchmarks.ratios.comparison import Change, changes, fallen
-from benchmarks.ratios.figures import Figures, figures, race
+from benchmarks.ratios.figures import Figures, figures
 from benchmarks.ratios.history import HistoryBroken, Kind, Record
 
 KIND = Kind("pure", "3.11", "x86_64, a processor, 2 cores")
@@ -63,15 +63,6 @@ def test_a_ratio_that_fell_fails_with_its_name_both_values_and_the_limit(
     assert lines == [["FELL", "parse", "1.790", "was", "2.000", "(-10.5%),", "limit", "1.800"]]
 
 
-def test_a_ratio_that_is_no_number_has_failed() -> None:
-    assert Change("parse", 2.0, float("nan")).failed
-
-
-@pytest.mark.parametrize("now", [1.81, 2.0, 9.0])
-def test_a_tenth_less_is_no_failure(file: Path, now: float) -> None:
-    assert command.main(["--check"], measuring({"parse": [now] * 3})) == 0
-
-
 def test_one_slow_process_of_three_does_not_count(file: Path) -> None:
     assert command.main(["--check"], measuring({"parse": [0.5, 2.0, 2.0]})) == 0
 
@@ -84,16 +75,6 @@ def test_a_ratio_that_fell_is_measured_twice_more(
 
     assert command.main(["--check"], measuring({"permit": slow})) == status
     assert capsys.readouterr().out.count("measured again: permit") == min(rounds, 2)
-
-
-def test_other_versions_of_peers_are_named(
-    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(history, "peers", lambda: {**PEERS, "protego": "0.8.0"})
-
-    command.main(["--check"], measuring())
-
-    assert "note: protego 0.8.0 runs beside polite, and 0.7.0 ran for the record" in capsys.readouterr().out
 
 
 def test_a_ratio_that_is_no_longer_measured_fails_and_a_new_one_does_not(
@@ -117,26 +98,6 @@ def test_nothing_is_compared_with_another_kind(
 
     assert command.main(["--check"], measuring()) == 2
     assert f"has no record of: {KIND}" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("form", "command_line"), [("pure", "bench --record"), ("compiled", "bench --compiled --record")]
-)
-def test_without_a_record_the_message_says_what_to_record_with_and_without_a_tag(
-    file: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    form: str,
-    command_line: str,
-) -> None:
-    history.write([])
-    monkeypatch.setattr(Kind, "here", lambda: Kind(form, "3.11", KIND.machine))
-
-    assert command.main(["--check"], measuring()) == 2
-
-    said = capsys.readouterr().err
-    assert f"Run ./dev {command_line} on this machine first: at the tag of the last release" in said
-    assert "if no release has a tag yet, at the commit before your change" in said
 
 
 def test_the_last_release_is_the_newest_that_is_not_newer() -> None:
@@ -164,14 +125,6 @@ def test_a_record_takes_the_place_of_that_of_the_same_version_and_kind(file: Pat
     assert {*found[2].ratios} == {*TRACKED}
 
 
-def test_what_is_written_is_read_with_four_digits_of_each_ratio(tmp_path: Path) -> None:
-    path = tmp_path / "history.json"
-
-    history.write([record(large=123.456, small=0.0123456)], path)
-
-    assert history.read(path) == [record(large=123.5, small=0.01235)]
-
-
 ROW = {"version": "0.1.0", "date": "", "form": "pure", "python": "", "machine": "", "peers": {}, "ratios": {}}
 
 
@@ -195,16 +148,6 @@ def test_a_broken_history_is_named(file: Path, capsys: pytest.CaptureFixture[str
         history.read()
     assert command.main(["--check"], measuring()) == 2
     assert "./dev bench --check: " in capsys.readouterr().err
-
-
-def test_a_history_that_is_cut_off_or_missing_is_named(
-    file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file.write_text("[")
-    assert command.main(["--check"], measuring()) == 2
-    file.unlink()
-    assert command.main(["--record"], measuring()) == 2
-    assert str(file) in capsys.readouterr().err
 
 
 def test_a_process_that_fails_ends_the_check(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -244,22 +187,6 @@ def test_the_table_has_a_row_for_each_ratio_as_readme_has_them(capsys: pytest.Ca
     assert "| `allows` | 1 us | Protego 2 us | 2 times faster | `python -m benchmarks.decide` |" in rows
 
 
-@pytest.mark.parametrize(
-    ("name", "found", "words"),
-    [
-        ("target-rewrite", Figures(14.9, 4.2, 0.28), "| 14.9 us | `yarl.URL` 4.2 us | 3.6 times slower |"),
-        (
-            "memory-rules",
-            Figures(4_300, 16_000, 3.72),
-            "| 4,300 octets | Protego 16,000 octets | 3.7 times less |",
-        ),
-        ("allows-10000-literals", Figures(1.2, 745, 621), "| 1.2 us | Protego 745 us | 621 times faster |"),
-    ],
-)
-def test_a_row_says_which_is_better(name: str, found: Figures, words: str) -> None:
-    assert words in command.row(RATIOS[name], found)
-
-
 def test_each_ratio_has_a_benchmark_that_prints_more() -> None:
     folder = Path(command.__file__).parents[1]
 
@@ -271,30 +198,6 @@ def test_a_ratio_is_the_median_of_the_ratios_of_rounds() -> None:
     assert figures([1.0, 3.0, 1.0], [2.0, 6.0, 2.2]) == Figures(1.0, 2.2, 2.0)
     with pytest.raises(ValueError, match="longer"):
         figures([1.0], [1.0, 2.0])
-
-
-@pytest.mark.slow("starts processes")
-def test_a_race_runs_both_in_turns_and_once_before() -> None:
-    order: list[str] = []
-
-    found = race(
-        lambda: order.append("ours") or sum(range(1_000)),
-        lambda: order.append("theirs") or sum(range(20_000)),
-        rounds=3,
-        per=10,
-    )
-
-    assert order == ["theirs", "ours", "ours", "theirs"] * 2
-    assert found.ours > 0
-    assert found.ratio > 1
-
-
-def test_the_machine_is_named_by_its_processor(tmp_path: Path) -> None:
-    cpuinfo = tmp_path / "cpuinfo"
-    cpuinfo.write_text("processor : 0\nmodel name\t: A Processor\nprocessor : 1\nmodel name\t: A Processor\n")
-
-    assert ", A Processor, " in history.machine(cpuinfo)
-    assert history.machine(tmp_path / "none").endswith(" cores")
 
 
 def test_changes_are_judged_at_the_limit() -> None:

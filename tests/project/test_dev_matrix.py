@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.project import matrix
-from tests.project.matrix import Cell
 
 
 def listed(*found: tuple[str, str], variant: str = "default", implementation: str = "cpython") -> str:
@@ -43,29 +42,6 @@ def test_each_version_is_run_by_its_newest_interpreter_and_by_no_shim() -> None:
         (3, 11): Path("/pyenv/shims/python3.11"),
         (3, 13): Path("/pyenv/versions/3.13.0/bin/python3.13"),
     }
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        listed(("3.13.0", "/usr/bin/python3.13t"), variant="freethreaded"),
-        listed(("3.11.9", "/usr/bin/pypy"), implementation="pypy"),
-        listed(("3.14.0rc1", "/usr/bin/python3.14")),
-        json.dumps([{**json.loads(listed(("3.12.1", "")))[0], "path": None}]),
-    ],
-)
-def test_other_builds_previews_and_what_is_not_installed_do_not_count(other: str) -> None:
-    assert matrix.installed(other) == {}
-
-
-def test_eager_tasks_are_tried_from_3_12_on() -> None:
-    assert list(matrix.cells([(3, 11), (3, 12)], matrix.LOOPS)) == [
-        Cell((3, 11), "asyncio"),
-        Cell((3, 11), "uvloop"),
-        Cell((3, 12), "asyncio"),
-        Cell((3, 12), "eager"),
-        Cell((3, 12), "uvloop"),
-    ]
 
 
 @pytest.fixture
@@ -110,21 +86,6 @@ def test_a_failed_run_fails_the_matrix_and_the_others_still_run(machine, capsys)
 
     assert len(runs) == 2
     assert "3.11         failed (1)   -            passed" in capsys.readouterr().out
-
-
-def test_a_subset_that_leaves_a_loop_without_tests_is_no_failure(machine, capsys) -> None:
-    _, status = machine
-    status["uvloop"] = 5
-
-    assert matrix.main(["uv"]) == 0
-    assert "no tests" in capsys.readouterr().out
-
-
-def test_one_loop_may_be_asked_for(machine) -> None:
-    runs, _ = machine
-
-    assert matrix.main(["uv", "--loop", "uvloop", "--python", "3.11"]) == 0
-    assert [loop for _, loop, _ in runs] == ["uvloop"]
 
 
 def test_a_python_that_was_asked_for_and_is_missing_is_a_failure(machine, capsys) -> None:

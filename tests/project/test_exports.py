@@ -68,41 +68,6 @@ def test_all_is_sorted_as_ruff_sorts_it_constants_then_types_then_functions() ->
     assert polite.__all__ == sorted(polite.__all__, key=rank)
 
 
-def test_the_package_holds_re_exports_and_nothing_else() -> None:
-    docstring, *imports, names = ast.parse(INIT.read_text()).body
-
-    assert isinstance(docstring, ast.Expr)
-    assert all(isinstance(node, ast.ImportFrom) for node in imports)
-    assert isinstance(names, ast.Assign)
-
-
-@reads_docstrings
-@pytest.mark.parametrize("name", [name for name in polite.__all__ if callable(getattr(polite, name))])
-def test_every_public_type_and_function_has_a_docstring_of_its_own(name: str) -> None:
-    public = getattr(polite, name)
-
-    # What a dataclass writes for itself is its signature.
-    assert public.__doc__
-    assert not public.__doc__.startswith(f"{name}(")
-
-
-@reads_docstrings
-@pytest.mark.parametrize("name", [name for name in polite.__all__ if inspect.isclass(getattr(polite, name))])
-def test_every_public_method_says_what_it_does(name: str) -> None:
-    methods = {
-        method: function
-        for method, function in vars(getattr(polite, name)).items()
-        if not method.startswith("_") and inspect.isroutine(inspect.unwrap(function))
-    }
-
-    assert [method for method, function in methods.items() if not function.__doc__] == []
-
-
-def test_what_tests_of_crawlers_need_is_public_too() -> None:
-    assert len(set(polite.testing.__all__)) == len(polite.testing.__all__)
-    assert all(getattr(polite.testing, name).__doc__ for name in polite.testing.__all__)
-
-
 def test_each_protocol_of_ports_is_one_that_an_option_takes() -> None:
     takes = (
         polite.open_gate,
@@ -129,20 +94,6 @@ def test_importing_loads_no_http_client(statement: str) -> None:
     printed = run(program)
 
     assert printed == "\n"
-
-
-def test_what_the_gate_loads_when_it_opens_is_the_http_client() -> None:
-    program = """
-import asyncio, sys, polite
-async def main():
-    async with polite.open_gate("TestBot/1.0"):
-        print("aiohttp" in sys.modules)
-asyncio.run(main())
-"""
-
-    printed = run(program)
-
-    assert printed == "True\n"
 
 
 def test_every_text_that_names_an_extra_names_the_distribution() -> None:

@@ -54,13 +54,6 @@ def test_a_type_that_each_checker_infers_for_itself_is_named_with_its_line(repor
     assert last.startswith("4 public symbols, 1 problem; 0 left out")
 
 
-def test_without_a_first_reason_all_others_are_named(report, capsys):
-    report(symbol("Task"), symbol("put", MADE_OF_IT))
-
-    assert public_types.main() == 1
-    assert "polite.Task: its type is partially unknown" in capsys.readouterr().out
-
-
 def test_what_is_not_exported_or_made_of_crawl4ais_types_is_left_out(report, capsys):
     report(symbol("integrations.crawl4ai.Crawler", GUESSED), symbol("other", GUESSED, exported=False))
 

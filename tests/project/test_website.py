@@ -11,10 +11,9 @@ from docs.website import builder
 from docs.website.api_text import ApiText
 from docs.website.builder import Site
 from docs.website.checks import faults
-from docs.website.llms import llms_full_txt, llms_txt, summary
+from docs.website.llms import llms_txt
 from docs.website.navigation import NavigationError, Section, navigation
 from docs.website.search import ordered
-from docs.website.server import times
 from docs.website.sources import Sources
 from docs.website.staging import LinkError, stage, staged
 
@@ -59,16 +58,6 @@ def test_every_page_of_docs_is_in_the_navigation_once() -> None:
 
 def test_every_link_of_every_page_leads_to_a_page_of_the_site(tmp_path: Path) -> None:
     assert stage(SITE.sources, tmp_path) == []
-
-
-def test_a_pattern_takes_the_pages_that_no_line_names() -> None:
-    nav = ["a/first.md", {"A": ["a/*.md"]}, {"None": ["b/*.md"]}, {"Rest": ["*.md"]}]
-
-    assert order(nav, ["a/deep/x.md", "a/first.md", "a/guide.md", "a/index.md", "a/new.md", "top.md"]) == [
-        "a/first.md",
-        {"A": ["a/index.md", "a/guide.md", "a/new.md"]},
-        {"Rest": ["top.md"]},
-    ]
 
 
 @pytest.mark.parametrize(
@@ -118,27 +107,6 @@ def test_a_link_that_leads_nowhere_is_named_with_its_file_and_line(
         staged(sources, "docs/how-to/wait.md")
 
     assert str(error.value) == f"docs/how-to/wait.md:3: link to {link}: {reason}"
-
-
-def test_the_pages_pictures_and_examples_are_staged(sources: Sources, tmp_path: Path) -> None:
-    (tmp_path / "staged" / "old.md").parent.mkdir()
-    (tmp_path / "staged" / "old.md").write_text("of an earlier build")
-
-    broken = stage(sources, tmp_path / "staged")
-
-    written = {
-        file.relative_to(tmp_path / "staged").as_posix() for file in (tmp_path / "staged").rglob("*.*")
-    }
-    assert broken == []
-    assert written == {
-        *("index.md", "changelog.md", "contributing.md", "security.md", "LICENSE.md"),
-        *("how-to/wait.md", "images/seen.svg", "examples/small.py.md"),
-    }
-    assert (
-        (tmp_path / "staged/examples/small.py.md")
-        .read_text()
-        .startswith("# small.py\n\nA small crawler.\n\n```python\n")
-    )
 
 
 TEXTS = {
@@ -229,19 +197,6 @@ def test_llms_txt_lists_the_pages_in_the_order_of_the_navigation() -> None:
     )
 
 
-def test_llms_full_txt_has_every_page_that_is_not_optional() -> None:
-    whole = llms_full_txt(ORDER, TEXTS, ["Old"])
-
-    assert [whole.index(TEXTS[page]) for page in ("index.md", "a.md", "b.md")] == sorted(
-        whole.index(TEXTS[page]) for page in ("index.md", "a.md", "b.md")
-    )
-    assert "Old." not in whole
-
-
-def test_a_long_first_sentence_is_cut_at_a_word() -> None:
-    assert summary("# A\n\n" + "word " * 60) == "word " * 39 + "…"
-
-
 @pytest.mark.parametrize(
     ("body", "fault"),
     [
@@ -307,11 +262,3 @@ def test_what_zensical_finds_is_told_with_the_file_of_the_repository(
 
     assert found == ["README.md:3: page does not exist"]
     assert site.build() == ["zensical build failed:\npanicked\n"]
-
-
-def test_a_change_of_a_source_is_seen(sources: Sources) -> None:
-    before = times(sources.root)
-
-    (sources.root / "docs/new.md").write_text("# New\n")
-
-    assert times(sources.root).keys() - before.keys() == {sources.root / "docs/new.md"}
