@@ -345,7 +345,7 @@ class Turns:
             return ordinary
         well = status is not None and status < 500
         effective = self.policies.of(target.origin)
-        strikes = self.pacer.strikes(turn.narrowest) if status in effective.policy.backoff_statuses else 0
+        strikes = self.pacer.strikes(turn.narrowest)
         if outcome.rate_limits is not None:
             self.policies.quotas.learn(target.origin, outcome.rate_limits, self._clock.monotonic())
         quota = self._quota(target.origin)

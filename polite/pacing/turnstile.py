@@ -435,6 +435,9 @@ class Turnstile:
         turn.state = _OPEN
         for scope in turn.scope_states:
             scope.open += 1
+            if scope.since > scope.own_since and scope.ready_at >= scope.since:
+                # If this turn is given back unused, other gates still count from its last request.
+                scope.own_since = scope.since
             scope.since = now
             if scope.limit > 1:
                 until = self._latest + _spacing(scope, turn)
@@ -447,10 +450,13 @@ class Turnstile:
         turn.granted_at = None
         turn.stage = 0
         turn.state = _WAITING if wait else _CANCELLED
-        if wait:
-            self._wait_queue.enter(turn, now)
-        else:
+        if not wait:
             self._scopes.retire(*turn.scope_states)
+            return
+        self._wait_queue.enter(turn, now)
+        for scope in turn.scope_states:
+            # The turn was through, so another is the front there by now.
+            self._wait_queue.schedule(scope)
 
     def _vacate(self, turn: Turn, state: TurnState) -> None:
         turn.state = state

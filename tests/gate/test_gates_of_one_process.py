@@ -129,6 +129,27 @@ async def test_the_longer_delay_of_two_gates_counts(
     assert site.times == [ended + gap]
 
 
+@pytest.mark.parametrize("meanwhile", ["a turn is given back", "the gate visits others"])
+async def test_the_longer_delay_counts_from_the_last_request_of_the_other_gate(
+    clock: LoopClock, meanwhile: str
+) -> None:
+    slower = polite.PacingPolicy(min_delay=30)
+    async with opened(Site(), clock) as one, opened(Site(), clock, pacing=slower) as other:
+        await visit(other)
+        await visit(one)
+        await asyncio.sleep(100)
+        last = await visit(one)
+        await asyncio.sleep(2)
+        if meanwhile == "a turn is given back":
+            permit = one.permit(PAGE)
+            await permit.enter()
+            permit.unsent()
+        else:
+            await asyncio.gather(*[visit(one, f"https://t{number}.test/") for number in range(100)])
+
+        assert await visit(other) >= last + 30
+
+
 async def test_a_back_off_outlives_its_gate(clock: LoopClock, told: list[warnings.WarningMessage]) -> None:
     async with opened(Site(), clock) as gate:
         ended = await visit(gate, status=429, Retry_After="600")
@@ -398,6 +419,23 @@ def test_a_fork_begins_without_delays() -> None:
         os._exit(process_delays(SystemClock()) is before)
 
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_turn_that_another_thread_took_at_the_same_moment_frees_the_wider_scopes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    delays = ProcessDelays()
+    one, other = Turnstile(), Turnstile()
+    members = [each.join(delays, lambda _: None) for each in (one, other)]
+    one.hold("wide", 1.0)
+    taken, free = one.request(("a", "wide"), 0.0), one.request(("b", "wide"), 0.0)
+    # The other thread takes its turn after this one has looked.
+    monkeypatch.setattr(module.Member, "delay", lambda *_: None)
+    other.request(("a",), 0.5)
+
+    assert one.due(1.0) == [free]
+    assert taken.granted_at is None
+    assert len(delays.members) == len(members)
 
 
 def test_threads_never_have_a_turn_of_one_origin_together(monkeypatch: pytest.MonkeyPatch) -> None:
