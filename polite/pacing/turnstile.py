@@ -161,16 +161,18 @@ class Turnstile:
     def ask_again(self, turn: Turn, now: float) -> float:
         """Return how long an open turn's request must wait, if something else was waited for since the grant (seconds).
 
-        Of a scope with several open turns, another may have been granted since, or was refused. Until its delay is over, no other
-        turn is granted there. If the result is 0, the scopes' delays count from now instead of the grant. Otherwise ask again
-        after the wait: several may have waited.
+        Of a scope with several open turns, another may have been granted since, or was refused; and another gate of this process
+        waits for a turn 60 seconds at most. Until its delay is over, no other turn is granted there. If the result is 0, the
+        scopes' delays count from now instead of the grant. Otherwise ask again after the wait: several may have waited.
         """
         if now > self._latest:
             self._latest = now
         if turn.owner is not self or turn.state is not _OPEN:
             return 0.0
-        spacings = [_spacing(scope, turn) for scope in turn.scope_states]
         others = self._scopes.others
+        if others is None and all(scope.limit == 1 and scope.open == 1 for scope in turn.scope_states):
+            return 0.0
+        spacings = [_spacing(scope, turn) for scope in turn.scope_states]
         if others is None:
             return self._ask_again(turn, spacings, self._latest)
         # Of two threads, the other one sees that this request is sent.
@@ -186,7 +188,9 @@ class Turnstile:
                 until = sent_at + spacing_s
                 scope.delay_until(until, "a request was just sent", self._latest)
                 if sent_at <= self._latest:
-                    scope.spaced_by, scope.spaced_until, scope.own_since = turn.order, until, sent_at
+                    scope.spaced_by, scope.spaced_until = turn.order, until
+            if sent_at <= self._latest:
+                scope.own_since = sent_at
         return sent_at - self._latest
 
     def settle(

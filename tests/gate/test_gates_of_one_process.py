@@ -341,6 +341,40 @@ async def test_two_requests_that_wait_since_their_grants_do_not_wait_for_each_ot
     assert min(later - earlier for earlier, later in pairwise(sorted(sent))) >= 2 - 1e-9
 
 
+@pytest.mark.parametrize("seed", range(12))
+async def test_gates_of_other_limits_that_hold_turns_for_long_keep_the_longer_delay(
+    clock: LoopClock, seed: int
+) -> None:
+    chance = random.Random(seed)
+    policies = [
+        polite.PacingPolicy(min_delay=chance.choice([1, 2, 5, 10]), concurrency=chance.choice([1, 1, 2, 3]))
+        for _ in range(2)
+    ]
+    sites, sent = [Site(), Site()], []
+
+    async def crawl(number: int, gate: polite.Gate) -> None:
+        for _ in range(6):
+            await asyncio.sleep(chance.choice([0, 0, 1, 30]))
+            async with gate.permit(PAGE) as permit:
+                await asyncio.sleep(chance.choice([0, 0, 0.3, 3, 12, 70]))
+                await permit.ready()
+                sent.append((now(), number))
+                await asyncio.sleep(chance.choice([0, 0.5, 4]))
+                permit.report(status=200)
+
+    async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
+        for number, (site, pacing) in enumerate(zip(sites, policies, strict=True)):
+            gate = await stack.enter_async_context(opened(site, clock, pacing=pacing))
+            for _ in range(3):
+                group.create_task(crawl(number, gate))
+        await asyncio.sleep(5_000)
+
+    sent += [(at, number) for number, site in enumerate(sites) for at in site.times]
+    longer = max(policy.min_delay for policy in policies)
+    gaps = [abs(at - other) for at, gate in sent for other, other_gate in sent if gate and not other_gate]
+    assert min(gaps) >= longer - 1e-9
+
+
 async def test_delays_of_wider_scopes_are_kept_but_not_those_of_a_whole_crawl(clock: LoopClock) -> None:
     limit = polite.ScopeLimit(delay=7)
     scopes = polite.Scopes(crawl=limit, custom=[polite.CustomScope("customer", lambda _: "acme", limit)])
