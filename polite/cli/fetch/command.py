@@ -14,7 +14,7 @@ from polite.cli.fetch.kept_options import as_text, kept_of
 from polite.cli.fetch.options import has_urls, pacing_of
 from polite.cli.fetch.page import Page, Pages
 from polite.cli.fetch.progress import MAX_ORIGINS, OriginStats
-from polite.cli.fetch.queue_notes import QueueNotes
+from polite.cli.fetch.queue_notes import QueueNotes, retried
 from polite.cli.fetch.record import BODIES, Folder, Provenance, Records, RepeatedLines, is_begun, reopen
 from polite.cli.fetch.run import Archive, Crawl, Interrupt, Run, interrupts
 from polite.cli.fetch.run_log import EventLog, RunLog, are_few, more_than_few
@@ -27,7 +27,7 @@ from polite.compose.frontier import open_frontier
 from polite.compose.gate import open_gate
 from polite.errors import InvalidOption, StoreFailed, redact_url
 from polite.frontier.frontier import Frontier
-from polite.frontier.sqlite.inspector import waiting_by_origin, waiting_payloads
+from polite.frontier.sqlite.inspector import QueueInspector, is_queue, waiting_by_origin, waiting_payloads
 from polite.gate.gate import Gate
 from polite.recrawl import RecrawlPolicy
 from polite.robots.policy import FetchPolicy, RobotsPolicy
@@ -259,10 +259,15 @@ async def _few(options: argparse.Namespace, waiting: int) -> int | None:
     if options.store is not None:
         raise agent_needed("polite fetch --store")
     few = FEW - waiting
+    again = 0
+    if options.retry is not None and is_queue(Path(options.resume)):
+        undone = (await asyncio.to_thread(QueueInspector(Path(options.resume)).totals)).notes
+        again = sum(undone.get(kind, 0) for kind in retried(options))
     # The rest of a list is not read.
     limited = options.limit is not None and options.limit <= few
     lists = options.list or ()
-    if few < 0 or not (limited or await asyncio.to_thread(are_few, few, options.urls, lists)):
+    # The list may name those that are tried again.
+    if few < again or not (limited or await asyncio.to_thread(are_few, few, options.urls, lists)):
         raise more_than_few()
     return None if limited else few
 

@@ -1,5 +1,6 @@
 """What a run keeps in its queue file beside the URLs that wait: the URLs that it could not fetch, and its options."""
 
+import argparse
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from functools import partial
@@ -16,7 +17,7 @@ from polite.task import Task
 
 # The kinds of notes about URLs. A `FINAL` one was given up because of an option: the same run again cannot fetch it.
 FAILED, GIVEN_UP, FINAL = "failed", "given up", "final"
-RETRIED: dict[str, tuple[str, ...]] = {
+_RETRIED: dict[str, tuple[str, ...]] = {
     "failed": (FAILED,),
     "given-up": (GIVEN_UP,),
     "all": (FAILED, GIVEN_UP),
@@ -90,6 +91,13 @@ class QueueNotes:
         """Return how many URLs of each kind are kept."""
         counted: dict[str, int] = {} if self._read is None else await self._read(notes.counts)
         return {kind: counted[kind] for kind in (FAILED, GIVEN_UP, FINAL) if kind in counted}
+
+
+def retried(options: argparse.Namespace) -> tuple[str, ...]:
+    """Return the kinds of URLs that `--retry` tries again: final ones only with `--change`."""
+    if options.retry is None:
+        return ()
+    return _RETRIED[options.retry] + ((FINAL,) if options.change else ())
 
 
 def kind_of_drop(because: str) -> str:

@@ -29,6 +29,11 @@ async def _interrupted(request):
     return web.Response(text="the last one")
 
 
+async def _interrupted_late(request):
+    signal.raise_signal(signal.SIGINT)
+    return web.Response(status=408)
+
+
 @pytest.fixture
 def queue(tmp_path):
     return str(tmp_path / "queue.sqlite")
@@ -437,6 +442,56 @@ def test_an_interrupted_retry_goes_on_without_the_option(prompt, queue):
 
     assert len(prompt.paths) == 1_400
     assert set(_outcomes(prompt).values()) == {"fetched"}
+
+
+def test_attempts_of_an_earlier_run_do_not_count_for_tries(prompt, queue):
+    prompt.pages["/a"] = [{"status": 408}, _interrupted_late, {"status": 408}, {"text": "now"}]
+    options = ("--resume", queue, "--tries", "3")
+    assert prompt.run(*options, "/a") == 130
+
+    assert prompt.run(*options) == 0
+
+    assert _outcomes(prompt) == {"/a": "fetched"}
+
+
+def test_what_is_retried_counts_for_the_agent(prompt, queue):
+    options = ("--resume", queue, "--tries", "1")
+    prompt.pages |= {f"/{number}": [{"status": 408}, {"text": "now"}] for number in range(6)}
+    few = [f"/{number}" for number in range(5)]
+    assert prompt.run(*options, *few, named=False) == 3
+    assert prompt.run(*options, "/5", named=False) == 3
+
+    assert prompt.run(*options, "--retry", "all", named=False) == 2
+
+    assert "--agent" in prompt.err
+    assert len(prompt.paths) == 6
+    assert prompt.run(*options, "--retry", "all") == 0
+
+
+def test_the_same_few_are_retried_without_an_agent(prompt, queue):
+    pages = [f"/{number}" for number in range(5)]
+    prompt.pages |= {page: [{"status": 408}, {"text": "now"}] for page in pages}
+    options = ("--resume", queue, "--tries", "1", "--retry", "all")
+
+    assert [prompt.run(*options, *pages, named=False) for _ in range(2)] == [3, 0]
+
+
+@pytest.mark.parametrize(
+    ("then", "record", "status"), [("Disallow: /b", "refused", 1), ("Crawl-delay: 900", "given up", 3)]
+)
+def test_a_url_that_ends_otherwise_after_an_interrupted_retry_has_a_record(
+    then, record, status, prompt, queue
+):
+    prompt.pages |= {"/a": [drop, _interrupted], "/b": [drop]}
+    options = ("--resume", queue, "--concurrency", "1", "--long-delay", "refuse", "--tries", "1")
+    assert prompt.run(*options, "/a", "/b") == 3
+    assert prompt.run(*options, "--retry", "all") == 130
+    Path(f"{queue}.robots").unlink()
+    prompt.pages["/robots.txt"] = [{"text": f"User-agent: *\n{then}\n"}]
+
+    assert prompt.run(*options) == status
+
+    assert prompt.records["/b"]["outcome"] == record
 
 
 def test_the_pages_of_a_host_out_of_reach_are_tried_again(prompt, queue):
