@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
+from polite import early_exit
 from polite.cli.fetch.options import SWITCHED_OFF
 from polite.cli.option_names import command_line_text
 from polite.cli.parser import WrongUsage, parser
@@ -173,6 +174,7 @@ class _CommandLineFormatter(logging.Formatter):
 def program() -> NoReturn:
     """Run the command as a process. A signal after the end does not change the exit status."""
     signal.signal(signal.SIGTERM, _terminate)
+    early_exit.restore()
     status = main()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)

@@ -72,7 +72,7 @@ def test_the_package_holds_re_exports_and_nothing_else() -> None:
     docstring, *imports, names = ast.parse(INIT.read_text()).body
 
     assert isinstance(docstring, ast.Expr)
-    assert all(isinstance(node, ast.ImportFrom) for node in imports)
+    assert all(isinstance(node, ast.Import | ast.ImportFrom) for node in imports)
     assert isinstance(names, ast.Assign)
 
 
