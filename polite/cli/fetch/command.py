@@ -274,14 +274,19 @@ async def _few(options: argparse.Namespace, waiting: int) -> int | None:
 
 async def _keep_options(options: argparse.Namespace, notes: QueueNotes, frontier: Frontier) -> None:
     """Keep in the queue file what a later run must not change unnoticed. Raises InvalidOption, StoreFailed."""
-    found = await notes.attach(frontier)
+    await notes.attach(frontier)
     if options.resume is None:
         return
+    text = as_text(kept_of(options))
+    if options.change:
+        notes.keep_options(text)
+        return
+    found = await notes.options()
     if found != (None if options.kept is None else as_text(options.kept)):
         raise InvalidOption(
             f"--resume {options.resume}: another run has just begun or changed it; run this one again"
         )
-    if found != (text := as_text(kept_of(options))):
+    if found != text:
         notes.keep_options(text)
 
 

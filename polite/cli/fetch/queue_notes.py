@@ -46,12 +46,12 @@ class QueueNotes:
         self._write: Callable[[Note], None] = self._early.append
         self._any = False
 
-    async def attach(self, frontier: Frontier) -> str | None:
-        """Use the frontier's file, if it has one. Return the options that are kept there, or None. Raises StoreFailed."""
+    async def attach(self, frontier: Frontier) -> None:
+        """Use the frontier's file, if it has one. Raises StoreFailed."""
         store = frontier.parts.store
         if not isinstance(store, DurableTaskStore) or not isinstance(store.backend, SqliteBackend):
             self._write = lambda note: None
-            return None
+            return
         file = store.backend
 
         async def read(reading: _Reading) -> Any:  # noqa: ANN401 - what `reading` returns
@@ -62,8 +62,13 @@ class QueueNotes:
         self._any = bool(await self.counts())
         for note in self._early:
             store.note(note)
-        options: Note | None = await read(partial(notes.read, name=OPTIONS))
-        return None if options is None else options.value
+
+    async def options(self) -> str | None:
+        """Return the options that are kept in the file, or None. Raises StoreFailed."""
+        found: Note | None = (
+            None if self._read is None else await self._read(partial(notes.read, name=OPTIONS))
+        )
+        return None if found is None else found.value
 
     def keep_options(self, text: str) -> None:
         """Keep the options, before the first URL is given out."""

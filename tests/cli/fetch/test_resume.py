@@ -669,8 +669,7 @@ def test_a_switch_is_turned_off_by_a_change(prompt, queue, tmp_path):
 
 def test_a_queue_that_keeps_no_options_takes_those_of_the_run(prompt, queue):
     prompt.run("--resume", queue, "--agent", "A/1", "/a")
-    with contextlib.closing(sqlite3.connect(queue)) as file:
-        file.execute("DROP TABLE notes")
+    _execute(queue, "DROP TABLE notes")
 
     assert prompt.run("--resume", queue, "--agent", "B/1", "/b") == 0
     assert prompt.run("--resume", queue, "--agent", "A/1", "/c") == 2
@@ -724,23 +723,30 @@ def test_store_ls_counts_a_queue_as_its_records_do_also_after_a_retry(prompt, qu
     assert "0 waiting, 3 fetched, 1 refused, 0 failed, 2 given up; 2 origins seen" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("damage", "said"),
-    [
-        (
-            "UPDATE notes SET value = '{}' WHERE kind = 'options'",
-            "note 'options' does not match its checksum",
-        ),
-        ("UPDATE notes SET value = '[]' WHERE kind = 'failed'", "does not match its checksum"),
-    ],
-)
-def test_what_is_kept_and_damaged_is_not_used(failing, queue, damage, said):
+def test_a_note_that_is_damaged_is_not_used(failing, queue):
     failing.run("--resume", queue, "--tries", "1", *failing.urls)
-    with contextlib.closing(sqlite3.connect(queue, isolation_level=None)) as file:
-        file.execute(damage)
+    _execute(queue, "UPDATE notes SET value = '[]' WHERE kind = 'failed'")
 
     assert failing.run("--quiet", "--resume", queue, "--retry", "all") == 2
 
-    assert said in failing.err
+    assert "does not match its checksum" in failing.err
     assert failing.err.count("\n") == 1
     assert len(failing.paths) == 4
+
+
+def test_options_that_are_damaged_are_passed_again(prompt, queue):
+    prompt.run("--resume", queue, "/a")
+    _execute(queue, "UPDATE notes SET value = '{' WHERE kind = 'options'")
+
+    assert prompt.run("--resume", queue, "/b") == 2
+    assert prompt.err.startswith(f"polite: --resume {queue}: the options that it keeps are damaged; ")
+    assert "--change" in prompt.err
+    assert prompt.run("--resume", queue, "--change", "/b") == 0
+    assert prompt.run("--resume", queue, "/c") == 0
+
+    assert prompt.paths == ["/a", "/b", "/c"]
+
+
+def _execute(queue, statement):
+    with contextlib.closing(sqlite3.connect(queue, isolation_level=None)) as file:
+        file.execute(statement)
