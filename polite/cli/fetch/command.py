@@ -426,7 +426,12 @@ def _gate(
 ) -> AbstractAsyncContextManager[Gate]:
     return open_gate(
         options.agent,
-        robots=RobotsPolicy(dialect=options.dialect, nxdomain_retry=_NXDOMAIN_RETRY_S),
+        robots=RobotsPolicy(
+            dialect=options.dialect,
+            nxdomain_retry=_NXDOMAIN_RETRY_S,
+            # The queue keeps this back-off: a run that goes on after an outage waits for a tenth of it at most.
+            retry_max=min(3_600.0, max(60.0, options.max_outage / 10)),
+        ),
         pacing=pacing_of(options),
         fetching=FetchPolicy(timeout=options.timeout, allow_private=options.allow_private),
         resolver=options.resolve,

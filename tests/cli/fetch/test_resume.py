@@ -88,6 +88,20 @@ def test_a_back_off_of_an_earlier_run_is_shown(patient, queue, given):
     assert "1 origin backing off; at least 1:" in patient.err
 
 
+def test_a_run_after_an_outage_waits_for_a_tenth_of_max_outage_at_most(patient, queue):
+    async def interrupted(_):
+        signal.raise_signal(signal.SIGINT)
+        return web.Response(status=500)
+
+    patient.pages["/robots.txt"] = [*[{"status": 500}] * 8, interrupted, {"text": ""}]
+    assert patient.run("--resume", queue, "--max-outage", "1000", "/a") == 130
+    assert patient.took_s > 300
+
+    assert patient.run("--resume", queue, "--max-outage", "1000") == 0
+
+    assert 60 < patient.took_s < 130
+
+
 def test_the_same_list_again_adds_nothing(prompt, queue):
     prompt.run("--resume", queue, "/a", "/b", "nonsense")
 
