@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
+from polite import early_exit
 from polite.cli.fetch.options import SWITCHED_OFF
 from polite.cli.option_names import command_line_text
 from polite.cli.parser import WrongUsage, parser
@@ -38,7 +39,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the options of a command line, with those of its environment, configuration file, and queue that it continues.
 
     Ends the program with one line if they are wrong: `SystemExit`. Raises InvalidOption for a file that is no configuration or
-    a queue with other options, OSError for a file that cannot be read, and StoreFailed.
+    a queue with other options, and OSError for a file that cannot be read.
     """
     # First alone: what is wrong in it is not the fault of the others.
     options = _parsed(arguments)
@@ -58,10 +59,10 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _continued(command: str, given: Sequence[str], options: argparse.Namespace) -> argparse.Namespace:
-    """Return the options with those that the queue file keeps. Raises InvalidOption if they differ, StoreFailed."""
+    """Return the options with those that the queue file keeps. Raises InvalidOption if they differ or are damaged."""
     from polite.cli.fetch import kept_options
 
-    kept = kept_options.read(options.resume)
+    kept = kept_options.read(options)
     if kept is not None:
         before = list(kept_options.arguments(kept, options))
         options = _parsed([command, *before, *given], source=f"{options.resume}: ")
@@ -173,6 +174,7 @@ class _CommandLineFormatter(logging.Formatter):
 def program() -> NoReturn:
     """Run the command as a process. A signal after the end does not change the exit status."""
     signal.signal(signal.SIGTERM, _terminate)
+    early_exit.restore()
     status = main()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)

@@ -1,5 +1,6 @@
 """The command as a whole: an expected error is one line, never a traceback."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,8 @@ import pytest
 
 from polite.cli import check as check_module
 from polite.cli.main import main
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def _raising(error):
@@ -48,6 +51,45 @@ module.program()
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
 
     assert (ended.returncode, ended.stderr) == (130, "")
+
+
+@pytest.mark.parametrize(
+    ("command", "module"),
+    [
+        ("polite", "polite.errors"),
+        ("polite", "polite.cli.main"),
+        ("-m polite", "polite.gate.gate"),
+        ("-m polite", "polite.cli.parser"),
+        ("other", "polite.errors"),
+    ],
+)
+def test_an_interrupt_of_imports_is_no_traceback(command, module, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(f"""
+import signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+""")
+    for name in ("polite", "other"):
+        (tmp_path / name).write_text("from polite.cli import program\nprogram()\n")
+    arguments = command.split() if command.startswith("-") else [str(tmp_path / command)]
+
+    ended = subprocess.run(
+        [sys.executable, *arguments, "--version"],
+        env={"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    if command == "other":
+        assert "KeyboardInterrupt" in ended.stderr
+    else:
+        assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 
 def test_sigterm_ends_any_command_with_the_shells_status():

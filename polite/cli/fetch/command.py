@@ -14,7 +14,7 @@ from polite.cli.fetch.kept_options import as_text, kept_of
 from polite.cli.fetch.options import has_urls, pacing_of
 from polite.cli.fetch.page import Page, Pages
 from polite.cli.fetch.progress import MAX_ORIGINS, OriginStats
-from polite.cli.fetch.queue_notes import QueueNotes
+from polite.cli.fetch.queue_notes import QueueNotes, retried
 from polite.cli.fetch.record import BODIES, Folder, Provenance, Records, RepeatedLines, is_begun, reopen
 from polite.cli.fetch.run import Archive, Crawl, Interrupt, Run, interrupts
 from polite.cli.fetch.run_log import EventLog, RunLog, are_few, more_than_few
@@ -27,7 +27,7 @@ from polite.compose.frontier import open_frontier
 from polite.compose.gate import open_gate
 from polite.errors import InvalidOption, StoreFailed, redact_url
 from polite.frontier.frontier import Frontier
-from polite.frontier.sqlite.inspector import waiting_by_origin, waiting_payloads
+from polite.frontier.sqlite.inspector import QueueInspector, is_queue, waiting_by_origin, waiting_payloads
 from polite.gate.gate import Gate
 from polite.recrawl import RecrawlPolicy
 from polite.robots.policy import FetchPolicy, RobotsPolicy
@@ -259,24 +259,34 @@ async def _few(options: argparse.Namespace, waiting: int) -> int | None:
     if options.store is not None:
         raise agent_needed("polite fetch --store")
     few = FEW - waiting
+    again = 0
+    if options.retry is not None and is_queue(Path(options.resume)):
+        undone = (await asyncio.to_thread(QueueInspector(Path(options.resume)).totals)).notes
+        again = sum(undone.get(kind, 0) for kind in retried(options))
     # The rest of a list is not read.
     limited = options.limit is not None and options.limit <= few
     lists = options.list or ()
-    if few < 0 or not (limited or await asyncio.to_thread(are_few, few, options.urls, lists)):
+    # The list may name those that are tried again.
+    if few < again or not (limited or await asyncio.to_thread(are_few, few, options.urls, lists)):
         raise more_than_few()
     return None if limited else few
 
 
 async def _keep_options(options: argparse.Namespace, notes: QueueNotes, frontier: Frontier) -> None:
     """Keep in the queue file what a later run must not change unnoticed. Raises InvalidOption, StoreFailed."""
-    found = await notes.attach(frontier)
+    await notes.attach(frontier)
     if options.resume is None:
         return
+    text = as_text(kept_of(options))
+    if options.change:
+        notes.keep_options(text)
+        return
+    found = await notes.options()
     if found != (None if options.kept is None else as_text(options.kept)):
         raise InvalidOption(
             f"--resume {options.resume}: another run has just begun or changed it; run this one again"
         )
-    if found != (text := as_text(kept_of(options))):
+    if found != text:
         notes.keep_options(text)
 
 
@@ -416,7 +426,12 @@ def _gate(
 ) -> AbstractAsyncContextManager[Gate]:
     return open_gate(
         options.agent,
-        robots=RobotsPolicy(dialect=options.dialect, nxdomain_retry=_NXDOMAIN_RETRY_S),
+        robots=RobotsPolicy(
+            dialect=options.dialect,
+            nxdomain_retry=_NXDOMAIN_RETRY_S,
+            # The queue keeps this back-off: a run that goes on after an outage waits for a tenth of it at most.
+            retry_max=min(3_600.0, max(60.0, options.max_outage / 10)),
+        ),
         pacing=pacing_of(options),
         fetching=FetchPolicy(timeout=options.timeout, allow_private=options.allow_private),
         resolver=options.resolve,

@@ -10,7 +10,7 @@ from typing import Any
 from polite.cli.fetch.options import SECRET, merged
 from polite.cli.fetch.queue_notes import OPTIONS
 from polite.cli.options import DEFAULT_AGENT
-from polite.errors import InvalidOption
+from polite.errors import InvalidOption, StoreFailed
 from polite.frontier.sqlite.inspector import kept_note
 
 # By option: a string, a list of strings for one that may be repeated, True for a switch. None is for an option that is not used.
@@ -67,10 +67,17 @@ def as_text(kept: Kept) -> str:
     return json.dumps(kept, sort_keys=True)
 
 
-def read(file: str) -> Kept | None:
-    """Return the options that a queue file keeps, or None. Raises StoreFailed."""
-    note = kept_note(Path(file), OPTIONS)
-    return None if note is None else json.loads(note.value)
+def read(options: argparse.Namespace) -> Kept | None:
+    """Return the options that the queue file keeps, or None. Raises InvalidOption if they are damaged, except with `--change`."""
+    try:
+        note = kept_note(Path(options.resume), OPTIONS)
+        return None if note is None else json.loads(note.value)
+    except (StoreFailed, ValueError) as error:
+        if options.change:
+            return None
+        raise InvalidOption(
+            f"--resume {options.resume}: the options that it keeps are damaged; pass those of the first run again, with --change"
+        ) from error
 
 
 def arguments(kept: Kept, given: argparse.Namespace) -> Iterator[str]:

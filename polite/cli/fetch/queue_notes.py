@@ -1,5 +1,6 @@
 """What a run keeps in its queue file beside the URLs that wait: the URLs that it could not fetch, and its options."""
 
+import argparse
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from functools import partial
@@ -16,7 +17,7 @@ from polite.task import Task
 
 # The kinds of notes about URLs. A `FINAL` one was given up because of an option: the same run again cannot fetch it.
 FAILED, GIVEN_UP, FINAL = "failed", "given up", "final"
-RETRIED: dict[str, tuple[str, ...]] = {
+_RETRIED: dict[str, tuple[str, ...]] = {
     "failed": (FAILED,),
     "given-up": (GIVEN_UP,),
     "all": (FAILED, GIVEN_UP),
@@ -45,12 +46,12 @@ class QueueNotes:
         self._write: Callable[[Note], None] = self._early.append
         self._any = False
 
-    async def attach(self, frontier: Frontier) -> str | None:
-        """Use the frontier's file, if it has one. Return the options that are kept there, or None. Raises StoreFailed."""
+    async def attach(self, frontier: Frontier) -> None:
+        """Use the frontier's file, if it has one. Raises StoreFailed."""
         store = frontier.parts.store
         if not isinstance(store, DurableTaskStore) or not isinstance(store.backend, SqliteBackend):
             self._write = lambda note: None
-            return None
+            return
         file = store.backend
 
         async def read(reading: _Reading) -> Any:  # noqa: ANN401 - what `reading` returns
@@ -61,8 +62,13 @@ class QueueNotes:
         self._any = bool(await self.counts())
         for note in self._early:
             store.note(note)
-        options: Note | None = await read(partial(notes.read, name=OPTIONS))
-        return None if options is None else options.value
+
+    async def options(self) -> str | None:
+        """Return the options that are kept in the file, or None. Raises StoreFailed."""
+        found: Note | None = (
+            None if self._read is None else await self._read(partial(notes.read, name=OPTIONS))
+        )
+        return None if found is None else found.value
 
     def keep_options(self, text: str) -> None:
         """Keep the options, before the first URL is given out."""
@@ -90,6 +96,13 @@ class QueueNotes:
         """Return how many URLs of each kind are kept."""
         counted: dict[str, int] = {} if self._read is None else await self._read(notes.counts)
         return {kind: counted[kind] for kind in (FAILED, GIVEN_UP, FINAL) if kind in counted}
+
+
+def retried(options: argparse.Namespace) -> tuple[str, ...]:
+    """Return the kinds of URLs that `--retry` tries again: final ones only with `--change`."""
+    if options.retry is None:
+        return ()
+    return _RETRIED[options.retry] + ((FINAL,) if options.change else ())
 
 
 def kind_of_drop(because: str) -> str:

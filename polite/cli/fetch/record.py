@@ -330,13 +330,17 @@ class Records:
         error_page = outcome == "fetched" and isinstance(status, int) and status >= _LEAST_ERROR
         of_robots = outcome == "given up" and cause is not None and cause.code.startswith(ROBOTS)
         self.parts[outcome] += error_page or of_robots
-        self.gravest = max(self.gravest, _EXITS[outcome])
+        self.count_exit(outcome)
         why = {} if cause is None else cause._asdict()
         record = {"url": url, "input": url if given is None else given, "outcome": outcome, **why, **more}
         _append(self._out, record)
         if self._journal is not None:
             # Afterwards: a kill in between repeats a record, and loses none.
             _append(self._journal, {name: record[name] for name in _OF_JOURNAL if name in record})
+
+    def count_exit(self, outcome: str) -> None:
+        """Let the exit status be that of this outcome, or a graver one."""
+        self.gravest = max(self.gravest, _EXITS[outcome])
 
 
 def _append(file: TextIO, record: Record) -> None:

@@ -16,7 +16,7 @@ from polite.cli.fetch import record as cause
 from polite.cli.fetch.options import has_urls
 from polite.cli.fetch.page import AddressBlocked, Page, Pages, was_sent
 from polite.cli.fetch.progress import MAX_ORIGINS, OriginRows, Progress, Rate, RunStatus, line
-from polite.cli.fetch.queue_notes import FINAL, RETRIED
+from polite.cli.fetch.queue_notes import FINAL, retried
 from polite.cli.fetch.record import UNDONE, Provenance
 from polite.cli.fetch.run_log import Attempt, ListedURL, RunLog, read
 from polite.cli.stdin import require_url
@@ -173,9 +173,9 @@ class Crawl:
         self._tries = tries
         self._recrawl = recrawl
         self._max_outage_s = max_outage_s
-        # Since when (monotonic) an origin has given no connection, and how many attempts of a task do not count because of that.
+        # Since when (monotonic) an origin has given no connection, and how many attempts of this run at a task count for --tries.
         self._down: dict[str, float] = {}
-        self._uncounted: dict[int, int] = {}
+        self._counted: dict[int, int] = {}
         self._puts = PutLimiter(_MAX_CONCURRENT_PUTS, limit)
 
     @property
@@ -240,11 +240,12 @@ class Crawl:
             self._run_log.skipped += 1
             self._run_log.notes.remove(permit.task)
             return  # a killed run recorded the page before it could finish the task
-        number = permit.task.number
-        last = permit.task.tries + 1 - self._uncounted.get(number, 0) >= self._tries
+        number, origin = permit.task.number, permit.task.origin.text
+        tries = self._counted.get(number, 0) + 1
+        last = tries >= self._tries
         attempt = self._run_log.start_attempt(permit.task)
         page: Page | None = None
-        asked, final = True, False
+        asked, final, counts = True, False, True
         try:
             conditions = await self._gate.conditional(permit.url) if self._recrawl else {}
             source = Provenance.of(permit.task)
@@ -252,7 +253,11 @@ class Crawl:
         except (aiohttp.ClientError, TimeoutError) as error:
             attempt.cause = cause.of_error(error, timeout_s=self._pages.timeout)
             final = isinstance(error, AddressBlocked)
-            last = final or self._is_last(permit.task, last=last)
+            last = last or final
+            if not (final or was_sent()) and self._max_outage_s and len(self._down) < MAX_ORIGINS:
+                # While a site gives no connection, no attempt is the last, for as long as an outage may take.
+                now = self._run_log.clock.monotonic()
+                counts = last = now - self._down.setdefault(origin, now) >= self._max_outage_s
             asked = not isinstance(error, (AddressBlocked, aiohttp.ClientConnectorDNSError))
             if not final:
                 with suppress(PermitMisused):  # its head came, and was reported
@@ -260,12 +265,14 @@ class Crawl:
         attempt.log_request(page, asked=asked)
         if page is None or not page.whole:
             permit.unread()
-        if page is not None:
-            self._down.pop(permit.task.origin.text, None)
+        if was_sent():
+            self._down.pop(origin, None)
         if not last and (page is None or page.status in _RETRIED_STATUSES):
+            if counts:
+                self._counted[number] = tries
             permit.retry()
             return
-        self._uncounted.pop(number, None)
+        self._counted.pop(number, None)
         if page is None:
             attempt.record_failed(final=final)
         elif not await self._follow(permit.task, page, attempt):
@@ -273,21 +280,6 @@ class Crawl:
         else:
             file = None if self._archive is None else await self._archive.keep(page)
             attempt.record_fetched(page, file, given_up=page.status in _RETRIED_STATUSES)
-
-    def _is_last(self, task: Task, *, last: bool) -> bool:
-        """Whether a failed attempt is the last. While a site gives no connection, none is, for as long as an outage may take."""
-        origin = task.origin.text
-        if was_sent():
-            self._down.pop(origin, None)
-            return last
-        now = self._run_log.clock.monotonic()
-        if len(self._down) >= MAX_ORIGINS:
-            return last
-        outage_s = now - self._down.setdefault(origin, now)
-        if outage_s < self._max_outage_s:
-            self._uncounted[task.number] = self._uncounted.get(task.number, 0) + 1
-            return False
-        return last or self._max_outage_s > 0
 
     async def _follow(self, task: Task, page: Page, attempt: Attempt) -> bool:
         """Put the target of a redirect like any other URL. Return False if the frontier is full."""
@@ -371,8 +363,8 @@ class Run:
         return self._print_summary(await self._run_log.notes.counts())
 
     async def _feed(self) -> None:
-        if (which := self._options.retry) is not None:
-            await self._crawl.retry(RETRIED[which] + ((FINAL,) if self._options.change else ()))
+        if kinds := retried(self._options):
+            await self._crawl.retry(kinds)
         async with aclosing(read(self._options.urls, self._options.list or (), few=self._few)) as listed:
             await self._crawl.feed(listed)
         self._list_read = True

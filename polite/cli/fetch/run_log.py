@@ -255,6 +255,17 @@ class RunLog:
             error.url or "", "invalid", cause.of_line(error), given=listed.given, **_place(listed)
         )
 
+    def record(self, url: str, outcome: str, found: Cause | None, task: Task | None, more: Record) -> None:
+        """Record the end of a URL, unless an earlier run recorded it, which was killed or whose retry was interrupted.
+
+        A record that it was not fetched does not count if it has ended in another way since. Raises OSError.
+        """
+        before = self.recorded.get(url)
+        if before == outcome:
+            self.records.count_exit(outcome)
+        elif before is None or before in UNDONE:
+            self.records.write(url, outcome, found, **more, **_origin_of(task))
+
     def meet(self, target: Target) -> int:
         """Count a line of the list, in its order. Return how many lines of this run named the URL so far."""
         return 0 if self.repeated is None else self.repeated.meet(name_of_line("duplicate", target.url))
@@ -290,15 +301,11 @@ class RunLog:
             case Refused(url=url, reason=reason, line=line, task=task, rule=rule):
                 if task is not None:
                     self.notes.remove(task)  # what robots.txt disallows is final
-                if url not in self.recorded:
-                    found = cause.of_refusal(reason, rule)
-                    self.records.write(url, "refused", found, line=line, **_origin_of(task))
+                self.record(url, "refused", cause.of_refusal(reason, rule), task, {"line": line})
             case Dropped(url=url, because=because, tries=tries, task=task):
                 if task is not None:
                     self.notes.add(task, kind_of_drop(because))
-                if url not in self.recorded:
-                    found = cause.of_drop(because)
-                    self.records.write(url, "given up", found, tries=tries, **_origin_of(task))
+                self.record(url, "given up", cause.of_drop(because), task, {"tries": tries})
 
 
 def _place(listed: ListedURL) -> Record:
@@ -323,7 +330,6 @@ class Attempt:
     def __init__(self, run_log: RunLog, task: Task, waited_s: float) -> None:
         self.fields: Record = {"waited_s": round(waited_s, 3), "tries": task.tries + 1}
         self.cause: Cause | None = None
-        self._source = _origin_of(task)
         self._run_log = run_log
         self._task = task
         self._began = run_log.clock.monotonic()
@@ -341,7 +347,8 @@ class Attempt:
     def record_failed(self, *, final: bool) -> None:
         """Record that the last attempt got no response. `final`: the same options can get none."""
         self._run_log.notes.add(self._task, FINAL if final else FAILED)
-        self._write("given up" if final else "failed", self.cause, self.fields)
+        outcome = "given up" if final else "failed"
+        self._run_log.record(self._task.url, outcome, self.cause, self._task, self.fields)
 
     def record_fetched(self, page: Page, file: str | None, *, given_up: bool) -> None:
         """Record the response. `file` names the file with its body, `given_up` says that a retry might have had another."""
@@ -352,9 +359,4 @@ class Attempt:
         else:
             self._run_log.notes.remove(self._task)
         found = cause.of_status(page.status) if given_up else self.cause
-        self._write(outcome, found, {**record, **self.fields})
-
-    def _write(self, outcome: str, found: Cause | None, fields: Record) -> None:
-        """Write the record, unless an earlier run was killed after it wrote that the URL is not fetched, and it still is not."""
-        if outcome not in UNDONE or self._task.url not in self._run_log.recorded:
-            self._run_log.records.write(self._task.url, outcome, found, **fields, **self._source)
+        self._run_log.record(self._task.url, outcome, found, self._task, {**record, **self.fields})

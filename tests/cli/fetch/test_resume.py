@@ -29,6 +29,11 @@ async def _interrupted(request):
     return web.Response(text="the last one")
 
 
+async def _interrupted_late(request):
+    signal.raise_signal(signal.SIGINT)
+    return web.Response(status=408)
+
+
 @pytest.fixture
 def queue(tmp_path):
     return str(tmp_path / "queue.sqlite")
@@ -81,6 +86,20 @@ def test_a_back_off_of_an_earlier_run_is_shown(patient, queue, given):
     assert patient.run("--resume", queue, "--retry", "all", *given) == 0
 
     assert "1 origin backing off; at least 1:" in patient.err
+
+
+def test_a_run_after_an_outage_waits_for_a_tenth_of_max_outage_at_most(patient, queue):
+    async def interrupted(_):
+        signal.raise_signal(signal.SIGINT)
+        return web.Response(status=500)
+
+    patient.pages["/robots.txt"] = [*[{"status": 500}] * 8, interrupted, {"text": ""}]
+    assert patient.run("--resume", queue, "--max-outage", "1000", "/a") == 130
+    assert patient.took_s > 300
+
+    assert patient.run("--resume", queue, "--max-outage", "1000") == 0
+
+    assert 60 < patient.took_s < 130
 
 
 def test_the_same_list_again_adds_nothing(prompt, queue):
@@ -439,6 +458,56 @@ def test_an_interrupted_retry_goes_on_without_the_option(prompt, queue):
     assert set(_outcomes(prompt).values()) == {"fetched"}
 
 
+def test_attempts_of_an_earlier_run_do_not_count_for_tries(prompt, queue):
+    prompt.pages["/a"] = [{"status": 408}, _interrupted_late, {"status": 408}, {"text": "now"}]
+    options = ("--resume", queue, "--tries", "3")
+    assert prompt.run(*options, "/a") == 130
+
+    assert prompt.run(*options) == 0
+
+    assert _outcomes(prompt) == {"/a": "fetched"}
+
+
+def test_what_is_retried_counts_for_the_agent(prompt, queue):
+    options = ("--resume", queue, "--tries", "1")
+    prompt.pages |= {f"/{number}": [{"status": 408}, {"text": "now"}] for number in range(6)}
+    few = [f"/{number}" for number in range(5)]
+    assert prompt.run(*options, *few, named=False) == 3
+    assert prompt.run(*options, "/5", named=False) == 3
+
+    assert prompt.run(*options, "--retry", "all", named=False) == 2
+
+    assert "--agent" in prompt.err
+    assert len(prompt.paths) == 6
+    assert prompt.run(*options, "--retry", "all") == 0
+
+
+def test_the_same_few_are_retried_without_an_agent(prompt, queue):
+    pages = [f"/{number}" for number in range(5)]
+    prompt.pages |= {page: [{"status": 408}, {"text": "now"}] for page in pages}
+    options = ("--resume", queue, "--tries", "1", "--retry", "all")
+
+    assert [prompt.run(*options, *pages, named=False) for _ in range(2)] == [3, 0]
+
+
+@pytest.mark.parametrize(
+    ("then", "record", "status"), [("Disallow: /b", "refused", 1), ("Crawl-delay: 900", "given up", 3)]
+)
+def test_a_url_that_ends_otherwise_after_an_interrupted_retry_has_a_record(
+    then, record, status, prompt, queue
+):
+    prompt.pages |= {"/a": [drop, _interrupted], "/b": [drop]}
+    options = ("--resume", queue, "--concurrency", "1", "--long-delay", "refuse", "--tries", "1")
+    assert prompt.run(*options, "/a", "/b") == 3
+    assert prompt.run(*options, "--retry", "all") == 130
+    Path(f"{queue}.robots").unlink()
+    prompt.pages["/robots.txt"] = [{"text": f"User-agent: *\n{then}\n"}]
+
+    assert prompt.run(*options) == status
+
+    assert prompt.records["/b"]["outcome"] == record
+
+
 def test_the_pages_of_a_host_out_of_reach_are_tried_again(prompt, queue):
     prompt.pages["/robots.txt"] = [{"status": 500}]
     late = ("--tries", "1", "--max-outage", "0")
@@ -614,8 +683,7 @@ def test_a_switch_is_turned_off_by_a_change(prompt, queue, tmp_path):
 
 def test_a_queue_that_keeps_no_options_takes_those_of_the_run(prompt, queue):
     prompt.run("--resume", queue, "--agent", "A/1", "/a")
-    with contextlib.closing(sqlite3.connect(queue)) as file:
-        file.execute("DROP TABLE notes")
+    _execute(queue, "DROP TABLE notes")
 
     assert prompt.run("--resume", queue, "--agent", "B/1", "/b") == 0
     assert prompt.run("--resume", queue, "--agent", "A/1", "/c") == 2
@@ -669,23 +737,30 @@ def test_store_ls_counts_a_queue_as_its_records_do_also_after_a_retry(prompt, qu
     assert "0 waiting, 3 fetched, 1 refused, 0 failed, 2 given up; 2 origins seen" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("damage", "said"),
-    [
-        (
-            "UPDATE notes SET value = '{}' WHERE kind = 'options'",
-            "note 'options' does not match its checksum",
-        ),
-        ("UPDATE notes SET value = '[]' WHERE kind = 'failed'", "does not match its checksum"),
-    ],
-)
-def test_what_is_kept_and_damaged_is_not_used(failing, queue, damage, said):
+def test_a_note_that_is_damaged_is_not_used(failing, queue):
     failing.run("--resume", queue, "--tries", "1", *failing.urls)
-    with contextlib.closing(sqlite3.connect(queue, isolation_level=None)) as file:
-        file.execute(damage)
+    _execute(queue, "UPDATE notes SET value = '[]' WHERE kind = 'failed'")
 
     assert failing.run("--quiet", "--resume", queue, "--retry", "all") == 2
 
-    assert said in failing.err
+    assert "does not match its checksum" in failing.err
     assert failing.err.count("\n") == 1
     assert len(failing.paths) == 4
+
+
+def test_options_that_are_damaged_are_passed_again(prompt, queue):
+    prompt.run("--resume", queue, "/a")
+    _execute(queue, "UPDATE notes SET value = '{' WHERE kind = 'options'")
+
+    assert prompt.run("--resume", queue, "/b") == 2
+    assert prompt.err.startswith(f"polite: --resume {queue}: the options that it keeps are damaged; ")
+    assert "--change" in prompt.err
+    assert prompt.run("--resume", queue, "--change", "/b") == 0
+    assert prompt.run("--resume", queue, "/c") == 0
+
+    assert prompt.paths == ["/a", "/b", "/c"]
+
+
+def _execute(queue, statement):
+    with contextlib.closing(sqlite3.connect(queue, isolation_level=None)) as file:
+        file.execute(statement)

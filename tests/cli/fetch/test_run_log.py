@@ -13,17 +13,19 @@ from polite.events import Dropped, OriginPostponed, Refused
 from polite.origin import Origin
 from polite.testing import ManualClock
 
+URL = "http://a.test/"
+
 
 class Full(io.StringIO):
     def write(self, text):
         raise OSError(28, "No space left on device")
 
 
-def _run_log(out, *, recorded=(), event_log=None):
+def _run_log(out, *, recorded=None, event_log=None):
     clock = ManualClock()
     if event_log is not None:
         event_log = EventLog(event_log, clock.monotonic, wall=clock.wall())
-    return RunLog(Records(out), set(recorded), OriginStats(1.0), event_log, clock)
+    return RunLog(Records(out), recorded or {}, OriginStats(1.0), event_log, clock)
 
 
 async def test_a_write_error_in_a_listener_is_kept_once():
@@ -34,6 +36,26 @@ async def test_a_write_error_in_a_listener_is_kept_once():
 
     with pytest.raises(OSError, match="No space"):
         await run_log.failure
+
+
+@pytest.mark.parametrize(
+    ("before", "outcome", "records"),
+    [
+        ("given up", "refused", 1),
+        ("failed", "given up", 1),
+        ("given up", "given up", 0),
+        ("fetched", "refused", 0),
+    ],
+)
+async def test_only_another_outcome_of_what_was_not_fetched_has_a_record(before, outcome, records):
+    out = io.StringIO()
+    event = Refused(URL, "RULE", 2) if outcome == "refused" else Dropped(URL, "max_tries=9", 9)
+    run_log = _run_log(out, recorded={URL: before})
+
+    run_log(event)
+
+    assert out.getvalue().count(f'"outcome": "{outcome}"') == records
+    assert bool(run_log.records.gravest) is (before != "fetched")
 
 
 async def test_what_was_given_up_has_a_record():
