@@ -12,15 +12,13 @@ from polite.clock import SystemClock
 from polite.compose.checked import checked_store, checked_transports, checked_validators
 from polite.compose.shared import join, keep_back_off, opened, refuse_mistyped
 from polite.errors import InvalidOption
-from polite.gate.address_book import AddressBook
-from polite.gate.downloads import Downloads
+from polite.gate.addresses import AddressBook
+from polite.gate.fetcher import Downloads, RobotsFetcher, Signatures
 from polite.gate.gate import Gate
-from polite.gate.notifier import Notifier
-from polite.gate.origin_manager import OriginManager
 from polite.gate.recrawl import Recrawl
-from polite.gate.robots_fetcher import RobotsFetcher
+from polite.gate.rules import OriginManager
 from polite.gate.services import Services
-from polite.gate.signatures import Signatures
+from polite.gate.tally import Notifier
 from polite.gate.turns import Turns
 from polite.pacers.local import LocalPacer, process_delays
 from polite.pacing.effective_policy import EffectivePolicies

@@ -12,10 +12,10 @@ from datetime import datetime
 from typing import BinaryIO
 
 from polite.errors import InvalidURL, OriginDeclined, TurnLost
-from polite.gate.origin_rules import OriginRules
+from polite.gate.fetcher import SignerFailed
 from polite.gate.permit import Permit
+from polite.gate.rules_cache import OriginRules
 from polite.gate.services import Services
-from polite.gate.signatures import SignerFailed
 from polite.log import fields
 from polite.origin import Origin, Target
 from polite.ports import Failed, Reply

@@ -10,7 +10,7 @@ from typing import Self
 
 from polite.errors import OriginDeclined
 from polite.events import BackedOff, BudgetSpent, CircuitClosed, CircuitOpened, Skipped
-from polite.gate.notifier import Counters
+from polite.gate.tally import Counters
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 from polite.pacing.budgets import Budgets, Declined, Spent

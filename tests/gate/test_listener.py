@@ -196,10 +196,14 @@ async def test_a_listener_that_fails_or_goes_does_not_hinder_the_next() -> None:
 async def test_a_gate_whose_listener_has_gone_builds_no_event_of_a_permit() -> None:
     async with opened() as (gate, _):
         end = gate.listen(Choosy(Granted, PermitDelayed, Left))
-        assert gate.services.on_granted is not None
+        assert gate.services.listener.on_granted is not None
         end()
 
-        assert (gate.services.on_granted, gate.services.on_delayed, gate.services.on_left) == (
+        assert (
+            gate.services.listener.on_granted,
+            gate.services.listener.on_delayed,
+            gate.services.listener.on_left,
+        ) == (
             None,
             None,
             None,

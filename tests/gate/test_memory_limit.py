@@ -11,8 +11,7 @@ import pytest
 
 import polite
 from polite.errors import InvalidOption, Overloaded
-from polite.gate.origin_rules import OriginRules
-from polite.gate.rules_cache import RulesCache
+from polite.gate.rules_cache import OriginRules, RulesCache
 from polite.origin import Origin
 from polite.robots.exchange import Reply
 from polite.robots.reason import Reason

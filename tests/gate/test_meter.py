@@ -164,6 +164,6 @@ async def test_known_origins_counts_the_rules_that_are_remembered() -> None:
 async def test_a_meter_needs_no_time_of_a_response() -> None:
     async with opened() as (gate, _):
         gate.measure(Noting())
-        assert not gate.services.elapsed_wanted
+        assert not gate.services.listener.elapsed_wanted
         gate.listen(print)
-        assert gate.services.elapsed_wanted
+        assert gate.services.listener.elapsed_wanted

@@ -10,8 +10,8 @@ import pytest
 
 from polite.errors import GateClosed, Overloaded
 from polite.events import Event
-from polite.gate.origin_manager import OriginManager
-from polite.gate.robots_fetcher import RobotsFetcher
+from polite.gate.fetcher import RobotsFetcher
+from polite.gate.rules import OriginManager
 from polite.gate.single_flight import start_later
 from polite.gate.turns import Turns
 from polite.origin import Origin
@@ -379,7 +379,7 @@ async def test_a_file_is_kept_compressed_and_a_large_one_is_compressed_off_the_l
 async def test_a_large_file_is_read_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[bool] = []
     monkeypatch.setattr(
-        "polite.gate.rules_cache.parse",
+        "polite.gate.rules.parse",
         lambda body, dialect: (
             threads.append(threading.current_thread() is threading.main_thread()) or parse(body, dialect)
         ),
@@ -400,7 +400,7 @@ async def test_a_large_file_takes_one_step_in_a_thread(monkeypatch: pytest.Monke
     monkeypatch.setattr(asyncio, "to_thread", lambda work: steps.append(work) or in_a_thread(work))
     parsed = []
     monkeypatch.setattr(
-        "polite.gate.rules_cache.parse", lambda body, dialect: parsed.append(body) or parse(body, dialect)
+        "polite.gate.rules.parse", lambda body, dialect: parsed.append(body) or parse(body, dialect)
     )
     body = RULES.body + b"#" * 200_000
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from polite.events import Event
-from polite.gate.robots_fetcher import RobotsFetcher
+from polite.gate.fetcher import RobotsFetcher
 from polite.gate.turns import Turns
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace

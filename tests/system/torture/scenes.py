@@ -297,7 +297,7 @@ async def until(time: float) -> None:
 
 async def another_fills(crawl: Crawl) -> None:
     """The store learns of each origin what its web says by now."""
-    store, now = crawl.gate.services.origins._source._store, crawl.gate.services.clock.wall()
+    store, now = crawl.gate.services.origins._store, crawl.gate.services.clock.wall()
     assert store is not None
     with crawl.saboteur.resting():
         for origin in dict.fromkeys(map(Origin.of, crawl.path.allowed)):

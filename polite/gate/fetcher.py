@@ -1,17 +1,17 @@
-"""Fetches robots.txt: drives an exchange over the transports, one paced hop after another, within one deadline."""
+"""Fetches robots.txt, one paced hop after another, and other bodies, one request each; signs what it sends."""
 
 import asyncio
 import logging
 import math
+import re
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from weakref import WeakValueDictionary
 
-from polite.gate.downloads import NetworkTimeout
-from polite.gate.signatures import Signatures, SignerFailed
+from polite.errors import InvalidOption
 from polite.gate.turns import Turns
 from polite.log import fields
 from polite.origin import Origin, Target
@@ -21,11 +21,129 @@ from polite.pacing.outcome import Outcome
 from polite.pacing.rate_limits import RateLimits
 from polite.pacing.reported_outcome import retry_after_s
 from polite.pacing.turn import Turn
-from polite.ports import Clock, Transport
-from polite.robots.exchange import Ask, Exchange, Failed, MissingProbe, Reply
+from polite.ports import Ask, Clock, Failed, Reply, Signer, StreamingTransport, Transport
+from polite.robots.exchange import Exchange, MissingProbe
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
 from polite.robots.result import FetchResult, Found, Unreachable, timed
+
+# RFC 9110, 5.6.2. A longer name is no method.
+_METHOD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}").fullmatch
+
+
+class SignerFailed(RuntimeError):
+    """A user's signer failed. That says nothing of the server, whatever the signer raised: its vault may be out of reach."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signatures:
+    """Signs requests at the moment when they are sent."""
+
+    signer: Signer
+    clock: Clock
+
+    def of(self, method: str, target: Target) -> dict[str, str]:
+        """Return the header fields that sign a request which is sent now.
+
+        Raises InvalidOption for a method that is no token, and SignerFailed.
+        """
+        if _METHOD(method) is None:
+            raise InvalidOption(f"sign: method must be one such as GET, got {method[:80]!r}", url=target.url)
+        try:
+            return dict(self.signer.sign(method, target, self.clock.wall()))
+        except Exception as error:
+            raise SignerFailed(f"the signer failed: {error!r}") from error
+
+    def added(self, ask: Ask) -> Ask:
+        """Return the request of a transport, which signs it when the connection is there."""
+        return replace(ask, signed=partial(self.of, "GET", ask.target))
+
+
+# Octets of a body that a transport can only return whole.
+_MOST_WHOLE = 16 << 20
+
+
+class Downloads:
+    """Sends requests other than those for robots.txt, with the gate's User-Agent and its guarded addresses.
+
+    Attributes:
+        schemes: The schemes that have a transport.
+        fetching: The limits of the transports.
+        connections: How many requests may be in flight. Half of the gate's connections are left to robots.txt.
+    """
+
+    def __init__(
+        self,
+        transports: Mapping[str, Transport],
+        fetching: FetchPolicy,
+        signatures: Signatures | None = None,
+    ) -> None:
+        self.schemes: frozenset[str] = frozenset(transports)
+        self.fetching = fetching
+        self.connections: asyncio.Semaphore = asyncio.Semaphore(max(1, fetching.connections // 2))
+        self._transports = transports
+        self._signatures = signatures
+
+    async def get(
+        self,
+        target: Target,
+        max_bytes: int,
+        timeout_s: float,
+        *,
+        begun: Callable[[Reply], None],
+        take: Callable[[bytes], Awaitable[None]],
+        ready: Callable[[], Awaitable[None]],
+        option: str,
+    ) -> Reply | Failed:
+        """Send one request, and pass its body on (see ports.StreamingTransport). Raises what `take` raises, and OSError of it.
+
+        Args:
+            ready: Awaited when the connection is there (see Ask).
+            option: The name of the option that sets `timeout_s`, for messages.
+        """
+        transport = self._transports[target.origin.scheme]
+        network = NetworkTimeout(timeout_s, ready)
+        ask = Ask(target, max_bytes, network.ready)
+        if self._signatures is not None:
+            ask = self._signatures.added(ask)
+        try:
+            async with network.timeout:
+                if isinstance(transport, StreamingTransport):
+                    return await transport.stream(ask, begun, take)
+                response = await transport.get(replace(ask, max_bytes=min(max_bytes, _MOST_WHOLE)))
+                if isinstance(response, Reply):
+                    begun(response)
+                    await take(response.body)
+                return response
+        except TimeoutError:
+            return Failed(Reason.TIMEOUT, f"no whole response within {option}={timeout_s:g} s")
+
+
+class NetworkTimeout:
+    """A time-out of the network, which stands still while a request that has its connection waits until it may be sent.
+
+    Attributes:
+        timeout: The time-out, to be entered.
+        waited_s: How long it stood still (seconds).
+    """
+
+    def __init__(self, seconds: float, ready: Callable[[], Awaitable[None]]) -> None:
+        self.timeout: asyncio.Timeout = asyncio.timeout(seconds)
+        self.waited_s: float = 0.0
+        self._ready = ready
+
+    async def ready(self) -> None:
+        """Await `ready` inside the time-out (see Ask)."""
+        time = asyncio.get_running_loop().time
+        began, ends_at = time(), self.timeout.when()
+        self.timeout.reschedule(None)
+        try:
+            await self._ready()
+        finally:
+            waited_s = time() - began
+            self.waited_s += waited_s
+            self.timeout.reschedule(None if ends_at is None else ends_at + waited_s)
+
 
 Observer = Callable[[Target], None]
 
