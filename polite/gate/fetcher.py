@@ -54,9 +54,27 @@ class Signatures:
         except Exception as error:
             raise SignerFailed(f"the signer failed: {error!r}") from error
 
-    def added(self, ask: Ask) -> Ask:
-        """Return the request of a transport, which signs it when the connection is there."""
-        return replace(ask, signed=partial(self.of, "GET", ask.target))
+
+async def _answer(
+    ask: Ask,
+    send: Callable[[Ask], Awaitable[Reply | Failed]],
+    network: "NetworkTimeout",
+    signatures: Signatures | None,
+    limit: str,
+) -> Reply | Failed:
+    """Send a request within its time-out, signed. Raises what `send` raises. `limit` names the time-out."""
+    signed = replace(ask, ready=network.ready)
+    if signatures is not None:
+        signed = replace(signed, signed=partial(signatures.of, "GET", ask.target))
+    try:
+        async with network.timeout:
+            return await send(signed)
+    except TimeoutError:
+        return Failed(Reason.TIMEOUT, f"no whole response within {limit} s")
+    except SignerFailed as error:
+        extra = fields("signer_failed", origin=ask.target.origin, url=ask.target.url, error=error)
+        log.exception("%s was not requested: the signer failed", ask.target.url, extra=extra)
+        return Failed(Reason.SIGNER_FAILED, str(error)[:500])
 
 
 # Octets of a body that a transport can only return whole.
@@ -102,21 +120,20 @@ class Downloads:
             option: The name of the option that sets `timeout_s`, for messages.
         """
         transport = self._transports[target.origin.scheme]
+
+        async def send(ask: Ask) -> Reply | Failed:
+            if isinstance(transport, StreamingTransport):
+                return await transport.stream(ask, begun, take)
+            response = await transport.get(replace(ask, max_bytes=min(max_bytes, _MOST_WHOLE)))
+            if isinstance(response, Reply):
+                begun(response)
+                await take(response.body)
+            return response
+
         network = NetworkTimeout(timeout_s, ready)
-        ask = Ask(target, max_bytes, network.ready)
-        if self._signatures is not None:
-            ask = self._signatures.added(ask)
-        try:
-            async with network.timeout:
-                if isinstance(transport, StreamingTransport):
-                    return await transport.stream(ask, begun, take)
-                response = await transport.get(replace(ask, max_bytes=min(max_bytes, _MOST_WHOLE)))
-                if isinstance(response, Reply):
-                    begun(response)
-                    await take(response.body)
-                return response
-        except TimeoutError:
-            return Failed(Reason.TIMEOUT, f"no whole response within {option}={timeout_s:g} s")
+        return await _answer(
+            Ask(target, max_bytes), send, network, self._signatures, f"{option}={timeout_s:g}"
+        )
 
 
 class NetworkTimeout:
@@ -367,18 +384,14 @@ class RobotsFetcher:
             if outcome is None:
                 self._turns.give_back(turn)
             else:
-                self._end(turn, ask.target, outcome, read_pace())
+                # When cancelled half way, too: the server may have seen the request, so its delay runs. After a 503, robots.txt is
+                # fetched again fairly soon (H5): no back-off and no circuit that robots.txt itself has opened may last longer.
+                most_s = self._robots.busy_retry_max if is_failure(outcome) else math.inf
+                try:
+                    self._turns.settle(turn, ask.target, outcome, read_pace(), most_s=most_s)
+                finally:
+                    self._turns.release(turn)
         return response, elapsed
-
-    def _end(self, turn: Turn, target: Target, outcome: Outcome, pace: RequestedPace | None) -> None:
-        """Settle and release a turn. When cancelled half way, too: the server may have seen the request, so its delay runs."""
-        # After a 503, robots.txt is fetched again fairly soon (H5): neither a back-off nor a circuit that robots.txt itself has
-        # opened may last longer than that.
-        most_s = self._robots.busy_retry_max if is_failure(outcome) else math.inf
-        try:
-            self._turns.settle(turn, target, outcome, pace, most_s=most_s)
-        finally:
-            self._turns.release(turn)
 
     async def _found(self, meanwhile: Callable[[], Awaitable[bool]], turn: Turn) -> bool:
         """Whether the file was fetched meanwhile: then the turn is given back."""
@@ -418,14 +431,10 @@ class RobotsFetcher:
             return await self._turns.take(target, pace=read_pace(), urgent=True, overtake=False)
 
     async def _ask(self, ask: Ask, network: NetworkTimeout) -> Reply | Failed:
-        ask = replace(ask, ready=network.ready)
+        send = self._transports[ask.target.origin.scheme].get
         try:
-            async with network.timeout:
-                signed = ask if self._signatures is None else self._signatures.added(ask)
-                return await self._transports[ask.target.origin.scheme].get(signed)
-        except TimeoutError:
-            return Failed(
-                Reason.TIMEOUT, f"no whole response within FetchPolicy.timeout={self._policy.timeout:g} s"
+            return await _answer(
+                ask, send, network, self._signatures, f"FetchPolicy.timeout={self._policy.timeout:g}"
             )
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
@@ -433,10 +442,6 @@ class RobotsFetcher:
                 raise
             # This task was not cancelled: something inside the transport was, which is a failure like any other.
             return _internal_error(ask, error)
-        except SignerFailed as error:
-            extra = fields("signer_failed", origin=ask.target.origin, url=ask.target.url, error=error)
-            log.exception("%s was not requested: the signer failed", ask.target.url, extra=extra)
-            return Failed(Reason.SIGNER_FAILED, str(error)[:500])
         except Exception as error:  # noqa: BLE001 - RFC 9309, 2.3.1.4: any failure is "unreachable"
             return _internal_error(ask, error)
 
@@ -449,15 +454,9 @@ class RobotsFetcher:
         if isinstance(response, Failed):
             # What the signer raised says nothing of the server: its ordinary delay follows.
             return Outcome(elapsed_s=elapsed, failed=response.reason is not Reason.SIGNER_FAILED)
-        return Outcome.of_answer(
-            response.status, self._retry_after(response), elapsed, _rate_limits(response)
-        )
-
-
-def _rate_limits(reply: Reply) -> RateLimits | None:
-    if reply.rate_limit is None and reply.rate_limit_policy is None:
-        return None
-    return RateLimits.of([reply.rate_limit or ""], [reply.rate_limit_policy or ""])
+        given = response.rate_limit, response.rate_limit_policy
+        limits = None if given == (None, None) else RateLimits.of(*([value or ""] for value in given))
+        return Outcome.of_answer(response.status, self._retry_after(response), elapsed, limits)
 
 
 def _internal_error(ask: Ask, error: BaseException) -> Failed:
