@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import wraps
 from types import TracebackType
@@ -191,11 +191,15 @@ async def open_gate(
         require_throttle(throttle, clock.wall())
     signatures = None if signer is None else Signatures(signer, clock)
     spoken = _transports(agent, fetching, checked_transports(transports or {}), resolver)
-    tell = _notifier(listener)
+    tell = Notifier()
+    if listener is not None:
+        tell.add(listener)
     book = _address_book(pacing, fetching, clock, addresses, resolver)
     find = None if book is None else book.find
     policies = EffectivePolicies(pacing, throttle, scopes=_scopes(pacing, book))
-    pacer = _pacer(pacing, policies, clock)
+    concurrency, delay = policies.limits
+    pacer = LocalPacer(clock, concurrency=concurrency, provisional_s=delay, max_waiting=pacing.max_waiting)
+    pacer.join(process_delays(clock))
     shared = await opened(store, clock, crawl, lease)
     own = shared.robots if shared is not None else await _kept(store, clock)
     kept, remembered = checked_store(own), checked_validators(_remembered(recrawl, validators, own))
@@ -210,32 +214,14 @@ async def open_gate(
     async with gate.services.resources as resources, AsyncExitStack() as closing:
         if shared is not None:
             resources.push_async_callback(shared.close)
-        for each in (*_distinct(spoken), remembered, book):
+        # A transport may serve several schemes.
+        for each in (*{id(each): each for each in spoken.values()}.values(), remembered, book):
             if each is not None:
                 closing.push_async_callback(each.close)
         if shared is not None:
             await join(gate, shared, crawl, tell=tell, lease_s=lease)
         closing.push_async_callback(gate.close)
         yield gate
-
-
-def _notifier(listener: Listener | None) -> Notifier:
-    tell = Notifier()
-    if listener is not None:
-        tell.add(listener)
-    return tell
-
-
-def _pacer(pacing: PacingPolicy, policies: EffectivePolicies, clock: Clock) -> LocalPacer:
-    concurrency, delay = policies.limits
-    pacer = LocalPacer(clock, concurrency=concurrency, provisional_s=delay, max_waiting=pacing.max_waiting)
-    pacer.join(process_delays(clock))
-    return pacer
-
-
-def _distinct(transports: Mapping[str, Transport]) -> Iterable[Transport]:
-    """Return each transport once: one may serve several schemes."""
-    return {id(transport): transport for transport in transports.values()}.values()
 
 
 def _refuse_odd_recrawl(recrawl: object, validators: object) -> None:
