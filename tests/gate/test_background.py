@@ -52,15 +52,3 @@ async def test_a_task_cancelled_before_its_first_step_does_nothing(factory) -> N
 
     with pytest.raises(asyncio.CancelledError):
         await task
-
-
-async def test_on_a_loop_without_eager_tasks_the_first_step_is_the_next_one() -> None:
-    async def work() -> None:
-        seen.append("work")
-
-    seen: list[str] = []
-    task = start_later(work)
-    await asyncio.sleep(0)
-
-    assert seen == ["work"]
-    await task

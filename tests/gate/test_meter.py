@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 import polite
-from polite.events import Event, Granted, Left
 from tests.gate.support import PAGE, calls_of_a_permit, opened, visit
 
 pytestmark = pytest.mark.virtual_time
@@ -84,24 +83,6 @@ async def test_a_meter_receives_nothing_before_it_came_and_after_it_went() -> No
         await visit(gate)
 
     assert (len(meter.grants), len(meter.ends)) == (1, 1)
-
-
-async def test_several_meters_and_listeners_receive_the_same() -> None:
-    meters = [Noting(), Noting()]
-    events: list[Event] = []
-    async with opened() as (gate, _):
-        for meter in meters:
-            gate.measure(meter)
-        await visit(gate)
-        gate.listen(events.append)
-        await visit(gate)
-        gate.measure(meters[0])
-        await visit(gate)
-
-    assert [len(meter.grants) for meter in meters] == [4, 3]
-    assert [len(meter.ends) for meter in meters] == [4, 3]
-    assert sum(isinstance(event, Granted) for event in events) == 2
-    assert [event.elapsed_s for event in events if isinstance(event, Left)] == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("others", [0, 1])

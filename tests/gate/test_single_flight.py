@@ -47,31 +47,6 @@ class Hangar:
         self.flights.pop("one")
 
 
-async def test_work_that_does_not_wait_gives_its_result_to_all_that_join(loop) -> None:
-    async def work() -> str:
-        return "done"
-
-    hangar = Hangar()
-    flight = hangar.start(work)
-
-    assert await flight.join() == "done"
-    assert (hangar.flights, hangar.landed) == ({}, 1)
-
-
-async def test_work_that_raises_at_once_fails_all_that_join_and_runs_once(loop) -> None:
-    async def work() -> str:
-        nonlocal runs
-        runs += 1
-        raise OSError("no disk")
-
-    runs, hangar = 0, Hangar()
-    flight = hangar.start(work)
-
-    with pytest.raises(OSError, match="no disk"):
-        await flight.join()
-    assert (runs, hangar.flights, hangar.landed) == (1, {}, 1)
-
-
 async def test_a_flight_cancelled_before_its_work_began_lands_once_and_is_lost(loop) -> None:
     async def work() -> str:
         raise AssertionError("it never begins")
