@@ -212,6 +212,25 @@ class FetchSpared(Exception):
     """Another process has fetched the robots.txt while this one waited for its turn."""
 
 
+@dataclass(slots=True)
+class _Fetch:
+    """One fetch of a robots.txt.
+
+    Attributes:
+        spent_s: Seconds on the network so far.
+    """
+
+    origin: Origin
+    pace: RequestedPace | None
+    pace_of: Callable[[Origin], RequestedPace | None]
+    kept: ExitStack | None
+    spent_s: float = 0.0
+
+    def pace_at(self, there: Origin) -> RequestedPace | None:
+        """Return the pace of an origin, to be read again after each wait: its file may have been read meanwhile."""
+        return self.pace if there == self.origin else self.pace_of(there)
+
+
 class RobotsFetcher:
     """Fetches robots.txt. Every hop takes a turn at the origin it goes to, and counts there as a request.
 
@@ -272,17 +291,19 @@ class RobotsFetcher:
         Raises:
             FetchSpared: `meanwhile` returned True.
         """
-        exchange = Exchange.begin(origin, self._robots, self._policy, schemes=self._schemes)
+        fetch = _Fetch(origin, pace, pace_of, kept)
+        step: Exchange | MissingProbe | FetchResult
+        step = Exchange.begin(origin, self._robots, self._policy, schemes=self._schemes)
         try:
             turn = None
-            if meanwhile is not None and isinstance(exchange, Exchange):
-                turn = await self._turn_of(origin, exchange.ask.target, lambda: pace)
+            if meanwhile is not None and isinstance(step, Exchange):
+                turn = await self._turn(fetch, step.ask.target)
                 if turn.waited and await self._found(meanwhile, turn):
                     raise FetchSpared
-            access, spent = await self._to_the_end(exchange, origin, pace, pace_of, kept, turn=turn)
+            access = await self._to_the_end(fetch, step, turn)
             if not had_file and self._robots.infer_missing:
-                probe = MissingProbe.begin(origin, access, self._robots, missing=self._missing())
-                access, spent = await self._to_the_end(probe, origin, pace, pace_of, kept, spent)
+                step = MissingProbe.begin(origin, access, self._robots, missing=self._missing())
+                access = await self._to_the_end(fetch, step)
         finally:
             self._begun.discard(origin)
         if not isinstance(access, Found) and access.reason.hostile:
@@ -295,103 +316,70 @@ class RobotsFetcher:
                 detail,
                 extra=fields("robots_hostile", origin=origin, url=access.url, reason=access.reason.name),
             )
-        return timed(access, spent)
+        return timed(access, fetch.spent_s)
 
     def only_waits(self, origin: Origin) -> bool:
         """Whether a fetch waits for its first turn: no request was sent yet."""
         return origin in self.awaited and origin not in self._begun
 
     async def _to_the_end(
-        self,
-        step: Exchange | MissingProbe | FetchResult,
-        origin: Origin,
-        pace: RequestedPace | None,
-        pace_of: Callable[[Origin], RequestedPace | None],
-        kept: ExitStack | None,
-        spent: float = 0.0,
-        *,
-        turn: Turn | None = None,
-    ) -> tuple[FetchResult, float]:
-        """Make one hop after another; return the result and the seconds spent on the network so far.
-
-        Args:
-            turn: The turn of the first hop, if that was granted already.
-        """
+        self, fetch: _Fetch, step: Exchange | MissingProbe | FetchResult, turn: Turn | None = None
+    ) -> FetchResult:
+        """Make one hop after another, each in its turn. `turn` is that of the first one, if it was granted already."""
         while isinstance(step, Exchange | MissingProbe):
-            there = step.ask.target.origin
-            read_pace = (lambda: pace) if there == origin else partial(pace_of, there)
-            left_s = self._policy.timeout - spent
-            response, elapsed = await self._hop(origin, step.ask, left_s, read_pace, kept, turn)
-            turn = None
-            spent += elapsed
+            ask, kept, response = step.ask, fetch.kept, None
+            while response is None:
+                # Without a response, the turn was lost during the wait for a connection.
+                if turn is None:
+                    if kept is not None:
+                        # Two fetches that redirect to each other's origins would wait for ever.
+                        kept.close()
+                    turn = await self._turn(fetch, ask.target)
+                self._begun.add(fetch.origin)
+                if kept is not None and ask.target.origin == fetch.origin:
+                    kept.callback(self._turns.keep(turn))
+                response, turn = await self._send(fetch, turn, ask), None
             step = step.next(response, retry_after_s=self._retry_after(response))
-        return step, spent
+        return step
 
-    async def _hop(
-        self,
-        origin: Origin,
-        ask: Ask,
-        left_s: float,
-        read_pace: Callable[[], RequestedPace | None],
-        kept: ExitStack | None,
-        turn: Turn | None,
-    ) -> tuple[Reply | Failed, float]:
-        """Send one request in its turn, for the origin's robots.txt.
+    async def _send(self, fetch: _Fetch, turn: Turn, ask: Ask) -> Reply | Failed | None:
+        """Send one request, and end its turn. Return None, and send nothing, if the turn is of no use when a connection is free.
 
-        The time it waits for the turn and for a connection is not the server's. `read_pace` is called again afterwards: the
-        origin's own file may have been read meanwhile.
+        The time it waits for a connection is not the server's.
         """
-        sent = None
-        while sent is None:
-            # Without a result, the turn was lost during the wait for a connection.
-            if turn is None:
-                if kept is not None:
-                    # Two fetches that redirect to each other's origins would wait for ever.
-                    kept.close()
-                turn = await self._turn_of(origin, ask.target, read_pace)
-            self._begun.add(origin)
-            if kept is not None and ask.target.origin == origin:
-                kept.callback(self._turns.keep(turn))
-            sent = await self._send(turn, ask, left_s, read_pace)
-            turn = None
-        return sent
-
-    async def _send(
-        self, turn: Turn, ask: Ask, left_s: float, read_pace: Callable[[], RequestedPace | None]
-    ) -> tuple[Reply | Failed, float] | None:
-        """Send one request, and end its turn. Return None, and send nothing, if the turn is of no use when a connection is free."""
         outcome: Outcome | None = Outcome()
-        started = self._clock.monotonic()
+        target, turns = ask.target, self._turns
         try:
             async with self._connections:
 
                 async def ready() -> None:
-                    await self._turns.ask_again(turn, ask.target, read_pace())
+                    await turns.ask_again(turn, target, fetch.pace_at(target.origin))
 
                 # A store, or requests that hold the connections, may have been waited for since the grant. A back-off must not
                 # keep the connection from other origins.
-                if not (backs_off := self._turns.backs_off(turn)):
+                if not (backs_off := turns.backs_off(turn)):
                     await ready()
-                if backs_off or not self._turns.holds(turn):
+                if backs_off or not turns.holds(turn):
                     outcome = None
                     return None
-                network = NetworkTimeout(left_s, ready)
+                network = NetworkTimeout(self._policy.timeout - fetch.spent_s, ready)
                 started = self._clock.monotonic()
                 response = await self._ask(ask, network)
             elapsed = self._clock.monotonic() - started - network.waited_s
+            fetch.spent_s += elapsed
             outcome = self._outcome(response, elapsed)
         finally:
             if outcome is None:
-                self._turns.give_back(turn)
+                turns.give_back(turn)
             else:
                 # When cancelled half way, too: the server may have seen the request, so its delay runs. After a 503, robots.txt is
                 # fetched again fairly soon (H5): no back-off and no circuit that robots.txt itself has opened may last longer.
                 most_s = self._robots.busy_retry_max if is_failure(outcome) else math.inf
                 try:
-                    self._turns.settle(turn, ask.target, outcome, read_pace(), most_s=most_s)
+                    turns.settle(turn, target, outcome, fetch.pace_at(target.origin), most_s=most_s)
                 finally:
-                    self._turns.release(turn)
-        return response, elapsed
+                    turns.release(turn)
+        return response
 
     async def _found(self, meanwhile: Callable[[], Awaitable[bool]], turn: Turn) -> bool:
         """Whether the file was fetched meanwhile: then the turn is given back."""
@@ -404,31 +392,23 @@ class RobotsFetcher:
                 self._turns.spare(turn)
         return found
 
-    async def _turn_of(
-        self, origin: Origin, target: Target, read_pace: Callable[[], RequestedPace | None]
-    ) -> Turn:
-        """Wait for the turn of a hop, for the origin's robots.txt."""
-        turn = self._turns.take_robots_now(target, pace=read_pace())
-        if turn is not None:
-            return turn
-        # First, since its scopes are known then.
-        await self._turns.meet(target)
-        with self.awaited.waiting(origin, target):
-            return await self._turn(target, read_pace, foreign=target.origin != origin)
-
-    async def _turn(
-        self, target: Target, read_pace: Callable[[], RequestedPace | None], *, foreign: bool
-    ) -> Turn:
-        """Take the turn of a hop. At its own origin, robots.txt goes before the pages, which need it.
+    async def _turn(self, fetch: _Fetch, target: Target) -> Turn:
+        """Wait for the turn of a hop. At its own origin, robots.txt goes before the pages, which need it.
 
         The pages of another origin do not need what a redirect fetches there: it queues behind them. One redirect at a time queues
         there, however many origins lead to it, so that redirects delay each page by one turn at most.
         """
-        if not foreign:
-            return await self._turns.take(target, pace=read_pace(), urgent=True)
-        lock = self._redirect_locks.setdefault(target.origin, asyncio.Lock())
-        async with lock:
-            return await self._turns.take(target, pace=read_pace(), urgent=True, overtake=False)
+        turn = self._turns.take_robots_now(target, pace=fetch.pace_at(target.origin))
+        if turn is not None:
+            return turn
+        # First, since its scopes are known then.
+        await self._turns.meet(target)
+        with self.awaited.waiting(fetch.origin, target):
+            if target.origin == fetch.origin:
+                return await self._turns.take(target, pace=fetch.pace, urgent=True)
+            async with self._redirect_locks.setdefault(target.origin, asyncio.Lock()):
+                pace = fetch.pace_of(target.origin)
+                return await self._turns.take(target, pace=pace, urgent=True, overtake=False)
 
     async def _ask(self, ask: Ask, network: NetworkTimeout) -> Reply | Failed:
         send = self._transports[ask.target.origin.scheme].get
