@@ -184,8 +184,15 @@ async def open_gate(
     robots = checked("robots", robots, RobotsPolicy)
     pacing = checked("pacing", pacing, PacingPolicy)
     fetching = checked("fetching", fetching, FetchPolicy)
-    _refuse_odd_recrawl(recrawl, validators)
-    _refuse_odd(clock, listener, transports, addresses, signer)
+    _refuse_odd(
+        recrawl=recrawl,
+        validators=validators,
+        clock=clock,
+        listener=listener,
+        addresses=addresses,
+        signer=signer,
+        transports=transports,
+    )
     clock = clock or getattr(asyncio.get_running_loop(), "polite_clock", None) or SystemClock()
     if throttle is not None:
         require_throttle(throttle, clock.wall())
@@ -202,7 +209,10 @@ async def open_gate(
     pacer.join(process_delays(clock))
     shared = await opened(store, clock, crawl, lease)
     own = shared.robots if shared is not None else await _kept(store, clock)
-    kept, remembered = checked_store(own), checked_validators(_remembered(recrawl, validators, own))
+    if recrawl is not None and validators is None:
+        both: object = own
+        validators = both if isinstance(both, ValidatorStore) else MemoryValidators()
+    kept, remembered = checked_store(own), checked_validators(validators)
     turns = Turns(pacer, policies, clock, tell, keep_back_off=keep_back_off(kept, clock), find=find)
     fetcher = RobotsFetcher(spoken, turns, clock, fetching, robots, signatures=signatures)
     origins = OriginManager(agent, fetcher, turns, clock, robots, tell, store=kept)
@@ -224,38 +234,23 @@ async def open_gate(
         yield gate
 
 
-def _refuse_odd_recrawl(recrawl: object, validators: object) -> None:
-    if recrawl is not None and not isinstance(recrawl, RecrawlPolicy):
-        raise InvalidOption(f"recrawl must be a RecrawlPolicy, got {recrawl!r}")
-    if validators is not None and not isinstance(validators, ValidatorStore):
-        raise InvalidOption(f"validators must be a ValidatorStore of polite.ports, got {validators!r}")
-    if validators is not None and recrawl is None:
-        raise InvalidOption("validators needs recrawl=RecrawlPolicy(): without it nothing is remembered")
-
-
-def _remembered(
-    recrawl: RecrawlPolicy | None, validators: ValidatorStore | None, kept: object
-) -> ValidatorStore | None:
-    """Return the store of validators, if any are to be remembered."""
-    if recrawl is None or validators is not None:
-        return validators
-    return kept if isinstance(kept, ValidatorStore) else MemoryValidators()
-
-
-def _refuse_odd(
-    clock: object, listener: object, transports: object, addresses: object, signer: object
-) -> None:
+def _refuse_odd(**given: object) -> None:
     """Refuse objects that lack a method of their port, so that a crawl does not fail later."""
-    for option, value, call, kind in (
-        ("clock", clock, "call_at", "a Clock of polite.ports"),
-        ("listener", listener, "__call__", "a Listener of polite.ports"),
-        ("addresses", addresses, "addresses", "an AddressSource of polite.ports"),
-        ("signer", signer, "sign", "a Signer of polite.ports, such as polite.WebBotAuth"),
+    for option, kind, needed in (
+        ("recrawl", RecrawlPolicy, "a RecrawlPolicy"),
+        ("validators", ValidatorStore, "a ValidatorStore of polite.ports"),
+        ("clock", "call_at", "a Clock of polite.ports"),
+        ("listener", "__call__", "a Listener of polite.ports"),
+        ("addresses", "addresses", "an AddressSource of polite.ports"),
+        ("signer", "sign", "a Signer of polite.ports, such as polite.WebBotAuth"),
+        ("transports", Mapping, "a mapping of schemes to transports"),
     ):
-        if value is not None and not callable(getattr(value, call, None)):
-            raise InvalidOption(f"{option} must be {kind}, got {value!r}")
-    if transports is not None and not isinstance(transports, Mapping):
-        raise InvalidOption(f"transports must be a mapping of schemes to transports, got {transports!r}")
+        value = given[option]
+        fits = callable(getattr(value, kind, None)) if isinstance(kind, str) else isinstance(value, kind)
+        if value is not None and not fits:
+            raise InvalidOption(f"{option} must be {needed}, got {value!r}")
+    if given["validators"] is not None and given["recrawl"] is None:
+        raise InvalidOption("validators needs recrawl=RecrawlPolicy(): without it nothing is remembered")
 
 
 async def _kept(store: object, clock: Clock) -> RobotsStore | None:

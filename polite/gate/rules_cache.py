@@ -91,7 +91,10 @@ class OriginRules:
         since, until = snapshot.fresh_between
         # After a failure robots.txt is fetched again when the back-off is over, and not before.
         refresh_at = until if snapshot.failures else until - ahead * (until - snapshot.fetched_at)
-        return cls(rules, snapshot, _asked(rules), since, until, refresh_at, skew, _meaning(rules, snapshot))
+        asked = rules.crawl_delay, rules.request_rates, rules.visit_time
+        # Of the groups that bind our agent (T3).
+        pace = None if asked == (None, (), None) else RequestedPace(*asked)
+        return cls(rules, snapshot, pace, since, until, refresh_at, skew, _meaning(rules, snapshot))
 
     @property
     def file(self) -> Found | None:
@@ -184,13 +187,6 @@ class OriginRules:
             skew=skew,
             attempt=None if self.attempt is None else self.attempt.shifted(step),
         )
-
-
-def _asked(rules: RuleSet) -> RequestedPace | None:
-    """Return Crawl-delay, Request-rates and Visit-time of the groups that bind our agent (T3), or None for none."""
-    if rules.crawl_delay is None and not rules.request_rates and rules.visit_time is None:
-        return None
-    return RequestedPace(rules.crawl_delay, rules.request_rates, rules.visit_time)
 
 
 def _meaning(rules: RuleSet, snapshot: Snapshot) -> Hashable:

@@ -2,7 +2,8 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
@@ -263,19 +264,14 @@ class Turns:
     def begin(self, turn: Turn, target: Target) -> None:
         """Count a page whose turn has come, where there are budgets. `release` ends it, and what gives the turn back undoes it."""
         if self.budgets is not None:
-            before = self.declined(target.origin, None)
-            self.budgets.begin(turn, target.origin)
-            self._tell_spent(target.origin, before)
+            with self._spending(target.origin):
+                self.budgets.begin(turn, target.origin)
 
-    def _count(self, turn: Turn, target: Target, outcome: Outcome) -> None:
-        """Count an outcome in the origin's budget."""
-        if self.budgets is not None and not turn.settled:
-            before = self.declined(target.origin, None)
-            self.budgets.count(turn, target.origin, outcome)
-            self._tell_spent(target.origin, before)
-
-    def _tell_spent(self, origin: Origin, before: Declined | None) -> None:
-        """Tell the listener if a limit was reached by what was just counted."""
+    @contextmanager
+    def _spending(self, origin: Origin) -> Iterator[None]:
+        """Tell the listener if what is counted inside the block reaches a limit of the origin."""
+        before = self.declined(origin, None)
+        yield
         if before is None and (declined := self.declined(origin, None)) is not None:
             self._listener(BudgetSpent(origin.text, *declined))
 
@@ -344,7 +340,9 @@ class Turns:
         if pause.seconds > most_s and outcome.retry_after_s is None:
             seconds = max(most_s, self.pause(target.origin, pace).seconds)
             pause = replace(pause, seconds=seconds, because=f"{pause.because}, held to {seconds:g} s")
-        self._count(turn, target, outcome)
+        if self.budgets is not None and not turn.settled:
+            with self._spending(target.origin):
+                self.budgets.count(turn, target.origin, outcome)
         if not well or self._failing:
             pause = self._circuit(turn, target, outcome, pause, most_s)
         delays: float | dict[Hashable, float] = pause.seconds
@@ -374,9 +372,8 @@ class Turns:
     def release(self, turn: Turn) -> None:
         """End a request: another one may take its place in its scopes."""
         if self.budgets is not None and (origin := self.budgets.origin(turn)) is not None:
-            before = self.declined(origin, None)
-            self.budgets.end(turn)
-            self._tell_spent(origin, before)
+            with self._spending(origin):
+                self.budgets.end(turn)
         self.pacer.release(turn)
 
     def keep(self, turn: Turn) -> Callable[[], None]:
