@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from polite.gate.single_flight import FlightLost, SingleFlight
+from polite.gate.single_flight import FlightLost, SingleFlight, start_later
 from tests.project.loops import eager_on_uvloop
 from tests.support import Abort
 
@@ -167,3 +167,29 @@ async def test_work_that_is_to_go_on_is_not_cancelled_by_the_last_waiter_that_le
     await flight.ended()
 
     assert ended == ["work", "flight"]
+
+
+async def test_a_task_begins_in_a_later_step_with_its_name_and_gives_its_result(loop) -> None:
+    async def work() -> str:
+        seen.append("work")
+        current = asyncio.current_task()
+        assert current is not None
+        return current.get_name()
+
+    seen: list[str] = []
+    task = start_later(work, name="mine")
+    seen.append("starter")
+
+    assert await task == "mine"
+    assert seen == ["starter", "work"]
+
+
+async def test_a_task_cancelled_before_its_first_step_does_nothing(loop) -> None:
+    async def work() -> None:
+        pytest.fail("it was cancelled")
+
+    task = start_later(work)
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
