@@ -114,3 +114,10 @@ async def test_t4_a_servers_own_error_forgives_no_refusal() -> None:
         gap = await visit(gate) - refused
 
     assert 40.0 <= gap <= 50.0
+
+
+async def test_with_no_number_of_failures_no_circuit_opens() -> None:
+    async with opened(pacing=polite.PacingPolicy(circuit_failures=0)) as gate:
+        visits = [await visit(gate, status=500) for _ in range(30)]
+
+    assert visits[-1] - visits[0] == 29.0

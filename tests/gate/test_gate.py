@@ -229,7 +229,15 @@ async def test_a_request_that_waits_when_the_gate_closes_raises_gate_closed() ->
 
 @pytest.mark.parametrize(
     "option",
-    [{"throttle": 5}, {"clock": 5}, {"listener": 5}, {"transports": 5}, {"transports": {"http": 5}}],
+    [
+        {"throttle": 5},
+        {"clock": 5},
+        {"listener": 5},
+        {"addresses": 5},
+        {"recrawl": 5},
+        {"transports": 5},
+        {"transports": {"http": 5}},
+    ],
     ids=lambda option: next(iter(option)),
 )
 async def test_an_option_that_cannot_be_what_it_should_is_refused_by_name(option: Any) -> None:

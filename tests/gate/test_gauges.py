@@ -190,3 +190,24 @@ async def test_workers_that_all_wait_for_one_origin_are_slow_and_the_log_says_so
     assert round(took) == 22
     assert len(hints) == 1
     assert "polite.Frontier" in caplog.text
+
+
+IN_TURN = [f"https://{host}.test/{page}" for page in range(5) for host in "abcdefgh"]
+
+
+ONE_HOST = [f"https://a.test/{page}" for page in range(200)]
+
+
+@pytest.mark.parametrize(
+    ("workers", "urls"),
+    [
+        pytest.param(8, ONE_HOST, id="one site"),
+        pytest.param(8, IN_TURN + ONE_HOST, id="the largest site is left"),
+        pytest.param(240, EIGHT_HOSTS + ONE_HOST, id="a task for each URL"),
+        pytest.param(8, IN_TURN * 20, id="hosts in turn"),
+    ],
+)
+async def test_a_crawl_that_a_frontier_would_not_quicken_gets_no_hint(
+    workers: int, urls: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    assert (await fetched_by(workers, urls, caplog))[1] == []

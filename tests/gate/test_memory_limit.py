@@ -295,3 +295,15 @@ async def test_a_question_looks_at_few_of_many_back_offs(monkeypatch: pytest.Mon
 
     # Each is set aside once, when there is no room any more; after that few are looked at.
     assert sum(count > 1_100 for count in most) <= 1
+
+
+async def test_one_large_file_beside_a_back_off_keeps_no_new_origin_out() -> None:
+    transport = serving(0)
+    transport.answer("https://down.test/robots.txt", Reply(503, retry_after="86000"))
+
+    async with opened(transport, max_memory=MIB) as gate:
+        await gate.check("https://down.test/")
+        await gate.check(page(0))
+        decisions = [await gate.check(f"https://new{number}.test/") for number in range(3)]
+
+    assert all(decisions)

@@ -337,3 +337,17 @@ async def test_a_request_that_waits_for_its_turn_obeys_refreshed_rules() -> None
             await asyncio.sleep(1)
         with pytest.raises(polite.Disallowed):
             await waiting
+
+
+async def test_after_closing_nothing_is_refreshed_ahead_of_time() -> None:
+    transport = ScriptedTransport({ROBOTS: RULES})
+
+    async with opened(transport) as gate:
+        await gate.check(PAGE)
+        await asyncio.sleep(22 * HOUR)
+        await gate.close()
+        gate.services.origins.current(polite.Origin.of(SITE))
+
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    assert transport.asked == [ROBOTS]

@@ -193,3 +193,17 @@ async def test_a_task_cancelled_before_its_first_step_does_nothing(loop) -> None
 
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_work_that_raises_at_once_fails_all_that_join_and_runs_once(loop) -> None:
+    async def work() -> str:
+        nonlocal runs
+        runs += 1
+        raise OSError("no disk")
+
+    runs, hangar = 0, Hangar()
+    flight = hangar.start(work)
+
+    with pytest.raises(OSError, match="no disk"):
+        await flight.join()
+    assert (runs, hangar.flights, hangar.landed) == (1, {}, 1)
