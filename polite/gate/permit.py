@@ -416,7 +416,8 @@ class Permit:
         """
         services, target = self._services, self._target
         origins, turns, origin = services.origins, services.turns, target.origin
-        on_granted, on_delayed = services.listener.on_granted, services.listener.on_delayed
+        tell = services.listener
+        on_granted, on_delayed = tell.on_granted, tell.on_delayed
         queued_at = 0.0 if on_granted is None else services.clock.monotonic()
         services.waiting.begun += 1
         try:
