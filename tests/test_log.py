@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import polite
 from polite.events import Event, OriginPostponed, RobotsFetched
-from polite.gate.notifier import log_event
+from polite.gate.tally import log_event
 from polite.log import LINES, LineFilter, fields, scrubbed, without_query
 from polite.origin import Origin
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext

@@ -10,7 +10,7 @@ from polite.blocking.loop_thread import LoopThread, refuse_in_a_loop
 from polite.blocking.permit import Permit
 from polite.compose import gate as compose
 from polite.gate.explanation import Explanation
-from polite.gate.notifier import Counters
+from polite.gate.tally import Counters
 from polite.origin import Target
 from polite.pacing.policy import PacingPolicy
 from polite.ports import Listener, Meter

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from polite.errors import InvalidOption, StoreFailed
-from polite.gate.signatures import SignerFailed
+from polite.gate.fetcher import SignerFailed
 from polite.log import fields
 from polite.origin import Origin, Target
 from polite.ports import (

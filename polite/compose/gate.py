@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import wraps
 from types import TracebackType
@@ -12,15 +12,13 @@ from polite.clock import SystemClock
 from polite.compose.checked import checked_store, checked_transports, checked_validators
 from polite.compose.shared import join, keep_back_off, opened, refuse_mistyped
 from polite.errors import InvalidOption
-from polite.gate.address_book import AddressBook
-from polite.gate.downloads import Downloads
+from polite.gate.addresses import AddressBook
+from polite.gate.fetcher import Downloads, RobotsFetcher, Signatures
 from polite.gate.gate import Gate
-from polite.gate.notifier import Notifier
-from polite.gate.origin_manager import OriginManager
 from polite.gate.recrawl import Recrawl
-from polite.gate.robots_fetcher import RobotsFetcher
+from polite.gate.rules import OriginManager
 from polite.gate.services import Services
-from polite.gate.signatures import Signatures
+from polite.gate.tally import Notifier
 from polite.gate.turns import Turns
 from polite.pacers.local import LocalPacer, process_delays
 from polite.pacing.effective_policy import EffectivePolicies
@@ -186,21 +184,35 @@ async def open_gate(
     robots = checked("robots", robots, RobotsPolicy)
     pacing = checked("pacing", pacing, PacingPolicy)
     fetching = checked("fetching", fetching, FetchPolicy)
-    _refuse_odd_recrawl(recrawl, validators)
-    _refuse_odd(clock, listener, transports, addresses, signer)
+    _refuse_odd(
+        recrawl=recrawl,
+        validators=validators,
+        clock=clock,
+        listener=listener,
+        addresses=addresses,
+        signer=signer,
+        transports=transports,
+    )
     clock = clock or getattr(asyncio.get_running_loop(), "polite_clock", None) or SystemClock()
     if throttle is not None:
         require_throttle(throttle, clock.wall())
     signatures = None if signer is None else Signatures(signer, clock)
     spoken = _transports(agent, fetching, checked_transports(transports or {}), resolver)
-    tell = _notifier(listener)
+    tell = Notifier()
+    if listener is not None:
+        tell.add(listener)
     book = _address_book(pacing, fetching, clock, addresses, resolver)
     find = None if book is None else book.find
     policies = EffectivePolicies(pacing, throttle, scopes=_scopes(pacing, book))
-    pacer = _pacer(pacing, policies, clock)
+    concurrency, delay = policies.limits
+    pacer = LocalPacer(clock, concurrency=concurrency, provisional_s=delay, max_waiting=pacing.max_waiting)
+    pacer.join(process_delays(clock))
     shared = await opened(store, clock, crawl, lease)
     own = shared.robots if shared is not None else await _kept(store, clock)
-    kept, remembered = checked_store(own), checked_validators(_remembered(recrawl, validators, own))
+    if recrawl is not None and validators is None:
+        both: object = own
+        validators = both if isinstance(both, ValidatorStore) else MemoryValidators()
+    kept, remembered = checked_store(own), checked_validators(validators)
     turns = Turns(pacer, policies, clock, tell, keep_back_off=keep_back_off(kept, clock), find=find)
     fetcher = RobotsFetcher(spoken, turns, clock, fetching, robots, signatures=signatures)
     origins = OriginManager(agent, fetcher, turns, clock, robots, tell, store=kept)
@@ -212,7 +224,8 @@ async def open_gate(
     async with gate.services.resources as resources, AsyncExitStack() as closing:
         if shared is not None:
             resources.push_async_callback(shared.close)
-        for each in (*_distinct(spoken), remembered, book):
+        # A transport may serve several schemes.
+        for each in (*{id(each): each for each in spoken.values()}.values(), remembered, book):
             if each is not None:
                 closing.push_async_callback(each.close)
         if shared is not None:
@@ -221,57 +234,23 @@ async def open_gate(
         yield gate
 
 
-def _notifier(listener: Listener | None) -> Notifier:
-    tell = Notifier()
-    if listener is not None:
-        tell.add(listener)
-    return tell
-
-
-def _pacer(pacing: PacingPolicy, policies: EffectivePolicies, clock: Clock) -> LocalPacer:
-    concurrency, delay = policies.limits
-    pacer = LocalPacer(clock, concurrency=concurrency, provisional_s=delay, max_waiting=pacing.max_waiting)
-    pacer.join(process_delays(clock))
-    return pacer
-
-
-def _distinct(transports: Mapping[str, Transport]) -> Iterable[Transport]:
-    """Return each transport once: one may serve several schemes."""
-    return {id(transport): transport for transport in transports.values()}.values()
-
-
-def _refuse_odd_recrawl(recrawl: object, validators: object) -> None:
-    if recrawl is not None and not isinstance(recrawl, RecrawlPolicy):
-        raise InvalidOption(f"recrawl must be a RecrawlPolicy, got {recrawl!r}")
-    if validators is not None and not isinstance(validators, ValidatorStore):
-        raise InvalidOption(f"validators must be a ValidatorStore of polite.ports, got {validators!r}")
-    if validators is not None and recrawl is None:
-        raise InvalidOption("validators needs recrawl=RecrawlPolicy(): without it nothing is remembered")
-
-
-def _remembered(
-    recrawl: RecrawlPolicy | None, validators: ValidatorStore | None, kept: object
-) -> ValidatorStore | None:
-    """Return the store of validators, if any are to be remembered."""
-    if recrawl is None or validators is not None:
-        return validators
-    return kept if isinstance(kept, ValidatorStore) else MemoryValidators()
-
-
-def _refuse_odd(
-    clock: object, listener: object, transports: object, addresses: object, signer: object
-) -> None:
+def _refuse_odd(**given: object) -> None:
     """Refuse objects that lack a method of their port, so that a crawl does not fail later."""
-    for option, value, call, kind in (
-        ("clock", clock, "call_at", "a Clock of polite.ports"),
-        ("listener", listener, "__call__", "a Listener of polite.ports"),
-        ("addresses", addresses, "addresses", "an AddressSource of polite.ports"),
-        ("signer", signer, "sign", "a Signer of polite.ports, such as polite.WebBotAuth"),
+    for option, kind, needed in (
+        ("recrawl", RecrawlPolicy, "a RecrawlPolicy"),
+        ("validators", ValidatorStore, "a ValidatorStore of polite.ports"),
+        ("clock", "call_at", "a Clock of polite.ports"),
+        ("listener", "__call__", "a Listener of polite.ports"),
+        ("addresses", "addresses", "an AddressSource of polite.ports"),
+        ("signer", "sign", "a Signer of polite.ports, such as polite.WebBotAuth"),
+        ("transports", Mapping, "a mapping of schemes to transports"),
     ):
-        if value is not None and not callable(getattr(value, call, None)):
-            raise InvalidOption(f"{option} must be {kind}, got {value!r}")
-    if transports is not None and not isinstance(transports, Mapping):
-        raise InvalidOption(f"transports must be a mapping of schemes to transports, got {transports!r}")
+        value = given[option]
+        fits = callable(getattr(value, kind, None)) if isinstance(kind, str) else isinstance(value, kind)
+        if value is not None and not fits:
+            raise InvalidOption(f"{option} must be {needed}, got {value!r}")
+    if given["validators"] is not None and given["recrawl"] is None:
+        raise InvalidOption("validators needs recrawl=RecrawlPolicy(): without it nothing is remembered")
 
 
 async def _kept(store: object, clock: Clock) -> RobotsStore | None:

@@ -11,7 +11,7 @@ from polite.frontier.progress import Progress
 from polite.frontier.task_outcome import End, TaskOutcome
 from polite.frontier.task_store import TaskStore
 from polite.frontier.workers import Workers
-from polite.gate.origin_rules import Grounds
+from polite.gate.rules_cache import Grounds
 from polite.gate.services import Services, refused
 from polite.log import fields, without_query
 from polite.pacing.turn import Turn
@@ -67,9 +67,9 @@ class InFlight:
             self._services.turns.begin(turn, task.target)
         self.store.start(task, None if grounds.pace is None else grounds.pace.slowest_s)
         worker.set_result(TaskPermit(self._services, task, turn, grounds, self, worker.get_loop()))
-        if self._services.on_granted is not None:
+        if self._services.listener.on_granted is not None:
             waited_s = self._services.clock.monotonic() - task.queued_at
-            self._services.on_granted(task.target, waited_s, task)
+            self._services.listener.on_granted(task.target, waited_s, task)
         return True
 
     # What a permit reports (permit.Owner).

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from enum import Enum
 
 from polite.frontier.queue_states import TRANSITIONS, NoTransition, QueueEvent, QueueState
-from polite.gate.origin_rules import Grounds
+from polite.gate.rules_cache import Grounds
 from polite.origin import Origin, Target
 from polite.pacing.pacer import TurnRequest
 from polite.pacing.turn import Turn

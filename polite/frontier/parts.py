@@ -41,7 +41,7 @@ class Parts:
         self.limits = limits
         self.workers: Workers = Workers()
         self.progress: Progress = Progress(self.workers, limits.max_waiting, services.listener)
-        services.queues.add(self.progress)
+        services.add_queue(self.progress)
         self.in_flight: InFlight = InFlight(
             services, self.progress, self.workers, limits.max_tries, on_end=_plain(on_end)
         )

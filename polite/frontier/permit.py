@@ -6,8 +6,8 @@ from collections.abc import Coroutine
 from typing import Any, Protocol, Self
 
 from polite.errors import PermitMisused, redact_url
-from polite.gate.origin_rules import Grounds
 from polite.gate.permit import Permit, Stage
+from polite.gate.rules_cache import Grounds
 from polite.gate.services import Services
 from polite.options import number
 from polite.pacing.turn import Turn

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from polite.frontier.checked_scheduler import CheckedScheduler
 from polite.frontier.origin_queue import OriginQueue, Verdict
-from polite.gate.origin_rules import Grounds, OriginRules
+from polite.gate.rules_cache import Grounds, OriginRules
 from polite.gate.services import Services
 from polite.origin import Origin
 from polite.robots.decision import Decision

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from polite.errors import TurnLost
 from polite.frontier.origin_queue import OriginQueue, Verdict
 from polite.frontier.task_rules import TaskRules
-from polite.gate.origin_rules import Grounds, OriginRules
+from polite.gate.rules_cache import Grounds, OriginRules
 from polite.gate.services import Services
 from polite.pacing.pacer import TurnRequest
 from polite.pacing.turn import Turn

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from polite.gate.origin_rules import OriginRules
+from polite.gate.rules_cache import OriginRules
 from polite.gate.services import Services
 from polite.origin import Target
 from polite.pacing.outcome import Pause

@@ -7,10 +7,10 @@ from datetime import datetime
 
 from polite.errors import InvalidOption, redact_url
 from polite.gate.explanation import Explanation, explained
-from polite.gate.notifier import Counters
 from polite.gate.permit import Permit
 from polite.gate.services import Services
 from polite.gate.sitemaps import Sitemaps, fetch_tdm_file
+from polite.gate.tally import Counters
 from polite.origin import Origin, Target
 from polite.pacing.policy import PacingPolicy
 from polite.ports import Listener, Meter
@@ -251,7 +251,7 @@ class Gate:
     @property
     def queued(self) -> int:
         """How many tasks wait in the gate's frontiers. On a shared store these are the tasks of the whole crawl."""
-        return self.services.queues.queued
+        return self.services.queued
 
     @property
     def known_origins(self) -> int:
@@ -276,7 +276,7 @@ class Gate:
         """
         if not callable(listener):
             raise InvalidOption(f"listener must be a Listener of polite.ports, got {listener!r}")
-        return self.services.listen(listener)
+        return self.services.listener.add(listener)
 
     def measure(self, meter: Meter) -> Callable[[], None]:
         """Pass the times of each permit to a meter from now on, as numbers. Return what ends that.
@@ -287,7 +287,7 @@ class Gate:
         for method in ("granted", "left"):
             if not callable(getattr(meter, method, None)):
                 raise InvalidOption(f"meter must be a Meter of polite.ports, got {meter!r}")
-        return self.services.measure(meter)
+        return self.services.listener.measure(meter)
 
     def on_close(self, callback: Callable[[], object]) -> None:
         """Call `callback` once, when the gate closes; at once if it is closed.

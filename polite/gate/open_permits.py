@@ -76,33 +76,11 @@ P = TypeVar("P")
 Task = asyncio.Task[Any]
 
 
-class _Several(Generic[P]):
-    """Two or more permits of a task, in the order of entering, and by the scopes of their turns."""
-
-    __slots__ = ("by_scope", "scopes")
-
-    def __init__(self) -> None:
-        self.scopes: dict[P, tuple[Hashable, ...]] = {}
-        self.by_scope: dict[Hashable, dict[P, None]] = {}
-
-    def add(self, permit: P, scopes: tuple[Hashable, ...]) -> None:
-        self.scopes[permit] = scopes
-        for scope in scopes:
-            self.by_scope.setdefault(scope, {})[permit] = None
-
-    def remove(self, permit: P) -> None:
-        for scope in self.scopes.pop(permit, ()):
-            permits = self.by_scope[scope]
-            del permits[permit]
-            if not permits:
-                del self.by_scope[scope]
-
-
-class OpenPermits(dict[Task, "P | _Several[P]"], Generic[P]):
+class OpenPermits(dict[Task, "P | dict[P, None]"], Generic[P]):
     """Permits by the task that entered them. They may be left in any order, and by other tasks.
 
-    Memory grows with the open permits, and each method costs O(scopes). A dict, since each permit looks up its task; nearly every
-    task has one permit at a time.
+    A dict, since each permit looks up its task. Nearly every task has one permit at a time; several are in a dict, in the order of
+    entering.
 
     Args:
         scopes: Returns the scopes of a permit's turn.
@@ -126,42 +104,33 @@ class OpenPermits(dict[Task, "P | _Several[P]"], Generic[P]):
 
     def add(self, task: Task, permit: P) -> None:
         """Add a permit that the task has entered."""
-        others = self.setdefault(task, permit)
-        if others is permit:
-            return
-        if not isinstance(others, _Several):
-            first, others = others, _Several[P]()
-            others.add(first, self._scopes(first))
-            self[task] = others
-        others.add(permit, self._scopes(permit))
+        held = self.setdefault(task, permit)
+        if isinstance(held, dict):
+            held[permit] = None
+        elif held is not permit:
+            self[task] = {held: None, permit: None}
 
     def remove(self, task: Task, permit: P) -> None:
         """Remove a permit that the task had entered. May be called twice."""
         held = self.get(task)
-        if held is permit:
+        if isinstance(held, dict):
+            held.pop(permit, None)
+        if held is permit or held == {}:
             del self[task]
-        elif isinstance(held, _Several):
-            held.remove(permit)
-            if not held.scopes:
-                del self[task]
 
     def of(self, task: Task | None) -> Iterator[P]:
         """Yield the task's open permits, in the order of entering."""
         held = None if task is None else self.get(task)
-        if isinstance(held, _Several):
-            yield from held.scopes
+        if isinstance(held, dict):
+            yield from held
         elif held is not None:
             yield held
 
     def filling(self, task: Task, limits: Iterable[tuple[Hashable, int]]) -> P | None:
         """Return an open permit of the task at a scope where the task alone has reached the scope's limit, or None."""
-        held = self.get(task)
-        if held is None:
-            return None
-        if isinstance(held, _Several):
-            permits = (
-                held.by_scope[scope] for scope, limit in limits if len(held.by_scope.get(scope, ())) >= limit
-            )
-            return next((next(iter(each)) for each in permits), None)
-        taken = self._scopes(held)
-        return held if any(limit <= 1 and scope in taken for scope, limit in limits) else None
+        held = [(permit, self._scopes(permit)) for permit in self.of(task)]
+        for scope, limit in limits:
+            there = [permit for permit, scopes in held if scope in scopes]
+            if there and len(there) >= limit:
+                return there[0]
+        return None

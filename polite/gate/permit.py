@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from polite.errors import GateClosed, InvalidOption, PermitMisused, redact_url
 from polite.events import LicenseRequired, PaymentRequired, PermitDelayed
+from polite.gate.fetcher import SignerFailed
 from polite.gate.open_permits import Task
-from polite.gate.origin_rules import Grounds, OriginRules
-from polite.gate.permit_watch import OnGranted, OnLeft
 from polite.gate.recrawl import PageReport
+from polite.gate.rules_cache import Grounds, OriginRules
 from polite.gate.services import Services, waits_for_itself
-from polite.gate.signatures import SignerFailed
+from polite.gate.tally import OnGranted
 from polite.http.challenge import DEMAND_FIELDS, DEMANDING, Demand, demand
-from polite.http.header_fields import LENGTH_FIELDS, Fields, Headers, body_length, selected
+from polite.http.header_fields import LENGTH_FIELDS, Headers, body_length, selected
 from polite.options import integer
 from polite.origin import Origin, Target
 from polite.pacing.outcome import Outcome
@@ -42,16 +42,6 @@ class Demanding(Outcome):
     """The outcome of a response that asks for a price or a licence instead of giving the page."""
 
     demand: Demand | None = None
-
-
-def with_demand(outcome: Outcome, fields: Fields) -> Outcome:
-    """Return the same outcome, with what the response asks for."""
-    found = demand(outcome.status, fields)
-    if found is None:
-        return outcome
-    return Demanding(
-        outcome.status, outcome.retry_after_s, outcome.elapsed_s, outcome.failed, outcome.rate_limits, found
-    )
 
 
 _FAILED = Outcome(failed=True)
@@ -239,21 +229,30 @@ class Permit:
         else:
             # Read once: they may be pairs of an iterator.
             fields = selected(headers or (), _READ_FIELDS)
-            outcome = with_demand(reported(status, fields, services.clock.wall), fields)
+            outcome = reported(status, fields, services.clock.wall)
+            if (asked := demand(outcome.status, fields)) is not None:
+                outcome = Demanding(
+                    outcome.status,
+                    outcome.retry_after_s,
+                    outcome.elapsed_s,
+                    outcome.failed,
+                    outcome.rate_limits,
+                    asked,
+                )
             if recrawl is not None:
                 self._page = recrawl.reported(self._target, outcome, fields)
             if turns.budgets is not None:
                 turns.budgets.announce(self._turn, body_length(outcome.status, fields))
         if begun is not None:
             outcome = replace(outcome, elapsed_s=begun.elapsed_s)
-        elif turns.timed or services.elapsed_wanted:
+        elif turns.timed or services.listener.elapsed_wanted:
             outcome = self._timed(outcome, self._turn)
         self._outcome = outcome
         if self._lost or turns.anchor is Anchor.FIRST_BYTE:
             settle = turns.settle if begun is None or self._lost else turns.settle_begun
             grounds = self._grounds
             settle(self._turn, self._target, outcome, None if grounds is None else grounds.pace)
-        if type(outcome) is Demanding and services.listener is not None:
+        if type(outcome) is Demanding:
             self._tell_demand(services.listener, outcome)
 
     def received(self, octets: int) -> None:
@@ -328,8 +327,10 @@ class Permit:
             turns.release(turn)
         if self._page is not None and error is None and services.recrawl is not None:
             services.recrawl.remember(self._target, self._page)
-        if services.on_left is not None:
-            self._tell_left(services.on_left, turn)
+        if (on_left := services.listener.on_left) is not None:
+            held_s = 0.0 if turn.granted_at is None else services.clock.monotonic() - turn.granted_at
+            told = self._outcome or Outcome()
+            on_left(self._target, told.status, told.elapsed_s, max(0.0, held_s))
 
     def unsent(self) -> None:
         """End the permit and give its turn back: no request was sent, so no delay starts. May be called twice.
@@ -414,13 +415,9 @@ class Permit:
         `task` is the one that waits. `renewed`: the permit had a turn before, and gave it back.
         """
         services, target = self._services, self._target
-        origins, turns, on_granted, on_delayed = (
-            services.origins,
-            services.turns,
-            services.on_granted,
-            services.on_delayed,
-        )
-        origin = target.origin
+        origins, turns, origin = services.origins, services.turns, target.origin
+        tell = services.listener
+        on_granted, on_delayed = tell.on_granted, tell.on_delayed
         queued_at = 0.0 if on_granted is None else services.clock.monotonic()
         services.waiting.begun += 1
         try:
@@ -457,23 +454,16 @@ class Permit:
                 turns.skip(turn, target, "the rules were replaced, or became too old, while it waited")
             if self._stage is _ENDED:
                 self._refuse_ended(turn)
-        except BaseException as error:
-            self._wait_failed(error)
+        except BaseException:
+            services.waiting.failed += 1
+            # The permit ends, unless it may be entered again.
+            self._stage = _NEW if self._stage is _NEW else _ENDED
             raise
         self._hold(turn, grounds)
         services.counters.granted += 1
         if on_granted is not None:
-            self._tell_granted(on_granted, turn, queued_at)
+            self._tell_granted(on_granted, turn, services.clock.monotonic() - queued_at)
         return self
-
-    def _wait_failed(self, error: BaseException) -> None:
-        """Count a wait that ended without a turn. The permit ends, unless it may be entered again."""
-        self._services.waiting.failed += 1
-        if self._stage is _ENTERED:
-            self._stage = _ENDED
-        if isinstance(error, StopIteration):
-            # From a clock, say. A compiled coroutine would return its value (PEP 479), and the block would begin without a turn.
-            raise RuntimeError("coroutine raised StopIteration") from error  # noqa: TRY004 - as Python does
 
     def _grounds_after(self, grounds: Grounds, *, renewed: bool) -> Grounds | None:
         """Return what allows the URL after a wait: the same grounds, or newer rules; None if the rules must be learned anew."""
@@ -506,22 +496,6 @@ class Permit:
             for_s = max(0.0, outlook.ready_at - services.clock.monotonic())
             listener(PermitDelayed(target.url, str(outlook.scope), for_s, outlook.because))
 
-    def _tell_granted(self, on_granted: OnGranted, turn: Turn, queued_at: float) -> None:
-        services = self._services
-        try:
-            on_granted(self._target, services.clock.monotonic() - queued_at, None)
-        except BaseException:
-            # What ends the program, or a listener that is not guarded: the block is never entered, so it is never left.
-            self._unhold(turn)
-            services.turns.give_back(turn)
-            raise
-
-    def _tell_left(self, on_left: OnLeft, turn: Turn) -> None:
-        now, outcome = self._services.clock.monotonic(), self._outcome
-        status, elapsed_s = (None, None) if outcome is None else (outcome.status, outcome.elapsed_s)
-        held_s = 0.0 if turn.granted_at is None else max(0.0, now - turn.granted_at)
-        on_left(self._target, status, elapsed_s, held_s)
-
     @property
     def demand(self) -> Demand | None:
         """What the reported response asks for instead of giving the page: a price or a licence. None for nothing."""
@@ -533,6 +507,18 @@ class Permit:
             listener(PaymentRequired(url, origin, found.price))
         if found is not None and found.challenge is not None:
             listener(LicenseRequired(url, origin, outcome.status or 0, found.challenge))
+
+    def _tell_granted(self, on_granted: OnGranted, turn: Turn, waited_s: float) -> None:
+        try:
+            on_granted(self._target, waited_s, None)
+        except BaseException:
+            # What ends the program, or a listener that is not guarded: the block is never entered, so it is never left.
+            self._turn = None
+            self._services.held_turns.pop(turn, None)
+            if self._holder is not None:
+                self._services.open_permits.remove(self._holder, self)
+            self._services.turns.give_back(turn)
+            raise
 
     def _hold(self, turn: Turn, grounds: Grounds | None) -> None:
         """The block begins, with this turn."""
@@ -548,13 +534,6 @@ class Permit:
         # Nearly every task has one permit at a time.
         if task is not None and services.open_permits.setdefault(task, self) is not self:
             services.open_permits.add(task, self)
-
-    def _unhold(self, turn: Turn) -> None:
-        """The block does not begin after all."""
-        self._turn = None
-        self._services.held_turns.pop(turn, None)
-        if self._holder is not None:
-            self._services.open_permits.remove(self._holder, self)
 
     def _refuse_to_wait_for_itself(self, task: Task) -> None:
         """Raise PermitMisused for a task whose own permits hold all turns of a scope: it would deadlock."""

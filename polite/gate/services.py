@@ -1,10 +1,9 @@
-"""What a permit and a frontier need of a gate: one frozen value, made once for each gate."""
+"""What a permit and a frontier need of a gate: made once for each gate."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Hashable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from inspect import ismethod
 from itertools import count
 from operator import attrgetter
@@ -12,22 +11,20 @@ from typing import Any, Protocol
 from weakref import WeakMethod, ref
 
 from polite.errors import GateClosed, PermitMisused, PoliteError, TurnLost, redact_url
-from polite.events import Left, PermitDelayed, Reclaimed, Refused
-from polite.gate.downloads import Downloads
-from polite.gate.notifier import Counters, Notifier
+from polite.events import Reclaimed, Refused
+from polite.gate.fetcher import Downloads, Signatures
 from polite.gate.open_permits import HeldTurns, OpenPermits
-from polite.gate.origin_manager import OriginManager
-from polite.gate.origin_rules import Grounds, OriginRules
-from polite.gate.permit_watch import OnGranted, OnLeft, PermitWatch
 from polite.gate.recrawl import Recrawl
-from polite.gate.signatures import Signatures
+from polite.gate.rules import OriginManager
+from polite.gate.rules_cache import Grounds, OriginRules
 from polite.gate.single_flight import start_later
+from polite.gate.tally import Counters, Notifier
 from polite.gate.turns import Turns
 from polite.log import fields, without_query
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 from polite.pacing.turn import Turn
-from polite.ports import Clock, Listener, Meter
+from polite.ports import Clock
 from polite.robots.decision import Decision
 from polite.robots.errors import Disallowed, RobotsUnreachable
 from polite.robots.lifetime import Lifetime
@@ -172,25 +169,6 @@ class Queue(Protocol):
         ...
 
 
-class Queues:
-    """The queues of all frontiers of a gate. They are held weakly."""
-
-    __slots__ = ("_queues",)
-
-    def __init__(self) -> None:
-        self._queues: tuple[ref[Queue], ...] = ()
-
-    def add(self, queue: Queue) -> None:
-        """Count one more queue."""
-        # A new tuple: another thread may be reading.
-        self._queues = (*(each for each in self._queues if each() is not None), ref(queue))
-
-    @property
-    def queued(self) -> int:
-        """How many tasks wait in all of them."""
-        return sum(queue.queued for each in self._queues if (queue := each()) is not None)
-
-
 # One wait of so many is looked at: first of a few, and after a hundred waits of more, since a look costs a fifth of a wait.
 _FIRST_STRIDE, _STRIDE, _FIRST_WAITS = 5, 25, 100
 # So many waiting permits are a crowd, and so many looks that found one are enough.
@@ -326,18 +304,13 @@ class EnteredPermit(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Services:
     """The parts of one gate, and what is decided by several of them.
 
     Attributes:
-        listener: Passes events to those that listen.
+        listener: Passes events to those that listen, and the times of permits to meters.
         downloads: Fetches what is no robots.txt, in the turns of permits.
         recrawl: What is remembered of pages; None without `open_gate(recrawl=...)`.
-        on_granted, on_left: Called with each permit that is granted or ends; None if no meter and no listener wants to know.
-        on_delayed: The listener, if it wants PermitDelayed.
-        elapsed_wanted: Whether a listener wants to know after what time a response was reported (Left).
-        queues: The queues of the gate's frontiers.
         signatures: Signs requests; None without `open_gate(signer=...)`.
         resources: What is closed after the gate, the last first.
         open_permits: Permits that were entered and not left, by task.
@@ -345,65 +318,44 @@ class Services:
             only its target is kept: a permit that is dropped must be noticed.
     """
 
-    clock: Clock
-    origins: OriginManager
-    turns: Turns
-    listener: Notifier
-    downloads: Downloads
-    recrawl: Recrawl | None = None
-    signatures: Signatures | None = None
-    decider: Decider = field(default_factory=Decider)
-    open_permits: OpenPermits[EnteredPermit] = field(
-        default_factory=lambda: OpenPermits(attrgetter("scopes"))
-    )
-    shutdown: Shutdown = field(default_factory=Shutdown)
-    resources: AsyncExitStack = field(default_factory=AsyncExitStack)
-    waiting: WaitingPermits = field(default_factory=WaitingPermits)
-    charges: Charges = field(init=False)
-    counters: Counters = field(init=False)
-    queues: Queues = field(default_factory=Queues)
-    watch: PermitWatch = field(init=False)
-    on_granted: OnGranted | None = field(init=False)
-    on_delayed: Listener | None = field(init=False)
-    on_left: OnLeft | None = field(init=False)
-    elapsed_wanted: bool = field(init=False)
-    held_turns: HeldTurns[EnteredPermit | Target] = field(init=False)
+    def __init__(
+        self,
+        clock: Clock,
+        origins: OriginManager,
+        turns: Turns,
+        listener: Notifier,
+        downloads: Downloads,
+        recrawl: Recrawl | None = None,
+        signatures: Signatures | None = None,
+    ) -> None:
+        self.clock = clock
+        self.origins = origins
+        self.turns = turns
+        self.listener = listener
+        self.downloads = downloads
+        self.recrawl = recrawl
+        self.signatures = signatures
+        self.counters: Counters = turns.counters
+        self.decider: Decider = Decider()
+        self.open_permits: OpenPermits[EnteredPermit] = OpenPermits(attrgetter("scopes"))
+        self.held_turns: HeldTurns[EnteredPermit | Target] = HeldTurns(
+            clock, lambda: turns.pacing.max_hold, self._reclaim
+        )
+        self.shutdown: Shutdown = Shutdown()
+        self.resources: AsyncExitStack = AsyncExitStack()
+        self.waiting: WaitingPermits = WaitingPermits()
+        self.charges: Charges = Charges(turns, origins.pace)
+        self._queues: tuple[ref[Queue], ...] = ()
 
-    def __post_init__(self) -> None:
-        turns = self.turns
-        held = HeldTurns(self.clock, lambda: turns.pacing.max_hold, self._reclaim)
-        object.__setattr__(self, "counters", turns.counters)
-        object.__setattr__(self, "held_turns", held)
-        object.__setattr__(self, "charges", Charges(turns, self.origins.pace))
-        object.__setattr__(self, "watch", PermitWatch(self.listener))
-        self._choose()
+    @property
+    def queued(self) -> int:
+        """How many tasks wait in the gate's frontiers."""
+        return sum(queue.queued for each in self._queues if (queue := each()) is not None)
 
-    def listen(self, listener: Listener) -> Callable[[], None]:
-        """Pass events to one more listener, until the returned function is called. Raises InvalidOption."""
-        return self._until(self.listener.add(listener))
-
-    def measure(self, meter: Meter) -> Callable[[], None]:
-        """Pass the times of each permit to one more meter, until the returned function is called."""
-        return self._until(self.watch.add(meter))
-
-    def _until(self, remove: Callable[[], None]) -> Callable[[], None]:
-        self._choose()
-
-        def end() -> None:
-            remove()
-            self._choose()
-
-        return end
-
-    def _choose(self) -> None:
-        wants = self.listener.wants
-        for name, value in (
-            ("on_granted", self.watch.on_granted),
-            ("on_delayed", self.listener if wants(PermitDelayed) else None),
-            ("on_left", self.watch.on_left),
-            ("elapsed_wanted", wants(Left)),
-        ):
-            object.__setattr__(self, name, value)
+    def add_queue(self, queue: Queue) -> None:
+        """Count one more frontier's queue, which is held weakly."""
+        # A new tuple: another thread may be reading.
+        self._queues = (*(each for each in self._queues if each() is not None), ref(queue))
 
     def require_open(self, target: Target) -> None:
         """Raise GateClosed if the gate is closed."""

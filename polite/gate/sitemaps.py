@@ -5,17 +5,16 @@ import logging
 import tempfile
 import zlib
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
-from contextlib import aclosing, closing
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from contextlib import aclosing, closing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import BinaryIO
 
 from polite.errors import InvalidURL, OriginDeclined, TurnLost
-from polite.gate.origin_rules import OriginRules
 from polite.gate.permit import Permit
+from polite.gate.rules_cache import OriginRules
 from polite.gate.services import Services
-from polite.gate.signatures import SignerFailed
 from polite.log import fields
 from polite.origin import Origin, Target
 from polite.ports import Failed, Reply
@@ -40,8 +39,8 @@ class Spool:
     """
 
     def __init__(self, in_memory: int = _IN_MEMORY) -> None:
-        self._in_memory = in_memory
         self._octets = bytearray()
+        self._in_memory = in_memory
         self._file: BinaryIO | None = None
 
     async def write(self, octets: bytes) -> None:
@@ -49,14 +48,14 @@ class Spool:
         self._octets += octets
         if len(self._octets) > self._in_memory:
             full, self._octets = self._octets, bytearray()
-            await asyncio.to_thread(self._spill, full)
+            self._file = self._file or tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
+            await asyncio.to_thread(self._file.write, full)
 
     async def pieces(self) -> AsyncGenerator[bytes, None]:
         """Yield all octets, in pieces of at most 64 KiB. Raises OSError."""
-        file = self._file
-        if file is not None:
-            await asyncio.to_thread(file.seek, 0)
-            while piece := await asyncio.to_thread(file.read, _PIECE):
+        if self._file is not None:
+            await asyncio.to_thread(self._file.seek, 0)
+            while piece := await asyncio.to_thread(self._file.read, _PIECE):
                 yield piece
         for start in range(0, len(self._octets), _PIECE):
             yield bytes(self._octets[start : start + _PIECE])
@@ -67,11 +66,6 @@ class Spool:
         if self._file is not None:
             # A write that goes on in its thread has the file's lock, and ends first.
             self._file.close()
-
-    def _spill(self, octets: bytearray) -> None:
-        if self._file is None:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
-        self._file.write(octets)
 
 
 log: logging.Logger = logging.getLogger("polite")
@@ -103,34 +97,24 @@ class Fetched:
     disallowed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FileLimits:
-    """Limits on one file.
-
-    Attributes:
-        option: The policy that sets them, for messages: "SitemapPolicy".
-        max_bytes: Octets as they are sent.
-        max_redirects: Redirects that are followed, each in its turn.
-        timeout: Seconds on the network, redirects included.
-    """
-
-    option: str
-    max_bytes: int
-    max_redirects: int
-    timeout: float
-
-
 @dataclass(slots=True)
 class FileFetch:
     """One file being fetched.
 
     Attributes:
         take: Awaited with each piece of the body, while the turn is held.
+        option: The policy that sets the limits, for messages: "SitemapPolicy".
+        max_bytes: Octets as they are sent.
+        max_redirects: Redirects that are followed, each in its turn.
+        timeout: Seconds on the network, redirects included.
     """
 
     services: Services
-    limits: FileLimits
     take: Callable[[bytes], Awaitable[None]]
+    option: str
+    max_bytes: int
+    max_redirects: int
+    timeout: float
     _spent_s: float = field(default=0.0, init=False)
 
     async def run(self, target: Target) -> Fetched:
@@ -141,7 +125,8 @@ class FileFetch:
                 response = await self._send(target)
             except (Disallowed, OriginDeclined, TurnLost) as error:
                 disallowed = isinstance(error, Disallowed) and not isinstance(error, RobotsUnreachable)
-                return Fetched(target, problem=_because(error), disallowed=disallowed)
+                problem = str(error.decision) if isinstance(error, Disallowed) else str(error)
+                return Fetched(target, problem=problem, disallowed=disallowed)
             if isinstance(response, Failed):
                 return Fetched(target, response.status, response.detail or response.reason.value)
             if response.status not in _REDIRECTS:
@@ -153,12 +138,10 @@ class FileFetch:
             target = following
 
     async def _send(self, target: Target) -> Reply | Failed:
-        """Send one request in its turn."""
+        """Send one request in its turn; again if that was lost."""
         for _ in range(_MOST_LOST - 1):
-            try:
+            with suppress(TurnLost):
                 return await self._send_once(target)
-            except TurnLost:
-                continue
         return await self._send_once(target)
 
     async def _send_once(self, target: Target) -> Reply | Failed:
@@ -179,23 +162,19 @@ class FileFetch:
             # It may have waited for a connection.
             await permit.ready()
             started = clock.monotonic()
-            left_s = max(0.0, self.limits.timeout - self._spent_s)
+            left_s = max(0.0, self.timeout - self._spent_s)
             try:
                 response = await downloads.get(
                     target,
-                    self.limits.max_bytes,
+                    self.max_bytes,
                     left_s,
                     begun=begun,
                     take=taken,
                     ready=permit.ready,
-                    option=f"{self.limits.option}.timeout",
+                    option=f"{self.option}.timeout",
                 )
             except TurnLost:
                 raise
-            except SignerFailed as error:
-                extra = fields("signer_failed", origin=target.origin, url=target.url, error=error)
-                log.exception("%s was not requested: the signer failed", target.url, extra=extra)
-                response = Failed(Reason.SIGNER_FAILED, str(error)[:500])
             except Exception as error:  # noqa: BLE001 - a transport of the user, or a full disk
                 extra = fields("file_failed", origin=target.origin, url=target.url, error=error)
                 log.warning("%s was not fetched: %r", target.url, error, extra=extra)
@@ -224,8 +203,8 @@ class FileFetch:
             return Reason.REDIRECT_DOWNGRADE.value
         if following.url in visited:
             return Reason.REDIRECT_LOOP.value
-        if len(visited) > self.limits.max_redirects:
-            return f"more than {self.limits.option}.max_redirects={self.limits.max_redirects} redirects"
+        if len(visited) > self.max_redirects:
+            return f"more than {self.option}.max_redirects={self.max_redirects} redirects"
         return following
 
 
@@ -255,10 +234,6 @@ def _fetched(target: Target, reply: Reply) -> Fetched:
             )
 
 
-def _because(error: Disallowed | OriginDeclined | TurnLost) -> str:
-    return str(error.decision) if isinstance(error, Disallowed) else str(error)
-
-
 _SCHEMES = frozenset({"http", "https"})
 _GZIP = b"\x1f\x8b"
 
@@ -274,19 +249,14 @@ async def fetch_tdm_file(services: Services, origin: Origin) -> TdmFile:
 
     fetching = services.downloads.fetching
     # One octet more tells a file that is too large.
-    limits = FileLimits("FetchPolicy", TDM_LIMIT + 1, fetching.max_redirects, fetching.timeout)
-    fetched = await FileFetch(services, limits, take).run(Target(origin, TDM_PATH))
-    return _absent(fetched, fetched.problem) if fetched.problem else parse_tdm_file(_decoded(bytes(body)))
-
-
-def _absent(fetched: Fetched, problem: str) -> TdmFile:
-    """Return what it means that there is no file.
-
-    A site that does not give access to it does not use the protocol (6.2). What may pass is no such answer.
-    """
+    fetch = FileFetch(services, take, "FetchPolicy", TDM_LIMIT + 1, fetching.max_redirects, fetching.timeout)
+    fetched = await fetch.run(Target(origin, TDM_PATH))
+    if fetched.problem is None:
+        return parse_tdm_file(_decoded(bytes(body)))
+    # A site that does not give access to it does not use the protocol (6.2). What may pass is no such answer.
     status = fetched.status or 0
     is_answer = fetched.disallowed or (300 <= status < 500 and status != 429)
-    return TdmFile(problem=problem) if is_answer else reserved_whole(problem)
+    return TdmFile(problem=fetched.problem) if is_answer else reserved_whole(fetched.problem)
 
 
 def _decoded(body: bytes) -> bytes:
@@ -384,17 +354,13 @@ class Sitemaps:
         if isinstance(known.rules.access, Unreachable):
             raise services.refusal(usual, known)
         robots = await _robots(known)
-        named = [] if robots is None else list(self._reachable(robots.sitemaps))
-        return named[: self._policy.max_files] or [usual]
-
-    def _reachable(self, urls: Iterable[str]) -> Iterator[Target]:
-        for url in urls:
-            try:
+        named = []
+        for url in () if robots is None else robots.sitemaps:
+            with suppress(InvalidURL):
                 target = Target.of(url)
-            except InvalidURL:
-                continue
-            if target.origin.scheme in self._services.downloads.schemes:
-                yield target
+                if target.origin.scheme in services.downloads.schemes:
+                    named.append(target)
+        return named[: self._policy.max_files] or [usual]
 
 
 class _File:
@@ -415,12 +381,20 @@ class _File:
     async def read(self) -> AsyncGenerator[SitemapEntry | SitemapLink, None]:
         """Fetch the file, and then yield what it names."""
         with closing(Spool()) as spool:
-            fetch = FileFetch(self._services, _limits(self._policy), spool.write)
+            policy = self._policy
+            fetch = FileFetch(
+                self._services,
+                spool.write,
+                "SitemapPolicy",
+                policy.max_bytes,
+                policy.max_redirects,
+                policy.timeout,
+            )
             self._fetched = fetched = await fetch.run(self._queued.target)
             if fetched.problem is not None:
                 return
             self._hosts.add(_site(fetched.target.origin))
-            self._parser = parser = SitemapParser(fetched.target.url, self._policy)
+            self._parser = parser = SitemapParser(fetched.target.url, policy)
             async with aclosing(spool.pieces()) as pieces:
                 async for piece in pieces:
                     for found in parser.feed(piece):
@@ -476,10 +450,6 @@ class _File:
             return True
         self._skipped += 1
         return False
-
-
-def _limits(policy: SitemapPolicy) -> FileLimits:
-    return FileLimits("SitemapPolicy", policy.max_bytes, policy.max_redirects, policy.timeout)
 
 
 def _site(origin: Origin) -> str:

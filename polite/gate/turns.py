@@ -2,22 +2,22 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from types import TracebackType
 from typing import Self
 
 from polite.errors import OriginDeclined
 from polite.events import BackedOff, BudgetSpent, CircuitClosed, CircuitOpened, Skipped
-from polite.gate.notifier import Counters
+from polite.gate.tally import Counters
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 from polite.pacing.budgets import Budgets, Declined, Spent
 from polite.pacing.circuit import is_failure, is_response
 from polite.pacing.effective_policy import EffectivePolicies, OpeningHours
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
-from polite.pacing.pacer import CallbackPacer, Pacer, TurnRequest
+from polite.pacing.pacer import CallbackPacer, TurnRequest
 from polite.pacing.policy import Anchor, PacingPolicy
 from polite.pacing.rate_limits import Gap
 from polite.pacing.scopes import ScopePolicy
@@ -85,7 +85,7 @@ class Turns:
 
     def __init__(
         self,
-        pacer: Pacer,
+        pacer: CallbackPacer,
         policies: EffectivePolicies,
         clock: Clock,
         listener: Listener,
@@ -97,7 +97,8 @@ class Turns:
         self._keep: Callable[[Turn], Callable[[], None]] | None = None
         self._owns: Callable[[Sequence[Hashable]], bool] | None = None
         self._own: Callable[[Sequence[Hashable]], Awaitable[None]] | None = None
-        self._use(pacer)
+        self.pacer: CallbackPacer = pacer
+        self.holds: Callable[[Turn], bool] = pacer.holds
         self.policies = policies
         self._clock = clock
         self._listener = listener
@@ -111,7 +112,7 @@ class Turns:
 
     def share(
         self,
-        pacer: Pacer,
+        pacer: CallbackPacer,
         *,
         keep_back_off: Callable[[Origin, float, str], None] | None = None,
         keep: Callable[[Turn], Callable[[], None]] | None = None,
@@ -129,15 +130,8 @@ class Turns:
         self.shared = True
         self._owns, self._own = owns, own
         self._keep = keep
-        self._use(pacer)
+        self.pacer, self.holds = pacer, pacer.holds
         self._keep_back_off = self._keep_back_off or keep_back_off
-
-    def _use(self, pacer: Pacer) -> None:
-        self.pacer = pacer
-        self.holds: Callable[[Turn], bool] = pacer.holds
-        callback_pacer = pacer if isinstance(pacer, CallbackPacer) else None
-        self._acquire_later = None if callback_pacer is None else callback_pacer.acquire_later
-        self._acquire_now = None if callback_pacer is None else callback_pacer.acquire_now
 
     @property
     def pacing(self) -> PacingPolicy:
@@ -169,9 +163,9 @@ class Turns:
         else:
             # Each outcome is counted.
             self._ordinary = None
-        self._simple = self._find is None and not self.policies.concurrent
         # Whether a scope's own delay follows any ordinary response: then a grant needs to name none.
-        self._plain = self.policies.plain
+        self._plain = self.policies.plain and not self.policies.concurrent
+        self._plainly = self._plain and self._find is None
 
     def take(
         self,
@@ -194,7 +188,7 @@ class Turns:
             OriginDeclined: The policy permits no more requests to the page's origin, perhaps since it waits.
         """
         # Hot path: a plain function that returns the pacer's coroutine saves one frame for each permit.
-        if self._simple and self._plain and pace is None and not urgent and not self.declines:
+        if self._plainly and pace is None and not urgent and not self.declines:
             return self.pacer.acquire(self.scopes_of(target), urgent=first)
         return self._take(target, pace, urgent=urgent, first=first or (urgent and overtake))
 
@@ -207,14 +201,14 @@ class Turns:
 
         None, too, if the policy permits no more requests to a page's origin.
         """
-        if self._acquire_now is None or (self.declines and self.declined(target.origin, pace) is not None):
+        if self.declines and self.declined(target.origin, pace) is not None:
             return None
-        # Hot path: inlines _at_once and _provisional_s for the usual case, here and in take_later.
-        if pace is None and self._simple and self._plain:
-            return self._acquire_now(self.scopes_of(target))
+        # Hot path: nearly every permit takes this branch.
+        if pace is None and self._plainly:
+            return self.pacer.acquire_now(self.scopes_of(target))
         if not self._at_once(pace):
             return None
-        return self._acquire_now(self.scopes_of(target), provisional_s=self._provisional_s(target, pace))
+        return self.pacer.acquire_now(self.scopes_of(target), provisional_s=self._provisional_s(target, pace))
 
     def take_robots_now(self, target: Target, *, pace: RequestedPace | None) -> Turn | None:
         """Return the turn of a robots.txt if it is free now. None if it is not, or if another process may have it."""
@@ -232,18 +226,18 @@ class Turns:
         first: bool = False,
     ) -> TurnRequest | None:
         """As `take`, but with a callback (see pacer.CallbackPacer); None if only `take` can do it."""
-        if self._acquire_later is None:
-            return None
-        if pace is None and self._simple and self._plain:
-            return self._acquire_later(self.scopes_of(target), back, urgent=first)
         if not self._at_once(pace):
             return None
         provisional_s = self._provisional_s(target, pace)
-        return self._acquire_later(self.scopes_of(target), back, urgent=first, provisional_s=provisional_s)
+        return self.pacer.acquire_later(
+            self.scopes_of(target), back, urgent=first, provisional_s=provisional_s
+        )
 
     def _at_once(self, pace: RequestedPace | None) -> bool:
         """Whether the pacer alone decides when a turn comes: there are no opening hours, and no scope has to be resolved."""
-        return self._simple and (pace is None or pace.visit_time is None)
+        if self._find is not None or self.policies.concurrent:
+            return False
+        return pace is None or pace.visit_time is None
 
     # Budgets, and delays that are refused.
 
@@ -270,19 +264,14 @@ class Turns:
     def begin(self, turn: Turn, target: Target) -> None:
         """Count a page whose turn has come, where there are budgets. `release` ends it, and what gives the turn back undoes it."""
         if self.budgets is not None:
-            before = self.declined(target.origin, None)
-            self.budgets.begin(turn, target.origin)
-            self._tell_spent(target.origin, before)
+            with self._spending(target.origin):
+                self.budgets.begin(turn, target.origin)
 
-    def _count(self, turn: Turn, target: Target, outcome: Outcome) -> None:
-        """Count an outcome in the origin's budget."""
-        if self.budgets is not None and not turn.settled:
-            before = self.declined(target.origin, None)
-            self.budgets.count(turn, target.origin, outcome)
-            self._tell_spent(target.origin, before)
-
-    def _tell_spent(self, origin: Origin, before: Declined | None) -> None:
-        """Tell the listener if a limit was reached by what was just counted."""
+    @contextmanager
+    def _spending(self, origin: Origin) -> Iterator[None]:
+        """Tell the listener if what is counted inside the block reaches a limit of the origin."""
+        before = self.declined(origin, None)
+        yield
         if before is None and (declined := self.declined(origin, None)) is not None:
             self._listener(BudgetSpent(origin.text, *declined))
 
@@ -296,12 +285,12 @@ class Turns:
             # The file may have been read since.
             turn.provisional_s = provisional_s
         while (wait_s := self.pacer.ask_again(turn)) > 0.0:
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            over = asyncio.Event()
             # A turn that is taken back meanwhile need not wait.
             wait_s = min(max(wait_s, _MOMENT_S), LONG_BACK_OFF_S)
-            timer = self._clock.call_at(self._clock.monotonic() + wait_s, partial(_wake, waiter))
+            timer = self._clock.call_at(self._clock.monotonic() + wait_s, over.set)
             try:
-                await waiter
+                await over.wait()
             finally:
                 timer.cancel()
 
@@ -351,15 +340,21 @@ class Turns:
         if pause.seconds > most_s and outcome.retry_after_s is None:
             seconds = max(most_s, self.pause(target.origin, pace).seconds)
             pause = replace(pause, seconds=seconds, because=f"{pause.because}, held to {seconds:g} s")
-        self._count(turn, target, outcome)
+        if self.budgets is not None and not turn.settled:
+            with self._spending(target.origin):
+                self.budgets.count(turn, target.origin, outcome)
         if not well or self._failing:
             pause = self._circuit(turn, target, outcome, pause, most_s)
         delays: float | dict[Hashable, float] = pause.seconds
         if turn.broader:
             delays = {turn.narrowest: pause.seconds} | {key: self.policies.delay(key) for key in turn.broader}
         self.pacer.settle(turn, delays, strike=pause.strike, forgive=well, because=pause.because)
-        if pause.seconds >= LONG_BACK_OFF_S and self._keep_back_off:
-            self._keep_long(target.origin, pause, pace)
+        if (
+            pause.seconds >= LONG_BACK_OFF_S
+            and self._keep_back_off is not None
+            and pause.seconds > self.pause(target.origin, pace).seconds
+        ):
+            self._keep_back_off(target.origin, pause.seconds, pause.because)
         if pause.strike:
             self.counters.slowed += 1
             self._listener(BackedOff(str(target.origin), status or 0, pause.seconds, pause.because))
@@ -377,14 +372,13 @@ class Turns:
     def release(self, turn: Turn) -> None:
         """End a request: another one may take its place in its scopes."""
         if self.budgets is not None and (origin := self.budgets.origin(turn)) is not None:
-            before = self.declined(origin, None)
-            self.budgets.end(turn)
-            self._tell_spent(origin, before)
+            with self._spending(origin):
+                self.budgets.end(turn)
         self.pacer.release(turn)
 
     def keep(self, turn: Turn) -> Callable[[], None]:
         """Keep other processes out of an open turn's scopes beyond its end, until the returned function is called."""
-        return _do_nothing if self._keep is None else self._keep(turn)
+        return (lambda: None) if self._keep is None else self._keep(turn)
 
     def give_back(self, turn: Turn) -> None:
         """Return a turn for which no request was sent: no delay follows."""
@@ -430,7 +424,11 @@ class Turns:
 
     def outlook(self, target: Target, pace: RequestedPace | None = None) -> Outlook:
         """Return when this URL's turn could come, as far as is known now."""
-        outlook = self._explained(self.pacer.outlook(self.scopes_of(target)))
+        outlook = self.pacer.outlook(self.scopes_of(target))
+        if outlook.scope is not None and not outlook.because and outlook.ready_at > self._clock.monotonic():
+            # A broader scope's own delay, which no response caused.
+            because = f"delay of {self.policies.delay(outlook.scope):g} s after each request"
+            outlook = replace(outlook, because=because)
         if pace is None or not (closed_s := self._closed_s(target, pace)):
             return outlook
         opens_at = self._clock.monotonic() + closed_s
@@ -443,10 +441,7 @@ class Turns:
 
     def ready_at(self, target: Target, pace: RequestedPace | None = None) -> float:
         """Return when this URL's turn could come, as far as is known now (monotonic seconds); without a pace, hours aside."""
-        ready_at = self.pacer.outlook(self.scopes_of(target)).ready_at
-        if pace is None or not (closed_s := self._closed_s(target, pace)):
-            return ready_at
-        return max(ready_at, self._clock.monotonic() + closed_s)
+        return self.outlook(target, pace).ready_at
 
     def wait_s(self, target: Target, pace: RequestedPace | None = None) -> float:
         """Return the seconds until this URL's turn could come, as far as is known now.
@@ -522,7 +517,7 @@ class Turns:
         It is given even if only one turn may be open now, and called when the turn is granted: the policy may change while the
         request waits, and the hours of a Request-rate may begin.
         """
-        if pace is None and self._plain and not self.policies.concurrent:
+        if pace is None and self._plain:
             return None
         return lambda: self.pause(target.origin, pace).seconds
 
@@ -561,27 +556,6 @@ class Turns:
         self._listener(CircuitOpened(str(target.origin), failures, rest_s, because))
         return pause if pause.seconds >= rest_s else Pause(rest_s, because, pause.strike)
 
-    def _explained(self, outlook: Outlook) -> Outlook:
-        """Name the delay of a broader scope, which no response caused."""
-        if outlook.scope is None or outlook.because or outlook.ready_at <= self._clock.monotonic():
-            return outlook
-        return replace(
-            outlook, because=f"delay of {self.policies.delay(outlook.scope):g} s after each request"
-        )
-
-    def _keep_long(self, origin: Origin, pause: Pause, pace: RequestedPace | None) -> None:
-        if self._keep_back_off is not None and pause.seconds > self.pause(origin, pace).seconds:
-            self._keep_back_off(origin, pause.seconds, pause.because)
-
 
 def _closed(pace: RequestedPace) -> str:
     return f"Visit-time {pace.visit_time}: the site is closed"
-
-
-def _wake(waiter: "asyncio.Future[None]") -> None:
-    if not waiter.done():
-        waiter.set_result(None)
-
-
-def _do_nothing() -> None:
-    """No other process grants turns."""

@@ -14,9 +14,9 @@ from weakref import finalize
 
 from polite import blocking
 from polite.errors import InvalidOption, InvalidUserAgent, PermitMisused, PoliteError
+from polite.gate.fetcher import SignerFailed
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
-from polite.gate.signatures import SignerFailed
 from polite.origin import Target
 
 # Those of a request that a redirect, or a retry, was made from: they name another server, or have expired.

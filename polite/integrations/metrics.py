@@ -10,8 +10,7 @@ from weakref import ref
 from polite import blocking
 from polite.errors import InvalidOption
 from polite.gate.gate import Gate
-from polite.gate.measures import Histogram, Measures
-from polite.gate.notifier import Counters
+from polite.gate.tally import Counters, Histogram, Measures
 
 AnyGate = Gate | blocking.Gate
 

@@ -15,7 +15,7 @@ from polite import blocking
 from polite.errors import InvalidOption, redact_url
 from polite.events import Event, Granted, Left, RobotsFetched
 from polite.gate.gate import Gate
-from polite.gate.measures import BOUNDS_S, Measures
+from polite.gate.tally import BOUNDS_S, Measures
 from polite.integrations.metrics import COUNTS, GAUGES, TIMES, ObservedGates
 from polite.origin import Target
 from polite.task import Task

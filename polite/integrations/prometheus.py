@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary, ref
 from polite import blocking
 from polite.errors import InvalidOption
 from polite.gate.gate import Gate
-from polite.gate.measures import BOUNDS_S, Measures
+from polite.gate.tally import BOUNDS_S, Measures
 from polite.integrations.metrics import COUNTS, GAUGES, TIMES, Metric, ObservedGates, Reading
 
 try:

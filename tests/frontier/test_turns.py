@@ -49,7 +49,8 @@ async def test_a_pacer_with_acquire_alone_is_awaited(opened: Opened) -> None:
     fetched: list[tuple[float, str]] = []
 
     async with opened() as (frontier, gate):
-        turns_of(gate)._acquire_now = turns_of(gate)._acquire_later = None
+        pacer: Any = turns_of(gate).pacer
+        pacer.acquire_now = pacer.acquire_later = lambda *_, **__: None
         await frontier.put_many([f"{A}/{n}" for n in range(3)] + [f"{B}/{n}" for n in range(3)])
         await asyncio.sleep(5)
         frontier.close()

@@ -56,26 +56,6 @@ async def test_a_permit_left_twice_is_settled_once() -> None:
         assert gate.services.turns.policies.circuits.failures(permit.target.origin) == 0
 
 
-async def test_a_permit_left_in_its_block_is_not_left_again_at_its_end() -> None:
-    async with opened() as (gate, _):
-        async with gate.permit(PAGE) as permit:
-            permit.leave()
-            left = now()
-            async with gate.permit(PAGE) as second:
-                second.report(status=200)
-                assert now() == pytest.approx(left + 1.0)
-            await asyncio.sleep(10)
-
-        assert await visit(gate) == pytest.approx(left + 11.0)
-
-
-async def test_an_error_without_a_report_is_a_failed_request() -> None:
-    async with opened(pacing=polite.PacingPolicy(circuit_failures=1)) as (gate, _):
-        for error, opened_circuits in ((asyncio.CancelledError(), 0), (OSError(), 1)):
-            (await gate.acquire(PAGE)).leave(error)
-            assert gate.counters.opened == opened_circuits
-
-
 @WAYS
 async def test_it_raises_what_entering_raises(way: Way) -> None:
     async with opened() as (gate, _):
@@ -87,16 +67,6 @@ async def test_it_raises_what_entering_raises(way: Way) -> None:
     with pytest.raises(polite.GateClosed):
         await way(gate, PAGE)
     assert len(gate.services.held_turns) == 0
-
-
-async def test_a_wait_ends_when_the_gate_closes() -> None:
-    async with opened() as (gate, _):
-        await gate.acquire(PAGE)
-        waiting = asyncio.ensure_future(gate.acquire(PAGE))
-        await asyncio.sleep(5)
-
-    with pytest.raises(polite.GateClosed):
-        await waiting
 
 
 async def test_one_task_may_wait_for_a_turn_that_a_callback_of_its_own_gives_back() -> None:
@@ -120,21 +90,6 @@ async def test_one_that_is_bound_to_no_task_fills_no_task() -> None:
         assert len(gate.services.open_permits) == 0
 
         permit.leave()
-
-
-async def test_a_pump_that_enters_for_workers_goes_on_in_any_order() -> None:
-    transport = ScriptedTransport({f"https://h{each}.test/robots.txt": Reply(404) for each in range(3)})
-    async with opened(transport) as (gate, _), asyncio.timeout(1_000):
-        permits: dict[int, polite.Permit] = {}
-        for number in range(30):
-            host = number * number % 3
-            if host in permits:
-                asyncio.get_running_loop().call_later(7.0, permits.pop(host).leave)
-            permits[host] = await gate.acquire(f"https://h{host}.test/{number}")
-        for permit in permits.values():
-            permit.leave()
-
-        assert (gate.counters.granted, len(gate.services.held_turns)) == (30, 0)
 
 
 async def cancelled_after(seconds: float, wait: Coroutine[Any, Any, Any]) -> None:
@@ -161,18 +116,6 @@ async def test_a_wait_that_is_cancelled_at_the_robots_fetch_loses_nothing(way: W
 
     assert len(gate.services.held_turns) == 0
     await expect_no_other_tasks()
-
-
-@WAYS
-@pytest.mark.parametrize("seconds", [0.0, 0.25, 1.0])
-async def test_a_wait_that_is_cancelled_before_its_turn_loses_nothing(way: Way, seconds: float) -> None:
-    async with opened() as (gate, _):
-        await visit(gate)
-        last = now()
-        await cancelled_after(seconds, way(gate, PAGE))
-
-        assert len(gate.services.held_turns) == 0
-        assert await visit(gate) == pytest.approx(last + 1.0)
 
 
 @pytest.mark.parametrize("steps", range(5))

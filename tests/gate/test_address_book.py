@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from polite.gate.address_book import UNKNOWN, AddressBook
+from polite.gate.addresses import UNKNOWN, AddressBook
 from polite.testing import ManualClock
 
 HOST = "site.test"

@@ -9,7 +9,7 @@ import polite
 from polite import throttles
 from polite.robots.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport
-from tests.gate.support import PAGE, ROBOTS, RULES, opened, visit
+from tests.gate.support import PAGE, ROBOTS, opened, visit
 from tests.support import now
 
 pytestmark = pytest.mark.virtual_time
@@ -80,24 +80,6 @@ async def test_a_status_below_100_is_a_failure_and_ends_no_worker(status: int) -
             await visit(gate, status=status)
 
         assert gate.counters.opened == 1
-
-
-async def test_a_robots_txt_with_a_status_below_100_is_a_failure() -> None:
-    transport = ScriptedTransport({ROBOTS: Reply(99, RULES)})
-
-    async with opened(transport, pacing=polite.PacingPolicy(circuit_failures=1)) as (gate, _):
-        decision = await gate.check(PAGE)
-
-        assert (decision.allowed, decision.cause) == (False, polite.Reason.ODD_STATUS)
-        assert gate.counters.opened == 1
-
-
-async def test_retry_after_of_a_response_below_100_is_obeyed() -> None:
-    async with opened() as (gate, _):
-        first = await visit(gate, status=99, Retry_After="120")
-
-        assert await visit(gate) == pytest.approx(first + 120)
-        assert gate.counters.slowed == 0
 
 
 @pytest.mark.parametrize(

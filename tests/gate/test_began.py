@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 import polite
-from polite.events import Event, Left
 from tests.gate.support import PAGE, opened, visit
 from tests.support import now
 
@@ -61,38 +60,6 @@ async def test_a_report_after_it_counts_as_a_first_one() -> None:
         assert gate.counters.closed == 1
 
 
-async def test_a_body_that_fails_after_it_is_no_failed_request() -> None:
-    async with opened(pacing=polite.PacingPolicy(circuit_failures=1)) as (gate, _):
-        permit = await gate.acquire(PAGE)
-        permit.began()
-        permit.leave(OSError())
-
-        assert gate.counters.opened == 0
-
-
-async def test_a_slow_origin_is_delayed_by_the_time_until_it_began() -> None:
-    async with opened(pacing=polite.PacingPolicy(latency_factor=10)) as (gate, _):
-        async with gate.permit(PAGE) as permit:
-            await asyncio.sleep(2)
-            permit.began()
-            began = now()
-
-        assert await visit(gate) == pytest.approx(began + 20)
-
-
-@pytest.mark.parametrize("reported", [False, True])
-async def test_the_end_tells_when_it_began(reported: bool) -> None:
-    events: list[Event] = []
-    async with opened(listener=events.append) as (gate, _), gate.permit(PAGE) as permit:
-        await asyncio.sleep(2)
-        permit.began()
-        await asyncio.sleep(2)
-        if reported:
-            permit.report(status=200)
-
-    assert [e for e in events if isinstance(e, Left)] == [Left(PAGE, 200 if reported else None, 2.0, 4.0)]
-
-
 async def misuses(permit: polite.Permit, match: str, *calls: Any) -> None:
     for call in calls:
         with pytest.raises(polite.PermitMisused, match=match):
@@ -112,19 +79,3 @@ async def test_it_is_said_once_before_the_report_and_inside_the_permit() -> None
         await misuses(permit, "reported twice", lambda: permit.report(status=200))
         permit.leave()
         await misuses(permit, "outside", permit.began)
-
-
-@pytest.mark.parametrize("anchor", polite.Anchor)
-async def test_it_delays_after_the_turn_was_lost_as_well(anchor: polite.Anchor) -> None:
-    async with opened(pacing=polite.PacingPolicy(max_hold=10, anchor=anchor)) as (gate, _):
-        permit = await gate.acquire(PAGE)
-        await asyncio.sleep(20)
-        permit.began()
-        began = now()
-
-        assert await visit(gate) == pytest.approx(began + 1.0)
-
-        permit.report(status=503, headers={"Retry-After": "60"})
-        reported = now()
-        permit.leave()
-        assert await visit(gate) == pytest.approx(reported + 60)

@@ -1,7 +1,6 @@
 """Budgets of an origin, as permits of a gate see them; and how they move with a home of a shared crawl."""
 
 import asyncio
-import pickle
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ import polite
 from polite.errors import InvalidOption, OriginDeclined, PermitMisused
 from polite.events import BudgetSpent
 from polite.pacing.budgets import Budgets, Spent
-from polite.pacing.home_state import HomeState, SavedScope, decoded, encoded
 from polite.robots.exchange import Failed, Reply
 from polite.testing import ScriptedTransport
 from tests.gate.support import PAGE, ROBOTS, opened, visit
@@ -49,13 +47,6 @@ async def test_a_permit_beyond_the_budget_is_refused_by_url_limit_and_option() -
             "https://site.test", "max_pages", 2, "PacingPolicy.max_pages=2: so many pages were requested"
         )
     ]
-
-
-def test_the_error_can_be_pickled() -> None:
-    error = OriginDeclined(PAGE, "max_pages", 2, "because")
-
-    again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
-    assert (str(again), again.option, again.limit, again.because) == (str(error), "max_pages", 2, "because")
 
 
 async def test_permits_that_wait_are_refused_when_the_budget_is_spent_meanwhile() -> None:
@@ -158,17 +149,6 @@ def test_budgets_are_checked(name: str, value: Any) -> None:
         policy().override(PAGE, **{name: value})
 
 
-async def test_a_larger_budget_lets_requests_go_again() -> None:
-    async with opened(pacing=policy(max_pages=1)) as (gate, _):
-        await visit(gate)
-        with pytest.raises(OriginDeclined):
-            await visit(gate)
-        gate.pacing = policy(max_pages=2)
-        await visit(gate)
-        gate.pacing = gate.pacing.override(PAGE, max_pages=None)
-        await visit(gate)
-
-
 async def test_a_budget_that_is_lifted_and_set_again_goes_on() -> None:
     async with opened(pacing=policy(max_pages=2)) as (gate, _):
         async with gate.permit(PAGE) as permit:
@@ -181,14 +161,6 @@ async def test_a_budget_that_is_lifted_and_set_again_goes_on() -> None:
         await visit(gate)
         with pytest.raises(OriginDeclined):
             await visit(gate)
-
-
-async def test_an_origin_without_a_budget_of_its_own_is_not_limited() -> None:
-    async with opened(pacing=policy().override("https://other.test", max_pages=1)) as (gate, _):
-        for _ in range(3):
-            await visit(gate)
-
-        assert "budget" not in str(await gate.explain(PAGE))
 
 
 @pytest.mark.parametrize(("rule", "refused"), [("Crawl-delay: 301", True), ("Crawl-delay: 300", False)])
@@ -216,19 +188,6 @@ async def test_a_budget_moves_with_its_home() -> None:
         for gate, _ in gates:
             with pytest.raises(OriginDeclined, match="max_pages=3"):
                 await visit_shared(gate, world, "https://a.test/page")
-
-
-def test_the_state_of_a_home_has_what_was_spent() -> None:
-    scope = SavedScope("https://a.test", pages=3, octets=10**12, failed=2)
-    text, _ = encoded(HomeState((scope,)))
-
-    assert decoded(text) == HomeState((scope,))
-    assert scope.counts
-    assert scope.worst(SavedScope("https://a.test", pages=5, failed=1)).pages == 5
-    # As an earlier version wrote it.
-    assert decoded('{"s":[["https://a.test",1.0,0,2]]}') == HomeState(
-        (SavedScope("https://a.test", 1.0, 0.0, 2),)
-    )
 
 
 def test_what_another_process_spent_is_taken_in() -> None:

@@ -40,20 +40,6 @@ async def test_the_delay_is_that_of_the_origins_file() -> None:
         assert await visit(gate) == pytest.approx(charged + 30)
 
 
-async def test_a_charge_delays_an_origin_whose_permit_is_inside_and_what_waits() -> None:
-    async with opened() as (gate, _):
-        permit = await gate.acquire(PAGE)
-        permit.report(status=200)
-        waiting = asyncio.ensure_future(gate.acquire(PAGE))
-        await asyncio.sleep(0.9)
-        gate.charge(PAGE)
-        charged = now()
-        permit.leave()
-        (await waiting).leave()
-
-        assert now() == pytest.approx(charged + 1.0)
-
-
 async def test_wider_scopes_are_delayed_by_their_own_delay() -> None:
     scopes = polite.Scopes(crawl=polite.ScopeLimit(delay=5.0))
     async with scripted_gate(pacing=polite.PacingPolicy(scopes=scopes)) as gate:
@@ -139,20 +125,6 @@ async def test_a_home_that_was_never_used_is_taken_for_a_charge_and_handed_over_
         charged = now()
         await asyncio.sleep(1)
         assert homes.held("b.test") is not None
-        async with two.permit("https://b.test/page"):
-            # robots.txt goes first.
-            assert charged + 120 <= now() < charged + 125
-
-
-async def test_an_origin_that_was_never_used_at_a_home_that_is_held_is_handed_over_with_its_delay() -> None:
-    world = World()
-    async with shared(world, pacing=polite.PacingPolicy(min_delay=60)) as ((one, homes), (two, _)):
-        async with one.permit("http://b.test/page") as permit:
-            permit.report(status=200)
-        await asyncio.sleep(100)
-        assert homes.held("b.test") is not None
-        one.charge("https://b.test/")
-        charged = now()
         async with two.permit("https://b.test/page"):
             # robots.txt goes first.
             assert charged + 120 <= now() < charged + 125

@@ -143,23 +143,6 @@ async def test_what_is_decided_at_once_has_a_budget_for_each_pass_of_the_loop():
     assert not decider.busy
 
 
-async def test_one_question_that_takes_long_is_never_decided_at_once():
-    rules, decider = hostile(), Decider()
-
-    assert decider.allows_now(rules, "/" + "z" * 16 * rules.quick_length) is None
-    assert await decider.allows(rules, "/" + "z" * 16 * rules.quick_length)
-
-
-@counts_steps
-async def test_a_decision_that_took_long_is_there_when_its_refusal_is_told(monkeypatch: pytest.MonkeyPatch):
-    rules, decider = hostile(), Decider()
-    path = "/secret/" + LONG
-    assert not await decider.allows(rules, path)
-    monkeypatch.setattr(RuleIndex, "strongest", None)
-
-    assert not decider.decide_again(rules, path)
-
-
 async def test_only_one_thread_computes_at_a_time_and_a_cancelled_question_frees_it():
     rules, decider = hostile(), Decider()
     loop = asyncio.get_running_loop()
@@ -172,19 +155,3 @@ async def test_only_one_thread_computes_at_a_time_and_a_cancelled_question_frees
 
     assert [isinstance(answer, asyncio.CancelledError) for answer in answers] == [True, False] * 10
     assert len(decider._decided) == 8
-
-
-@pytest.mark.parametrize(
-    "body",
-    ["Disallow: /a", "Disallow: /*?b=\nAllow: /c", "\n".join(f"Disallow: /{n}/*x" for n in range(200))],
-)
-def test_ordinary_rules_are_quick_for_ordinary_urls(body: str):
-    rules = parse(f"User-agent: *\n{body}").rules_for("TestBot/1.0")
-
-    before = rules.quick_length
-    rules.allows("/a")
-    after = rules.quick_length
-
-    assert before >= 100
-    assert rules.prepare().quick_length >= 1_000
-    assert before <= after

@@ -93,14 +93,6 @@ async def test_with_concurrency_a_task_may_have_two_permits_of_an_origin() -> No
         await visit(gate)
 
 
-async def test_another_tasks_permit_is_waited_for() -> None:
-    async with opened() as (gate, _):
-        async with gate.permit(PAGE):
-            waiting = asyncio.create_task(visit(gate))
-            await asyncio.sleep(5)
-        assert await waiting == pytest.approx(now())
-
-
 async def test_cancelling_a_waiter_loses_nothing_and_shortens_no_delay() -> None:
     async with opened() as (gate, _):
         tasks = [asyncio.create_task(visit(gate)) for _ in range(6)]
@@ -120,17 +112,6 @@ async def test_too_many_waiting_requests_are_refused_by_name_of_the_option() -> 
 
     assert [isinstance(result, polite.Overloaded) for result in results] == [False, False, True]
     assert "max_waiting" in str(results[2])
-
-
-async def test_urls_may_share_further_scopes() -> None:
-    def scopes(target: polite.Target) -> tuple[object, ...]:
-        return (target.origin, "the whole crawl")
-
-    async with opened(pacing=polite.PacingPolicy(scopes=scopes)) as (gate, _):
-        times = await asyncio.gather(*(visit(gate, f"https://host{n}.test/") for n in range(3)))
-
-    # Each of three robots.txt and three pages is a hit of the whole crawl.
-    assert max(times) == pytest.approx(5.0)
 
 
 @pytest.mark.parametrize(

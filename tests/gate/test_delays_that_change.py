@@ -67,16 +67,3 @@ async def test_permits_that_wait_keep_a_request_rate_whose_hours_begin() -> None
     after = [at for at in granted if at >= begins]
     assert len(after) > 3
     assert all(later - earlier >= 60.0 for earlier, later in pairwise(after))
-
-
-async def test_many_that_may_go_at_once_keep_a_rate_that_began_while_they_waited() -> None:
-    robots = b"User-agent: *\nRequest-rate: 1/60 0010-2350\n"
-    async with opened(robots, min_delay=0.0) as gate:
-        now = LoopClock().wall()
-        await asyncio.sleep(DAY - now % DAY + 590)
-        async with gate.permit(f"{SITE}/") as permit:
-            permit.report(status=429, headers={"Retry-After": "20"})
-
-        granted = await grants(gate, 3)
-
-    assert all(later - earlier >= 60.0 for earlier, later in pairwise(granted))

@@ -38,19 +38,6 @@ async def test_a_demand_is_told_and_delays_nothing(
     assert [each for each in events if type(each) is type(event)] == [event]
 
 
-@pytest.mark.parametrize(
-    ("status", "headers"), [(402, {}), (401, {"WWW-Authenticate": "Basic"}), (200, {"crawler-price": "1"})]
-)
-async def test_other_responses_demand_nothing(status: int, headers: dict[str, str]) -> None:
-    events: list[Any] = []
-    async with opened(listener=events.append) as (gate, _), gate.permit(PAGE) as permit:
-        assert permit.demand is None
-        permit.report(status=status, headers=headers)
-        assert permit.demand is None
-
-    assert not [each for each in events if isinstance(each, PaymentRequired | LicenseRequired)]
-
-
 class PageFailed(Exception):
     """What `raise_for_status` raises."""
 

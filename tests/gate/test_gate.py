@@ -105,18 +105,6 @@ async def test_a_listener_that_fails_stops_no_request(caplog: pytest.LogCaptureF
     assert "the listener failed" in caplog.text
 
 
-async def test_a_wait_that_outlasts_the_rules_asks_for_them_again() -> None:
-    stricter = Reply(200, b"User-agent: *\nDisallow: /page\n")
-    transport = ScriptedTransport({ROBOTS: [Reply(200, RULES), stricter]})
-
-    async with opened(transport) as (gate, _):
-        await visit(gate, status=429, Retry_After="86400")
-        with pytest.raises(polite.Disallowed):
-            await visit(gate)
-
-    assert transport.asked == [ROBOTS, ROBOTS]
-
-
 async def test_an_origin_forgotten_while_a_request_waits_is_not_asked_again() -> None:
     async with opened(robots=polite.RobotsPolicy(max_origins=3)) as (gate, transport):
         await visit(gate)
@@ -183,13 +171,6 @@ async def test_a_url_that_is_none_is_refused_at_once(url: str) -> None:
     assert transport.asked == []
 
 
-async def test_a_scheme_that_nothing_speaks_is_denied() -> None:
-    async with opened() as (gate, _):
-        decision = await gate.check("gopher://site.test/1")
-
-    assert decision.cause is polite.Reason.SCHEME_UNKNOWN
-
-
 async def test_l9_a_transport_for_a_further_scheme_can_be_registered() -> None:
     gopher = ScriptedTransport(
         {"gopher://site.test/robots.txt": Reply(200, b"User-agent: *\nDisallow: /0\n")}
@@ -246,17 +227,17 @@ async def test_a_request_that_waits_when_the_gate_closes_raises_gate_closed() ->
     assert [result.url for result in results[:3]] == [PAGE] * 3  # type: ignore[union-attr]
 
 
-async def test_a_permit_given_before_the_gate_closed_may_be_finished() -> None:
-    async with opened() as (gate, _):
-        async with gate.permit(PAGE) as permit:
-            await gate.close()
-            permit.report(status=200)
-        await gate.close()
-
-
 @pytest.mark.parametrize(
     "option",
-    [{"throttle": 5}, {"clock": 5}, {"listener": 5}, {"transports": 5}, {"transports": {"http": 5}}],
+    [
+        {"throttle": 5},
+        {"clock": 5},
+        {"listener": 5},
+        {"addresses": 5},
+        {"recrawl": 5},
+        {"transports": 5},
+        {"transports": {"http": 5}},
+    ],
     ids=lambda option: next(iter(option)),
 )
 async def test_an_option_that_cannot_be_what_it_should_is_refused_by_name(option: Any) -> None:

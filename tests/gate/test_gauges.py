@@ -156,25 +156,12 @@ async def test_a_permit_that_was_refused_or_lost_its_turn_says_that() -> None:
         assert repr(lost) == f"<Permit {PAGE}: granted, turn lost>"
 
 
-async def test_a_permit_of_a_frontier_says_its_try() -> None:
-    async with scripted_gate() as gate, polite.open_frontier(gate) as frontier:
-        await frontier.put(PAGE)
-        permit = await anext(frontier)
-        assert repr(permit) == f"<TaskPermit {PAGE}: granted, not entered, try 1>"
-        await permit.enter()
-        assert repr(permit) == f"<TaskPermit {PAGE}: granted, try 1>"
-        permit.leave()
-        assert repr(permit) == f"<TaskPermit {PAGE}: left, try 1>"
-
-
 async def test_a_long_url_is_cut() -> None:
     async with opened() as (gate, _):
         assert len(repr(gate.permit(f"{PAGE}?{'x' * 10_000}"))) < 300
 
 
 EIGHT_HOSTS = [f"https://{host}.test/{page}" for host in "abcdefgh" for page in range(5)]
-IN_TURN = [f"https://{host}.test/{page}" for page in range(5) for host in "abcdefgh"]
-ONE_HOST = [f"https://a.test/{page}" for page in range(200)]
 
 
 async def fetched_by(
@@ -205,21 +192,10 @@ async def test_workers_that_all_wait_for_one_origin_are_slow_and_the_log_says_so
     assert "polite.Frontier" in caplog.text
 
 
-async def test_workers_of_a_frontier_wait_for_no_origin(caplog: pytest.LogCaptureFixture) -> None:
-    async with scripted_gate() as gate, polite.open_frontier(gate) as frontier:
-        await frontier.put_many(EIGHT_HOSTS)
-        frontier.close()
+IN_TURN = [f"https://{host}.test/{page}" for page in range(5) for host in "abcdefgh"]
 
-        async def work() -> None:
-            async for permit in frontier:
-                async with permit:
-                    permit.report(status=200)
-                    await asyncio.sleep(0.1)
 
-        await asyncio.gather(*(work() for _ in range(4)))
-
-    assert round(now()) == 5
-    assert caplog.records == []
+ONE_HOST = [f"https://a.test/{page}" for page in range(200)]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """PacingPolicy.max_hold: a permit that is held too long gives its turn back, and is looked at again when it is entered late."""
 
 import asyncio
-import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -123,19 +122,6 @@ async def test_rules_that_a_refresh_replaced_while_it_was_held_decide_nothing_mo
         assert (frontier.refused, frontier.in_flight, gate.counters.skipped) == (1, 0, 1)
 
 
-async def test_entered_in_time_it_takes_no_second_turn() -> None:
-    async with opened() as (gate, frontier, _):
-        await frontier.put(PAGE)
-        permit = await anext(frontier)
-        await asyncio.sleep(HOUR / 2)
-        entered = now()
-        async with permit:
-            assert now() == entered
-            permit.report(status=200)
-
-        assert (gate.counters.granted, gate.counters.skipped) == (1, 0)
-
-
 async def test_entered_late_while_robots_txt_cannot_be_had_its_task_waits_again() -> None:
     server = Server(cache_control="no-cache")
     robots = polite.RobotsPolicy(keep_stale=False)
@@ -172,32 +158,6 @@ async def test_cancelled_while_it_waits_for_a_new_turn_its_task_waits_again() ->
         assert again.url == PAGE
 
 
-async def test_a_permit_dropped_after_its_turn_was_taken_back_sends_its_task_back() -> None:
-    async with opened() as (gate, frontier, _):
-        await frontier.put(PAGE)
-        permit = await anext(frontier)
-        await asyncio.sleep(2 * HOUR)
-        del permit
-        gc.collect()
-        async with asyncio.timeout(HOUR), await anext(frontier) as again:
-            again.report(status=200)
-        await frontier.join()
-
-        assert (again.task.tries, gate.counters.skipped, gate.counters.reclaimed) == (0, 0, 1)
-
-
-async def test_a_permit_dropped_at_once_is_still_noticed_at_once() -> None:
-    async with opened() as (_, frontier, events):
-        await frontier.put(PAGE)
-        permit = await anext(frontier)
-        del permit
-        gc.collect()
-        async with asyncio.timeout(10), await anext(frontier) as again:
-            again.report(status=200)
-
-        assert reclaimed(events) == []
-
-
 @pytest.mark.parametrize("anchor", polite.Anchor)
 async def test_a_block_that_is_not_left_gives_its_turn_back_and_a_late_report_still_counts(
     anchor: polite.Anchor,
@@ -225,36 +185,6 @@ async def test_a_block_that_is_not_left_gives_its_turn_back_and_a_late_report_st
         assert gate.counters.slowed == 1
 
 
-async def test_a_report_before_the_limit_is_settled_although_the_anchor_is_the_end() -> None:
-    async with opened(max_hold=100.0, anchor=polite.Anchor.END) as (gate, _, _events):
-        held = gate.permit(PAGE)
-        await held.__aenter__()
-        entered = now()
-        held.report(status=503, headers={"Retry-After": "600"})
-
-        async def visit() -> float:
-            async with gate.permit(f"{SITE}/other") as other:
-                other.report(status=200)
-                return now()
-
-        assert await asyncio.create_task(visit()) == entered + 700.0
-        await held.__aexit__(None, None, None)
-        assert gate.counters.slowed == 1
-
-
-async def test_retry_after_the_limit_sends_the_task_back() -> None:
-    async with opened(max_hold=100.0) as (_, frontier, events):
-        await frontier.put(PAGE)
-        async with await anext(frontier) as permit:
-            await asyncio.sleep(200)
-            assert permit.retry()
-        async with await anext(frontier) as again:
-            again.report(status=200)
-        await frontier.join()
-
-        assert (again.task.tries, frontier.done, len(reclaimed(events))) == (1, 1, 1)
-
-
 async def test_a_limit_that_is_lowered_counts_for_what_is_held_already() -> None:
     async with opened() as (gate, frontier, events):
         await frontier.put(PAGE)
@@ -265,30 +195,6 @@ async def test_a_limit_that_is_lowered_counts_for_what_is_held_already() -> None
 
         assert reclaimed(events) == [Reclaimed(PAGE, pytest.approx(60.0))]
         assert permit.url == PAGE
-
-
-async def test_permits_that_are_left_in_time_leave_nothing_behind() -> None:
-    async with opened() as (gate, _, events):
-        for _ in range(5):
-            async with gate.permit(PAGE) as permit:
-                permit.report(status=200)
-        await asyncio.sleep(2 * HOUR)
-
-        assert (len(gate.services.held_turns), gate.services.held_turns._timer, reclaimed(events)) == (
-            0,
-            None,
-            [],
-        )
-    async with opened() as (gate, _, events), gate.permit(PAGE):
-        await gate.close()
-
-        assert gate.services.held_turns._timer is None
-
-
-@pytest.mark.parametrize("value", [0, -1, float("inf"), float("nan"), "long", True, None])
-def test_a_limit_that_is_none_is_refused(value: Any) -> None:
-    with pytest.raises(polite.InvalidOption, match="PacingPolicy: max_hold must be"):
-        polite.PacingPolicy(max_hold=value)
 
 
 async def test_a_permit_that_waits_out_the_back_off_of_another_is_lost_after_the_limit() -> None:

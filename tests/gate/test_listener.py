@@ -1,8 +1,7 @@
 """A listener receives the events of each permit, or only those that it names; others are not even built."""
 
 import asyncio
-import logging
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
@@ -10,7 +9,6 @@ import polite
 from polite import events as kinds
 from polite.events import BackedOff, Event, Granted, Left, PermitDelayed, Reclaimed, Refused, Skipped
 from tests.gate.support import PAGE, calls_of_a_permit, opened, visit
-from tests.support import scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -42,26 +40,6 @@ async def test_a_listener_that_names_an_event_receives_no_other(kind: type[Event
     assert {type(event) for event in listener.seen} == {kind}
 
 
-async def test_a_listener_that_names_all_events_receives_what_one_that_names_none_does() -> None:
-    everything: list[Event] = []
-    choosy = Choosy(*get_args(Event))
-    for listener in (choosy, everything.append):
-        async with opened(listener=listener) as (gate, _):
-            await one_of_each(gate)
-
-    assert [type(event) for event in choosy.seen] == [type(event) for event in everything]
-
-
-async def test_a_frontier_tells_only_what_is_wanted_too() -> None:
-    listener = Choosy(Left)
-    async with scripted_gate(listener=listener) as gate, polite.open_frontier(gate) as frontier:
-        await frontier.put(PAGE)
-        async with await anext(frontier) as permit:
-            permit.report(status=200)
-
-    assert [type(event) for event in listener.seen] == [Left]
-
-
 @pytest.mark.parametrize("events", [[], (), "Granted", [int], Granted, [Granted("", 0.0, "")], {Event}, 3])
 async def test_what_names_no_classes_of_events_is_refused(events: Any) -> None:
     class Recorder:
@@ -86,18 +64,6 @@ async def test_an_event_that_is_not_wanted_costs_a_permit_nothing() -> None:
     assert await calls(Choosy(BackedOff)) == without
     assert await calls(Choosy(Granted)) > without
     assert await calls(Choosy(Left)) > without
-
-
-async def test_what_a_choosy_listener_raises_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    class Failing(Choosy):
-        def __call__(self, event: Event, /) -> None:
-            raise ZeroDivisionError
-
-    async with opened(listener=Failing(Left)) as (gate, _):
-        await visit(gate)
-
-    failures = [each for each in caplog.records if each.levelno == logging.ERROR]
-    assert [each.getMessage().partition(" on ")[0] for each in failures] == ["the listener failed"]
 
 
 async def left(status: int | None, **options: Any) -> Left:
@@ -143,14 +109,6 @@ async def test_each_end_of_a_permit_is_told_once() -> None:
     assert [type(event) for event in listener.seen] == [Left, Skipped, Reclaimed, Left]
 
 
-async def test_a_grant_names_its_origin() -> None:
-    listener = Choosy(Granted)
-    async with opened(listener=listener) as (gate, _):
-        await visit(gate)
-
-    assert [event.origin for event in listener.seen if isinstance(event, Granted)] == ["https://site.test"]
-
-
 async def test_listeners_that_come_later_receive_what_they_want_until_they_go() -> None:
     first, late, other = Choosy(Granted), Choosy(Granted, Left), Choosy(Refused)
     async with opened(listener=first) as (gate, _):
@@ -193,35 +151,8 @@ async def test_a_listener_that_fails_or_goes_does_not_hinder_the_next() -> None:
     assert len(told.seen) == 1
 
 
-async def test_a_gate_whose_listener_has_gone_builds_no_event_of_a_permit() -> None:
-    async with opened() as (gate, _):
-        end = gate.listen(Choosy(Granted, PermitDelayed, Left))
-        assert gate.services.on_granted is not None
-        end()
-
-        assert (gate.services.on_granted, gate.services.on_delayed, gate.services.on_left) == (
-            None,
-            None,
-            None,
-        )
-
-
 @pytest.mark.parametrize("listener", [3, None, [].append.__name__])
 async def test_what_cannot_be_called_is_no_listener(listener: Any) -> None:
     async with opened() as (gate, _):
         with pytest.raises(polite.InvalidOption, match="listener must be a Listener"):
             gate.listen(listener)
-
-
-async def test_a_frontier_tells_listeners_that_came_after_it() -> None:
-    listener = Choosy(Granted, kinds.Dropped)
-    async with opened() as (gate, _):
-        frontier = polite.Frontier(gate)
-        gate.listen(listener)
-        await frontier.put_many([PAGE, "http://[::1"])
-        frontier.close()
-        async for permit in frontier:
-            async with permit:
-                permit.report(status=200)
-
-    assert [type(event) for event in listener.seen] == [kinds.Dropped, Granted]

@@ -14,7 +14,7 @@ from polite.events import (
     Skipped,
     StoreAway,
 )
-from polite.gate.measures import BOUNDS_S, Histogram, Measures
+from polite.gate.tally import BOUNDS_S, Histogram, Measures
 
 ORIGIN = "https://site.test"
 

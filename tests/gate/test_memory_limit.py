@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 import polite
-from polite.errors import InvalidOption, Overloaded
-from polite.gate.origin_rules import OriginRules
-from polite.gate.rules_cache import RulesCache
+from polite.errors import Overloaded
+from polite.gate.rules_cache import OriginRules, RulesCache
 from polite.origin import Origin
 from polite.robots.exchange import Reply
 from polite.robots.reason import Reason
@@ -177,24 +176,6 @@ def test_the_gauge_counts_a_back_off_for_what_it_takes_and_no_more_than_twice_th
     assert taken <= standings.memory <= 2 * taken
 
 
-async def test_what_is_forgotten_leaves_nothing_in_the_gauge() -> None:
-    transport = serving(*range(10, 60), answer=Reply(404))
-
-    async with opened(transport, max_origins=10) as gate:
-        await gate.check(page(10))
-        one = gate.memory_used
-        for number in range(10, 60):
-            await gate.check(page(number))
-
-        assert gate.memory_used == 10 * one
-
-
-@pytest.mark.parametrize("octets", [0, 1_000, 1e9, "256 MiB"])
-def test_a_limit_that_is_none_is_refused(octets: Any) -> None:
-    with pytest.raises(InvalidOption, match="RobotsPolicy: max_memory must be"):
-        polite.RobotsPolicy(max_memory=octets)
-
-
 # Too large for a MiB, and so slow that all pages wait for their turns together.
 SLOW = b"User-agent: *\nCrawl-delay: 300\n" + b"".join(b"Disallow: /a%d*b%d\n" % (n, n) for n in range(6_000))
 
@@ -287,18 +268,6 @@ async def test_rules_that_a_decision_refers_to_count_until_it_is_gone() -> None:
         assert gate.memory_used <= 4 * MIB
 
 
-async def test_one_large_file_beside_a_back_off_keeps_no_new_origin_out() -> None:
-    transport = serving(0)
-    transport.answer("https://down.test/robots.txt", Reply(503, retry_after="86000"))
-
-    async with opened(transport, max_memory=MIB) as gate:
-        await gate.check("https://down.test/")
-        await gate.check(page(0))
-        decisions = [await gate.check(f"https://new{number}.test/") for number in range(3)]
-
-    assert all(decisions)
-
-
 @pytest.mark.slow("many origins")
 async def test_a_question_looks_at_few_of_many_back_offs(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[object] = []
@@ -326,3 +295,15 @@ async def test_a_question_looks_at_few_of_many_back_offs(monkeypatch: pytest.Mon
 
     # Each is set aside once, when there is no room any more; after that few are looked at.
     assert sum(count > 1_100 for count in most) <= 1
+
+
+async def test_one_large_file_beside_a_back_off_keeps_no_new_origin_out() -> None:
+    transport = serving(0)
+    transport.answer("https://down.test/robots.txt", Reply(503, retry_after="86000"))
+
+    async with opened(transport, max_memory=MIB) as gate:
+        await gate.check("https://down.test/")
+        await gate.check(page(0))
+        decisions = [await gate.check(f"https://new{number}.test/") for number in range(3)]
+
+    assert all(decisions)

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 import polite
-from polite.events import Event, Granted, Left
 from tests.gate.support import PAGE, calls_of_a_permit, opened, visit
 
 pytestmark = pytest.mark.virtual_time
@@ -86,24 +85,6 @@ async def test_a_meter_receives_nothing_before_it_came_and_after_it_went() -> No
     assert (len(meter.grants), len(meter.ends)) == (1, 1)
 
 
-async def test_several_meters_and_listeners_receive_the_same() -> None:
-    meters = [Noting(), Noting()]
-    events: list[Event] = []
-    async with opened() as (gate, _):
-        for meter in meters:
-            gate.measure(meter)
-        await visit(gate)
-        gate.listen(events.append)
-        await visit(gate)
-        gate.measure(meters[0])
-        await visit(gate)
-
-    assert [len(meter.grants) for meter in meters] == [4, 3]
-    assert [len(meter.ends) for meter in meters] == [4, 3]
-    assert sum(isinstance(event, Granted) for event in events) == 2
-    assert [event.elapsed_s for event in events if isinstance(event, Left)] == [0.0, 0.0]
-
-
 @pytest.mark.parametrize("others", [0, 1])
 @pytest.mark.parametrize("error", [ZeroDivisionError(), asyncio.CancelledError()])
 async def test_what_a_meter_raises_is_logged_and_hinders_nothing(
@@ -164,6 +145,6 @@ async def test_known_origins_counts_the_rules_that_are_remembered() -> None:
 async def test_a_meter_needs_no_time_of_a_response() -> None:
     async with opened() as (gate, _):
         gate.measure(Noting())
-        assert not gate.services.elapsed_wanted
+        assert not gate.services.listener.elapsed_wanted
         gate.listen(print)
-        assert gate.services.elapsed_wanted
+        assert gate.services.listener.elapsed_wanted

@@ -46,16 +46,6 @@ async def test_a_permit_left_before_an_inner_one_hides_none_of_the_others() -> N
         assert len(gate.services.open_permits) == 0
 
 
-async def test_a_permit_refused_for_an_open_one_may_be_entered_when_that_was_left() -> None:
-    async with opened() as gate, asyncio.timeout(10_000):
-        first = await entered(gate, 0)
-        second = gate.permit(host(0))
-        with pytest.raises(polite.PermitMisused):
-            await second.__aenter__()
-        await leave(first)
-        await leave(await second.__aenter__())
-
-
 async def test_permits_left_by_other_tasks_are_freed() -> None:
     async with opened() as gate, asyncio.timeout(10_000):
         permits = [await entered(gate, number) for number in range(20)]
@@ -183,17 +173,6 @@ async def test_a_task_waits_for_a_turn_that_another_task_has() -> None:
         await other
 
 
-async def test_a_frontiers_permits_count_among_those_that_a_task_has() -> None:
-    async with (
-        opened(pacing=polite.PacingPolicy(concurrency=2)) as gate,
-        polite.open_frontier(gate) as frontier,
-    ):
-        await frontier.put_many([f"{host(0)}/{number}" for number in range(2)])
-        async with await anext(frontier), await anext(frontier), asyncio.timeout(100):
-            with pytest.raises(polite.PermitMisused, match="leave that block first"):
-                await entered(gate, 0)
-
-
 @pytest.mark.parametrize("known", [False, True])
 async def test_a_scope_that_is_known_only_after_a_look_up_is_not_waited_for_inside_either(
     known: bool,
@@ -212,10 +191,3 @@ async def test_a_scope_that_is_known_only_after_a_look_up_is_not_waited_for_insi
             await leave(await second.__aenter__())
 
             assert len(gate.services.open_permits) == 0
-
-
-async def test_a_permit_that_another_task_enters_for_this_one_waits_for_its_turn() -> None:
-    async with opened() as gate, asyncio.timeout(100):
-        entering = [asyncio.ensure_future(gate.permit(host(0)).__aenter__()) for _ in range(3)]
-        for each in entering:
-            await leave(await each)

@@ -43,16 +43,6 @@ async def test_a_permit_left_without_a_report_counts_from_its_end() -> None:
         assert await visit(gate) == pytest.approx(left + 1.0)
 
 
-async def test_a_permit_left_by_an_exception_is_released() -> None:
-    async with opened() as (gate, _):
-        with pytest.raises(ZeroDivisionError):
-            async with gate.permit(PAGE):
-                raise ZeroDivisionError
-        left = now()
-
-        assert await visit(gate) == pytest.approx(left + 1.0)
-
-
 async def test_reporting_twice_is_an_error_and_shortens_no_delay() -> None:
     async with opened() as (gate, _):
         async with gate.permit(PAGE) as permit:

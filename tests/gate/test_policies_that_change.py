@@ -48,14 +48,6 @@ async def grants_of_a_frontier(gate: polite.Gate, *, workers: int = 5) -> list[f
     return granted
 
 
-async def test_more_at_one_time_keeps_the_crawl_delay_in_a_frontier() -> None:
-    async with opened(b"User-agent: *\nCrawl-delay: 30\n") as gate:
-        granted = await grants_of_a_frontier(gate)
-
-    assert len(granted) == 10
-    assert all(later - earlier >= 30.0 for earlier, later in pairwise(granted))
-
-
 async def test_nor_does_the_first_worker_that_comes_late_outrun_it() -> None:
     async with opened(b"User-agent: *\nCrawl-delay: 30\n") as gate:
         granted = await grants_of_a_frontier(gate, workers=1)

@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -69,20 +69,6 @@ class SlidingWindow:
 
 
 @dataclass
-class Silent:
-    """A transport that counts robots.txt in a quota, and does not tell it."""
-
-    quota: SlidingWindow
-
-    async def get(self, ask: object) -> Reply:
-        self.quota.take()
-        return Reply(200, b"")
-
-    async def close(self) -> None:
-        pass
-
-
-@dataclass
 class Server:
     """Responds after `latency_s`, and counts refusals of requests that were sent after it told its policy."""
 
@@ -112,76 +98,6 @@ class Server:
         if self.tells_left:
             headers["RateLimit"] = left
         permit.report(status=200 if allowed else 429, headers=headers)
-
-
-def servers() -> Iterator[tuple[str, Server]]:
-    for kind in (FixedWindow, SlidingWindow):
-        for rounded in (math.floor, math.ceil):
-            name = f"{kind.__name__} {rounded.__name__}"
-            yield f"{name}, one policy", Server([kind("d", 10, 30, rounded)])
-            yield (
-                f"{name}, two policies",
-                Server([kind("burst", 4, 2, rounded), kind("long", 30, 60, rounded)]),
-            )
-            yield f"{name}, slow", Server([kind("d", 10, 10, rounded)], latency_s=5.0)
-
-
-@pytest.mark.parametrize("kind", [FixedWindow, SlidingWindow])
-async def test_what_is_left_is_kept_where_no_policy_is_told(
-    kind: type[FixedWindow] | type[SlidingWindow],
-) -> None:
-    server = Server([kind("d", 10, 30)], tells=False)
-
-    async with scripted_gate(pacing=polite.PacingPolicy(min_delay=0.0)) as gate:
-        for page in range(60):
-            async with gate.permit(f"https://site.test/{page}") as permit:
-                await server.respond(permit)
-
-    assert (server.late_refusals, server.responses) == (0, 60)
-
-
-@pytest.mark.parametrize(
-    ("quota", "window_s", "concurrency", "latency_s"), [(2, 60, 1, 0.2), (5, 60, 4, 3.0), (10, 10, 4, 0.5)]
-)
-async def test_requests_before_the_policy_was_told_are_allowed_for(
-    quota: int, window_s: int, concurrency: int, latency_s: float
-) -> None:
-    counted = SlidingWindow("d", quota, window_s)
-    server = Server([counted], latency_s=latency_s, tells_left=False)
-    pacing = polite.PacingPolicy(concurrency=concurrency)
-
-    async with scripted_gate(Silent(counted), pacing=pacing) as gate:
-
-        async def one(page: int) -> None:
-            async with gate.permit(f"https://site.test/{page}") as permit:
-                await server.respond(permit)
-
-        await asyncio.gather(*map(one, range(40)))
-
-    assert server.late_refusals == 0
-    assert server.responses >= 35
-
-
-@pytest.mark.parametrize("number", range(12))
-@pytest.mark.parametrize(("workers", "concurrency"), [(1, 1), (8, 1), (5, 5)])
-async def test_a_server_with_a_quota_refuses_nothing_once_it_has_said_so(
-    number: int, workers: int, concurrency: int
-) -> None:
-    name, server = list(servers())[number]
-    urls = iter([f"https://site.test/{page}" for page in range(60)])
-
-    async def work(gate: polite.Gate) -> None:
-        for url in urls:
-            async with gate.permit(url) as permit:
-                await server.respond(permit)
-
-    pacing = polite.PacingPolicy(min_delay=0.0, concurrency=concurrency)
-    async with scripted_gate(pacing=pacing) as gate, asyncio.TaskGroup() as tasks:
-        for _ in range(workers):
-            tasks.create_task(work(gate))
-
-    assert server.late_refusals == 0, name
-    assert server.responses >= 50, name
 
 
 async def test_a_burst_that_was_sent_before_is_spread_over_what_is_left() -> None:
@@ -232,14 +148,6 @@ async def test_a_policy_holds_for_responses_that_do_not_repeat_it() -> None:
         assert [after - before for before, after in pairwise(times)] == pytest.approx([10, 10])
         await asyncio.sleep(60)
         assert "delay: 6 s between requests (RateLimit-Policy: 10 in 60 s)" in str(await gate.explain(ROBOTS))
-
-
-async def test_the_limit_can_be_set_for_one_origin() -> None:
-    pacing = polite.PacingPolicy().override("https://site.test", max_rate_limit_delay=0)
-    async with opened(pacing=pacing) as (gate, _):
-        first = await visit(gate, RateLimit='"d";r=0;t=30')
-
-        assert await visit(gate) == pytest.approx(first + 1)
 
 
 async def test_robots_txt_tells_a_quota_too() -> None:

@@ -34,10 +34,6 @@ async def test_the_next_request_names_what_the_last_response_did() -> None:
     }
 
 
-async def test_nothing_is_known_before_the_first_report() -> None:
-    assert await conditional_after() == {}
-
-
 async def test_headers_that_can_be_read_once_serve_retry_after_as_well() -> None:
     async with opened(recrawl=RECRAWL) as (gate, _):
         async with gate.permit(PAGE) as permit:
@@ -55,14 +51,6 @@ async def test_each_spelling_of_a_url_is_one_page(url: str) -> None:
         await visit(gate, url, ETag='"1"')
         assert await gate.conditional(PAGE) == {"If-None-Match": '"1"'}
         assert await gate.conditional(PAGE + "?") == {}
-
-
-async def test_a_newer_response_replaces_all_that_was_known() -> None:
-    assert await conditional_after((200, {"ETag": '"1"', "Last-Modified": DATE}), (200, {"ETag": '"2"'})) == {
-        "If-None-Match": '"2"'
-    }
-    assert await conditional_after((200, {"ETag": '"1"'}), (200, {})) == {}
-    assert await conditional_after((200, {"ETag": '"1"'}), (200, None)) == {}
 
 
 async def test_a_304_keeps_what_it_does_not_name_and_renews_the_rest() -> None:
@@ -96,11 +84,6 @@ async def test_a_redirect_or_an_error_is_not_the_page(status: int) -> None:
     assert await conditional_after((200, {"ETag": '"1"'}), (status, {"ETag": '"2"'})) == {}
 
 
-@pytest.mark.parametrize("status", [200, 203, 206])
-async def test_validators_of_a_page_are_kept(status: int) -> None:
-    assert await conditional_after((status, {"ETag": '"1"'})) == {"If-None-Match": '"1"'}
-
-
 async def test_nothing_of_a_response_with_no_store_is_kept() -> None:
     assert await conditional_after((200, {"ETag": '"1"', "Cache-Control": "no-store"})) == {}
     assert await conditional_after((200, {"ETag": '"1"'}), (304, {"Cache-Control": "no-store"})) == {}
@@ -127,18 +110,6 @@ async def test_a_response_that_the_crawler_calls_unread_is_not_remembered() -> N
 
         assert await gate.conditional(PAGE) == {}
         assert permit.due == pytest.approx(gate.services.clock.wall() + 7_200.0)
-
-
-async def test_a_permit_that_is_left_without_a_block_is_remembered_unless_it_failed() -> None:
-    async with opened(recrawl=RECRAWL) as (gate, _):
-        for tag, error in (('"1"', None), ('"2"', OSError()), ('"3"', None)):
-            permit = await gate.acquire(PAGE)
-            permit.report(status=200, headers={"ETag": tag})
-            permit.leave(error)
-            permit.leave()
-            if error is not None:
-                assert await gate.conditional(PAGE) == {"If-None-Match": '"1"'}
-        assert await gate.conditional(PAGE) == {"If-None-Match": '"3"'}
 
 
 async def test_a_store_that_fails_to_remember_does_not_end_the_request(
@@ -219,24 +190,6 @@ async def test_nothing_is_remembered_of_a_url_that_is_too_long() -> None:
 
     assert await conditional_after((200, {"ETag": '"1"'}), url=longest)
     assert not await conditional_after((200, {"ETag": '"1"'}), url=longest + "x")
-
-
-async def test_gates_can_share_what_is_remembered() -> None:
-    pages = MemoryValidators()
-    async with opened(recrawl=RECRAWL, validators=pages) as (gate, _):
-        await visit(gate, ETag='"1"')
-    async with opened(recrawl=RECRAWL, validators=pages) as (gate, _):
-        assert await gate.conditional(PAGE) == {"If-None-Match": '"1"'}
-
-
-async def test_a_permit_may_end_after_its_gate() -> None:
-    async with opened(recrawl=RECRAWL) as (gate, _):
-        permit = gate.permit(PAGE)
-        await permit.__aenter__()
-    permit.report(status=200, headers={"ETag": '"1"', "Cache-Control": "max-age=7200"})
-    await permit.__aexit__(None, None, None)
-
-    assert permit.due == pytest.approx(gate.services.clock.wall() + 7_200.0)
 
 
 @pytest.mark.parametrize(

@@ -60,49 +60,6 @@ async def a_permit_each_second(gate: polite.Gate, start: float, end: float) -> d
     return waits
 
 
-async def test_with_a_request_each_second_none_waits_at_the_24_hour_mark() -> None:
-    transport, unrefreshed = slow(), slow()
-    async with opened(transport) as gate:
-        await gate.check(PAGE)
-        waits = await a_permit_each_second(gate, 21 * HOUR, 25 * HOUR)
-    start = now()
-    async with opened(unrefreshed, refresh_ahead=0) as gate:
-        await gate.check(PAGE)
-        otherwise = await a_permit_each_second(gate, start + 23.9 * HOUR, start + 24.1 * HOUR)
-
-    at_the_mark = [waited for asked, waited in waits.items() if abs(asked - DAY) < 600]
-    assert max(at_the_mark) == 0.0
-    assert max(waits.values()) < max(otherwise.values())
-    assert len([waited for waited in waits.values() if waited]) <= 4
-    assert transport.times == pytest.approx([0.0, 0.9 * (DAY + 2.0)], abs=10.0)
-    assert len(unrefreshed.times) == 2
-
-
-async def test_what_the_refresh_brings_holds_from_then_on() -> None:
-    transport = ScriptedTransport({ROBOTS: [RULES, STRICTER]})
-
-    async with opened(transport) as gate:
-        before = await gate.check(PAGE)
-        await asyncio.sleep(22 * HOUR)
-        meanwhile = await gate.check(PAGE)
-        await asyncio.sleep(10)
-        after = await gate.check(PAGE)
-
-    assert (before.allowed, meanwhile.allowed, after.allowed) == (True, True, False)
-
-
-async def test_an_origin_without_requests_is_not_refreshed() -> None:
-    transport = ScriptedTransport({ROBOTS: RULES})
-
-    async with opened(transport) as gate:
-        await gate.check(PAGE)
-        await asyncio.sleep(0.899 * DAY)
-        await gate.check(PAGE)
-        await asyncio.sleep(0.1 * DAY)
-
-        assert transport.asked == [ROBOTS]
-
-
 async def test_without_refresh_ahead_it_is_asked_for_when_it_is_over() -> None:
     transport = ScriptedTransport({ROBOTS: RULES})
 
@@ -229,20 +186,6 @@ async def test_closing_the_gate_ends_a_refresh_that_waits_for_its_turn(
 
     assert asyncio.all_tasks() == {asyncio.current_task()}
     assert caplog.text == ""
-
-
-async def test_after_closing_nothing_is_refreshed_ahead_of_time() -> None:
-    transport = ScriptedTransport({ROBOTS: RULES})
-
-    async with opened(transport) as gate:
-        await gate.check(PAGE)
-        await asyncio.sleep(22 * HOUR)
-        await gate.close()
-        gate.services.origins.current(polite.Origin.of(SITE))
-
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-
-    assert transport.asked == [ROBOTS]
 
 
 async def test_a_failure_is_not_asked_about_ahead_of_its_back_off() -> None:
@@ -394,3 +337,17 @@ async def test_a_request_that_waits_for_its_turn_obeys_refreshed_rules() -> None
             await asyncio.sleep(1)
         with pytest.raises(polite.Disallowed):
             await waiting
+
+
+async def test_after_closing_nothing_is_refreshed_ahead_of_time() -> None:
+    transport = ScriptedTransport({ROBOTS: RULES})
+
+    async with opened(transport) as gate:
+        await gate.check(PAGE)
+        await asyncio.sleep(22 * HOUR)
+        await gate.close()
+        gate.services.origins.current(polite.Origin.of(SITE))
+
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    assert transport.asked == [ROBOTS]

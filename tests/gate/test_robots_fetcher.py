@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from polite.events import Event
-from polite.gate.robots_fetcher import RobotsFetcher
+from polite.gate.fetcher import RobotsFetcher
 from polite.gate.turns import Turns
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
@@ -131,14 +131,6 @@ async def test_a_server_that_never_answers_ends_at_the_deadline() -> None:
     assert asyncio.get_running_loop().time() == pytest.approx(30.0)
 
 
-async def test_whatever_a_transport_raises_is_unreachable() -> None:
-    access = await fetcher(ScriptedTransport({SITE.robots_url: ZeroDivisionError("boom")})).fetch(SITE)
-
-    assert isinstance(access, Unreachable)
-    assert access.reason is Reason.INTERNAL_ERROR
-    assert "boom" in access.detail
-
-
 async def test_a_cancelled_fetch_gives_its_turn_back() -> None:
     transport = TimedTransport(lambda _: Reply(200), takes_s=50.0)
     fetching = fetcher(transport)
@@ -163,15 +155,6 @@ async def test_so_many_fetches_are_on_the_network_at_one_time() -> None:
     assert all(isinstance(access, Found) for access in results)
 
 
-async def test_retry_after_is_handed_on_in_seconds() -> None:
-    transport = TimedTransport(lambda _: Reply(503, retry_after="77"))
-
-    access = await fetcher(transport).fetch(SITE)
-
-    assert isinstance(access, Unreachable)
-    assert access.retry_after_s == 77.0
-
-
 async def test_a_hostile_redirect_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     transport = TimedTransport(lambda _: Reply(302, location="file:///etc/passwd"))
 
@@ -180,30 +163,6 @@ async def test_a_hostile_redirect_is_logged(caplog: pytest.LogCaptureFixture) ->
     assert access.reason.hostile
     assert "the robots.txt of https://site.test was not fetched" in caplog.text
     assert "file:///etc/passwd" in caplog.text
-
-
-async def test_an_ordinary_failure_is_not_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    await fetcher(TimedTransport(lambda _: Reply(503))).fetch(SITE)
-
-    assert caplog.text == ""
-
-
-async def test_what_is_asked_once_more_takes_another_turn() -> None:
-    transport = TimedTransport(lambda _: Reply(408))
-
-    access = await fetcher(transport).fetch(SITE)
-
-    assert isinstance(access, Unavailable)
-    assert [at for at, _ in transport.asked] == pytest.approx([0, 1])
-
-
-async def test_a_scheme_without_transport_causes_no_request() -> None:
-    transport = TimedTransport(lambda _: Reply(200))
-
-    access = await fetcher(transport).fetch(Origin.of("http://site.test/"))
-
-    assert isinstance(access, Unreachable)
-    assert transport.asked == []
 
 
 # H7.

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import polite
-from polite import CustomScope, PacingPolicy, ScopeLimit, Scopes
+from polite import PacingPolicy, ScopeLimit, Scopes
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.testing import ScriptedTransport
 from tests.support import OpenedGate, now, scripted_gate
@@ -167,27 +167,6 @@ async def test_the_whole_crawl_has_its_own_pace() -> None:
         assert await visits(gate, *hosts) == [0.25] * 4
 
 
-async def test_so_many_of_the_whole_crawl_are_under_way_at_one_time() -> None:
-    hosts = [f"host{number}.test" for number in range(6)]
-    async with opened(Scopes(crawl=ScopeLimit(delay=0.0, concurrency=2))) as gate:
-        assert await visits(gate, *hosts, took=10.0) == [0.0, 10.0, 0.0, 10.0, 0.0]
-
-
-async def test_all_hosts_of_one_customer_take_turns() -> None:
-    customers = {"shop.test": "acme", "blog.test": "acme", "other.test": "umbrella"}
-
-    def customer(target: polite.Target) -> str | None:
-        return customers.get(target.origin.host)
-
-    scopes = Scopes(custom=[CustomScope("customer", customer, ScopeLimit(delay=4.0))])
-    async with opened(scopes) as gate:
-        assert await visits(gate, "shop.test", "blog.test") == [4.0]
-        assert await visits(gate, "shop.test", "other.test", "nobodys.test") == [0.0, 0.0]
-        explanation = await gate.explain("https://blog.test/")
-
-    assert str(explanation.outlook.scope) == "customer acme"
-
-
 async def test_a_scope_policy_of_ones_own_may_set_limits() -> None:
     class ByRack:
         def __call__(self, target: polite.Target) -> tuple[object, ...]:
@@ -224,31 +203,6 @@ async def test_all_scopes_together_are_taken_or_none() -> None:
 
     # Two addresses, each with three hosts: 1 s under way and 1.5 s of rest, side by side but for the domain's half second.
     assert gaps == [0.5, 2.0, 0.5, 2.0, 0.5]
-
-
-async def test_a_frontier_paces_by_all_scopes() -> None:
-    came: list[float] = []
-    names = Names(**{f"h{n}_test": "192.0.2.1" for n in range(4)})
-    async with opened(Scopes(address=ScopeLimit(delay=2.0)), names) as gate:
-        frontier = polite.Frontier(gate)
-        await frontier.put_many(f"https://h{n}.test/{m}" for n in range(4) for m in range(3))
-        frontier.close()
-        async for permit in frontier:
-            async with permit:
-                came.append(asyncio.get_running_loop().time())
-                permit.report(status=200)
-
-    gaps = [after - before for before, after in pairwise(sorted(came))]
-    assert len(came) == 12
-    assert min(gaps) >= 2.0 - 1e-6
-
-
-async def test_an_address_source_that_is_none_is_refused() -> None:
-    with pytest.raises(
-        polite.InvalidOption, match="addresses must be an AddressSource of polite.ports, got 5"
-    ):
-        async with polite.open_gate("TestBot/1.0", addresses=5):  # type: ignore[arg-type]
-            pass
 
 
 class SlowServers:

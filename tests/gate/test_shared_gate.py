@@ -106,16 +106,6 @@ async def test_robots_txt_is_fetched_once_for_all() -> None:
     assert world.robots_fetched("a.test") == 1
 
 
-async def test_a_retry_after_of_one_gate_delays_the_other() -> None:
-    world = World()
-    async with opened(world) as [(first, _), (second, _)]:
-        await visit(first, world, "https://a.test/1", status=429, headers={"Retry-After": "100"})
-        began = now()
-        await visit(second, world, "https://a.test/2")
-
-    assert now() - began >= 100.0 - TINY_S
-
-
 async def test_refusals_that_one_gate_counted_make_the_others_back_off_longer() -> None:
     world = World()
     async with opened(world, robots=SharedStore()) as [(first, _), (second, _)]:
@@ -212,11 +202,6 @@ async def test_a_home_without_a_shared_store_has_no_effect_and_cannot_change() -
 
         with pytest.raises(polite.InvalidOption, match="home cannot change"):
             gate.pacing = polite.PacingPolicy(home="host")
-
-
-async def test_a_home_that_is_none_is_refused() -> None:
-    with pytest.raises(polite.InvalidOption, match="home must be"):
-        polite.PacingPolicy(home="planet")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -13,7 +13,6 @@ from polite.ports import Ask, Failed
 from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.gate.support import PAGE, ROBOTS, RULES, opened, visit
-from tests.support import now
 
 pytestmark = pytest.mark.virtual_time
 
@@ -58,19 +57,6 @@ async def test_each_hop_of_robots_txt_is_signed_for_its_own_server() -> None:
     ]
 
 
-async def test_a_probe_for_a_missing_page_is_signed_too() -> None:
-    transport = Sending({ROBOTS: Reply(500)})
-
-    async with opened(transport, signer=Noting(), robots=polite.RobotsPolicy(infer_missing=True)) as (
-        gate,
-        _,
-    ):
-        await gate.check(PAGE)
-
-    assert len(transport.sent) > 1
-    assert all(fields for _, fields in transport.sent)
-
-
 async def test_a_signature_is_made_when_the_connection_is_there() -> None:
     signer = Noting()
 
@@ -111,24 +97,6 @@ async def test_a_permit_signs_its_url_and_a_redirect_of_it() -> None:
         ("GET", PAGE),
         ("HEAD", "https://www.site.test/x"),
     ]
-
-
-async def test_a_permit_that_waits_longer_than_a_lifetime_signs_when_its_turn_has_come(tmp_path) -> None:
-    key = polite.SigningKey.make(tmp_path / "key.pem")
-    signer = polite.WebBotAuth(key, "https://bot.test", lifetime=10)
-    pacing = polite.PacingPolicy(min_delay=60)
-
-    async with opened(signer=signer, pacing=pacing) as (gate, _):
-        made = []
-        for _ in range(2):
-            async with gate.permit(PAGE) as permit:
-                made.append(permit.sign("GET")["Signature-Input"])
-                sent = int(gate.services.clock.wall())
-                permit.report(status=200)
-            assert f";created={sent};expires={sent + 10};" in made[-1]
-
-    assert now() >= 120
-    assert made[0] != made[1]
 
 
 async def test_without_a_signer_sign_says_which_option_is_missing() -> None:
@@ -229,17 +197,6 @@ class AwayForPages(Away):
 
     def sign(self, method: str, target: polite.Target, now: float) -> Mapping[str, str]:
         return {} if target.url == ROBOTS else super().sign(method, target, now)
-
-
-async def test_a_block_that_a_signer_ends_is_no_failure_of_the_site() -> None:
-    async with opened(signer=AwayForPages(), pacing=STRICT) as (gate, _):
-        for _ in range(2):
-            with pytest.raises(RuntimeError, match="the signer failed"):
-                async with gate.permit(PAGE) as permit:
-                    permit.sign("GET")
-
-        assert gate.counters.opened == 0
-        assert (await gate.explain(PAGE)).wait_s == 3.0
 
 
 async def test_a_sitemap_that_cannot_be_signed_is_no_failure_of_the_site() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from polite.gate.single_flight import FlightLost, SingleFlight
+from polite.gate.single_flight import FlightLost, SingleFlight, start_later
 from tests.project.loops import eager_on_uvloop
 from tests.support import Abort
 
@@ -45,31 +45,6 @@ class Hangar:
     def land(self) -> None:
         self.landed += 1
         self.flights.pop("one")
-
-
-async def test_work_that_does_not_wait_gives_its_result_to_all_that_join(loop) -> None:
-    async def work() -> str:
-        return "done"
-
-    hangar = Hangar()
-    flight = hangar.start(work)
-
-    assert await flight.join() == "done"
-    assert (hangar.flights, hangar.landed) == ({}, 1)
-
-
-async def test_work_that_raises_at_once_fails_all_that_join_and_runs_once(loop) -> None:
-    async def work() -> str:
-        nonlocal runs
-        runs += 1
-        raise OSError("no disk")
-
-    runs, hangar = 0, Hangar()
-    flight = hangar.start(work)
-
-    with pytest.raises(OSError, match="no disk"):
-        await flight.join()
-    assert (runs, hangar.flights, hangar.landed) == (1, {}, 1)
 
 
 async def test_a_flight_cancelled_before_its_work_began_lands_once_and_is_lost(loop) -> None:
@@ -192,3 +167,43 @@ async def test_work_that_is_to_go_on_is_not_cancelled_by_the_last_waiter_that_le
     await flight.ended()
 
     assert ended == ["work", "flight"]
+
+
+async def test_a_task_begins_in_a_later_step_with_its_name_and_gives_its_result(loop) -> None:
+    async def work() -> str:
+        seen.append("work")
+        current = asyncio.current_task()
+        assert current is not None
+        return current.get_name()
+
+    seen: list[str] = []
+    task = start_later(work, name="mine")
+    seen.append("starter")
+
+    assert await task == "mine"
+    assert seen == ["starter", "work"]
+
+
+async def test_a_task_cancelled_before_its_first_step_does_nothing(loop) -> None:
+    async def work() -> None:
+        pytest.fail("it was cancelled")
+
+    task = start_later(work)
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_work_that_raises_at_once_fails_all_that_join_and_runs_once(loop) -> None:
+    async def work() -> str:
+        nonlocal runs
+        runs += 1
+        raise OSError("no disk")
+
+    runs, hangar = 0, Hangar()
+    flight = hangar.start(work)
+
+    with pytest.raises(OSError, match="no disk"):
+        await flight.join()
+    assert (runs, hangar.flights, hangar.landed) == (1, {}, 1)

@@ -284,27 +284,6 @@ async def test_redirects_are_followed_up_to_the_limit():
     assert longer.problem is None
 
 
-async def test_a_refusal_with_a_retry_after_backs_the_origin_off():
-    async with scripted_gate({USUAL: Reply(429, retry_after="60")}) as gate:
-        await listed(gate)
-        before = now()
-        async with gate.permit(f"{SITE}/page"):
-            waited = now() - before
-
-    assert waited == pytest.approx(60.0)
-
-
-async def test_a_failure_counts_as_one():
-    pacing = polite.PacingPolicy(min_delay=0, circuit_failures=1, circuit_rest=30.0)
-    async with scripted_gate({USUAL: Failed(Reason.CONNECTION_LOST)}, pacing=pacing) as gate:
-        await listed(gate)
-        before = now()
-        async with gate.permit(f"{SITE}/page"):
-            waited = now() - before
-
-    assert waited >= 30.0
-
-
 async def test_a_server_that_never_responds_is_left_at_the_time_out():
     class Silent(ScriptedTransport):
         async def get(self, ask: Ask) -> Reply | Failed:
@@ -366,18 +345,6 @@ async def test_a_cancelled_walk_gives_its_turn_back():
         transport.let_go()
         async with asyncio.timeout(10.0), gate.permit(f"{SITE}/page"):
             pass
-
-
-async def test_iterating_again_fetches_again():
-    transport = ScriptedTransport({USUAL: xml(pages(1))})
-    async with scripted_gate(transport) as gate:
-        sitemaps = gate.sitemaps(polite.Origin.of(SITE))
-        first = [entry async for entry in sitemaps]
-        again = [entry async for entry in sitemaps]
-
-    assert first == again
-    assert transport.asked == [ROBOTS, USUAL, USUAL]
-    assert len(sitemaps.files) == 1
 
 
 @pytest.mark.parametrize(

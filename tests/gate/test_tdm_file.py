@@ -44,17 +44,6 @@ async def test_the_file_of_the_site_is_fetched_in_its_turn_and_each_call_fetches
     ] == [5, 5]
 
 
-async def test_a_redirect_takes_a_turn_and_leads_to_the_file():
-    script = {FILE: Reply(301, location="/tdm.json"), f"{SITE}/tdm.json": Reply(200, RULES)}
-    transport = TimedTransport(script)
-    async with scripted_gate(transport, pacing=polite.PacingPolicy(min_delay=5)) as gate:
-        file = await gate.tdm_file(SITE)
-
-    assert len(file.rules) == 1
-    assert transport.asked == [ROBOTS, FILE, f"{SITE}/tdm.json"]
-    assert transport.times[2] - transport.times[1] == 5
-
-
 @pytest.mark.parametrize(
     ("script", "problem"),
     [

@@ -64,15 +64,6 @@ async def opened(
         yield gate, events
 
 
-async def test_a_permit_is_valid_inside_its_block() -> None:
-    async with opened(LosingPacer()) as (gate, _), gate.permit(PAGE) as permit:
-        inside = permit.valid
-        permit.require()
-
-    assert inside
-    assert not permit.valid
-
-
 async def test_a_permit_whose_turn_is_lost_requires_another() -> None:
     pacer = LosingPacer()
     async with opened(pacer) as (gate, _), gate.permit(PAGE) as permit:

@@ -10,7 +10,7 @@ from polite.events import Event, PermitDelayed, Skipped
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
-from tests.gate.timed_visits import HOUR, MIDNIGHT, OFFICE, OTHER, PAGE, ROBOTS, opened, serving, visit
+from tests.gate.timed_visits import HOUR, OFFICE, OTHER, PAGE, ROBOTS, opened, serving, visit
 from tests.support import now
 
 pytestmark = pytest.mark.virtual_time
@@ -65,36 +65,6 @@ async def test_an_origin_is_delayed_by_a_multiple_of_its_latency() -> None:
     assert gaps == pytest.approx([0.1 + 1.0, 2.0 + 10.0, 100.0 + 12.0])
 
 
-async def test_an_origin_that_never_answers_is_slow_too() -> None:
-    async with opened(pacing=polite.PacingPolicy(latency_factor=2.0)) as gate:
-        with pytest.raises(ConnectionError):
-            await visit(gate, status=None, took=5.0)
-        failed = now()
-
-        assert await visit(gate) - failed == pytest.approx(10.0)
-
-
-async def test_a_throttle_of_ones_own_may_be_told_all_that_is_known() -> None:
-    told: list[tuple[Outcome, ThrottleContext]] = []
-
-    class Curious:
-        def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
-            told.append((outcome, given))
-            return Pause(7.0, "ours")
-
-    robots = b"User-agent: *\nCrawl-delay: 2\nRequest-rate: 1/3\nVisit-time: 0000-2400\n"
-    async with opened(serving(robots), throttle=Curious()) as gate:
-        first = await visit(gate, took=2.5)
-        assert await visit(gate) - first == 9.5
-
-    outcome, given = next((outcome, given) for outcome, given in told if outcome.elapsed_s == 2.5)
-    assert outcome.status == 200
-    assert given.wall == MIDNIGHT + first + 2.5
-    assert given.pace == polite.pace.RequestedPace(
-        2.0, (polite.pace.RequestRate(1, 3.0),), polite.pace.VisitTime(0, 1440)
-    )
-
-
 async def test_a_request_that_waits_is_told_what_for() -> None:
     events: list[Event] = []
     async with opened(serving(OFFICE), hour=5.0, listener=events.append) as gate:
@@ -143,13 +113,6 @@ async def test_what_a_frontier_gives_out_is_counted_too_and_so_are_permits_never
     assert Skipped(dropped.url, "its permit was not entered") in events
 
 
-async def test_an_origin_may_have_a_delay_of_its_own() -> None:
-    pacing = polite.PacingPolicy().override(PAGE, min_delay=5)
-    async with opened(pacing=pacing) as gate:
-        assert gaps([await visit(gate) for _ in range(3)]) == [5.0, 5.0]
-        assert gaps([await visit(gate, OTHER) for _ in range(3)]) == [1.0, 1.0]
-
-
 @pytest.mark.parametrize(("min_delay", "gap"), [(0.25, 0.25), (30.0, 30.0)])
 async def test_a_policy_that_changes_rules_from_the_next_response_on_and_a_running_delay_stays(
     min_delay: float, gap: float
@@ -160,14 +123,6 @@ async def test_a_policy_that_changes_rules_from_the_next_response_on_and_a_runni
         visits += [await visit(gate), await visit(gate)]
 
     assert gaps(visits) == [4.0, 4.0, gap]
-
-
-async def test_a_looser_policy_shortens_no_back_off() -> None:
-    async with opened() as gate:
-        refused = await visit(gate, status=429)
-        gate.pacing = polite.PacingPolicy(min_delay=0.0, backoff=0.0)
-
-        assert await visit(gate) - refused >= 10.0
 
 
 async def test_a_policy_that_changes_for_all_rules_for_all() -> None:
@@ -221,17 +176,6 @@ async def test_scopes_cannot_change_while_the_gate_is_open() -> None:
         assert gate.pacing == polite.PacingPolicy()
 
 
-async def test_a_throttle_of_ones_own_stays_whatever_the_policy() -> None:
-    class Fixed:
-        def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause:
-            return Pause(4.0, "ours")
-
-    async with opened(throttle=Fixed()) as gate:
-        gate.pacing = polite.PacingPolicy(min_delay=0.0).override(PAGE, min_delay=9.0, may_undercut_site=True)
-
-        assert gaps([await visit(gate) for _ in range(3)]) == [4.0, 4.0]
-
-
 async def test_a_throttle_of_ones_own_drops_neither_retry_after_nor_crawl_delay() -> None:
     class Quick:
         def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause:
@@ -246,18 +190,6 @@ async def test_a_throttle_of_ones_own_drops_neither_retry_after_nor_crawl_delay(
 
         assert gaps([first, second, third]) == [7.0, 60.0]
         assert gate.counters.slowed == 1
-
-
-async def test_the_anchor_may_change_too() -> None:
-    async with opened() as gate:
-        await visit(gate)
-        gate.pacing = polite.PacingPolicy(anchor=polite.Anchor.END)
-        async with gate.permit(PAGE) as permit:
-            permit.report(status=200)
-            await asyncio.sleep(5)
-            ended = now()
-
-        assert await visit(gate) == ended + 1.0
 
 
 @pytest.mark.parametrize("seconds", [None, float("nan"), float("inf"), -1.0, "soon"])

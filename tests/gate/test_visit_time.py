@@ -20,11 +20,6 @@ async def test_closed_hours_wait_until_the_site_opens() -> None:
         assert await visit(gate) == pytest.approx(HOUR + 1.0)
 
 
-async def test_open_hours_wait_for_nothing() -> None:
-    async with opened(serving(OFFICE), hour=7.0) as gate:
-        assert await visit(gate) == pytest.approx(1.0)
-
-
 async def test_a_request_that_waits_when_the_site_closes_waits_until_it_opens_again() -> None:
     events: list[Event] = []
     late = b"User-agent: *\nVisit-time: 0600-0845\nCrawl-delay: 20\n"
@@ -90,13 +85,6 @@ async def test_closing_the_gate_ends_the_wait_for_opening_hours() -> None:
         await asyncio.sleep(10)
     with pytest.raises(polite.GateClosed):
         await waiting
-
-
-async def test_a_hundred_wait_for_the_opening_and_go_in_order() -> None:
-    async with opened(serving(OFFICE), hour=5.0) as gate:
-        visits = await asyncio.gather(*(visit(gate) for _ in range(100)))
-
-    assert visits == pytest.approx([HOUR + n for n in range(100)], abs=0.01)
 
 
 async def test_with_concurrency_the_opening_hours_are_waited_for_too() -> None:

@@ -14,7 +14,7 @@ import pytest
 import requests
 
 import polite
-from polite.gate.signatures import SignerFailed
+from polite.gate.fetcher import SignerFailed
 from polite.integrations.entering import raised_as
 from polite.robots.exchange import Reply
 from polite.robots.rules import RuleSet

@@ -20,7 +20,7 @@ from opentelemetry.semconv.schemas import Schemas
 from opentelemetry.trace import SpanKind, StatusCode
 
 import polite
-from polite.gate.measures import BOUNDS_S
+from polite.gate.tally import BOUNDS_S
 from polite.integrations.metrics import COUNTS, GAUGES, TIMES
 from polite.integrations.opentelemetry import SCHEMA, observe
 from polite.pacing.outcome import Pause
@@ -184,7 +184,7 @@ async def test_options_that_cannot_work_are_refused(options: dict[str, Any], mes
     async with opened() as (gate, _):
         with pytest.raises(polite.InvalidOption, match=message):
             observe(gate, **options)
-        assert gate.services.on_granted is None
+        assert gate.services.listener.on_granted is None
 
 
 async def test_a_provider_that_makes_no_tracer_leaves_the_gate_as_it_was(meters: Meters) -> None:
@@ -195,7 +195,7 @@ async def test_a_provider_that_makes_no_tracer_leaves_the_gate_as_it_was(meters:
     async with opened() as (gate, _):
         with pytest.raises(ZeroDivisionError):
             observe(gate, meter_provider=meters.provider, tracer_provider=Broken(), spans=True)
-        assert gate.services.on_granted is None
+        assert gate.services.listener.on_granted is None
 
         observe(gate, meter_provider=meters.provider)
         assert meters.value("permits.granted") == 0

@@ -13,7 +13,7 @@ from prometheus_client import REGISTRY, CollectorRegistry, Counter, generate_lat
 
 import polite
 from polite.events import Refused
-from polite.gate.measures import BOUNDS_S
+from polite.gate.tally import BOUNDS_S
 from polite.integrations.metrics import COUNTS, GAUGES, TIMES
 from polite.integrations.prometheus import observe
 from polite.robots.exchange import Reply
@@ -181,7 +181,7 @@ async def test_observing_may_end_before_the_gate(registry: CollectorRegistry) ->
         await visit(gate)
 
         assert not series(registry)
-        assert gate.services.on_granted is None
+        assert gate.services.listener.on_granted is None
         observe(gate, registry=registry)
         assert value(registry, "permit_wait_duration_seconds_count") == 0
 
@@ -251,7 +251,7 @@ async def test_a_registry_with_metrics_of_the_same_name_is_refused(registry: Col
     async with opened() as (gate, _):
         with pytest.raises(polite.InvalidOption, match="polite_permits_granted"):
             observe(gate, registry=registry)
-        assert gate.services.on_granted is None
+        assert gate.services.listener.on_granted is None
     assert len(series(registry)) <= 2
 
 
@@ -273,7 +273,7 @@ async def test_a_gate_that_cannot_be_observed_whole_is_left_as_it_was(
         monkeypatch.setattr(polite.Gate, "on_close", broken)
         with pytest.raises(KeyboardInterrupt):
             observe(gate, registry=registry)
-        assert gate.services.on_granted is None
+        assert gate.services.listener.on_granted is None
         assert not gate.services.listener.wants(Refused)
         assert not series(registry)
 

@@ -16,7 +16,7 @@ from aiohttp.abc import AbstractResolver
 from curl_cffi.requests import AsyncSession, Session
 
 import polite
-from polite.gate.signatures import SignerFailed
+from polite.gate.fetcher import SignerFailed
 from polite.integrations import curl_cffi
 from polite.integrations.aiohttp import middleware
 from polite.integrations.httpx import transport

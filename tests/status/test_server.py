@@ -192,7 +192,7 @@ async def test_wrong_options_are_refused_before_anything_begins(
             async with polite.status.serve(gate, **options):
                 pass
 
-        assert gate.services.on_left is None
+        assert gate.services.listener.on_left is None
 
 
 async def test_a_gate_and_its_own_frontier_are_needed() -> None:
@@ -471,7 +471,7 @@ async def test_a_page_whose_files_are_missing_leaves_nothing(monkeypatch: pytest
             async with polite.status.serve(gate):
                 pass
 
-        assert gate.services.on_left is None
+        assert gate.services.listener.on_left is None
 
 
 async def test_importing_polite_loads_no_server() -> None:

@@ -381,7 +381,7 @@ async def test_a_page_costs_a_frontier_nothing_when_it_is_gone() -> None:
         queues: Any = crawl.frontier.parts.dispatcher._queues
 
         assert queues._rings == ()
-        assert crawl.gate.services.on_left is None
+        assert crawl.gate.services.listener.on_left is None
         await crawl.frontier.put(f"{A}/1")
         crawl.frontier.close()
         assert await fetch_all(crawl.frontier) == [f"{A}/1"]

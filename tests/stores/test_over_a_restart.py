@@ -128,7 +128,7 @@ async def test_a_clock_set_back_makes_a_back_off_no_longer_than_it_was(path, ste
 async def test_a_short_back_off_is_not_written(path):
     kept = []
     async with Run(path) as run:
-        store = run.gate.services.origins._source._store
+        store = run.gate.services.origins._store
         store.hold = lambda *hold: kept.append(hold)
         for answer in ({}, {"status": 429, "headers": {"Retry-After": "9"}}, {"status": 500}):
             await run.visit(**answer)
@@ -141,7 +141,7 @@ async def test_a_short_back_off_is_not_written(path):
 async def test_a_long_crawl_delay_is_the_files_and_not_written_at_each_page(path):
     kept = []
     async with Run(path, b"User-agent: *\nCrawl-delay: 60") as run:
-        run.gate.services.origins._source._store.hold = lambda *hold: kept.append(hold)
+        run.gate.services.origins._store.hold = lambda *hold: kept.append(hold)
         for _ in range(3):
             await run.visit()
 
@@ -174,7 +174,7 @@ async def test_a_hold_without_a_snapshot_is_waited_out_before_robots_txt_is_aske
     clock = LoopClock()
     async with Run(path, clock=clock) as run:
         now = clock.wall()
-        run.gate.services.origins._source._store.hold(
+        run.gate.services.origins._store.hold(
             polite.Origin.of(SITE), SavedBackOff(now, now + 100.0, "a redirect met 429")
         )
         await run.gate.check("https://another.test/")

@@ -24,7 +24,7 @@ from polite.events import (
     RobotsFetched,
     Skipped,
 )
-from polite.gate.notifier import Counters
+from polite.gate.tally import Counters
 from polite.integrations.aiohttp import middleware
 from polite.ports import (
     Clock,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import polite
-from polite.gate.signatures import SignerFailed
+from polite.gate.fetcher import SignerFailed
 from tests.frameworks.scrapy.crawls import Noting, Reactor, crawl, judge
 from tests.integrations.site import LOOPBACK, Site
 

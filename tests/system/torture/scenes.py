@@ -262,7 +262,7 @@ async def replaced(crawl: Crawl, *, checked_at: float = 0.0, **at: float) -> Non
     if isinstance(checked, BaseException):
         crawl.expect_sabotage(checked)
     # A robots fetch that fails leaves the last good copy in force.
-    if not any(file == "gate/robots_fetcher.py" for file, _ in crawl.saboteur.struck_at):
+    if not any(file == "gate/fetcher.py" for file, _ in crawl.saboteur.struck_at):
         assert not set(crawl.path.withdrawn) & set(crawl.granted[before:]), (
             "granted by rules that were replaced"
         )
@@ -297,7 +297,7 @@ async def until(time: float) -> None:
 
 async def another_fills(crawl: Crawl) -> None:
     """The store learns of each origin what its web says by now."""
-    store, now = crawl.gate.services.origins._source._store, crawl.gate.services.clock.wall()
+    store, now = crawl.gate.services.origins._store, crawl.gate.services.clock.wall()
     assert store is not None
     with crawl.saboteur.resting():
         for origin in dict.fromkeys(map(Origin.of, crawl.path.allowed)):

@@ -1,0 +1,445 @@
+"""Fetches robots.txt, one paced hop after another, and other bodies, one request each; signs what it sends."""
+
+import asyncio
+import logging
+import math
+import re
+import secrets
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from weakref import WeakValueDictionary
+
+from polite.errors import InvalidOption
+from polite.gate.turns import Turns
+from polite.log import fields
+from polite.origin import Origin, Target
+from polite.pace import RequestedPace
+from polite.pacing.circuit import is_failure
+from polite.pacing.outcome import Outcome
+from polite.pacing.rate_limits import RateLimits
+from polite.pacing.reported_outcome import retry_after_s
+from polite.pacing.turn import Turn
+from polite.ports import Ask, Clock, Failed, Reply, Signer, StreamingTransport, Transport
+from polite.robots.exchange import Exchange, MissingProbe
+from polite.robots.policy import FetchPolicy, RobotsPolicy
+from polite.robots.reason import Reason
+from polite.robots.result import FetchResult, Found, Unreachable, timed
+
+# RFC 9110, 5.6.2. A longer name is no method.
+_METHOD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}").fullmatch
+
+
+class SignerFailed(RuntimeError):
+    """A user's signer failed. That says nothing of the server, whatever the signer raised: its vault may be out of reach."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signatures:
+    """Signs requests at the moment when they are sent."""
+
+    signer: Signer
+    clock: Clock
+
+    def of(self, method: str, target: Target) -> dict[str, str]:
+        """Return the header fields that sign a request which is sent now.
+
+        Raises InvalidOption for a method that is no token, and SignerFailed.
+        """
+        if _METHOD(method) is None:
+            raise InvalidOption(f"sign: method must be one such as GET, got {method[:80]!r}", url=target.url)
+        try:
+            return dict(self.signer.sign(method, target, self.clock.wall()))
+        except Exception as error:
+            raise SignerFailed(f"the signer failed: {error!r}") from error
+
+
+async def _answer(
+    ask: Ask,
+    send: Callable[[Ask], Awaitable[Reply | Failed]],
+    network: "NetworkTimeout",
+    signatures: Signatures | None,
+    limit: str,
+) -> Reply | Failed:
+    """Send a request within its time-out, signed. Raises what `send` raises. `limit` names the time-out."""
+    signed = replace(ask, ready=network.ready)
+    if signatures is not None:
+        signed = replace(signed, signed=partial(signatures.of, "GET", ask.target))
+    try:
+        async with network.timeout:
+            return await send(signed)
+    except TimeoutError:
+        return Failed(Reason.TIMEOUT, f"no whole response within {limit} s")
+    except SignerFailed as error:
+        extra = fields("signer_failed", origin=ask.target.origin, url=ask.target.url, error=error)
+        log.exception("%s was not requested: the signer failed", ask.target.url, extra=extra)
+        return Failed(Reason.SIGNER_FAILED, str(error)[:500])
+
+
+# Octets of a body that a transport can only return whole.
+_MOST_WHOLE = 16 << 20
+
+
+class Downloads:
+    """Sends requests other than those for robots.txt, with the gate's User-Agent and its guarded addresses.
+
+    Attributes:
+        schemes: The schemes that have a transport.
+        fetching: The limits of the transports.
+        connections: How many requests may be in flight. Half of the gate's connections are left to robots.txt.
+    """
+
+    def __init__(
+        self,
+        transports: Mapping[str, Transport],
+        fetching: FetchPolicy,
+        signatures: Signatures | None = None,
+    ) -> None:
+        self.schemes: frozenset[str] = frozenset(transports)
+        self.fetching = fetching
+        self.connections: asyncio.Semaphore = asyncio.Semaphore(max(1, fetching.connections // 2))
+        self._transports = transports
+        self._signatures = signatures
+
+    async def get(
+        self,
+        target: Target,
+        max_bytes: int,
+        timeout_s: float,
+        *,
+        begun: Callable[[Reply], None],
+        take: Callable[[bytes], Awaitable[None]],
+        ready: Callable[[], Awaitable[None]],
+        option: str,
+    ) -> Reply | Failed:
+        """Send one request, and pass its body on (see ports.StreamingTransport). Raises what `take` raises, and OSError of it.
+
+        Args:
+            ready: Awaited when the connection is there (see Ask).
+            option: The name of the option that sets `timeout_s`, for messages.
+        """
+        transport = self._transports[target.origin.scheme]
+
+        async def send(ask: Ask) -> Reply | Failed:
+            if isinstance(transport, StreamingTransport):
+                return await transport.stream(ask, begun, take)
+            response = await transport.get(replace(ask, max_bytes=min(max_bytes, _MOST_WHOLE)))
+            if isinstance(response, Reply):
+                begun(response)
+                await take(response.body)
+            return response
+
+        network = NetworkTimeout(timeout_s, ready)
+        return await _answer(
+            Ask(target, max_bytes), send, network, self._signatures, f"{option}={timeout_s:g}"
+        )
+
+
+class NetworkTimeout:
+    """A time-out of the network, which stands still while a request that has its connection waits until it may be sent.
+
+    Attributes:
+        timeout: The time-out, to be entered.
+        waited_s: How long it stood still (seconds).
+    """
+
+    def __init__(self, seconds: float, ready: Callable[[], Awaitable[None]]) -> None:
+        self.timeout: asyncio.Timeout = asyncio.timeout(seconds)
+        self.waited_s: float = 0.0
+        self._ready = ready
+
+    async def ready(self) -> None:
+        """Await `ready` inside the time-out (see Ask)."""
+        time = asyncio.get_running_loop().time
+        began, ends_at = time(), self.timeout.when()
+        self.timeout.reschedule(None)
+        try:
+            await self._ready()
+        finally:
+            waited_s = time() - began
+            self.waited_s += waited_s
+            self.timeout.reschedule(None if ends_at is None else ends_at + waited_s)
+
+
+Observer = Callable[[Target], None]
+
+
+class AwaitedTurns:
+    """By origin: the URL for whose turn the fetch of its robots.txt waits, and functions to call at each such wait."""
+
+    def __init__(self) -> None:
+        self._awaited: dict[Origin, Target] = {}
+        self._observers: dict[Origin, dict[Observer, None]] = {}
+
+    def __contains__(self, origin: Origin) -> bool:
+        """Whether the fetch of the origin's robots.txt waits for a turn."""
+        return origin in self._awaited
+
+    @contextmanager
+    def waiting(self, origin: Origin, target: Target) -> Iterator[None]:
+        """Inside the block, the fetch of the origin's robots.txt waits for the turn of `target`."""
+        self._awaited[origin] = target
+        try:
+            for observe in list(self._observers.get(origin, ())):
+                observe(target)
+            yield
+        finally:
+            del self._awaited[origin]
+
+    @contextmanager
+    def observed(self, origin: Origin, observe: Observer) -> Iterator[None]:
+        """Inside the block, call `observe` with the URL of each such wait, the present one included."""
+        observers = self._observers.setdefault(origin, {})
+        observers[observe] = None
+        try:
+            if (target := self._awaited.get(origin)) is not None:
+                observe(target)
+            yield
+        finally:
+            del observers[observe]
+            if not observers and self._observers.get(origin) is observers:
+                del self._observers[origin]
+
+
+log: logging.Logger = logging.getLogger("polite")
+
+# Octets of a random name that no site has.
+_NAME_OCTETS = 16
+
+
+class FetchSpared(Exception):
+    """Another process has fetched the robots.txt while this one waited for its turn."""
+
+
+@dataclass(slots=True)
+class _Fetch:
+    """One fetch of a robots.txt.
+
+    Attributes:
+        spent_s: Seconds on the network so far.
+    """
+
+    origin: Origin
+    pace: RequestedPace | None
+    pace_of: Callable[[Origin], RequestedPace | None]
+    kept: ExitStack | None
+    spent_s: float = 0.0
+
+    def pace_at(self, there: Origin) -> RequestedPace | None:
+        """Return the pace of an origin, to be read again after each wait: its file may have been read meanwhile."""
+        return self.pace if there == self.origin else self.pace_of(there)
+
+
+class RobotsFetcher:
+    """Fetches robots.txt. Every hop takes a turn at the origin it goes to, and counts there as a request.
+
+    Attributes:
+        awaited: The turns that fetches wait for now.
+
+    Args:
+        missing: Makes up the name of a page that no site has (`RobotsPolicy.infer_missing`).
+        signatures: Signs each request, for the server that it is sent to.
+    """
+
+    def __init__(
+        self,
+        transports: Mapping[str, Transport],
+        turns: Turns,
+        clock: Clock,
+        fetching: FetchPolicy,
+        robots: RobotsPolicy,
+        *,
+        missing: Callable[[], str] = lambda: secrets.token_hex(_NAME_OCTETS),
+        signatures: Signatures | None = None,
+    ) -> None:
+        self._transports = transports
+        self._schemes = frozenset(transports)
+        self._turns = turns
+        self._clock = clock
+        self._policy = fetching
+        self._robots = robots
+        self._missing = missing
+        self._signatures = signatures
+        self.awaited: AwaitedTurns = AwaitedTurns()
+        self._begun: set[Origin] = set()  # origins whose fetch has had its first turn
+        self._connections = asyncio.Semaphore(fetching.connections)
+        # By the origin that redirects lead to: one of them at a time waits for its turn there.
+        self._redirect_locks: WeakValueDictionary[Origin, asyncio.Lock] = WeakValueDictionary()
+
+    async def fetch(
+        self,
+        origin: Origin,
+        *,
+        pace: RequestedPace | None = None,
+        had_file: bool = False,
+        pace_of: Callable[[Origin], RequestedPace | None] = lambda _: None,
+        meanwhile: Callable[[], Awaitable[bool]] | None = None,
+        kept: ExitStack | None = None,
+    ) -> FetchResult:
+        """Return the result of the fetch. Raises only what a wait for a turn raises, cancellation, and for `meanwhile`.
+
+        Args:
+            pace: The pace that the origin's last known file requests.
+            had_file: A file of the origin is known: then its absence is not inferred (H7).
+            pace_of: Returns the pace of an origin to which a redirect leads. A hop is a request like any other there.
+            meanwhile: Awaited if the fetch had to wait for its first turn. If it returns True, another process has fetched the
+                file, and nothing is sent.
+            kept: For turns that processes share. Until it is closed, no other process gets a turn at the origin after the last hop:
+                it would fetch the file again before this one saves it.
+
+        Raises:
+            FetchSpared: `meanwhile` returned True.
+        """
+        fetch = _Fetch(origin, pace, pace_of, kept)
+        step: Exchange | MissingProbe | FetchResult
+        step = Exchange.begin(origin, self._robots, self._policy, schemes=self._schemes)
+        try:
+            turn = None
+            if meanwhile is not None and isinstance(step, Exchange):
+                turn = await self._turn(fetch, step.ask.target)
+                if turn.waited and await self._found(meanwhile, turn):
+                    raise FetchSpared
+            access = await self._to_the_end(fetch, step, turn)
+            if not had_file and self._robots.infer_missing:
+                step = MissingProbe.begin(origin, access, self._robots, missing=self._missing())
+                access = await self._to_the_end(fetch, step)
+        finally:
+            self._begun.discard(origin)
+        if not isinstance(access, Found) and access.reason.hostile:
+            detail = access.detail if isinstance(access, Unreachable) else ""
+            log.warning(
+                "the robots.txt of %s was not fetched: at %s %s (%s)",
+                origin,
+                access.url,
+                access.reason.value,
+                detail,
+                extra=fields("robots_hostile", origin=origin, url=access.url, reason=access.reason.name),
+            )
+        return timed(access, fetch.spent_s)
+
+    def only_waits(self, origin: Origin) -> bool:
+        """Whether a fetch waits for its first turn: no request was sent yet."""
+        return origin in self.awaited and origin not in self._begun
+
+    async def _to_the_end(
+        self, fetch: _Fetch, step: Exchange | MissingProbe | FetchResult, turn: Turn | None = None
+    ) -> FetchResult:
+        """Make one hop after another, each in its turn. `turn` is that of the first one, if it was granted already."""
+        while isinstance(step, Exchange | MissingProbe):
+            ask, kept, response = step.ask, fetch.kept, None
+            while response is None:
+                # Without a response, the turn was lost during the wait for a connection.
+                if turn is None:
+                    if kept is not None:
+                        # Two fetches that redirect to each other's origins would wait for ever.
+                        kept.close()
+                    turn = await self._turn(fetch, ask.target)
+                self._begun.add(fetch.origin)
+                if kept is not None and ask.target.origin == fetch.origin:
+                    kept.callback(self._turns.keep(turn))
+                response, turn = await self._send(fetch, turn, ask), None
+            step = step.next(response, retry_after_s=self._retry_after(response))
+        return step
+
+    async def _send(self, fetch: _Fetch, turn: Turn, ask: Ask) -> Reply | Failed | None:
+        """Send one request, and end its turn. Return None, and send nothing, if the turn is of no use when a connection is free.
+
+        The time it waits for a connection is not the server's.
+        """
+        outcome: Outcome | None = Outcome()
+        target, turns = ask.target, self._turns
+        try:
+            async with self._connections:
+
+                async def ready() -> None:
+                    await turns.ask_again(turn, target, fetch.pace_at(target.origin))
+
+                # A store, or requests that hold the connections, may have been waited for since the grant. A back-off must not
+                # keep the connection from other origins.
+                if not (backs_off := turns.backs_off(turn)):
+                    await ready()
+                if backs_off or not turns.holds(turn):
+                    outcome = None
+                    return None
+                network = NetworkTimeout(self._policy.timeout - fetch.spent_s, ready)
+                started = self._clock.monotonic()
+                response = await self._ask(ask, network)
+            elapsed = self._clock.monotonic() - started - network.waited_s
+            fetch.spent_s += elapsed
+            outcome = self._outcome(response, elapsed)
+        finally:
+            if outcome is None:
+                turns.give_back(turn)
+            else:
+                # When cancelled half way, too: the server may have seen the request, so its delay runs. After a 503, robots.txt is
+                # fetched again fairly soon (H5): no back-off and no circuit that robots.txt itself has opened may last longer.
+                most_s = self._robots.busy_retry_max if is_failure(outcome) else math.inf
+                try:
+                    turns.settle(turn, target, outcome, fetch.pace_at(target.origin), most_s=most_s)
+                finally:
+                    turns.release(turn)
+        return response
+
+    async def _found(self, meanwhile: Callable[[], Awaitable[bool]], turn: Turn) -> bool:
+        """Whether the file was fetched meanwhile: then the turn is given back."""
+        found = True
+        try:
+            found = await meanwhile()
+        finally:
+            # If the look fails or is cancelled, too.
+            if found:
+                self._turns.spare(turn)
+        return found
+
+    async def _turn(self, fetch: _Fetch, target: Target) -> Turn:
+        """Wait for the turn of a hop. At its own origin, robots.txt goes before the pages, which need it.
+
+        The pages of another origin do not need what a redirect fetches there: it queues behind them. One redirect at a time queues
+        there, however many origins lead to it, so that redirects delay each page by one turn at most.
+        """
+        turn = self._turns.take_robots_now(target, pace=fetch.pace_at(target.origin))
+        if turn is not None:
+            return turn
+        # First, since its scopes are known then.
+        await self._turns.meet(target)
+        with self.awaited.waiting(fetch.origin, target):
+            if target.origin == fetch.origin:
+                return await self._turns.take(target, pace=fetch.pace, urgent=True)
+            async with self._redirect_locks.setdefault(target.origin, asyncio.Lock()):
+                pace = fetch.pace_of(target.origin)
+                return await self._turns.take(target, pace=pace, urgent=True, overtake=False)
+
+    async def _ask(self, ask: Ask, network: NetworkTimeout) -> Reply | Failed:
+        send = self._transports[ask.target.origin.scheme].get
+        try:
+            return await _answer(
+                ask, send, network, self._signatures, f"FetchPolicy.timeout={self._policy.timeout:g}"
+            )
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # This task was not cancelled: something inside the transport was, which is a failure like any other.
+            return _internal_error(ask, error)
+        except Exception as error:  # noqa: BLE001 - RFC 9309, 2.3.1.4: any failure is "unreachable"
+            return _internal_error(ask, error)
+
+    def _retry_after(self, response: Reply | Failed) -> float | None:
+        if isinstance(response, Failed) or response.retry_after is None:
+            return None
+        return retry_after_s(response.retry_after, self._clock.wall())
+
+    def _outcome(self, response: Reply | Failed, elapsed: float) -> Outcome:
+        if isinstance(response, Failed):
+            # What the signer raised says nothing of the server: its ordinary delay follows.
+            return Outcome(elapsed_s=elapsed, failed=response.reason is not Reason.SIGNER_FAILED)
+        given = response.rate_limit, response.rate_limit_policy
+        limits = None if given == (None, None) else RateLimits.of(*([value or ""] for value in given))
+        return Outcome.of_answer(response.status, self._retry_after(response), elapsed, limits)
+
+
+def _internal_error(ask: Ask, error: BaseException) -> Failed:
+    extra = fields("transport_failed", origin=ask.target.origin, url=ask.target.url, error=error)
+    log.warning("the transport failed for %s: %r", ask.target.url, error, extra=extra)
+    return Failed(Reason.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:500])

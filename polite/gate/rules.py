@@ -1,0 +1,484 @@
+"""One robots.txt result per origin: cached while it is valid, fetched once for all that wait, refreshed before it expires."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from typing import NamedTuple, TypeGuard, TypeVar
+
+from polite.errors import GateClosed
+from polite.events import RobotsFetched
+from polite.gate.fetcher import FetchSpared, RobotsFetcher
+from polite.gate.rules_cache import CLOCK_TOLERANCE_S, Grounds, OriginRules, RulesCache
+from polite.gate.single_flight import FlightLost, SingleFlight, SingleFlights
+from polite.gate.turns import Turns
+from polite.log import fields
+from polite.origin import Origin, Target
+from polite.pace import RequestedPace
+from polite.ports import BackOffStore, Clock, Listener, RobotsStore
+from polite.robots.agent import UserAgent
+from polite.robots.parse import PARSE_SIZE_FOR_THREAD, parse
+from polite.robots.policy import RobotsPolicy
+from polite.robots.result import FetchResult, Found, Unavailable, Unreachable
+from polite.robots.rules import RuleSet
+from polite.robots.snapshot import Snapshot, merged, renewed
+
+log: logging.Logger = logging.getLogger("polite")
+
+# How long `close` waits for a store that is to keep what was fetched (seconds).
+_SAVING_S = 5.0
+# Origins remembered as delayed because the store knew them.
+_MAX_DELAYED = 100_000
+# Refreshes ahead of time at one time: no request waits for them, and other fetches need connections.
+_MAX_REFRESHES = 50
+
+
+T = TypeVar("T")
+
+_BEING_READ = "its robots.txt is being read"
+
+
+class ReadFile(NamedTuple):
+    """A file that was fetched, as it is kept in memory, and the rules that were read from it."""
+
+    file: Found
+    rules: RuleSet
+
+
+class RulesReader:
+    """Reads files for one agent, the large ones one at a time in a thread."""
+
+    def __init__(self, agent: UserAgent, turns: Turns, clock: Clock, policy: RobotsPolicy) -> None:
+        self._agent = agent
+        self._turns = turns
+        self._clock = clock
+        self._policy = policy
+        self._reading = asyncio.Semaphore(1)
+
+    async def read(self, origin: Origin, fetched: Found, before: OriginRules | None) -> ReadFile:
+        """Compress and parse a file that was fetched, in one step. The same octets as `before` are not parsed again."""
+        return await self._apart(origin, fetched, lambda: self._read(fetched, before))
+
+    async def rules_of(
+        self,
+        origin: Origin,
+        snapshot: Snapshot,
+        before: OriginRules | None = None,
+        *,
+        read: ReadFile | None = None,
+    ) -> OriginRules:
+        """Return the rules of a snapshot. A file with the same octets as `before` is not parsed again.
+
+        A failure whose good copy is still valid was a refresh ahead of time.
+
+        Args:
+            origin: The origin.
+            snapshot: What is known of its robots.txt.
+            before: The rules that were in force.
+            read: What `read` returned for the latest result, if that is a file.
+        """
+        good = snapshot.last_good
+        if good is not None and snapshot.failures and good.fresh(self._clock.wall()):
+            return (await self.rules_of(origin, good, before)).attempted(snapshot)
+        access, reason = snapshot.effective(self._policy, self._clock.wall())
+        match access:
+            case Found() if read is not None and read.file is access:
+                rules = read.rules
+            case Found() if before is not None and before.read_from(access):
+                rules = before.rules
+            case Found():
+                rules = await self._apart(origin, access, lambda: self._parsed(access))
+            case Unavailable():
+                rules = RuleSet.allow_all(reason, access=access, dialect=self._policy.dialect)
+            case Unreachable():
+                rules = RuleSet.deny_all(reason, access=access, dialect=self._policy.dialect)
+        return OriginRules.of(rules, snapshot, ahead=self._policy.refresh_ahead, skew=skew(self._clock))
+
+    async def _apart(self, origin: Origin, file: Found, work: Callable[[], T]) -> T:
+        """Call `work`, which compresses or parses the file; in a thread if that may take milliseconds."""
+        if file.length <= PARSE_SIZE_FOR_THREAD:
+            return work()
+        # One at a time: each thread that computes takes the interpreter from the loop for 5 ms at a time.
+        # The file's pace is known at the end only: until then the origin grants no turn.
+        with self._turns.renewed_delay(origin.robots, _BEING_READ):
+            async with self._reading:
+                return await asyncio.to_thread(work)
+
+    def _read(self, fetched: Found, before: OriginRules | None) -> ReadFile:
+        kept = fetched.kept()
+        if before is not None and before.read_from(kept):
+            return ReadFile(kept, before.rules)
+        # Of `kept`, the octets would be inflated again.
+        return ReadFile(kept, self._parsed(fetched))
+
+    def _parsed(self, file: Found) -> RuleSet:
+        rules = parse(file.body, dialect=self._policy.dialect).rules_for(self._agent)
+        return rules.prepare() if file.length > PARSE_SIZE_FOR_THREAD else rules
+
+
+def skew(clock: Clock) -> float:
+    """Return the monotonic clock minus the wall clock."""
+    return clock.monotonic() - clock.wall()
+
+
+class OriginManager:
+    """Gives the rules of origins: from memory, from the store, or by one fetch of robots.txt.
+
+    Memory is bounded by `RobotsPolicy.max_origins`. The least recently used origin is forgotten first, but never one in back-off.
+    Such origins are bounded as well; beyond that bound, new ones are refused.
+
+    Rules that are used near their end are refreshed in the background (`RobotsPolicy.refresh_ahead`). If that fails, they are valid
+    until their end. A wall clock that is set ends no back-off, and does not count for the days that a server was unreachable.
+
+    Attributes:
+        agent: The user agent whose rules these are.
+    """
+
+    def __init__(
+        self,
+        agent: UserAgent,
+        fetcher: RobotsFetcher,
+        turns: Turns,
+        clock: Clock,
+        policy: RobotsPolicy,
+        listener: Listener,
+        *,
+        store: RobotsStore | None = None,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self.agent = agent
+        self._fetcher = fetcher
+        self._turns = turns
+        self._clock = clock
+        self._policy = policy
+        self._listener = listener
+        self._store = store
+        self._owns_store = True
+        self._jitter = jitter
+        self._reader = RulesReader(agent, turns, clock, policy)
+        self._known = RulesCache(policy.max_origins, policy.max_memory)
+        self._flights: SingleFlights[Origin, OriginRules] = SingleFlights()
+        self._ahead = 0  # flights without waiters
+        # Origins delayed because the store knew them, and not fetched since: one whose fetch is cancelled is not delayed again.
+        self._delayed: dict[Origin, None] = {}
+        self._closed = False
+
+    def current(self, origin: Origin) -> OriginRules | None:
+        """Return the rules if they are known and valid, without waiting; else None. Near their end, a refresh of them starts."""
+        known = self._known.get(origin)
+        # Hot path: inlines OriginRules.fresh.
+        if known is not None and known.fresh_from < self._clock.wall() < known.refresh_at:
+            return known
+        if known is None or not known.fresh(self._clock.wall()):
+            return None
+        if origin not in self._flights and self._ahead < _MAX_REFRESHES and not self._closed:
+            self._ahead += 1
+            self._start(origin, lambda: self._refresh(origin, known), self._refreshed)
+        return known
+
+    def still_valid(self, grounds: Grounds, *, renewed: bool = False) -> bool:
+        """Whether rules known before a wait for a turn decide at its end: not replaced by others, and not expired.
+
+        `renewed`: the waiting request gave back a turn before, and had the rules renewed. However long its next turn takes, these
+        are valid for it. Otherwise rules that expire sooner than turns come would be fetched for ever, and no page.
+        """
+        newest = grounds.lineage
+        if newest.meaning != grounds.meaning:
+            return False
+        return renewed or newest.fresh_from < self._clock.wall() < newest.fresh_until
+
+    async def learn(
+        self, origin: Origin, *, unless: Callable[[Target], Exception | None] | None = None
+    ) -> OriginRules:
+        """Return the origin's valid rules. All callers that wait for one origin share one fetch (single flight; T2).
+
+        Args:
+            unless: Called with each URL for whose turn the fetch waits. If it returns an error, that ends the caller's wait.
+
+        Raises:
+            GateClosed: The gate was closed meanwhile.
+            Overloaded: Too many origins are in back-off.
+        """
+        while (known := self.current(origin)) is None:
+            if self._closed:
+                raise GateClosed(f"the gate is closed: no robots.txt of {origin}", url=str(origin))
+            flight = self._flights.get(origin)
+            if flight is None:
+                self._known.admit(origin, self._clock.monotonic())
+                flight = self._start(origin, lambda: self._ask(origin))
+            elif flight.leaving:
+                # A fetch that is being cancelled cannot be joined: wait until it has ended, then look again.
+                await flight.ended()
+                continue
+            # The fetch was cancelled from outside, and not by its waiters: start it again.
+            with suppress(FlightLost):
+                return await (flight.join() if unless is None else self._joined(flight, origin, unless))
+        return known
+
+    def is_fetching(self, origin: Origin) -> bool:
+        """Whether robots.txt is being fetched, and more than waited for: cancelled now, the fetch would have to begin anew."""
+        return origin in self._flights and not self._fetcher.only_waits(origin)
+
+    def finish_fetch(self, origin: Origin) -> None:
+        """Do not cancel a robots.txt fetch that has sent its request, though nothing here waits for it: others will need it."""
+        flight = self._flights.get(origin)
+        if flight is not None and self.is_fetching(origin):
+            flight.go_on()
+
+    def remembered(self, origin: Origin, grounds: Grounds) -> OriginRules | None:
+        """Return the rules that allowed a request, however old by now; None if they were replaced or forgotten."""
+        known = self._known.get(origin)
+        return None if known is None or known.meaning != grounds.meaning else known
+
+    def last_known(self, origin: Origin) -> OriginRules | None:
+        """Return the origin's last rules, fresh or not, without any effect: nothing is fetched, and nothing kept for longer."""
+        return self._known.peek(origin)
+
+    def pace(self, origin: Origin) -> RequestedPace | None:
+        """Return the pace that the origin's last file requested, as far as it is remembered."""
+        return self._known.pace(origin)
+
+    def use_store(self, store: RobotsStore) -> None:
+        """Use a store, if there is none. To be called before the first fetch. It is closed by its owner, after the gate."""
+        if self._store is None:
+            self._store, self._owns_store = store, False
+
+    async def close(self) -> None:
+        """End all fetches; their waiters get GateClosed. Then close the store. May be called twice.
+
+        At most 5 seconds are waited for what is being saved.
+        """
+        self._closed = True
+        # All of them before waiting for one: the wait may be cancelled.
+        self._flights.end(
+            lambda origin: GateClosed(f"the gate was closed during the fetch of {origin}", url=str(origin))
+        )
+        giving_up = self._clock.call_at(self._clock.monotonic() + _SAVING_S, self._flights.cancel)
+        try:
+            await self._flights.ended()
+        except BaseException:
+            # This wait was cancelled, so none is left that bounds theirs.
+            self._flights.cancel()
+            raise
+        finally:
+            giving_up.cancel()
+            if self._store is not None and self._owns_store:
+                await self._store.close()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    @property
+    def memory(self) -> int:
+        """About how many octets the cached rules take."""
+        return self._known.memory
+
+    def _start(
+        self,
+        origin: Origin,
+        work: Callable[[], Awaitable[OriginRules]],
+        on_end: Callable[[], object] = lambda: None,
+    ) -> SingleFlight[OriginRules]:
+        return self._flights.start(origin, work, name=f"polite robots {origin}", on_end=on_end)
+
+    def _refreshed(self) -> None:
+        self._ahead -= 1
+
+    async def _joined(
+        self, flight: SingleFlight[OriginRules], origin: Origin, unless: Callable[[Target], Exception | None]
+    ) -> OriginRules:
+        """Wait for the flight, unless it waits for a turn to which `unless` objects."""
+        waiter: asyncio.Future[OriginRules] = asyncio.get_running_loop().create_future()
+
+        def observe(target: Target) -> None:
+            if not waiter.done() and (error := unless(target)) is not None:
+                waiter.set_exception(error)
+                # Retrieved here: a waiter that is cancelled now does not look, and asyncio would log it.
+                waiter.exception()
+
+        with self._fetcher.awaited.observed(origin, observe):
+            return await flight.join(waiter)
+
+    # Flights: what one of them does.
+
+    async def _ask(self, origin: Origin) -> OriginRules:
+        """Look into the store, then fetch; but do not fetch from a failed server before its back-off is over."""
+        known = self._known.get(origin)
+        before = await self._looked_up(origin, known)
+        if self._decides(before, known):
+            return self._put(origin, before)
+        if before is not None and before.back_off_left_s(self._clock.monotonic()) > CLOCK_TOLERANCE_S:
+            # A refresh ahead of time failed, or the clock was set: the failure decides, in dates of the clock as it is now.
+            known = before.dated(skew(self._clock))
+            # By one of the clocks the good copy is old now, whatever the dates say.
+            known = await self._reader.rules_of(origin, replace(known.latest, good_until=None), known)
+            await self._save(origin, known.snapshot)
+            return self._put(origin, known)
+        return await self._fetch(origin, before)
+
+    async def _refresh(self, origin: Origin, before: OriginRules) -> OriginRules:
+        """Fetch ahead of time. A defect, or a store that fails, must not make each request fetch again."""
+        try:
+            known = await self._compared(origin, before)
+            if known is not before and self._needs_no_refresh(known):
+                return self._put(origin, known)
+            return await self._fetch(origin, known)
+        except (asyncio.CancelledError, GeneratorExit):
+            raise
+        except BaseException as error:
+            if self._known.get(origin) is before:
+                extra = fields("robots_not_refreshed", origin=origin, error=error)
+                log.warning(
+                    "robots.txt of %s was not refreshed ahead of time: %r", origin, error, extra=extra
+                )
+                self._put(origin, replace(before, refresh_at=before.fresh_until))
+            raise
+
+    async def _looked_up(self, origin: Origin, known: OriginRules | None) -> OriginRules | None:
+        """Return what the store and this gate know together."""
+        return await (self._recalled(origin) if known is None else self._compared(origin, known))
+
+    def _decides(self, found: OriginRules | None, known: OriginRules | None) -> TypeGuard[OriginRules]:
+        """Whether what was found in the store decides, so that no fetch is needed."""
+        if found is None or found is known:
+            return False
+        return found.fresh(self._clock.wall()) if known is None else self._needs_no_refresh(found)
+
+    def _needs_no_refresh(self, known: OriginRules) -> bool:
+        return known.fresh_from < self._clock.wall() < known.refresh_at
+
+    async def _compared(self, origin: Origin, before: OriginRules) -> OriginRules:
+        """Return `before`, or what other gates that share the store have learned since: no second fetch is needed (K4)."""
+        stored = await self._loaded(origin)
+        if stored is None:
+            return before
+        ours = before.dated(skew(self._clock)).latest
+        both = merged(stored, ours, self._clock.wall())
+        return before if both is ours or both == ours else await self._reader.rules_of(origin, both, before)
+
+    async def _recalled(self, origin: Origin) -> OriginRules | None:
+        """Return what the store knows. Another process may just have sent a request: delay and back-off run first.
+
+        If turns are shared between processes, the pacer knows exactly how long the origin's delay still runs.
+        """
+        stored = await self._loaded(origin)
+        if stored is None:
+            return None
+        known = await self._reader.rules_of(origin, stored.restored(self._clock.wall()))
+        if origin not in self._delayed and not self._turns.shared:
+            if len(self._delayed) >= _MAX_DELAYED:
+                del self._delayed[next(iter(self._delayed))]
+            self._delayed[origin] = None
+            self._delay(origin, known.pace)
+        return known
+
+    async def _loaded(self, origin: Origin) -> Snapshot | None:
+        """Return what the store knows. Delay the origin for as long as a back-off there still runs, of another gate too."""
+        store = self._store
+        if store is None:
+            return None
+        stored = await store.load(origin)
+        held = await store.held(origin) if isinstance(store, BackOffStore) else None
+        if held is not None:
+            self._turns.hold(origin.robots, held.left_s(self._clock.wall()), held.because)
+        return stored
+
+    def _delay(self, origin: Origin, pace: RequestedPace | None) -> None:
+        pause = self._turns.pause(origin, pace)
+        self._turns.hold(origin.robots, pause.seconds, pause.because)
+
+    async def _fetch(self, origin: Origin, before: OriginRules | None) -> OriginRules:
+        """Fetch, save and remember."""
+        found = before
+
+        async def meanwhile() -> bool:
+            nonlocal found
+            found = await self._looked_up(origin, before)
+            return self._decides(found, before)
+
+        shared = self._turns.shared
+        # Until the result is saved: the origin's next owner looks for it there.
+        with ExitStack() as kept:
+            try:
+                access = await self._fetcher.fetch(
+                    origin,
+                    pace=self._known.pace(origin) if before is None else before.pace,
+                    had_file=before is not None and isinstance(before.snapshot.good, Found),
+                    pace_of=self._known.pace,
+                    meanwhile=meanwhile if shared and self._store is not None else None,
+                    kept=kept if shared else None,
+                )
+            except FetchSpared:
+                if found is None:
+                    raise
+                return self._put(origin, found)
+            # Otherwise the next process would fetch it again.
+            self._flights.finish(origin)
+            snapshot, known = await self._renewed(origin, access, before)
+            if known.pace is not None:
+                # This was not known while the file was fetched, and the fetch was a request, too.
+                self._delay(origin, known.pace)
+            known = self._put(origin, self._extended(origin, known))
+            self._tell(origin, snapshot, known)
+            await self._save(origin, snapshot)
+            return known
+
+    async def _renewed(
+        self, origin: Origin, access: FetchResult, before: OriginRules | None
+    ) -> tuple[Snapshot, OriginRules]:
+        """Return the snapshot after a fetch, and the rules that follow from it."""
+        read = await self._reader.read(origin, access, before) if isinstance(access, Found) else None
+        access = access if read is None else read.file
+        now = self._clock.wall()
+        still_good = before is not None and before.fresh(now)
+        before = None if before is None else before.dated(skew(self._clock))
+        last = None if before is None else before.latest
+        snapshot = renewed(last, access, self._policy, now, jitter=self._jitter())
+        if snapshot.failures:
+            # The clock by which the copy is old first decides.
+            until = before.fresh_until if before is not None and still_good else None
+            snapshot = replace(snapshot, good_until=until)
+            if not still_good and self._store is not None:
+                # Another gate may have learned the rules meanwhile.
+                snapshot = merged(await self._store.load(origin), snapshot, now)
+        if before is not None and snapshot.failures and still_good:
+            # A refresh ahead of time that failed makes nothing worse.
+            return snapshot, before.attempted(snapshot)
+        return snapshot, await self._reader.rules_of(origin, snapshot, before, read=read)
+
+    def _put(self, origin: Origin, known: OriginRules) -> OriginRules:
+        self._delayed.pop(origin, None)
+        return self._known.put(origin, known, self._clock.monotonic())
+
+    async def _save(self, origin: Origin, snapshot: Snapshot) -> None:
+        if self._store is not None:
+            await self._store.save(origin, snapshot)
+
+    def _extended(self, origin: Origin, known: OriginRules) -> OriginRules:
+        """Extend rules until their origin's next turn can come, and one delay longer, whatever their lifetime.
+
+        The fetch was a request itself: a delay follows it, as its pace, its Retry-After or its hours say. Rules that expired
+        meanwhile would be fetched again in place of each page.
+        """
+        if isinstance(known.rules.access, Unreachable):
+            return known
+        ready_in_s = self._turns.ready_at(origin.robots, known.pace) - self._clock.monotonic()
+        delay_s = self._turns.pause(origin, known.pace).seconds
+        return known.extended(self._clock.wall() + ready_in_s + delay_s)
+
+    def _tell(self, origin: Origin, snapshot: Snapshot, known: OriginRules) -> None:
+        access = snapshot.access
+        self._listener(
+            RobotsFetched(
+                str(origin),
+                type(access).__name__.lower(),
+                access.reason.name,
+                access.status,
+                access.hops,
+                access.elapsed_s,
+                (snapshot.expires_at if known.attempt else known.fresh_until) - snapshot.fetched_at,
+                0 if isinstance(access, Found) else access.probes,
+            )
+        )
