@@ -17,7 +17,7 @@ from polite.pacing.budgets import Budgets, Declined, Spent
 from polite.pacing.circuit import is_failure, is_response
 from polite.pacing.effective_policy import EffectivePolicies, OpeningHours
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
-from polite.pacing.pacer import CallbackPacer, Pacer, TurnRequest
+from polite.pacing.pacer import LocalPacer, TurnRequest
 from polite.pacing.policy import Anchor, PacingPolicy
 from polite.pacing.rate_limits import Gap
 from polite.pacing.scopes import ScopePolicy
@@ -74,7 +74,7 @@ class Turns:
         pacer: Grants the turns.
         policies: The pacing policy in force.
         shared: Whether other processes grant turns at the same scopes, one at a time (see `share`).
-        holds: Returns whether a granted turn still holds (see pacer.Pacer.holds).
+        holds: Returns whether a granted turn still holds (see LocalPacer.holds).
         declines: Whether any origin may get no more requests at all, by the policy (`require`).
         budgets: What was spent of the budgets of origins; None if none has one.
 
@@ -85,7 +85,7 @@ class Turns:
 
     def __init__(
         self,
-        pacer: Pacer,
+        pacer: LocalPacer,
         policies: EffectivePolicies,
         clock: Clock,
         listener: Listener,
@@ -111,7 +111,7 @@ class Turns:
 
     def share(
         self,
-        pacer: Pacer,
+        pacer: LocalPacer,
         *,
         keep_back_off: Callable[[Origin, float, str], None] | None = None,
         keep: Callable[[Turn], Callable[[], None]] | None = None,
@@ -132,12 +132,11 @@ class Turns:
         self._use(pacer)
         self._keep_back_off = self._keep_back_off or keep_back_off
 
-    def _use(self, pacer: Pacer) -> None:
+    def _use(self, pacer: LocalPacer) -> None:
         self.pacer = pacer
         self.holds: Callable[[Turn], bool] = pacer.holds
-        callback_pacer = pacer if isinstance(pacer, CallbackPacer) else None
-        self._acquire_later = None if callback_pacer is None else callback_pacer.acquire_later
-        self._acquire_now = None if callback_pacer is None else callback_pacer.acquire_now
+        self._acquire_later = pacer.acquire_later
+        self._acquire_now = pacer.acquire_now
 
     @property
     def pacing(self) -> PacingPolicy:
@@ -207,7 +206,7 @@ class Turns:
 
         None, too, if the policy permits no more requests to a page's origin.
         """
-        if self._acquire_now is None or (self.declines and self.declined(target.origin, pace) is not None):
+        if self.declines and self.declined(target.origin, pace) is not None:
             return None
         # Hot path: inlines _at_once and _provisional_s for the usual case, here and in take_later.
         if pace is None and self._simple and self._plain:
@@ -231,9 +230,7 @@ class Turns:
         pace: RequestedPace | None,
         first: bool = False,
     ) -> TurnRequest | None:
-        """As `take`, but with a callback (see pacer.CallbackPacer); None if only `take` can do it."""
-        if self._acquire_later is None:
-            return None
+        """As `take`, but with a callback (see LocalPacer.acquire_later); None if only `take` can do it."""
         if pace is None and self._simple and self._plain:
             return self._acquire_later(self.scopes_of(target), back, urgent=first)
         if not self._at_once(pace):

@@ -2,8 +2,7 @@
 
 from collections.abc import Hashable
 
-from polite.pacing.home_state import HomeState, SavedScope
-from polite.pacing.homes import Home, TakenHome
+from polite.pacing.homes import Home, HomeState, SavedScope, TakenHome
 from polite.pacing.scope_table import Provisional
 
 # Scopes of a home that are remembered before idle ones are forgotten.

@@ -1,20 +1,30 @@
 """A throttle: the delay of a scope after an outcome. The longest delay of its parts counts."""
 
 import inspect
+import logging
+import math
 import random
 import sys
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from typing import Literal, Protocol
 
 from polite.errors import InvalidOption
+from polite.log import fields
 from polite.options import number
 from polite.pace import exponential
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 
+log: logging.Logger = logging.getLogger("polite")
+
 # Statuses by which a server says that it gets too many requests (T4), unless the policy names others.
 REFUSALS: AbstractSet[int] = frozenset({429, 503})
 _SPREAD = 0.25
+# Characters of a malformed result that a reason shows.
+_SHOWN = 200
+
+Rest = Callable[[Outcome, ThrottleContext], Pause]
 
 
 class MinDelay:
@@ -486,3 +496,59 @@ def _require_rest(option: str, value: object) -> None:
 
 def _no_pause(part: object, needed: str, pause: object) -> TypeError:
     return TypeError(f"{type(part).__qualname__}.rest must return {needed}, got {pause!r}")
+
+
+def guarded(throttle: Throttle, own: Rest, *, floor: bool) -> Rest:
+    """Return a user's throttle and the policy's own as one: here, and only here, their answers meet.
+
+    The longer delay applies, so that no throttle drops Crawl-delay, Retry-After or back-off; without `floor`, that of the user's.
+    A refusal counts if either says so. If the user's fails, the policy's own delay applies, so that no fault speeds up a crawl.
+    """
+    kind = type(throttle).__qualname__
+
+    def guarded(outcome: Outcome, context: ThrottleContext) -> Pause:
+        least = own(outcome, context)
+        try:
+            answer: object = throttle.rest(outcome, context)
+            if (pause := pause_of(answer)) is not None:
+                return _combined(pause, least, floor=floor)
+            shown = repr(answer)
+        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise
+        except BaseException as error:
+            # CancelledError too: a plain function cannot be cancelled, and the turn must not be lost.
+            extra = fields("throttle_failed", error=error)
+            log.exception("the throttle %s failed on %s", kind, outcome, extra=extra)
+            return _instead(least, f"the throttle {kind} failed: {error!r}")
+        log.error(
+            "the throttle %s must return a Pause with finite seconds >= 0 on %s, got %s",
+            kind,
+            outcome,
+            shown,
+            extra=fields("throttle_failed"),
+        )
+        return _instead(least, f"the throttle {kind} returned {shown[:_SHOWN]}", _seconds_of(answer))
+
+    return guarded
+
+
+def _combined(pause: Pause, least: Pause, *, floor: bool) -> Pause:
+    """Return a throttle's delay, or the policy's if that is longer."""
+    strike = pause.strike or least.strike
+    if floor and pause.seconds < least.seconds:
+        because = f"{least.because} (the throttle's {pause.seconds:g} s, {pause.because}, is shorter)"
+        return Pause(least.seconds, because, strike)
+    return pause if pause.strike is strike else Pause(pause.seconds, pause.because, strike)
+
+
+def _seconds_of(pause: object) -> float:
+    """Return the seconds that a malformed result may have meant, or 0."""
+    try:
+        seconds = float(getattr(pause, "seconds", 0.0))
+    except Exception:  # noqa: BLE001 - it is a user's own object
+        return 0.0
+    return seconds if 0 <= seconds < math.inf else 0.0
+
+
+def _instead(pause: Pause, because: str, least_s: float = 0.0) -> Pause:
+    return replace(pause, seconds=max(pause.seconds, least_s), because=f"{pause.because}; {because}")

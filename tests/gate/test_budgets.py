@@ -10,7 +10,7 @@ import polite
 from polite.errors import InvalidOption, OriginDeclined, PermitMisused
 from polite.events import BudgetSpent
 from polite.pacing.budgets import Budgets, Spent
-from polite.pacing.home_state import HomeState, SavedScope, decoded, encoded
+from polite.pacing.homes import HomeState, SavedScope, decoded, encoded
 from polite.robots.exchange import Failed, Reply
 from polite.testing import ScriptedTransport
 from tests.gate.support import PAGE, ROBOTS, opened, visit

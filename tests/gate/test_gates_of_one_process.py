@@ -15,8 +15,8 @@ import pytest
 
 import polite
 from polite.clock import SystemClock
-from polite.pacers.local import process_delays
 from polite.pacing import process_delays as module
+from polite.pacing.pacer import process_delays
 from polite.pacing.process_delays import ProcessDelays
 from polite.pacing.turnstile import Turnstile
 from polite.robots.exchange import Reply

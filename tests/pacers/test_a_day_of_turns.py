@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from polite.pacers.local import LocalPacer
+from polite.pacing.pacer import LocalPacer
 from polite.testing import LoopClock, VirtualTimeLoop
 
 DAY_S = 24 * 3600.0

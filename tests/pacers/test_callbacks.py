@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from polite.errors import GateClosed
-from polite.pacers.local import LocalPacer
+from polite.pacing.pacer import LocalPacer
 from polite.pacing.turn import TurnState
 from polite.testing import ManualClock
 from tests.pacers.conftest import A

@@ -3,7 +3,7 @@
 import asyncio
 
 from polite.gate.single_flight import start_later
-from polite.pacers.local import LocalPacer
+from polite.pacing.pacer import LocalPacer
 from tests.pacers.conftest import A, CountingClock, settle_down, taken
 
 

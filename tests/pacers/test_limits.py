@@ -9,8 +9,8 @@ from itertools import pairwise
 import pytest
 
 from polite.errors import Overloaded
-from polite.pacers import local
-from polite.pacers.local import LocalPacer
+from polite.pacing import pacer as local
+from polite.pacing.pacer import LocalPacer
 from polite.testing import ManualClock
 from tests.pacers.conftest import A, CountingClock, settle_down, taken
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from polite.errors import GateClosed
-from polite.pacers.local import LocalPacer
+from polite.pacing.pacer import LocalPacer
 from polite.pacing.turn import TurnState
 from tests.pacers.conftest import ALL, A, CountedTimer, CountingClock, settle_down, taken
 

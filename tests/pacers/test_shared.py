@@ -9,12 +9,11 @@ import pytest
 
 from polite.errors import GateClosed, InvalidOption, Overloaded, StoreFailed, TurnLost
 from polite.origin import Origin, Target
-from polite.pacers.local import LocalPacer
 from polite.pacers.shared import SharedPacer
 from polite.pacing.circuit import CircuitLimits
 from polite.pacing.effective_policy import EffectivePolicies, OpeningHours
 from polite.pacing.homes import HomeNames, TakenHome, Tenant
-from polite.pacing.pacer import CallbackPacer
+from polite.pacing.pacer import LocalPacer
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.process_delays import ProcessDelays
 from polite.pacing.scopes import CustomScope, ScopeLimit, ScopeName, ScopeResolver, Scopes
@@ -58,7 +57,6 @@ async def test_it_is_a_pacer_and_a_tenant() -> None:
     pacer, _ = shared(store())
     tenant: Tenant = pacer
 
-    assert isinstance(pacer, CallbackPacer)
     assert tenant is pacer
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from polite.pacers.local import LocalPacer
+from polite.pacing.pacer import LocalPacer
 from polite.testing import LoopClock
 
 pytestmark = pytest.mark.virtual_time

@@ -5,9 +5,8 @@ import pytest
 from polite.errors import InvalidOption
 from polite.origin import Origin
 from polite.pacing.effective_policy import KnownQuotas
-from polite.pacing.outcome import Outcome, ThrottleContext
+from polite.pacing.outcome import Outcome, ThrottleContext, reported
 from polite.pacing.rate_limits import Quota, RateLimits, Remainder
-from polite.pacing.reported_outcome import reported
 from polite.pacing.throttle import DelayThrottle, RateLimit
 
 SITE, OTHER = Origin.of("https://site.test"), Origin.of("https://other.test")
@@ -234,7 +233,7 @@ def test_the_slowest_of_many_policies_are_remembered() -> None:
 
 
 def test_as_many_origins_are_remembered_as_the_limit_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polite.pacing.effective_policy._MOST_ORIGINS", 10)
+    monkeypatch.setattr("polite.pacing.rate_limits._MOST_ORIGINS", 10)
     known, found = KnownQuotas(), said(policy='"d";q=1;w=9')
     assert found is not None
 

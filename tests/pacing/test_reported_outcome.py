@@ -13,7 +13,7 @@ import pytest
 from multidict import CIMultiDict, CIMultiDictProxy, MultiDict
 
 from polite.errors import InvalidOption
-from polite.pacing.reported_outcome import reported
+from polite.pacing.outcome import reported
 
 NAMES = ["Retry-After", "retry-after", "RETRY-AFTER", "rEtRy-AfTeR"]
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polite.pacing.reported_outcome import retry_after_s
+from polite.pacing.outcome import retry_after_s
 
 # Sun, 06 Nov 1994 08:49:37 GMT, the date of RFC 9110's examples.
 THEN = 784_111_777.0
