@@ -1,7 +1,7 @@
 """The policy that applies to each origin and scope: the general one, with the overrides of origins and the limits of scopes."""
 
-import logging
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import NamedTuple
 
 from polite.errors import InvalidOption
@@ -10,13 +10,11 @@ from polite.pace import RequestedPace
 from polite.pacing.budgets import BudgetLimits, Budgets, Declined
 from polite.pacing.circuit import CircuitLimits, Circuits
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
-from polite.pacing.policy import Overrides, PacingPolicy
+from polite.pacing.policy import Overrides, PacingPolicy, overrides_of
 from polite.pacing.rate_limits import KnownQuotas
 from polite.pacing.scope_table import Concurrency, Delay
 from polite.pacing.scopes import ScopePolicy, ScopeResolver, Scopes
 from polite.pacing.throttle import DelayThrottle, Rest, Throttle, guarded
-
-log: logging.Logger = logging.getLogger("polite")
 
 # Effective policies that are remembered for origins with overrides: making one takes about 20 us.
 _MOST_MADE = 10_000
@@ -103,12 +101,13 @@ class EffectivePolicies:
     ) -> None:
         self._throttle = throttle
         self._require_throttle(policy)
-        self.scopes: ScopePolicy = scopes or scopes_of(policy)
+        named = policy.scopes
+        self.scopes: ScopePolicy = scopes or (ScopeResolver(named) if isinstance(named, Scopes) else named)
         self._limit = getattr(self.scopes, "limit", None)
         self.circuits: Circuits = Circuits()
         self.quotas: KnownQuotas = KnownQuotas()
         self.budgets: Budgets = Budgets()
-        self._set_general(policy.with_checked(overrides=Overrides()))
+        self._set_general(replace(policy, overrides=Overrides()))
         self._set(policy)
 
     def of(self, origin: Origin) -> EffectivePolicy:
@@ -125,21 +124,13 @@ class EffectivePolicies:
         """Return how many turns of a scope may be open now: one if its circuit is open."""
         if isinstance(scope, OpeningHours) or self.circuits.is_open(scope):
             return 1
-        own = None if self._limit is None else self._limit(scope)
-        if own is not None:
-            return int(own.concurrency)
-        return int(self._option("concurrency", scope, self.general.policy.concurrency))
+        return int(self._limit_of(scope, "concurrency", "concurrency"))
 
     def delay(self, scope: Hashable) -> float:
         """Return the delay of a scope after an ordinary response (seconds)."""
         if isinstance(scope, OpeningHours):
             return 0.0
-        own = None if self._limit is None else self._limit(scope)
-        return (
-            self._option("min_delay", scope, self.general.policy.min_delay)
-            if own is None
-            else float(own.delay)
-        )
+        return float(self._limit_of(scope, "delay", "min_delay"))
 
     def longest_delay_s(self, wall: float) -> float:
         """Return an upper bound of all delays after an ordinary response at `wall` (Unix time), if robots.txt requests no pace."""
@@ -176,7 +167,7 @@ class EffectivePolicies:
             )
         if policy.home != self.policy.home:
             raise InvalidOption("PacingPolicy: home cannot change while the gate is open")
-        before, base = self._own, policy.with_checked(overrides=Overrides())
+        before, base = self._own, replace(policy, overrides=Overrides())
         alike = base == self.general.policy
         if not alike:
             self._set_general(base)
@@ -188,7 +179,7 @@ class EffectivePolicies:
 
     def _require_throttle(self, policy: PacingPolicy) -> None:
         """Refuse a permission that nothing can use: the throttle was forgotten, or is expected to be the policy's own."""
-        undercut = policy.may_undercut_site or Overrides.of(policy.overrides).most("may_undercut_site")
+        undercut = policy.may_undercut_site or overrides_of(policy).most("may_undercut_site")
         if undercut and self._throttle is None:
             raise InvalidOption(
                 "PacingPolicy: may_undercut_site needs open_gate(throttle=...): without a throttle of your own, "
@@ -202,7 +193,7 @@ class EffectivePolicies:
     def _set(self, policy: PacingPolicy) -> None:
         self.policy: PacingPolicy = policy
         base = self.general.policy
-        self._own = own = Overrides.of(policy.overrides)
+        self._own = own = overrides_of(policy)
         self.limits: tuple[Concurrency, Delay] = (self.concurrency, self.delay)
         if self._limit is None and not own and base.concurrency == 1:
             # Nearly every policy: constants, so that a new scope costs no call.
@@ -227,21 +218,19 @@ class EffectivePolicies:
         own = self._own.options(origin)
         if not own:
             return self.general
-        while len(self._made) >= _MOST_MADE:
+        if len(self._made) >= _MOST_MADE:
             del self._made[next(iter(self._made))]
-        policy = self.general.policy.with_checked(**dict(own))
+        policy = replace(self.general.policy, **dict(own))
         effective = self._made[origin.text] = EffectivePolicy(policy, self._throttle)
         return effective
 
-    def _option(self, name: str, scope: Hashable, general: float) -> float:
-        """Return one option at a scope, without making its effective policy."""
+    def _limit_of(self, scope: Hashable, name: str, option: str) -> float:
+        """Return a field of the scope's own ScopeLimit, or else the option that applies there, without making its policy."""
+        limit = None if self._limit is None else self._limit(scope)
+        if limit is not None:
+            return float(getattr(limit, name))
         own = self._own.options(scope) if self._own and isinstance(scope, Origin) else ()
-        return next((value for each, value in own if each == name), general)
-
-
-def scopes_of(policy: PacingPolicy) -> ScopePolicy:
-    """Return the function that names the scopes of a policy, if that needs neither a domain list nor addresses."""
-    return ScopeResolver(policy.scopes) if isinstance(policy.scopes, Scopes) else policy.scopes
+        return float(dict(own).get(option, getattr(self.general.policy, option)))
 
 
 def throttle_of(policy: PacingPolicy) -> DelayThrottle:

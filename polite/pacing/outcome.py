@@ -137,7 +137,9 @@ def reported(status: int, headers: Headers | Fields | None, wall: Callable[[], f
     Raises:
         InvalidOption: The status is no status, or the headers are neither a mapping nor pairs.
     """
-    outcome = _ordinary(status if type(status) is int else _number(status))
+    if type(status) is not int:
+        status = _number(status)
+    outcome = _ordinary(status)
     if headers is None or not (fields := found(headers, PACING_FIELDS)):
         return outcome
     waits = [

@@ -174,21 +174,15 @@ class RateLimit:
         self._most = number("RateLimit: most", most)
 
     def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause | None:
-        said = outcome.rate_limits
+        said, gap = outcome.rate_limits, context.quota
         wait_s = None if said is None else said.wait_s
-        gap = context.quota
         if wait_s is not None and (gap is None or wait_s >= gap.seconds):
-            return self._limited(wait_s, f"RateLimit: nothing is left for {wait_s:g} s")
-        return None if gap is None else self._limited(gap.seconds, gap.because)
-
-    def _limited(self, seconds: float, because: str) -> Pause | None:
-        if seconds <= self._most:
-            return Pause(seconds, because)
-        return (
-            Pause(self._most, f"{because}, held to max_rate_limit_delay {self._most:g} s")
-            if self._most
-            else None
-        )
+            seconds, because = wait_s, f"RateLimit: nothing is left for {wait_s:g} s"
+        elif gap is not None:
+            seconds, because = gap.seconds, gap.because
+        else:
+            return None
+        return _limited(seconds, self._most, because, "max_rate_limit_delay") if self._most else None
 
 
 class BackOff:
@@ -235,16 +229,16 @@ class BackOff:
         return Pause(seconds, because, strike=True)
 
 
-def _limited(delay_s: float, most_s: float, because: str, *, obey: bool) -> Pause | None:
+def _limited(
+    delay_s: float, most_s: float, because: str, option: str = "max_crawl_delay", *, obey: bool = False
+) -> Pause | None:
     """Return the requested delay up to a limit, or None if it is not above 0: a file may hold anything."""
     if not delay_s > 0:
         return None
     if delay_s > most_s and obey:
-        return Pause(
-            delay_s, f"{because}, longer than max_crawl_delay {most_s:g} s, and obeyed (on_long_delay)"
-        )
+        return Pause(delay_s, f"{because}, longer than {option} {most_s:g} s, and obeyed (on_long_delay)")
     if delay_s > most_s:
-        return Pause(most_s, f"{because}, held to max_crawl_delay {most_s:g} s")
+        return Pause(most_s, f"{because}, held to {option} {most_s:g} s")
     return Pause(delay_s, because)
 
 
@@ -537,8 +531,8 @@ def _combined(pause: Pause, least: Pause, *, floor: bool) -> Pause:
     strike = pause.strike or least.strike
     if floor and pause.seconds < least.seconds:
         because = f"{least.because} (the throttle's {pause.seconds:g} s, {pause.because}, is shorter)"
-        return Pause(least.seconds, because, strike)
-    return pause if pause.strike is strike else Pause(pause.seconds, pause.because, strike)
+        pause = Pause(least.seconds, because)
+    return replace(pause, strike=strike)
 
 
 def _seconds_of(pause: object) -> float:

@@ -25,13 +25,12 @@ def test_what_is_put_to_one_is_not_in_those_before_it() -> None:
     assert Overrides().options(A) == ()
 
 
-def test_a_chain_shares_one_index_and_a_branch_has_its_own() -> None:
+def test_a_branch_has_its_own_options() -> None:
     first = Overrides().put(A, SLOW)
     one, other = first.put(B, SLOW), first.put(C, WIDE)
 
     longer = other.put(B, WIDE)
 
-    assert one.positions_by_origin is first.positions_by_origin
     assert (one.options(B), one.options(C)) == (SLOW, ())
     assert (other.options(B), other.options(C)) == ((), WIDE)
     assert (longer.options(B), longer.options(C), one.options(B)) == (WIDE, WIDE, SLOW)
