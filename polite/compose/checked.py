@@ -1,5 +1,6 @@
 """A user's stores and transports, checked: what they raise, or return that is nonsense, becomes an error that names them."""
 
+import asyncio
 import inspect
 import logging
 import re
@@ -23,6 +24,7 @@ from polite.ports import (
     Validators,
     ValidatorStore,
 )
+from polite.ports.stores import LONGEST_BACK_OFF_S
 from polite.robots.exchange import wrong_field
 from polite.robots.snapshot import Snapshot
 
@@ -100,7 +102,9 @@ class _Checked:
             result = await method(*args)
         except StoreFailed:
             raise
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and _cancelling():
+                raise
             raise StoreFailed(f"{call} raised {error!r}") from error
         if needed is None:
             return None
@@ -123,6 +127,12 @@ class _Checked:
     def _named(self, method: Callable[..., object], *args: object) -> str:
         about = getattr(args[0], "url", args[0]) if args else ""
         return f"{type(self._store).__qualname__}.{_name_of(method)}({about})"
+
+
+def _cancelling() -> bool:
+    """Whether this task was cancelled. If not, a CancelledError is the store's own, a failure like any other."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 def _name_of(method: Callable[..., object]) -> str:
@@ -160,6 +170,10 @@ class CheckedBackOffStore(CheckedStore):
 
     async def held(self, origin: Origin) -> SavedBackOff | None:
         found: SavedBackOff | None = await self._call(self._store.held, origin, needed=SavedBackOff)
+        if found is not None and not found.until - found.since <= LONGEST_BACK_OFF_S:
+            raise StoreFailed(
+                f"{self._named(self._store.held, origin)} returned {found!r}: a back-off ends within 366 days of its beginning"
+            )
         return found
 
 

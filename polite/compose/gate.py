@@ -90,8 +90,8 @@ class _Opening(AbstractAsyncContextManager[Opened], Generic[Opened]):
     def _refuse(self, *_: object) -> NoReturn:
         raise TypeError(f"{self._first} ...")
 
-    # The other first uses: `await`, `with` and `async for`.
-    __await__ = __enter__ = __exit__ = __aiter__ = _refuse
+    # The other first uses: `await`, `with`, `async for` and a copy.
+    __await__ = __enter__ = __exit__ = __aiter__ = __reduce_ex__ = _refuse
 
 
 def opening(

@@ -15,6 +15,7 @@ from polite.pacing.homes import HomeNames, Homes
 from polite.pacing.pacer import process_delays
 from polite.pacing.scopes import ScopeResolver, registrable_domains
 from polite.ports import BackOffStore, Clock, Listener, RobotsStore, SavedBackOff
+from polite.ports.stores import LONGEST_BACK_OFF_S
 from polite.stores.redis.address import has_scheme
 
 if TYPE_CHECKING:
@@ -236,7 +237,7 @@ def keep_back_off(store: RobotsStore | None, clock: Clock) -> Callable[[Origin, 
 
     def keep(origin: Origin, rest_s: float, because: str) -> None:
         now = clock.wall()
-        store.hold(origin, SavedBackOff(now, now + rest_s, because))
+        store.hold(origin, SavedBackOff(now, now + min(rest_s, LONGEST_BACK_OFF_S), because))
 
     return keep
 

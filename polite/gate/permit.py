@@ -154,17 +154,18 @@ class Permit:
         """Wait until the request may be sent, when its connection is there.
 
         Where a scope's concurrency is above 1, other permits are entered while this one connects. Its delay counts between the
-        requests, so this one may have to wait, as it does for the back-off if another one is refused. Otherwise it does what
-        `require` does.
+        requests, so this one may have to wait, as it does for the back-off if another one is refused. A permit that was entered
+        60 seconds ago may have to wait for another gate of the process. Otherwise it does what `require` does.
 
         Raises:
             TurnLost: The turn was lost. A new permit is needed.
             PermitMisused: Outside the block.
         """
         self.require()
-        turns, turn = self._services.turns, self._turn
-        if turns.grants_delay and turn is not None:
-            await turns.ask_again(turn, self._target, None if self._grounds is None else self._grounds.pace)
+        if (turn := self._turn) is not None:
+            await self._services.turns.ask_again(
+                turn, self._target, None if self._grounds is None else self._grounds.pace
+            )
             self.require()
 
     def sign(self, method: str, url: str | None = None) -> dict[str, str]:

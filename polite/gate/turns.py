@@ -288,8 +288,6 @@ class Turns:
 
         Turns of its scopes that were granted meanwhile have begun delays there.
         """
-        if not self.grants_delay:
-            return
         provisional_s = self._provisional_s(target, pace)
         if provisional_s is not None:
             # The file may have been read since.
@@ -306,7 +304,7 @@ class Turns:
 
     def backs_off(self, turn: Turn) -> bool:
         """Whether an open turn's request must wait for long, since another one was refused after the grant."""
-        return self.grants_delay and self.pacer.ask_again(turn) > LONG_BACK_OFF_S
+        return self.pacer.ask_again(turn) > LONG_BACK_OFF_S
 
     def settle(
         self,
@@ -342,7 +340,7 @@ class Turns:
             return ordinary
         well = status is not None and status < 500
         effective = self.policies.of(target.origin)
-        strikes = self.pacer.strikes(turn.narrowest) if status in effective.policy.backoff_statuses else 0
+        strikes = self.pacer.strikes(turn.narrowest)
         if outcome.rate_limits is not None:
             self.policies.quotas.learn(target.origin, outcome.rate_limits, self._clock.monotonic())
         quota = self._quota(target.origin)

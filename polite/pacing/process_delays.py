@@ -195,7 +195,8 @@ class Member:
                     at = max(at, state.spaced_until, state.own_since + least_s)
                 elif state is not None:
                     since, ready_at = _own_delay(state)
-                    at = max(at, ready_at, since + least_s)
+                    # The delay of an open turn begins anew when it ends.
+                    at = max(at, ready_at, since + (max(least_s, _own_s(state)) if state.open else least_s))
             left = self._delays.left.get(scope.key)
             if left is not None and not (left.shared and self._shared):
                 at = max(at, left.ready_at, left.since + least_s)

@@ -21,6 +21,8 @@ Provisional = float | Callable[[], float]
 
 # A scope that granted a turn a moment ago (seconds) is likely to be asked for another: to add it anew would cost more.
 _KEPT_S = 1.0
+# Beside other gates of the process, whose delays may be longer.
+_KEPT_BESIDE_OTHERS_S = 60.0
 
 
 class ScopeTable:
@@ -87,13 +89,14 @@ class ScopeTable:
         below a small multiple of those in use.
         """
         ring = self._ring
+        kept_s = _KEPT_S if self.others is None else _KEPT_BESIDE_OTHERS_S
         for _ in range(min(len(ring), requests + 2 * self._added)):
             scope = ring.popleft()
             if scope.open or scope.awaited:
                 scope.listed = False  # retire() lists it again
             elif (
                 scope.ready_at + (self._strikes_kept_s if scope.strikes else 0.0) > now
-                or scope.since + _KEPT_S > now
+                or max(scope.since, scope.own_since) + kept_s > now
             ):
                 ring.append(scope)
             else:

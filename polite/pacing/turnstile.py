@@ -161,16 +161,18 @@ class Turnstile:
     def ask_again(self, turn: Turn, now: float) -> float:
         """Return how long an open turn's request must wait, if something else was waited for since the grant (seconds).
 
-        Of a scope with several open turns, another may have been granted since, or was refused. Until its delay is over, no other
-        turn is granted there. If the result is 0, the scopes' delays count from now instead of the grant. Otherwise ask again
-        after the wait: several may have waited.
+        Of a scope with several open turns, another may have been granted since, or was refused; and another gate of this process
+        waits for a turn 60 seconds at most. Until its delay is over, no other turn is granted there. If the result is 0, the
+        scopes' delays count from now instead of the grant. Otherwise ask again after the wait: several may have waited.
         """
         if now > self._latest:
             self._latest = now
         if turn.owner is not self or turn.state is not _OPEN:
             return 0.0
-        spacings = [_spacing(scope, turn) for scope in turn.scope_states]
         others = self._scopes.others
+        if others is None and all(scope.limit == 1 and scope.open == 1 for scope in turn.scope_states):
+            return 0.0
+        spacings = [_spacing(scope, turn) for scope in turn.scope_states]
         if others is None:
             return self._ask_again(turn, spacings, self._latest)
         # Of two threads, the other one sees that this request is sent.
@@ -186,7 +188,9 @@ class Turnstile:
                 until = sent_at + spacing_s
                 scope.delay_until(until, "a request was just sent", self._latest)
                 if sent_at <= self._latest:
-                    scope.spaced_by, scope.spaced_until, scope.own_since = turn.order, until, sent_at
+                    scope.spaced_by, scope.spaced_until = turn.order, until
+            if sent_at <= self._latest:
+                scope.own_since = sent_at
         return sent_at - self._latest
 
     def settle(
@@ -435,6 +439,9 @@ class Turnstile:
         turn.state = _OPEN
         for scope in turn.scope_states:
             scope.open += 1
+            if scope.since > scope.own_since and scope.ready_at >= scope.since:
+                # If this turn is given back unused, other gates still count from its last request.
+                scope.own_since = scope.since
             scope.since = now
             if scope.limit > 1:
                 until = self._latest + _spacing(scope, turn)
@@ -447,10 +454,13 @@ class Turnstile:
         turn.granted_at = None
         turn.stage = 0
         turn.state = _WAITING if wait else _CANCELLED
-        if wait:
-            self._wait_queue.enter(turn, now)
-        else:
+        if not wait:
             self._scopes.retire(*turn.scope_states)
+            return
+        self._wait_queue.enter(turn, now)
+        for scope in turn.scope_states:
+            # The turn was through, so another is the front there by now.
+            self._wait_queue.schedule(scope)
 
     def _vacate(self, turn: Turn, state: TurnState) -> None:
         turn.state = state

@@ -56,6 +56,10 @@ class SavedBackOff:
         return max(0.0, min(self.until - now, self.until - self.since))
 
 
+# So long a back-off is kept at most (seconds), whatever a throttle returned.
+LONGEST_BACK_OFF_S = 366 * 86_400.0
+
+
 @runtime_checkable
 class BackOffStore(RobotsStore, Protocol):
     """A RobotsStore that also keeps long back-offs, so that they outlive the process."""
@@ -72,7 +76,10 @@ class BackOffStore(RobotsStore, Protocol):
         ...
 
     async def held(self, origin: Origin) -> SavedBackOff | None:
-        """Return the origin's back-off, over or not, or None."""
+        """Return the origin's back-off, over or not, or None.
+
+        One that ends more than 366 days after it began is an error (StoreFailed): polite saves none.
+        """
         ...
 
 

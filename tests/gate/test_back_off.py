@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import polite
+from polite import throttles
 from polite.robots.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport
 from tests.gate.support import PAGE, ROBOTS, RULES, opened, visit
@@ -46,6 +47,16 @@ async def test_t4_refusals_in_a_row_are_waited_for_ever_longer() -> None:
     gaps = [after - before for before, after in pairwise(times)]
     assert gaps[1] > gaps[0] * 1.5
     assert gaps[2] > gaps[1] * 1.5
+
+
+async def test_statuses_that_only_an_own_throttle_refuses_are_waited_for_ever_longer() -> None:
+    throttle = throttles.Longest(
+        throttles.MinDelay(1.0), throttles.BackOff(10.0, statuses=frozenset({403}), random=lambda: 0.0)
+    )
+    async with opened(throttle=throttle) as (gate, _):
+        times = [await visit(gate, status=403) for _ in range(4)]
+
+    assert [after - before for before, after in pairwise(times)] == pytest.approx([10, 20, 40])
 
 
 async def test_t4_a_429_on_robots_txt_allows_and_slows_the_origin_down() -> None:

@@ -1,6 +1,7 @@
 """The gate as a crawler uses it: what may be fetched, what `open_gate` accepts, events, and the end."""
 
 import asyncio
+import copy
 import logging
 from collections.abc import Callable
 from typing import Any, cast
@@ -381,6 +382,8 @@ async def test_the_first_use_of_what_was_not_opened_by_a_block_says_so(
     with pytest.raises(TypeError, match=said):
         async for _ in unopened:
             pass
+    with pytest.raises(TypeError, match=said):
+        copy.copy(unopened)
 
 
 async def test_what_was_opened_once_is_not_opened_again() -> None:

@@ -129,6 +129,27 @@ async def test_the_longer_delay_of_two_gates_counts(
     assert site.times == [ended + gap]
 
 
+@pytest.mark.parametrize("meanwhile", ["a turn is given back", "the gate visits others"])
+async def test_the_longer_delay_counts_from_the_last_request_of_the_other_gate(
+    clock: LoopClock, meanwhile: str
+) -> None:
+    slower = polite.PacingPolicy(min_delay=30)
+    async with opened(Site(), clock) as one, opened(Site(), clock, pacing=slower) as other:
+        await visit(other)
+        await visit(one)
+        await asyncio.sleep(100)
+        last = await visit(one)
+        await asyncio.sleep(2)
+        if meanwhile == "a turn is given back":
+            permit = one.permit(PAGE)
+            await permit.enter()
+            permit.unsent()
+        else:
+            await asyncio.gather(*[visit(one, f"https://t{number}.test/") for number in range(100)])
+
+        assert await visit(other) >= last + 30
+
+
 async def test_a_back_off_outlives_its_gate(clock: LoopClock, told: list[warnings.WarningMessage]) -> None:
     async with opened(Site(), clock) as gate:
         ended = await visit(gate, status=429, Retry_After="600")
@@ -320,6 +341,40 @@ async def test_two_requests_that_wait_since_their_grants_do_not_wait_for_each_ot
     assert min(later - earlier for earlier, later in pairwise(sorted(sent))) >= 2 - 1e-9
 
 
+@pytest.mark.parametrize("seed", range(12))
+async def test_gates_of_other_limits_that_hold_turns_for_long_keep_the_longer_delay(
+    clock: LoopClock, seed: int
+) -> None:
+    chance = random.Random(seed)
+    policies = [
+        polite.PacingPolicy(min_delay=chance.choice([1, 2, 5, 10]), concurrency=chance.choice([1, 1, 2, 3]))
+        for _ in range(2)
+    ]
+    sites, sent = [Site(), Site()], []
+
+    async def crawl(number: int, gate: polite.Gate) -> None:
+        for _ in range(6):
+            await asyncio.sleep(chance.choice([0, 0, 1, 30]))
+            async with gate.permit(PAGE) as permit:
+                await asyncio.sleep(chance.choice([0, 0, 0.3, 3, 12, 70]))
+                await permit.ready()
+                sent.append((now(), number))
+                await asyncio.sleep(chance.choice([0, 0.5, 4]))
+                permit.report(status=200)
+
+    async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
+        for number, (site, pacing) in enumerate(zip(sites, policies, strict=True)):
+            gate = await stack.enter_async_context(opened(site, clock, pacing=pacing))
+            for _ in range(3):
+                group.create_task(crawl(number, gate))
+        await asyncio.sleep(5_000)
+
+    sent += [(at, number) for number, site in enumerate(sites) for at in site.times]
+    longer = max(policy.min_delay for policy in policies)
+    gaps = [abs(at - other) for at, gate in sent for other, other_gate in sent if gate and not other_gate]
+    assert min(gaps) >= longer - 1e-9
+
+
 async def test_delays_of_wider_scopes_are_kept_but_not_those_of_a_whole_crawl(clock: LoopClock) -> None:
     limit = polite.ScopeLimit(delay=7)
     scopes = polite.Scopes(crawl=limit, custom=[polite.CustomScope("customer", lambda _: "acme", limit)])
@@ -398,6 +453,23 @@ def test_a_fork_begins_without_delays() -> None:
         os._exit(process_delays(SystemClock()) is before)
 
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_turn_that_another_thread_took_at_the_same_moment_frees_the_wider_scopes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    delays = ProcessDelays()
+    one, other = Turnstile(), Turnstile()
+    members = [each.join(delays, lambda _: None) for each in (one, other)]
+    one.hold("wide", 1.0)
+    taken, free = one.request(("a", "wide"), 0.0), one.request(("b", "wide"), 0.0)
+    # The other thread takes its turn after this one has looked.
+    monkeypatch.setattr(module.Member, "delay", lambda *_: None)
+    other.request(("a",), 0.5)
+
+    assert one.due(1.0) == [free]
+    assert taken.granted_at is None
+    assert len(delays.members) == len(members)
 
 
 def test_threads_never_have_a_turn_of_one_origin_together(monkeypatch: pytest.MonkeyPatch) -> None:

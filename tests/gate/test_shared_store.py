@@ -193,6 +193,22 @@ GOOD = Snapshot(Unavailable(polite.Reason.CLIENT_ERROR, ROBOTS, 404), 1e9, 2e9)
         ("save", OSError("full"), r"Own\.save\(https://site\.test\) raised OSError\('full'\)"),
         ("held", ValueError("x"), r"Own\.held\(https://site\.test\) raised ValueError"),
         ("held", 60.0, r"Own\.held\(.*\) returned 60\.0: a SavedBackOff or None is needed"),
+        (
+            "held",
+            SavedBackOff(0.0, float("inf"), ""),
+            r"Own\.held\(.*\) returned .*inf.*: a back-off ends within 366 days",
+        ),
+        (
+            "held",
+            SavedBackOff(0.0, 1e300, ""),
+            r"Own\.held\(.*\) returned .*1e\+300.*: a back-off ends within",
+        ),
+        (
+            "load",
+            asyncio.CancelledError("x"),
+            r"Own\.load\(https://site\.test\) raised CancelledError\('x'\)",
+        ),
+        ("held", asyncio.CancelledError(), r"Own\.held\(https://site\.test\) raised CancelledError"),
         ("held", SavedBackOff(0.0, "x", ""), r"Own\.held\(.*\) returned .*SavedBackOff\.until is 'x'"),
     ],
 )
