@@ -11,8 +11,7 @@ from polite.pacers.tenancy import Tenure
 from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.homes import HomeNames, Homes, TakenHome
 from polite.pacing.pacer import Call, LocalPacer
-from polite.pacing.scope_table import Provisional
-from polite.pacing.turn import Turn
+from polite.pacing.turn import Provisional, Turn
 from polite.ports import Clock
 
 # A delay of so many seconds is written through, so that it outlives this process.

@@ -17,7 +17,7 @@ from polite.pacing.homes import (
     encoded,
     scope_name,
 )
-from polite.pacing.scope_table import Provisional
+from polite.pacing.turn import Provisional
 from polite.pacing.turnstile import Turnstile
 from polite.ports import Clock
 

@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 
 from polite.pacing.homes import Home, HomeState, SavedScope, TakenHome
-from polite.pacing.scope_table import Provisional
+from polite.pacing.turn import Provisional
 
 # Scopes of a home that are remembered before idle ones are forgotten.
 _MANY_SCOPES = 1_000

@@ -12,9 +12,9 @@ from polite.pacing.circuit import CircuitLimits, Circuits
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.pacing.policy import Overrides, PacingPolicy, overrides_of
 from polite.pacing.rate_limits import KnownQuotas
-from polite.pacing.scope_table import Concurrency, Delay
 from polite.pacing.scopes import ScopePolicy, ScopeResolver, Scopes
 from polite.pacing.throttle import DelayThrottle, Rest, Throttle, guarded
+from polite.pacing.turn import Concurrency, Delay
 
 # Effective policies that are remembered for origins with overrides: making one takes about 20 us.
 _MOST_MADE = 10_000

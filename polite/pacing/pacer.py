@@ -18,8 +18,7 @@ from weakref import WeakKeyDictionary
 
 from polite.errors import GateClosed
 from polite.pacing.process_delays import Member, ProcessDelays
-from polite.pacing.scope_table import Concurrency, Delay, Provisional
-from polite.pacing.turn import Outlook, ScopeState, Turn
+from polite.pacing.turn import Concurrency, Delay, Outlook, Provisional, ScopeState, Turn
 from polite.pacing.turnstile import Turnstile
 from polite.ports import Clock, Timer
 

@@ -5,7 +5,7 @@ from polite.pacing.turn import ScopeState, Turn, TurnState
 
 def test_a_queue_keeps_no_more_cancelled_turns_than_waiting_ones() -> None:
     scope = ScopeState("a.example", 1, 1.0)
-    turns = [Turn(None, (scope,), order) for order in range(1_000)]
+    turns = [Turn((scope,), order, (scope,)) for order in range(1_000)]
     for turn in turns:
         scope.join(turn)
 

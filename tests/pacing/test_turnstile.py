@@ -269,14 +269,6 @@ def test_too_many_waiters_are_refused_by_the_name_of_the_option() -> None:
     assert turnstile.request((B,), 0.0).state is TurnState.OPEN
 
 
-def test_a_turn_of_another_turnstile_is_unknown() -> None:
-    turnstile, stranger = Turnstile(), Turnstile().request((A,), 0.0)
-
-    for use in (turnstile.release, turnstile.cancel, lambda turn, now: turnstile.settle(turn, now, 1.0)):
-        with pytest.raises(ValueError, match="not given here"):
-            use(stranger, 0.0)
-
-
 def test_a_waiting_turn_can_be_cancelled_but_neither_settled_nor_released() -> None:
     turnstile = Turnstile()
     turnstile.request((A,), 0.0)

@@ -71,17 +71,6 @@ def test_each_scope_may_have_its_own_delay() -> None:
     assert [turnstile.outlook((key,), 0.0).ready_at for key in (A, IP, ALL)] == [5.0, 1.0, 0.0]
 
 
-def test_a_delay_for_a_scope_that_is_not_the_turns_is_an_error_and_delays_no_scope() -> None:
-    turnstile = Turnstile()
-    turn = turnstile.request((A,), 0.0)
-
-    with pytest.raises(ValueError, match=r"b\.example"):
-        turnstile.settle(turn, 0.0, {A: 5.0, B: 1.0})
-
-    assert not turn.settled
-    assert turnstile.outlook((A,), 0.0).ready_at == 0.0
-
-
 @pytest.mark.parametrize("pause_s", [-1.0, math.nan, math.inf])
 def test_a_delay_that_is_no_time_is_an_error(pause_s: float) -> None:
     turnstile = Turnstile()
@@ -252,18 +241,6 @@ def test_a_hold_reaches_those_that_wait_already() -> None:
 def test_a_hold_until_no_time_is_an_error(until: float) -> None:
     with pytest.raises(ValueError, match="finite"):
         Turnstile().hold(A, until)
-
-
-def test_time_that_goes_backwards_makes_nothing_sooner() -> None:
-    turnstile = Turnstile(concurrency=2, provisional_s=3.0)
-    turnstile.due(100.0)
-
-    turn = turnstile.request((A,), 50.0)
-    assert turnstile.outlook((A,), 50.0).ready_at == 103.0
-    finish(turnstile, turn, 60.0, 5.0)
-
-    assert turnstile.outlook((A,), 60.0).ready_at == 105.0
-    assert turnstile.request((A,), 104.0).state is TurnState.WAITING
 
 
 @pytest.mark.parametrize("strike", [True, False])

@@ -1,7 +1,5 @@
 """Limits of scopes that change while turns are in flight: each scope is told once, in small steps, and no delay is lost."""
 
-from collections.abc import Hashable
-
 from polite.pacing.turn import TurnState
 from polite.pacing.turnstile import Turnstile
 from tests.pacing.support import A, B
@@ -76,27 +74,6 @@ def test_a_turn_given_back_before_its_scope_was_told_delays_it_as_one_in_flight_
     turnstile.cancel(turn, 1.0)
 
     assert turnstile.outlook((A,), 1.0).ready_at == 10.0
-
-
-def test_scopes_are_told_so_many_at_a_time_and_each_once() -> None:
-    asked: list[Hashable] = []
-
-    def concurrency(scope: Hashable) -> int:
-        asked.append(scope)
-        return 1
-
-    turnstile = Turnstile(concurrency=concurrency)
-    for scope in range(10):
-        turnstile.request((scope,), 0.0)
-    asked.clear()
-    turnstile.outdate()
-    turnstile.request((7,), 0.0)
-
-    more = [(turnstile.renew(1.0, 4), len(asked)) for _ in range(3)]
-
-    assert more == [(True, 4), (True, 8), (False, 10)]
-    assert sorted(asked, key=str) == list(range(10))
-    assert not turnstile.renew(1.0, 4)
 
 
 def test_limits_that_change_while_scopes_are_told_are_told_to_all() -> None:

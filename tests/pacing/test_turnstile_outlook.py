@@ -1,7 +1,7 @@
 """The outlook: when a turn could come, which scope it waits for, and how many are ahead."""
 
 from polite.pacing.turnstile import Turnstile
-from tests.pacing.support import IP, A, B
+from tests.pacing.support import IP, A
 
 
 def test_the_outlook_says_since_when_a_scope_holds() -> None:
@@ -15,8 +15,6 @@ def test_the_outlook_says_since_when_a_scope_holds() -> None:
     turnstile.hold(A, 100.0, "asked", now=12.0)
     assert turnstile.outlook((A,), 13.0).since == 12.0
     assert turnstile.outlook((A,), 200.0).since is None
-    turnstile.hold(B, 100.0)
-    assert turnstile.outlook((B,), 13.0).since == 12.0
 
 
 def test_the_outlook_of_a_free_request_is_now() -> None:
