@@ -27,13 +27,6 @@ def test_what_differs_at_one_origin_changes_no_other() -> None:
     assert policies.of(HOSTS[1]).policy.min_delay == 2
 
 
-def test_replacing_a_field_checks_no_override_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    policy = of_many()
-    monkeypatch.setattr(policy_module, "_named", lambda *_: pytest.fail("checked again"))
-
-    assert replace(policy, min_delay=3).at(HOSTS[5]).min_delay == 2.0
-
-
 def test_an_effective_policy_follows_the_policy_that_rules_now() -> None:
     policies = EffectivePolicies(of_many())
     assert policies.of(HOSTS[1]).policy.backoff == 10.0
@@ -54,14 +47,6 @@ def test_rulings_that_are_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> N
 
     assert delays == {2.0}
     assert len(policies._made) == 3
-
-
-def test_limits_of_a_scope_need_no_effective_policy() -> None:
-    policies = EffectivePolicies(of_many().override(HOSTS[0], concurrency=3))
-
-    assert (policies.concurrency(HOSTS[0]), policies.delay(HOSTS[0])) == (3, 2.0)
-    assert (policies.concurrency(HOSTS[1]), policies.delay(Origin.of("https://x.example"))) == (1, 1.0)
-    assert policies._made == {}
 
 
 @pytest.mark.parametrize(

@@ -106,17 +106,6 @@ def test_what_is_no_pause_is_the_policys_own_and_never_shorter(answer: Any, leas
     assert "the throttle" in pause.because
 
 
-def test_a_malformed_answer_to_a_refusal_is_a_strike_and_a_back_off() -> None:
-    pause = rest(SimpleNamespace(seconds="x", because="no number"), Outcome(429))
-
-    assert pause.strike
-    assert pause.seconds >= 10.0
-
-
-def test_what_can_stand_for_a_pause_is_taken_as_one() -> None:
-    assert rest(Twin(4, "a named tuple", True)) == Pause(4, "a named tuple", True)
-
-
 @pytest.mark.parametrize("throttle", QUICK, ids=lambda throttle: type(throttle).__name__)
 @pytest.mark.parametrize(
     ("outcome", "pace", "least_s", "strike"),
@@ -142,13 +131,6 @@ def test_no_throttle_is_quicker_than_the_policy(
 
 def test_a_throttle_that_is_slower_cannot_hide_a_refusal() -> None:
     assert rest(Pause(80.0, "slow"), Outcome(429)) == Pause(80.0, "slow", strike=True)
-
-
-def test_an_override_is_a_floor_too() -> None:
-    policy = PacingPolicy(min_delay=0.0).override(ORIGIN, min_delay=9.0)
-
-    assert EffectivePolicies(policy, QUICK[0]).of(ORIGIN).rest(WELL, GIVEN).seconds == 9.0
-    assert EffectivePolicies(policy, QUICK[0]).longest_delay_s(0.0) == 9.0
 
 
 def test_a_policy_may_let_the_throttle_undercut_one_site() -> None:

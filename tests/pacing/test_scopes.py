@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from polite import CustomScope, InvalidOption, Origin, PacingPolicy, ScopeLimit, Scopes, Target
+from polite import CustomScope, InvalidOption, PacingPolicy, ScopeLimit, Scopes, Target
 from polite.pacing.scopes import ScopeName, ScopeResolver
 
 TARGET = Target.of("https://www.shop.example.co.uk/a")
@@ -23,10 +23,6 @@ def bound(**options: Any) -> ScopeResolver:
     return ScopeResolver(
         Scopes(**options), domain_of={TARGET.origin.host: "example.co.uk"}.get, addresses=Book()
     )
-
-
-def test_without_a_limit_there_is_the_origin_alone() -> None:
-    assert bound()(TARGET) == (TARGET.origin,)
 
 
 def test_all_scopes_of_a_url_go_from_narrow_to_broad() -> None:
@@ -85,14 +81,3 @@ def test_each_scope_has_its_own_limit_and_an_origin_the_policys() -> None:
 def test_what_is_no_scope_is_refused_by_name(make: Any, message: str) -> None:
     with pytest.raises(InvalidOption, match=message):
         make()
-
-
-def test_policies_with_the_same_scopes_are_the_same() -> None:
-    one, other = (PacingPolicy(scopes=Scopes(crawl=ScopeLimit(0.0, 5))) for _ in range(2))
-
-    assert one == other
-    assert hash(one) == hash(other)
-
-
-def test_a_name_is_no_origin() -> None:
-    assert ScopeName("domain", "example.com") != Origin.of("https://example.com")

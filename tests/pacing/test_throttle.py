@@ -44,12 +44,6 @@ def test_t3_the_larger_of_the_two_delays_holds(
     assert pause == Pause(seconds, because)
 
 
-def test_a_limit_below_the_delay_leaves_the_delay() -> None:
-    throttle = DelayThrottle(min_delay=10.0, max_crawl_delay=2.0)
-
-    assert throttle.rest(Outcome(200), context(30.0, 0)).seconds == 10.0
-
-
 @pytest.mark.parametrize("status", [None, 200, 301, 404, 500, 502])
 def test_other_responses_start_the_ordinary_delay_and_are_no_strike(status: int | None) -> None:
     pause = DelayThrottle().rest(Outcome(status), context(3.0, 2))
@@ -97,18 +91,6 @@ def test_a_back_off_is_spread_at_random_and_only_upwards() -> None:
     throttle = DelayThrottle(backoff=10.0, random=lambda: 1.0)
 
     assert throttle.rest(Outcome(429), context(None, 0)).seconds == 12.5
-
-
-def test_any_number_of_refusals_has_a_back_off() -> None:
-    pause = DelayThrottle(random=never).rest(Outcome(429), context(None, 10**9))
-
-    assert pause.seconds == 3_600.0
-
-
-def test_a_back_off_is_never_shorter_than_the_delay() -> None:
-    pause = DelayThrottle(backoff=0.0).rest(Outcome(429), context(7.0, 0))
-
-    assert pause == Pause(7.0, "Crawl-delay 7 s", strike=True)
 
 
 @given(

@@ -2,14 +2,12 @@
 
 import pytest
 
-from polite.errors import InvalidOption
 from polite.pace import RequestedPace, RequestRate, VisitTime
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.pacing.throttle import (
     BackOff,
     CrawlDelay,
     DelayThrottle,
-    Jittered,
     Latency,
     Longest,
     MinDelay,
@@ -37,10 +35,6 @@ def asking(*rates: RequestRate, crawl_delay: float | None = None) -> ThrottleCon
 def test_a_part_that_nothing_concerns_has_no_say(part: Part) -> None:
     assert part.rest(Outcome(200), NOTHING) is None
     assert part.rest(Outcome(200), asking()) is None
-
-
-def test_min_delay_always_has_a_say() -> None:
-    assert MinDelay(2.0).rest(Outcome(), NOTHING) == Pause(2.0, "min_delay 2 s")
 
 
 def test_t3_a_request_rate_counts_within_its_window_only() -> None:
@@ -74,12 +68,6 @@ def test_a_slow_server_is_left_alone_for_longer_within_limits(
     assert (None if pause is None else pause.seconds) == seconds
 
 
-def test_what_is_said_of_a_slow_server() -> None:
-    pause = Latency(5.0).rest(Outcome(200, elapsed_s=0.5), NOTHING)
-
-    assert pause == Pause(2.5, "latency_factor 5 times 0.5 s of waiting")
-
-
 def test_a_composition_takes_the_longest_and_every_strike() -> None:
     throttle = Longest(MinDelay(1.0), CrawlDelay(60.0), RetryAfter(600.0), BackOff(10.0))
 
@@ -87,21 +75,6 @@ def test_a_composition_takes_the_longest_and_every_strike() -> None:
     assert throttle.rest(Outcome(200), asking(crawl_delay=7.0)) == Pause(7.0, "Crawl-delay 7 s")
     refused = throttle.rest(Outcome(429, retry_after_s=2.0), asking(crawl_delay=7.0))
     assert refused == Pause(7.0, "Crawl-delay 7 s", strike=True)
-
-
-def test_a_composition_whose_parts_all_return_none_sets_no_delay() -> None:
-    assert Longest(CrawlDelay(60.0)).rest(Outcome(200), NOTHING) == Pause(0.0, "no part sets a delay")
-
-
-def test_a_composition_of_nothing_is_refused() -> None:
-    with pytest.raises(InvalidOption, match="at least one part"):
-        Longest()
-
-
-def test_jitter_adds_to_any_throttle() -> None:
-    throttle = Jittered(Longest(MinDelay(10.0)), 0.5, random=lambda: 0.5)
-
-    assert throttle.rest(Outcome(200), NOTHING) == Pause(12.5, "min_delay 10 s")
 
 
 @pytest.mark.parametrize(
@@ -112,11 +85,3 @@ def test_the_throttle_of_a_policy_minds_latency_when_it_is_asked_to(factor: floa
 
     assert throttle.rest(Outcome(200, elapsed_s=2.0), NOTHING).seconds == seconds
     assert throttle.timed is bool(factor)
-
-
-def test_what_is_ordinary_is_what_would_be_worked_out() -> None:
-    throttle = DelayThrottle(min_delay=3.0)
-
-    assert throttle.ordinary == throttle._longest.rest(Outcome(404), NOTHING) == Pause(3.0, "min_delay 3 s")
-    assert DelayThrottle(jitter=0.1).ordinary is None
-    assert DelayThrottle(latency_factor=1.0).ordinary is None

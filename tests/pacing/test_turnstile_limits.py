@@ -5,23 +5,6 @@ from polite.pacing.turnstile import Turnstile
 from tests.pacing.support import A, B
 
 
-def test_fewer_may_go_at_one_time_from_now_and_those_under_way_may_end() -> None:
-    limits = {A: 3}
-    turnstile = Turnstile(concurrency=limits.__getitem__, provisional_s=0.0)
-    turns = [turnstile.request((A,), 0.0) for _ in range(3)]
-    waiting = turnstile.request((A,), 0.0)
-
-    limits[A] = 1
-    turnstile.relimit(0.0, [A, "unknown"])
-    for turn in turns:
-        assert turnstile.due(1.0) == []
-        turnstile.settle(turn, 1.0, 0.0)
-        turnstile.release(turn, 1.0)
-
-    assert turnstile.due(1.0) == [waiting]
-    assert turnstile.request((A,), 1.0).state is TurnState.WAITING
-
-
 def test_more_may_go_at_one_time_from_now_and_not_before_the_delay_that_a_grant_would_have_started() -> None:
     limits, rests = {A: 1, B: 1}, {A: 2.0, B: 2.0}
     turnstile = Turnstile(concurrency=limits.__getitem__, provisional_s=rests.__getitem__)
@@ -36,20 +19,6 @@ def test_more_may_go_at_one_time_from_now_and_not_before_the_delay_that_a_grant_
     assert turnstile.due(3.0) == waiting[:1]
     assert turnstile.due(9.9) == []
     assert turnstile.due(10.0) == waiting[1:]
-
-
-def test_a_scope_that_was_not_told_yet_is_told_before_a_turn_is_given() -> None:
-    limits, rests = {A: 2, B: 2}, {A: 1.0, B: 1.0}
-    turnstile = Turnstile(concurrency=limits.__getitem__, provisional_s=rests.__getitem__)
-    turnstile.request((A, B), 0.0)
-    waiting = turnstile.request((A, B), 0.0)
-
-    limits.update(dict.fromkeys(limits, 1))
-    turnstile.outdate()
-
-    assert turnstile.due(5.0) == []
-    assert turnstile.request((B,), 5.0).state is TurnState.WAITING
-    assert waiting.state is TurnState.WAITING
 
 
 def test_a_scope_that_was_not_told_yet_is_delayed_no_less_than_is_asked_now() -> None:
@@ -105,16 +74,3 @@ def test_a_scope_whose_limit_cannot_be_worked_out_any_more_has_one_turn_at_a_tim
     assert not turnstile.renew(1.0, 10)
     assert turnstile.request((B,), 1.0).state is TurnState.WAITING
     assert len(turns) == 2
-
-
-def test_a_new_limit_shortens_no_delay() -> None:
-    limits = {A: 1}
-    turnstile = Turnstile(concurrency=limits.__getitem__)
-    turn = turnstile.request((A,), 0.0)
-    turnstile.settle(turn, 0.0, 60.0)
-    turnstile.release(turn, 0.0)
-
-    limits[A] = 5
-    turnstile.relimit(1.0)
-
-    assert turnstile.outlook((A,), 1.0).ready_at == 60.0

@@ -16,14 +16,6 @@ def pass_by(turnstile: Turnstile, now: float, requests: int, key: Hashable) -> N
         finish(turnstile, turnstile.request((key,), now), now, 0.0)
 
 
-def test_idle_scopes_are_forgotten_as_requests_come() -> None:
-    turnstile = Turnstile()
-    for at in range(10_000):
-        finish(turnstile, turnstile.request((at,), float(at)), float(at), 10.0)
-
-    assert len(turnstile) < 200
-
-
 def test_memory_falls_when_the_crawl_narrows_to_one_origin() -> None:
     turnstile = Turnstile()
     for at in range(1_000):
@@ -95,16 +87,6 @@ def test_scopes_of_a_request_that_may_not_wait_are_forgotten_too() -> None:
     pass_by(turnstile, 1.0, 1_000, B)
 
     assert len(turnstile) <= 2
-
-
-def test_holds_that_are_over_are_forgotten() -> None:
-    turnstile = Turnstile()
-    for at in range(500):
-        turnstile.hold(at, 1.0)
-
-    pass_by(turnstile, 2.0, 1_000, B)
-
-    assert len(turnstile) == 1
 
 
 def test_forgetting_keeps_up_with_requests_of_several_new_scopes() -> None:

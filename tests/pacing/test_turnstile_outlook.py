@@ -17,15 +17,6 @@ def test_the_outlook_says_since_when_a_scope_holds() -> None:
     assert turnstile.outlook((A,), 200.0).since is None
 
 
-def test_the_outlook_of_a_free_request_is_now() -> None:
-    turnstile = Turnstile()
-
-    outlook = turnstile.outlook((A, IP), 7.0)
-
-    assert (outlook.ready_at, outlook.scope, outlook.waiting, outlook.open) == (7.0, None, 0, 0)
-    assert len(turnstile) == 0
-
-
 def test_the_outlook_names_the_scope_that_holds_it_last() -> None:
     turnstile = Turnstile()
     turnstile.hold(A, 10.0, "Crawl-delay")
@@ -37,21 +28,3 @@ def test_the_outlook_names_the_scope_that_holds_it_last() -> None:
 
     assert (outlook.ready_at, outlook.scope, outlook.waiting) == (20.0, IP, 2)
     assert outlook.because == "shared address"
-
-
-def test_the_outlook_counts_turns_under_way_and_those_ahead() -> None:
-    turnstile = Turnstile()
-    turnstile.request((A,), 0.0)
-    turnstile.cancel(turnstile.request((A,), 0.0), 0.0)
-    left = [turnstile.request((A,), 0.0) for _ in range(3)]
-    turnstile.cancel(left[1], 0.0)
-
-    outlook = turnstile.outlook((A,), 5.0)
-
-    assert (outlook.ready_at, outlook.open, outlook.waiting, outlook.because) == (5.0, 1, 2, None)
-
-
-def test_a_turn_shows_what_it_is() -> None:
-    turn = Turnstile().request((A,), 3.0)
-
-    assert repr(turn) == "Turn(('a.example',), open, granted_at=3.0)"
