@@ -1,11 +1,13 @@
 """The scopes of a URL beside its origin: which there are, in which order, and what holds for each."""
 
+import sys
 from typing import Any
 
 import pytest
 
+import polite
 from polite import CustomScope, InvalidOption, PacingPolicy, ScopeLimit, Scopes, Target
-from polite.pacing.scopes import ScopeName, ScopeResolver
+from polite.pacing.scopes import ScopeName, ScopeResolver, registrable_domains
 
 TARGET = Target.of("https://www.shop.example.co.uk/a")
 
@@ -81,3 +83,31 @@ def test_each_scope_has_its_own_limit_and_an_origin_the_policys() -> None:
 def test_what_is_no_scope_is_refused_by_name(make: Any, message: str) -> None:
     with pytest.raises(InvalidOption, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("host", "domain"),
+    [
+        ("example.com", "example.com"),
+        ("a.b.example.co.uk", "example.co.uk"),
+        ("co.uk", "co.uk"),
+        ("anna.github.io", "anna.github.io"),
+        ("www.xn--mller-kva.eu", "xn--mller-kva.eu"),
+        ("www.example.com.", "example.com"),
+        ("a.b.internal", "b.internal"),
+        ("localhost", "localhost"),
+        ("192.0.2.1", None),
+        ("[2001:db8::1]", None),
+    ],
+)
+def test_a_hosts_domain_is_the_registered_one(host: str, domain: str | None) -> None:
+    assert registrable_domains("a test")(host) == domain
+
+
+async def test_without_the_list_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "publicsuffixlist", None)
+    pacing = polite.PacingPolicy(scopes=polite.Scopes(domain=polite.ScopeLimit()))
+
+    with pytest.raises(polite.InvalidOption, match=r"pip install 'polite-crawl\[domains\]'"):
+        async with polite.open_gate("TestBot/1.0", pacing=pacing):
+            pass

@@ -5,7 +5,7 @@ from collections.abc import Hashable
 import pytest
 
 from polite.errors import Overloaded
-from polite.pacing.turn import TurnState
+from polite.pacing.turn import ScopeState, Turn, TurnState
 from polite.pacing.turnstile import Turnstile
 from tests.pacing.support import ALL, IP, A, B, finish
 
@@ -96,3 +96,18 @@ def test_forgetting_keeps_up_with_requests_of_several_new_scopes() -> None:
         finish(turnstile, turnstile.request((at, ("domain", at), ("ip", at)), now), now, 10.0)
 
     assert len(turnstile) < 500
+
+
+def test_a_queue_keeps_no_more_cancelled_turns_than_waiting_ones() -> None:
+    scope = ScopeState("a.example", 1, 1.0)
+    turns = [Turn((scope,), order, (scope,)) for order in range(1_000)]
+    for turn in turns:
+        scope.join(turn)
+
+    for turn in turns[:0:-1]:
+        turn.state = TurnState.CANCELLED
+        scope.quit()
+        assert len(scope.queue or ()) <= 2 * scope.waiting
+
+    assert scope.queue is None
+    assert scope.front is turns[0]
