@@ -500,39 +500,36 @@ def guarded(throttle: Throttle, own: Rest, *, floor: bool) -> Rest:
     """
     kind = type(throttle).__qualname__
 
-    def guarded(outcome: Outcome, context: ThrottleContext) -> Pause:
+    def rest(outcome: Outcome, context: ThrottleContext) -> Pause:
         least = own(outcome, context)
         try:
             answer: object = throttle.rest(outcome, context)
-            if (pause := pause_of(answer)) is not None:
-                return _combined(pause, least, floor=floor)
-            shown = repr(answer)
+            pause = pause_of(answer)
+            problem = f"returned {answer!r}"[:_SHOWN] if pause is None else ""
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except BaseException as error:
             # CancelledError too: a plain function cannot be cancelled, and the turn must not be lost.
             extra = fields("throttle_failed", error=error)
             log.exception("the throttle %s failed on %s", kind, outcome, extra=extra)
-            return _instead(least, f"the throttle {kind} failed: {error!r}")
-        log.error(
-            "the throttle %s must return a Pause with finite seconds >= 0 on %s, got %s",
-            kind,
-            outcome,
-            shown,
-            extra=fields("throttle_failed"),
-        )
-        return _instead(least, f"the throttle {kind} returned {shown[:_SHOWN]}", _seconds_of(answer))
+            return replace(least, because=f"{least.because}; the throttle {kind} failed: {error!r}")
+        if pause is None:
+            log.error(
+                "the throttle %s must return a Pause with finite seconds >= 0 on %s, but %s",
+                kind,
+                outcome,
+                problem,
+                extra=fields("throttle_failed"),
+            )
+            seconds = max(least.seconds, _seconds_of(answer))
+            return replace(least, seconds=seconds, because=f"{least.because}; the throttle {kind} {problem}")
+        strike = pause.strike or least.strike
+        if floor and pause.seconds < least.seconds:
+            because = f"{least.because} (the throttle's {pause.seconds:g} s, {pause.because}, is shorter)"
+            pause = replace(least, because=because)
+        return replace(pause, strike=strike)
 
-    return guarded
-
-
-def _combined(pause: Pause, least: Pause, *, floor: bool) -> Pause:
-    """Return a throttle's delay, or the policy's if that is longer."""
-    strike = pause.strike or least.strike
-    if floor and pause.seconds < least.seconds:
-        because = f"{least.because} (the throttle's {pause.seconds:g} s, {pause.because}, is shorter)"
-        pause = Pause(least.seconds, because)
-    return replace(pause, strike=strike)
+    return rest
 
 
 def _seconds_of(pause: object) -> float:
@@ -542,7 +539,3 @@ def _seconds_of(pause: object) -> float:
     except Exception:  # noqa: BLE001 - it is a user's own object
         return 0.0
     return seconds if 0 <= seconds < math.inf else 0.0
-
-
-def _instead(pause: Pause, because: str, least_s: float = 0.0) -> Pause:
-    return replace(pause, seconds=max(pause.seconds, least_s), because=f"{pause.because}; {because}")
