@@ -72,15 +72,3 @@ async def test_new_limits_reach_all_scopes_in_steps() -> None:
     clock.advance(0.0)
     await settle_down()
     assert all(task.done() for task in waiting)
-
-
-def test_without_a_loop_new_limits_reach_all_scopes_at_once() -> None:
-    limited: list[Hashable] = []
-    pacer = LocalPacer(ManualClock(monotonic=0.0), concurrency=lambda scope: limited.append(scope) or 1)
-    for number in range(local._RELIMITED_AT_ONCE + 1):
-        assert pacer.acquire_now((number,)) is not None
-    limited.clear()
-
-    pacer.relimit()
-
-    assert len(limited) == local._RELIMITED_AT_ONCE + 1

@@ -82,13 +82,6 @@ SLOW: Options = (("min_delay", 5.0),)
 WIDE: Options = (("concurrency", 3), ("jitter", 0.5))
 
 
-def test_the_last_options_of_an_origin_count_at_its_first_position() -> None:
-    overrides = Overrides([(A, SLOW), (B, SLOW), (A, WIDE)])
-
-    assert overrides == ((A, WIDE), (B, SLOW))
-    assert overrides.put(A, SLOW) == ((A, SLOW), (B, SLOW))
-
-
 def test_what_changed_is_what_was_put_or_left_out() -> None:
     before = Overrides([(A, SLOW), (B, SLOW)])
 

@@ -24,13 +24,6 @@ class Book:
         return ("192.0.2.1", "192.0.2.2") if host == "www.site.test" else ()
 
 
-@pytest.mark.parametrize(
-    "url", ["https://www.site.test", "http://www.site.test", "https://www.site.test:8443"]
-)
-def test_an_origin_is_at_home_at_its_host(url: str) -> None:
-    assert HomeNames().of_scope(Origin.of(url)) == "www.site.test"
-
-
 def test_an_origin_is_at_home_at_its_registrable_domain_or_its_host_without_one() -> None:
     names = HomeNames("domain", domain_of=domain_of)
 

@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -19,12 +19,6 @@ WELL = Outcome(200)
 ORIGIN = Origin.of("https://site.test")
 
 
-class Twin(NamedTuple):
-    seconds: float
-    because: str
-    strike: bool
-
-
 class Raising:
     @property
     def seconds(self) -> float:
@@ -35,19 +29,6 @@ class Raising:
 
     def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
         raise ZeroDivisionError
-
-
-class Changing:
-    """Another delay each time that it is read."""
-
-    because, strike = "changing", False
-
-    def __init__(self, *seconds: float) -> None:
-        self._seconds = iter(seconds)
-
-    @property
-    def seconds(self) -> float:
-        return next(self._seconds)
 
 
 class Odd:
@@ -207,9 +188,3 @@ def test_a_part_that_fails_later_is_named_in_the_log(caplog: pytest.LogCaptureFi
     assert pause.seconds == 2.0
     assert "Odd.rest must return a Pause or None, got 20.0" in caplog.text
     assert caplog.records[0].levelname == "ERROR"
-
-
-@pytest.mark.parametrize("later", [0.0, -1.0, float("nan"), float("inf")])
-def test_the_fields_of_an_answer_are_read_once(later: float) -> None:
-    assert rest(Changing(3.0, *[later] * 9)) == Pause(3.0, "changing")
-    assert rest(Changing(1.0, *[later] * 9)).seconds == 2.0

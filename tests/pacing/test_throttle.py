@@ -54,13 +54,6 @@ def test_t3_the_larger_of_the_two_delays_holds(
     assert pause == Pause(seconds, because)
 
 
-@pytest.mark.parametrize("status", [None, 200, 301, 404, 500, 502])
-def test_other_responses_start_the_ordinary_delay_and_are_no_strike(status: int | None) -> None:
-    pause = DelayThrottle().rest(Outcome(status), context(3.0, 2))
-
-    assert pause == Pause(3.0, "Crawl-delay 3 s")
-
-
 @pytest.mark.parametrize("status", [429, 503])
 @pytest.mark.parametrize(
     ("asked", "seconds", "because"),

@@ -182,10 +182,3 @@ def test_an_option_without_meaning_is_named(options: dict[str, float]) -> None:
 
     with pytest.raises(InvalidOption, match=name):
         Turnstile(**options)  # type: ignore[arg-type]
-
-
-def test_an_invalid_concurrency_is_named_when_its_scope_is_added() -> None:
-    turnstile = Turnstile(concurrency=lambda scope: 0)
-
-    with pytest.raises(InvalidOption, match=r"concurrency of 'a\.example' must be .*got 0"):
-        turnstile.request((A,), 0.0)

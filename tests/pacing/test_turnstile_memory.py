@@ -75,20 +75,6 @@ def test_scopes_of_a_request_that_was_refused_are_forgotten_too() -> None:
     assert len(turnstile) <= 2
 
 
-def test_scopes_of_a_request_that_may_not_wait_are_forgotten_too() -> None:
-    turnstile = Turnstile()
-    turnstile.request((ALL,), 0.0)
-    for at in range(500):
-        turn = turnstile.request((at, ALL), 0.0, wait=False)
-        assert turn.state is TurnState.CANCELLED
-        assert turn.granted_at is None
-    assert turnstile.waiting == 0
-
-    pass_by(turnstile, 1.0, 1_000, B)
-
-    assert len(turnstile) <= 2
-
-
 def test_forgetting_keeps_up_with_requests_of_several_new_scopes() -> None:
     turnstile = Turnstile()
     for at in range(5_000):
