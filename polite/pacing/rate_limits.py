@@ -142,13 +142,9 @@ class RateLimits:
                 lasting=False,
             )
             for each in self.remainders
-            if each.left and each.reset_s and self._counts_requests(each)
+            if each.left and each.reset_s and ((quota := self._quota_of(each)) is None or quota.of_requests)
         ]
         return found
-
-    def _counts_requests(self, remainder: Remainder) -> bool:
-        quota = self._quota_of(remainder)
-        return quota is None or quota.of_requests
 
     def _reset_s(self, remainder: Remainder) -> float:
         if remainder.reset_s is not None:

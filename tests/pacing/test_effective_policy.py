@@ -99,3 +99,10 @@ def test_the_largest_value_is_known_through_every_change() -> None:
     assert overrides.put(B, (("min_delay", 9.0),)).most("min_delay") == 9.0
     assert overrides.put(C, WIDE).most("jitter") == 0.5
     assert overrides.most("jitter") == 0.0
+
+
+def test_an_override_keeps_the_earlier_options_of_its_origin() -> None:
+    policies = EffectivePolicies(of_many().override(HOSTS[0], concurrency=3))
+
+    assert (policies.concurrency(HOSTS[0]), policies.delay(HOSTS[0])) == (3, 2.0)
+    assert (policies.concurrency(HOSTS[1]), policies.delay(Origin.of("https://x.example"))) == (1, 1.0)
