@@ -18,7 +18,7 @@ from aiolimiter import AsyncLimiter
 
 import polite
 from polite.clock import SystemClock
-from polite.pacers.local import LocalPacer
+from polite.pacing.pacer import LocalPacer
 from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
 
 PAGES, DELAY_S, CONNECT_S, RESPOND_S, RETRY_AFTER_S = 200, 1.0, 0.5, 3.0, 30

@@ -191,7 +191,7 @@ async def _relimit(stalls: list[float]) -> float:
         await asyncio.sleep(0.01)
         started = time.perf_counter()
         gate.pacing = replace(gate.pacing, concurrency=2)
-        while gate.services.turns.pacer._relimiting:  # type: ignore[attr-defined]
+        while gate.services.turns.pacer._relimiting:
             await asyncio.sleep(0)
         took = time.perf_counter() - started
         await asyncio.sleep(0.05)

@@ -14,7 +14,7 @@ import time
 import tracemalloc
 
 from polite.clock import SystemClock
-from polite.pacers.local import LocalPacer
+from polite.pacing.pacer import LocalPacer
 from polite.pacing.turnstile import Turnstile
 
 SIZES = (1_000, 100_000, 1_000_000)

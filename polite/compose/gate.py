@@ -20,8 +20,8 @@ from polite.gate.rules import OriginManager
 from polite.gate.services import Services
 from polite.gate.tally import Notifier
 from polite.gate.turns import Turns
-from polite.pacers.local import LocalPacer, process_delays
 from polite.pacing.effective_policy import EffectivePolicies
+from polite.pacing.pacer import LocalPacer, process_delays
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.scopes import ScopePolicy, ScopeResolver, Scopes, registrable_domains
 from polite.pacing.throttle import Throttle, require_throttle

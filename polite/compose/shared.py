@@ -9,10 +9,10 @@ from weakref import WeakKeyDictionary
 from polite.errors import InvalidOption
 from polite.gate.gate import Gate
 from polite.origin import Origin
-from polite.pacers.local import LocalPacer, process_delays
 from polite.pacers.shared import SharedPacer
 from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.homes import HomeNames, Homes
+from polite.pacing.pacer import process_delays
 from polite.pacing.scopes import ScopeResolver, registrable_domains
 from polite.ports import BackOffStore, Clock, Listener, RobotsStore, SavedBackOff
 from polite.ports.stores import LONGEST_BACK_OFF_S
@@ -214,7 +214,7 @@ def share_turns(
     """
     services = gate.services
     turns, clock = services.turns, services.clock
-    if turns.shared != anew or not (isinstance(turns.pacer, LocalPacer) and turns.pacer.untouched):
+    if turns.shared != anew or not turns.pacer.untouched:
         raise InvalidOption(
             "the gate has sent requests already, of which other processes know nothing: open the frontier before the first "
             "permit or check, or name the shared store in open_gate(store=...)"

@@ -17,9 +17,8 @@ from polite.log import fields
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 from polite.pacing.circuit import is_failure
-from polite.pacing.outcome import Outcome
+from polite.pacing.outcome import Outcome, retry_after_s
 from polite.pacing.rate_limits import RateLimits
-from polite.pacing.reported_outcome import retry_after_s
 from polite.pacing.turn import Turn
 from polite.ports import Ask, Clock, Failed, Reply, Signer, StreamingTransport, Transport
 from polite.robots.exchange import Exchange, MissingProbe

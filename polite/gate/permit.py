@@ -19,9 +19,8 @@ from polite.http.challenge import DEMAND_FIELDS, DEMANDING, Demand, demand
 from polite.http.header_fields import LENGTH_FIELDS, Headers, body_length, selected
 from polite.options import integer
 from polite.origin import Origin, Target
-from polite.pacing.outcome import Outcome
+from polite.pacing.outcome import PACING_FIELDS, Outcome, reported
 from polite.pacing.policy import Anchor
-from polite.pacing.reported_outcome import PACING_FIELDS, reported
 from polite.pacing.turn import Turn
 from polite.ports import Listener
 from polite.recrawl import RELEVANT_FIELDS

@@ -17,7 +17,7 @@ from polite.pacing.budgets import Budgets, Declined, Spent
 from polite.pacing.circuit import is_failure, is_response
 from polite.pacing.effective_policy import EffectivePolicies, OpeningHours
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
-from polite.pacing.pacer import CallbackPacer, TurnRequest
+from polite.pacing.pacer import LocalPacer, TurnRequest
 from polite.pacing.policy import Anchor, PacingPolicy
 from polite.pacing.rate_limits import Gap
 from polite.pacing.scopes import ScopePolicy
@@ -74,7 +74,7 @@ class Turns:
         pacer: Grants the turns.
         policies: The pacing policy in force.
         shared: Whether other processes grant turns at the same scopes, one at a time (see `share`).
-        holds: Returns whether a granted turn still holds (see pacer.Pacer.holds).
+        holds: Returns whether a granted turn still holds (see LocalPacer.holds).
         declines: Whether any origin may get no more requests at all, by the policy (`require`).
         budgets: What was spent of the budgets of origins; None if none has one.
 
@@ -85,7 +85,7 @@ class Turns:
 
     def __init__(
         self,
-        pacer: CallbackPacer,
+        pacer: LocalPacer,
         policies: EffectivePolicies,
         clock: Clock,
         listener: Listener,
@@ -97,7 +97,7 @@ class Turns:
         self._keep: Callable[[Turn], Callable[[], None]] | None = None
         self._owns: Callable[[Sequence[Hashable]], bool] | None = None
         self._own: Callable[[Sequence[Hashable]], Awaitable[None]] | None = None
-        self.pacer: CallbackPacer = pacer
+        self.pacer: LocalPacer = pacer
         self.holds: Callable[[Turn], bool] = pacer.holds
         self.policies = policies
         self._clock = clock
@@ -112,7 +112,7 @@ class Turns:
 
     def share(
         self,
-        pacer: CallbackPacer,
+        pacer: LocalPacer,
         *,
         keep_back_off: Callable[[Origin, float, str], None] | None = None,
         keep: Callable[[Turn], Callable[[], None]] | None = None,
@@ -225,7 +225,7 @@ class Turns:
         pace: RequestedPace | None,
         first: bool = False,
     ) -> TurnRequest | None:
-        """As `take`, but with a callback (see pacer.CallbackPacer); None if only `take` can do it."""
+        """As `take`, but with a callback (see LocalPacer.acquire_later); None if only `take` can do it."""
         if not self._at_once(pace):
             return None
         provisional_s = self._provisional_s(target, pace)

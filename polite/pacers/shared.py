@@ -6,13 +6,12 @@ from contextlib import contextmanager
 
 from polite.errors import GateClosed, Overloaded, TurnLost
 from polite.pacers.divided_scopes import DividedScopes
-from polite.pacers.local import Call, LocalPacer
 from polite.pacers.tenancies import Tenancies
 from polite.pacers.tenancy import Tenure
 from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.homes import HomeNames, Homes, TakenHome
-from polite.pacing.scope_table import Provisional
-from polite.pacing.turn import Turn
+from polite.pacing.pacer import Call, LocalPacer
+from polite.pacing.turn import Provisional, Turn
 from polite.ports import Clock
 
 # A delay of so many seconds is written through, so that it outlives this process.
@@ -21,7 +20,7 @@ _LOST = "the turn was lost to another process while it was on its way"
 
 
 class SharedPacer(LocalPacer):
-    """Drives a turnstile for the homes that this process holds: a pacer.CallbackPacer, and the homes.Tenant of its homes.
+    """Drives a turnstile for the homes that this process holds: a LocalPacer, and the homes.Tenant of its homes.
 
     A request first takes the homes of its scopes, then waits for its local turn, and then looks whether the homes are held still.
     If not, its turn is given back, and it begins anew as the first of its queue. So all that a request costs here is to ask its
@@ -55,7 +54,7 @@ class SharedPacer(LocalPacer):
         self._takers = 0
         self._needed: Counter[str] = Counter()
 
-    # Turns (pacer.CallbackPacer).
+    # Turns (LocalPacer).
 
     async def acquire(
         self, scopes: Sequence[Hashable], *, urgent: bool = False, provisional_s: Provisional | None = None

@@ -7,9 +7,17 @@ from polite.origin import Origin
 from polite.pacers.tenancy import Tenancy, Tenure
 from polite.pacing.budgets import Spent
 from polite.pacing.effective_policy import EffectivePolicies
-from polite.pacing.home_state import HomeState, SavedScope, decoded, encoded
-from polite.pacing.homes import HomeNames, Homes, TakenHome, scope_name
-from polite.pacing.scope_table import Provisional
+from polite.pacing.homes import (
+    HomeNames,
+    Homes,
+    HomeState,
+    SavedScope,
+    TakenHome,
+    decoded,
+    encoded,
+    scope_name,
+)
+from polite.pacing.turn import Provisional
 from polite.pacing.turnstile import Turnstile
 from polite.ports import Clock
 

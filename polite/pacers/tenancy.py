@@ -2,9 +2,8 @@
 
 from collections.abc import Hashable
 
-from polite.pacing.home_state import HomeState, SavedScope
-from polite.pacing.homes import Home, TakenHome
-from polite.pacing.scope_table import Provisional
+from polite.pacing.homes import Home, HomeState, SavedScope, TakenHome
+from polite.pacing.turn import Provisional
 
 # Scopes of a home that are remembered before idle ones are forgotten.
 _MANY_SCOPES = 1_000

@@ -1,101 +1,20 @@
 """The policy that applies to each origin and scope: the general one, with the overrides of origins and the limits of scopes."""
 
-import logging
-import math
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import NamedTuple
 
 from polite.errors import InvalidOption
-from polite.log import fields
 from polite.origin import Origin
 from polite.pace import RequestedPace
 from polite.pacing.budgets import BudgetLimits, Budgets, Declined
 from polite.pacing.circuit import CircuitLimits, Circuits
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
-from polite.pacing.policy import Overrides, PacingPolicy
-from polite.pacing.rate_limits import Gap, RateLimits
-from polite.pacing.scope_table import Concurrency, Delay
+from polite.pacing.policy import Overrides, PacingPolicy, overrides_of
+from polite.pacing.rate_limits import KnownQuotas
 from polite.pacing.scopes import ScopePolicy, ScopeResolver, Scopes
-from polite.pacing.throttle import DelayThrottle, Throttle, pause_of
-
-# Origins that are remembered; beyond it, the one that told its quotas longest ago is forgotten until it tells them again.
-_MOST_ORIGINS = 100_000
-# Quotas of one origin. A server may have one for each part of its site.
-_MOST_QUOTAS = 8
-# Requests that a server may have counted before it told its policy: robots.txt, and pages that were in flight with the one whose
-# response told it.
-_EARLIER = 4
-# How long a policy that no response repeats holds at least (seconds). What is left of a quota holds until that is reset.
-_KEPT_S = 3_600.0
-
-
-class KnownQuotas:
-    """The delays that keep the quotas of each origin. `now` is monotonic seconds.
-
-    >>> known, origin = KnownQuotas(), Origin.of("https://example.com")
-    >>> known.learn(origin, RateLimits.of([], ['"burst";q=5;w=1', '"hour";q=100;w=3600']), now=0.0)
-    >>> known.slowest(origin, now=1.0).seconds
-    37.5
-    >>> known.slowest(origin, now=3_600.0) is None
-    True
-
-    Attributes:
-        by_origin: What is remembered, by the origin's text; nearly always empty.
-    """
-
-    def __init__(self) -> None:
-        self.by_origin: OrderedDict[str, dict[tuple[str, bool], tuple[float, Gap]]] = OrderedDict()
-
-    def learn(self, origin: Origin, said: RateLimits, now: float) -> None:
-        """Remember what a response said, instead of what an earlier one said of the same policies."""
-        known = self.by_origin.setdefault(origin.text, {})
-        self.by_origin.move_to_end(origin.text)
-        before = {name for name, _ in known}
-        # A policy that counts something else than requests by now, or a quota that is spent, needs no gap any more.
-        for quota in said.quotas:
-            known.pop((quota.name, True), None)
-            if not quota.of_requests:
-                known.pop((quota.name, False), None)
-        for remainder in said.remainders:
-            known.pop((remainder.name, False), None)
-        told = {remainder.name for remainder in said.remainders}
-        for gap in said.gaps:
-            if gap.lasting and gap.name not in told and gap.name not in before:
-                known[gap.name, False] = (now + gap.for_s, _first(gap))
-            kept_s = max(gap.for_s, _KEPT_S) if gap.lasting else gap.for_s
-            known[gap.name, gap.lasting] = (now + kept_s, gap)
-        while len(known) > _MOST_QUOTAS:
-            del known[min(known, key=lambda key: known[key][1].seconds)]
-        if not known:
-            del self.by_origin[origin.text]
-        while len(self.by_origin) > _MOST_ORIGINS:
-            self.by_origin.popitem(last=False)
-
-    def slowest(self, origin: Origin, now: float) -> Gap | None:
-        """Return the longest delay that a quota of the origin needs now."""
-        known = self.by_origin.get(origin.text)
-        if known is None:
-            return None
-        for key in [key for key, (until, _) in known.items() if until <= now]:
-            del known[key]
-        if not known:
-            del self.by_origin[origin.text]
-            return None
-        return max((gap for _, gap in known.values()), key=lambda gap: gap.seconds)
-
-
-def _first(gap: Gap) -> Gap:
-    """Return the gap of the first window of a policy whose server does not tell what is left of it."""
-    amount = round(gap.for_s / gap.seconds)
-    seconds = gap.for_s / max(1, amount - _EARLIER)
-    return gap._replace(
-        seconds=seconds, because=f"{gap.because}, some of which were perhaps used before", lasting=False
-    )
-
-
-log: logging.Logger = logging.getLogger("polite")
+from polite.pacing.throttle import DelayThrottle, Rest, Throttle, guarded
+from polite.pacing.turn import Concurrency, Delay
 
 # Effective policies that are remembered for origins with overrides: making one takes about 20 us.
 _MOST_MADE = 10_000
@@ -103,10 +22,6 @@ _BUDGETS = ("max_pages", "max_bytes", "max_failures")
 _LEAST_ERROR, _TOO_MANY_REQUESTS = 400, 429
 # A Crawl-delay of any length may be obeyed: so much of it outlives a process that ended without a word (seconds).
 _LONGEST_OBEYED_S = 30 * 86_400.0
-# Characters of a malformed result that a reason shows.
-_SHOWN = 200
-
-Rest = Callable[[Outcome, ThrottleContext], Pause]
 
 
 class OpeningHours(NamedTuple):
@@ -140,7 +55,7 @@ class EffectivePolicy:
         )
         own = throttle_of(policy)
         self.rest: Rest = (
-            own.rest if throttle is None else _guarded(throttle, own.rest, floor=not policy.may_undercut_site)
+            own.rest if throttle is None else guarded(throttle, own.rest, floor=not policy.may_undercut_site)
         )
         self.ordinary: Pause | None = own.ordinary if throttle is None else None
         self.timed: bool = own.timed or throttle is not None
@@ -186,12 +101,13 @@ class EffectivePolicies:
     ) -> None:
         self._throttle = throttle
         self._require_throttle(policy)
-        self.scopes: ScopePolicy = scopes or scopes_of(policy)
+        named = policy.scopes
+        self.scopes: ScopePolicy = scopes or (ScopeResolver(named) if isinstance(named, Scopes) else named)
         self._limit = getattr(self.scopes, "limit", None)
         self.circuits: Circuits = Circuits()
         self.quotas: KnownQuotas = KnownQuotas()
         self.budgets: Budgets = Budgets()
-        self._set_general(policy.with_checked(overrides=Overrides()))
+        self._set_general(replace(policy, overrides=Overrides()))
         self._set(policy)
 
     def of(self, origin: Origin) -> EffectivePolicy:
@@ -208,21 +124,13 @@ class EffectivePolicies:
         """Return how many turns of a scope may be open now: one if its circuit is open."""
         if isinstance(scope, OpeningHours) or self.circuits.is_open(scope):
             return 1
-        own = None if self._limit is None else self._limit(scope)
-        if own is not None:
-            return int(own.concurrency)
-        return int(self._option("concurrency", scope, self.general.policy.concurrency))
+        return int(self._limit_of(scope, "concurrency", "concurrency"))
 
     def delay(self, scope: Hashable) -> float:
         """Return the delay of a scope after an ordinary response (seconds)."""
         if isinstance(scope, OpeningHours):
             return 0.0
-        own = None if self._limit is None else self._limit(scope)
-        return (
-            self._option("min_delay", scope, self.general.policy.min_delay)
-            if own is None
-            else float(own.delay)
-        )
+        return float(self._limit_of(scope, "delay", "min_delay"))
 
     def longest_delay_s(self, wall: float) -> float:
         """Return an upper bound of all delays after an ordinary response at `wall` (Unix time), if robots.txt requests no pace."""
@@ -259,7 +167,7 @@ class EffectivePolicies:
             )
         if policy.home != self.policy.home:
             raise InvalidOption("PacingPolicy: home cannot change while the gate is open")
-        before, base = self._own, policy.with_checked(overrides=Overrides())
+        before, base = self._own, replace(policy, overrides=Overrides())
         alike = base == self.general.policy
         if not alike:
             self._set_general(base)
@@ -271,7 +179,7 @@ class EffectivePolicies:
 
     def _require_throttle(self, policy: PacingPolicy) -> None:
         """Refuse a permission that nothing can use: the throttle was forgotten, or is expected to be the policy's own."""
-        undercut = policy.may_undercut_site or Overrides.of(policy.overrides).most("may_undercut_site")
+        undercut = policy.may_undercut_site or overrides_of(policy).most("may_undercut_site")
         if undercut and self._throttle is None:
             raise InvalidOption(
                 "PacingPolicy: may_undercut_site needs open_gate(throttle=...): without a throttle of your own, "
@@ -285,7 +193,7 @@ class EffectivePolicies:
     def _set(self, policy: PacingPolicy) -> None:
         self.policy: PacingPolicy = policy
         base = self.general.policy
-        self._own = own = Overrides.of(policy.overrides)
+        self._own = own = overrides_of(policy)
         self.limits: tuple[Concurrency, Delay] = (self.concurrency, self.delay)
         if self._limit is None and not own and base.concurrency == 1:
             # Nearly every policy: constants, so that a new scope costs no call.
@@ -310,21 +218,19 @@ class EffectivePolicies:
         own = self._own.options(origin)
         if not own:
             return self.general
-        while len(self._made) >= _MOST_MADE:
+        if len(self._made) >= _MOST_MADE:
             del self._made[next(iter(self._made))]
-        policy = self.general.policy.with_checked(**dict(own))
+        policy = replace(self.general.policy, **dict(own))
         effective = self._made[origin.text] = EffectivePolicy(policy, self._throttle)
         return effective
 
-    def _option(self, name: str, scope: Hashable, general: float) -> float:
-        """Return one option at a scope, without making its effective policy."""
+    def _limit_of(self, scope: Hashable, name: str, option: str) -> float:
+        """Return a field of the scope's own ScopeLimit, or else the option that applies there, without making its policy."""
+        limit = None if self._limit is None else self._limit(scope)
+        if limit is not None:
+            return float(getattr(limit, name))
         own = self._own.options(scope) if self._own and isinstance(scope, Origin) else ()
-        return next((value for each, value in own if each == name), general)
-
-
-def scopes_of(policy: PacingPolicy) -> ScopePolicy:
-    """Return the function that names the scopes of a policy, if that needs neither a domain list nor addresses."""
-    return ScopeResolver(policy.scopes) if isinstance(policy.scopes, Scopes) else policy.scopes
+        return float(dict(own).get(option, getattr(self.general.policy, option)))
 
 
 def throttle_of(policy: PacingPolicy) -> DelayThrottle:
@@ -342,59 +248,3 @@ def throttle_of(policy: PacingPolicy) -> DelayThrottle:
         backoff_statuses=policy.backoff_statuses,
         on_long_delay=policy.on_long_delay,
     )
-
-
-def _guarded(throttle: Throttle, own: Rest, *, floor: bool) -> Rest:
-    """Return a user's throttle and the policy's own as one: here, and only here, their answers meet.
-
-    The longer delay applies, so that no throttle drops Crawl-delay, Retry-After or back-off; without `floor`, that of the user's.
-    A refusal counts if either says so. If the user's fails, the policy's own delay applies, so that no fault speeds up a crawl.
-    """
-    kind = type(throttle).__qualname__
-
-    def guarded(outcome: Outcome, context: ThrottleContext) -> Pause:
-        least = own(outcome, context)
-        try:
-            answer: object = throttle.rest(outcome, context)
-            if (pause := pause_of(answer)) is not None:
-                return _combined(pause, least, floor=floor)
-            shown = repr(answer)
-        except (KeyboardInterrupt, SystemExit, GeneratorExit):
-            raise
-        except BaseException as error:
-            # CancelledError too: a plain function cannot be cancelled, and the turn must not be lost.
-            extra = fields("throttle_failed", error=error)
-            log.exception("the throttle %s failed on %s", kind, outcome, extra=extra)
-            return _instead(least, f"the throttle {kind} failed: {error!r}")
-        log.error(
-            "the throttle %s must return a Pause with finite seconds >= 0 on %s, got %s",
-            kind,
-            outcome,
-            shown,
-            extra=fields("throttle_failed"),
-        )
-        return _instead(least, f"the throttle {kind} returned {shown[:_SHOWN]}", _seconds_of(answer))
-
-    return guarded
-
-
-def _combined(pause: Pause, least: Pause, *, floor: bool) -> Pause:
-    """Return a throttle's delay, or the policy's if that is longer."""
-    strike = pause.strike or least.strike
-    if floor and pause.seconds < least.seconds:
-        because = f"{least.because} (the throttle's {pause.seconds:g} s, {pause.because}, is shorter)"
-        return Pause(least.seconds, because, strike)
-    return pause if pause.strike is strike else Pause(pause.seconds, pause.because, strike)
-
-
-def _seconds_of(pause: object) -> float:
-    """Return the seconds that a malformed result may have meant, or 0."""
-    try:
-        seconds = float(getattr(pause, "seconds", 0.0))
-    except Exception:  # noqa: BLE001 - it is a user's own object
-        return 0.0
-    return seconds if 0 <= seconds < math.inf else 0.0
-
-
-def _instead(pause: Pause, because: str, least_s: float = 0.0) -> Pause:
-    return replace(pause, seconds=max(pause.seconds, least_s), because=f"{pause.because}; {because}")

@@ -2,8 +2,9 @@
 
 from collections.abc import Hashable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 from typing import Any, Self, TypedDict, Unpack, get_args
 
 from polite.errors import InvalidOption
@@ -18,93 +19,49 @@ Override = tuple[Origin, Options]
 
 
 class Overrides(tuple[Override, ...]):  # noqa: SLOT001 - a tuple with slots of its own cannot be
-    """Pairs of an origin and its options, which are checked already. Each origin occurs once: the last pair counts.
+    """Pairs of an origin and its options, which are checked already. Each origin occurs once: the last pair counts."""
 
-    An index is shared by all tuples of a chain of `put`, so that a chain of n needs no n indexes. It may hold origins of a later
-    tuple: an entry counts only if the pair at its position is that origin's.
-    """
-
-    positions_by_origin: dict[str, int]
-    largest_values: Mapping[str, float] | None
+    _by_text: dict[str, Override]
 
     def __new__(cls, pairs: Iterable[Override] = ()) -> Self:
-        own = {origin.text: (origin, options) for origin, options in pairs}
-        return cls._of(own.values(), {text: position for position, text in enumerate(own)})
-
-    @staticmethod
-    def of(overrides: tuple[Override, ...]) -> "Overrides":
-        """Return the same tuple if it has an index already."""
-        return overrides if isinstance(overrides, Overrides) else Overrides(overrides)
+        return cls._of({origin.text: (origin, options) for origin, options in pairs})
 
     @classmethod
-    def _of(cls, pairs: Iterable[Override], positions: dict[str, int]) -> Self:
-        made = tuple.__new__(cls, pairs)
-        made.positions_by_origin = positions
-        made.largest_values = None
+    def _of(cls, by_text: dict[str, Override]) -> Self:
+        made = super().__new__(cls, by_text.values())
+        made._by_text = by_text
         return made
 
     def options(self, origin: Origin) -> Options:
         """Return the options of an origin; () without an override."""
-        position = self._position(origin)
-        return () if position is None else self[position][1]
+        own = self._by_text.get(origin.text)
+        return () if own is None else own[1]
 
     def put(self, origin: Origin, options: Options) -> Self:
         """Return a copy with these options for an origin. The other pairs are neither hashed nor checked again."""
-        pair, position, end = (origin, options), self._position(origin), len(self)
-        if position is not None:
-            made = self._of((*self[:position], pair, *self[position + 1 :]), self.positions_by_origin)
-            made.largest_values = self._most_with(options, instead_of=self[position][1])
-            return made
-        positions = self.positions_by_origin
-        if len(positions) != end or positions.setdefault(origin.text, end) != end:
-            # Another origin was put to this tuple already, and is in its index.
-            positions = {each.text: at for at, (each, _) in enumerate(self)} | {origin.text: end}
-        made = self._of((*self, pair), positions)
-        made.largest_values = self._most_with(options)
-        return made
+        return self._of(self._by_text | {origin.text: (origin, options)})
 
     def changed(self, before: "Overrides") -> set[Origin]:
-        """Return the origins whose options may differ from `before`. Cheap if one was made from the other."""
-        pairs = [
-            pair for old, new in zip(before, self, strict=False) if old is not new for pair in (old, new)
-        ]
-        return {origin for origin, _ in (*pairs, *before[len(self) :], *self[len(before) :])}
+        """Return the origins whose options differ from `before`."""
+        return {
+            own[0]
+            for mine, theirs in ((self, before), (before, self))
+            for text, own in mine._by_text.items()  # noqa: SLF001 - of its own class
+            if theirs._by_text.get(text) != own  # noqa: SLF001
+        }
 
     def most(self, name: str) -> float:
         """Return the largest value of an option among all origins, or 0. For one that is no number: 1 if any origin has it."""
-        if self.largest_values is None:
-            self.largest_values = _largest({}, (each for _, options in self for each in options))
-        return self.largest_values.get(name, 0.0)
+        return self._largest.get(name, 0.0)
 
-    def _most_with(self, options: Options, *, instead_of: Options = ()) -> Mapping[str, float] | None:
-        """Return the largest values with these options too; None if a largest value may be gone, so that all must be visited."""
-        most = self.largest_values
-        if most is None or any(0 < _size(value) >= most.get(name, 0.0) for name, value in instead_of):
-            return None
-        return _largest(most, options)
-
-    def _position(self, origin: Origin) -> int | None:
-        position = self.positions_by_origin.get(origin.text)
-        return (
-            position
-            if position is not None and position < len(self) and self[position][0] == origin
-            else None
-        )
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Overrides, (tuple(self),)
-
-
-def _largest(most: Mapping[str, float], options: Iterable[tuple[str, float]]) -> Mapping[str, float]:
-    largest = dict(most)
-    for name, value in options:
-        if _size(value) > largest.get(name, 0.0):
-            largest[name] = _size(value)
-    return largest
-
-
-def _size(value: object) -> float:
-    return value if isinstance(value, int | float) else 1.0
+    @cached_property
+    def _largest(self) -> dict[str, float]:
+        largest: dict[str, float] = {}
+        for _, options in self:
+            for name, value in options:
+                size = value if isinstance(value, int | float) else 1.0
+                largest[name] = max(size, largest.get(name, 0.0))
+        return largest
 
 
 class Anchor(Enum):
@@ -151,22 +108,8 @@ class OriginPacing(TypedDict, total=False):
     max_failures: int | None
 
 
-_SECONDS = (
-    "min_delay",
-    "max_crawl_delay",
-    "max_retry_after",
-    "backoff",
-    "max_backoff",
-    "max_latency_delay",
-    "max_rate_limit_delay",
-    "circuit_rest",
-)
 # With 0, no permit could be entered in time.
 _LEAST_HOLD_S = 0.001
-_FACTORS = ("jitter", "latency_factor")
-_COUNTS = {"concurrency": 1, "max_waiting": 1, "circuit_failures": 0}
-_BUDGETS = ("max_pages", "max_bytes", "max_failures")
-_CHOICES = ("obey_visit_time", "may_undercut_site", "backoff_statuses", "on_long_delay")
 # A licence or a payment is asked for: waiting changes nothing (RFC 9110, 15.5.2 and 15.5.3).
 _NEVER_BACK_OFF = frozenset({401, 402})
 
@@ -243,7 +186,7 @@ class PacingPolicy:
     overrides: tuple[Override, ...] = Overrides()
 
     def __post_init__(self) -> None:
-        for name in (*_SECONDS, *_FACTORS, *_COUNTS, *_CHOICES, *_BUDGETS):
+        for name in (*OriginPacing.__annotations__, "max_waiting"):
             _check(name, getattr(self, name))
         object.__setattr__(self, "backoff_statuses", frozenset(self.backoff_statuses))
         number("PacingPolicy: max_hold", self.max_hold, least=_LEAST_HOLD_S)
@@ -274,60 +217,37 @@ class PacingPolicy:
             InvalidOption: A value is out of range, or the option cannot differ between origins.
         """
         origin = origin if isinstance(origin, Origin) else Origin.of(origin)
-        before = Overrides.of(self.overrides)
+        before = overrides_of(self)
         own = dict(before.options(origin)) | _named(origin, options)
         # Only new options are checked: a policy of many origins is made in as many steps.
-        return self.with_checked(overrides=before.put(origin, tuple(own.items())))
+        return replace(self, overrides=before.put(origin, tuple(own.items())))
 
     def at(self, origin: Origin) -> Self:
         """Return the policy that applies to an origin, without overrides."""
-        own = Overrides.of(self.overrides).options(origin)
-        return self.with_checked(**dict(own), overrides=Overrides()) if own else self
+        own = overrides_of(self).options(origin)
+        return replace(self, **dict(own), overrides=Overrides()) if own else self
 
-    def with_checked(self, **checked: object) -> Self:
-        """Return the same policy with other values, which are checked already. No part of the public API."""
-        changed = object.__new__(type(self))
-        for field in fields(self):
-            value = checked[field.name] if field.name in checked else getattr(self, field.name)
-            object.__setattr__(changed, field.name, value)
-        return changed
+
+def overrides_of(policy: PacingPolicy) -> Overrides:
+    """Return the overrides with their index, which a policy makes of any pairs."""
+    assert isinstance(policy.overrides, Overrides)  # noqa: S101
+    return policy.overrides
 
 
 def _checked(overrides: object) -> Overrides:
     """Raises InvalidOption."""
     try:
         pairs = [(origin, tuple(_named(origin, dict(own)).items())) for origin, own in overrides]  # type: ignore[attr-defined]
-    except (TypeError, ValueError) as error:
-        if isinstance(error, InvalidOption):
-            raise
+        made_elsewhere = not all(isinstance(origin, Origin) for origin, _ in pairs)
+    except InvalidOption:
+        raise
+    except (TypeError, ValueError):
+        made_elsewhere = True
+    if made_elsewhere:
         raise InvalidOption(
             f"PacingPolicy: overrides must be made by PacingPolicy.override, got {overrides!r}"
-        ) from error
-    for origin, _ in pairs:
-        if not isinstance(origin, Origin):
-            raise InvalidOption(
-                f"PacingPolicy: overrides must be made by PacingPolicy.override, got the origin {origin!r}"
-            )
+        )
     return Overrides(pairs)
-
-
-def _check(name: str, value: object) -> None:
-    """Refuse a value that a field of the policy, or of an override, cannot have."""
-    option = f"PacingPolicy: {name}"
-    if name in {"obey_visit_time", "may_undercut_site"}:
-        boolean(option, value)
-    elif name in _BUDGETS:
-        if value is not None:
-            integer(f"{option} (None for no limit)", value, least=1)
-    elif name == "backoff_statuses":
-        _require_statuses(option, value)
-    elif name == "on_long_delay":
-        if value not in get_args(LongDelay):
-            raise InvalidOption(f'{option} must be "cap", "obey" or "refuse", got {value!r}')
-    elif name in _COUNTS:
-        integer(option, value, least=_COUNTS[name])
-    else:
-        number(option, value)
 
 
 def _named(origin: object, options: Mapping[str, object]) -> dict[str, Any]:
@@ -344,11 +264,31 @@ def _named(origin: object, options: Mapping[str, object]) -> dict[str, Any]:
     }
 
 
-def _require_statuses(option: str, value: object) -> None:
-    if isinstance(value, AbstractSet) and all(
-        type(status) is int and 400 <= status <= 599 and status not in _NEVER_BACK_OFF for status in value
-    ):
-        return
-    raise InvalidOption(
-        f"{option} must be a set of statuses from 400 to 599, without 401 and 402 (waiting changes nothing there), got {value!r}"
-    )
+def _check(name: str, value: object) -> None:
+    """Refuse a value that a field of the policy, or of an override, cannot have."""
+    option = f"PacingPolicy: {name}"
+    match name:
+        case "obey_visit_time" | "may_undercut_site":
+            boolean(option, value)
+        case "concurrency" | "max_waiting":
+            integer(option, value, least=1)
+        case "circuit_failures":
+            integer(option, value, least=0)
+        case "max_pages" | "max_bytes" | "max_failures":
+            if value is not None:
+                integer(f"{option} (None for no limit)", value, least=1)
+        case "backoff_statuses":
+            if not isinstance(value, AbstractSet) or not all(map(_is_refusal, value)):
+                raise InvalidOption(
+                    f"{option} must be a set of statuses from 400 to 599, without 401 and 402 (waiting changes nothing "
+                    f"there), got {value!r}"
+                )
+        case "on_long_delay":
+            if value not in get_args(LongDelay):
+                raise InvalidOption(f'{option} must be "cap", "obey" or "refuse", got {value!r}')
+        case _:
+            number(option, value)
+
+
+def _is_refusal(status: object) -> bool:
+    return type(status) is int and 400 <= status <= 599 and status not in _NEVER_BACK_OFF

@@ -7,20 +7,19 @@ same moment, one takes it back. A gate that closes leaves the delays that still 
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from heapq import heappop, heappush
-from itertools import count
+from heapq import nlargest
 from threading import Lock
 from typing import NamedTuple
 from weakref import WeakSet
 
-from polite.pacing.scope_table import ScopeTable
 from polite.pacing.scopes import ScopeName
-from polite.pacing.turn import ScopeState, Turn
+from polite.pacing.turn import ScopeState, ScopeTable, Turn
 
 # Delays of closed gates that are kept. Beyond it, those that end first are forgotten.
 _MOST_LEFT = 100_000
 # They are kept for so long at least (seconds), since the next gate's own delay may be longer than theirs.
 _LEAST_KEPT_S = 60.0
+_FORGOTTEN_EVERY_S = 1.0
 # A turn of another gate counts as open for so long (seconds), from its grant or report on: a task that holds the one and waits for
 # the other does not wait for ever, nor does it if an event loop ended before its gate was closed.
 _OPEN_S = 60.0
@@ -50,8 +49,7 @@ class ProcessDelays:
         self.lock: Lock = Lock()
         self.members: WeakSet[Member] = WeakSet()
         self.left: dict[Hashable, _Left] = {}
-        self._ends: list[tuple[float, int, Hashable]] = []  # when each may be forgotten, a heap
-        self._number = count()
+        self._forget_at = -math.inf
         self._told = False
 
     def join(self, scopes: ScopeTable, tell: Callable[[str], None], *, shared: bool = False) -> "Member":
@@ -72,24 +70,22 @@ class ProcessDelays:
         """Have each turnstile read the others' scopes, if there are any. The lock is held."""
         if self.left or len(self.members) > 1:
             for each in self.members:
-                each.scopes.others = each
+                each.active = True
 
-    def keep(self, scope: Hashable, left: "_Left") -> None:
+    def keep(self, scope: Hashable, left: _Left) -> None:
         """Keep a delay of a turnstile that is closed. The lock is held."""
         before = self.left.get(scope, left)
-        left = _Left(
+        self.left[scope] = _Left(
             max(left.since, before.since), max(left.ready_at, before.ready_at), left.shared and before.shared
         )
-        self.left[scope] = left
-        heappush(self._ends, (left.end, next(self._number), scope))
 
     def forget(self, now: float) -> None:
-        """Forget the delays that are over. The lock is held."""
-        while self._ends and (self._ends[0][0] <= now or len(self._ends) > _MOST_LEFT):
-            end, _, scope = heappop(self._ends)
-            left = self.left.get(scope)
-            if left is not None and left.end <= end:
-                del self.left[scope]
+        """Forget the delays that are over, and some more if they are too many. The lock is held."""
+        if self.left and self._forget_at <= now:
+            self._forget_at = now + _FORGOTTEN_EVERY_S
+            self.left = {scope: left for scope, left in self.left.items() if left.end > now}
+        if len(self.left) > _MOST_LEFT:
+            self.left = dict(nlargest(_MOST_LEFT * 9 // 10, self.left.items(), key=lambda item: item[1].end))
 
     def tell_once(self, tell: Callable[[str], None], scope: Hashable, wait_s: float) -> None:
         """Say what to do about gates that delay each other."""
@@ -104,18 +100,22 @@ class ProcessDelays:
 
 
 class Member:
-    """One turnstile among those of its process."""
+    """One turnstile among those of its process.
+
+    Attributes:
+        active: Whether there are others, or delays that they left. Other threads set it, too.
+    """
 
     def __init__(
         self, delays: ProcessDelays, scopes: ScopeTable, tell: Callable[[str], None], *, shared: bool
     ) -> None:
         self._delays = delays
+        self._scopes = scopes.by_key
         self._tell = tell
         self._shared = shared
-        self._open: set[Hashable] | None = (
-            None  # once its gate is closed: scopes with turns that are open still
-        )
-        self.scopes = scopes
+        # Once its gate is closed: scopes with turns that are open still.
+        self._open: set[Hashable] | None = None
+        self.active: bool = False
         self.lock: Lock = delays.lock
 
     def delay(self, scope: ScopeState, now: float) -> None:
@@ -125,11 +125,11 @@ class Member:
             self._delays.forget(now)
             others = self._others()
             if not others and not self._delays.left:
-                self.scopes.others = None
+                self.active = False
                 return
             until = self._free_at(scope, others, own_s, scope.open + 1, now)
             if until <= now:
-                waiting = (each.find(scope.key) for each in others)
+                waiting = (each.get(scope.key) for each in others)
                 first = [
                     each.ready_at for each in waiting if each and each.front and each.since < scope.since
                 ]
@@ -160,26 +160,26 @@ class Member:
             now: Monotonic seconds.
             keys: Scopes whose turn ends only now. By default all.
         """
-        delays, left = self._delays, {}
-        if self._open is None:
-            self._open = set(self.scopes.known())
-        self._open = {key for key in self._open if (scope := self.scopes.find(key)) and scope.open}
-        for key in self.scopes.known() if keys is None else keys:
-            scope = self.scopes.find(key)
+        scopes = self._scopes
+        known = scopes if self._open is None else self._open
+        self._open = {key for key in known if key in scopes and scopes[key].open}
+        left = {}
+        for key in list(scopes) if keys is None else keys:
+            scope = scopes.get(key)
             if scope is not None and _is_of_sites(key):
                 since, ready_at = _own_delay(scope)
                 if scope.open:
                     since, ready_at = now, max(ready_at, now + _own_s(scope))
                 left[key] = _Left(since, ready_at, self._shared)
-        with delays.lock:
+        with self._delays.lock:
             if not self._open:
-                delays.members.discard(self)
-                self.scopes.others = None
+                self._delays.members.discard(self)
+                self.active = False
             for key, each in left.items():
                 if each.end > now:
-                    delays.keep(key, each)
-            delays.forget(now)
-            delays.alert()
+                    self._delays.keep(key, each)
+            self._delays.forget(now)
+            self._delays.alert()
 
     def sendable_at(self, turn: Turn, own_s: Sequence[float]) -> float:
         """Return when others let an open turn's request be sent, which something has kept since the grant. The lock is held.
@@ -190,38 +190,45 @@ class Member:
         for scope, least_s in zip(turn.scope_states, own_s, strict=True):
             if not _is_of_sites(scope.key):
                 continue
-            for state in (each.find(scope.key) for each in others):
+            at = max(at, self._left_until(scope, least_s))
+            for state in (each.get(scope.key) for each in others):
                 if state is not None and state.limit > 1:
                     at = max(at, state.spaced_until, state.own_since + least_s)
                 elif state is not None:
                     since, ready_at = _own_delay(state)
                     # The delay of an open turn begins anew when it ends.
                     at = max(at, ready_at, since + (max(least_s, _own_s(state)) if state.open else least_s))
-            left = self._delays.left.get(scope.key)
-            if left is not None and not (left.shared and self._shared):
-                at = max(at, left.ready_at, left.since + least_s)
         return at
 
-    def _others(self) -> list[ScopeTable]:
+    def _others(self) -> list[dict[Hashable, ScopeState]]:
         return [
-            each.scopes
+            each._scopes  # noqa: SLF001 - of its own class
             for each in self._delays.members
-            if each is not self and not (each._shared and self._shared)  # noqa: SLF001 - of its own class
+            if each is not self and not (each._shared and self._shared)  # noqa: SLF001
         ]
 
+    def _left_until(self, scope: ScopeState, own_s: float) -> float:
+        """Return when what closed gates left lets the scope have a turn."""
+        left = self._delays.left.get(scope.key)
+        if left is None or (left.shared and self._shared):
+            return -math.inf
+        return max(left.ready_at, left.since + own_s)
+
     def _free_at(
-        self, scope: ScopeState, others: list[ScopeTable], own_s: float, turns: int, now: float
+        self,
+        scope: ScopeState,
+        others: list[dict[Hashable, ScopeState]],
+        own_s: float,
+        turns: int,
+        now: float,
     ) -> float:
         """Return when others let the scope have `turns` open turns."""
-        free_at = -math.inf
         if not _is_of_sites(scope.key):
-            return free_at
+            return -math.inf
+        free_at = self._left_until(scope, own_s)
         open_there, limit = 0, scope.limit
-        left = self._delays.left.get(scope.key)
-        if left is not None and not (left.shared and self._shared):
-            free_at = max(left.ready_at, left.since + own_s)
         for each in others:
-            state = each.find(scope.key)
+            state = each.get(scope.key)
             if state is None:
                 continue
             # In this order: a turn's delay begins before the turn ends.

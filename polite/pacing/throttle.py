@@ -1,20 +1,30 @@
 """A throttle: the delay of a scope after an outcome. The longest delay of its parts counts."""
 
 import inspect
+import logging
+import math
 import random
 import sys
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from typing import Literal, Protocol
 
 from polite.errors import InvalidOption
+from polite.log import fields
 from polite.options import number
 from polite.pace import exponential
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 
+log: logging.Logger = logging.getLogger("polite")
+
 # Statuses by which a server says that it gets too many requests (T4), unless the policy names others.
 REFUSALS: AbstractSet[int] = frozenset({429, 503})
 _SPREAD = 0.25
+# Characters of a malformed result that a reason shows.
+_SHOWN = 200
+
+Rest = Callable[[Outcome, ThrottleContext], Pause]
 
 
 class MinDelay:
@@ -164,21 +174,15 @@ class RateLimit:
         self._most = number("RateLimit: most", most)
 
     def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause | None:
-        said = outcome.rate_limits
+        said, gap = outcome.rate_limits, context.quota
         wait_s = None if said is None else said.wait_s
-        gap = context.quota
         if wait_s is not None and (gap is None or wait_s >= gap.seconds):
-            return self._limited(wait_s, f"RateLimit: nothing is left for {wait_s:g} s")
-        return None if gap is None else self._limited(gap.seconds, gap.because)
-
-    def _limited(self, seconds: float, because: str) -> Pause | None:
-        if seconds <= self._most:
-            return Pause(seconds, because)
-        return (
-            Pause(self._most, f"{because}, held to max_rate_limit_delay {self._most:g} s")
-            if self._most
-            else None
-        )
+            seconds, because = wait_s, f"RateLimit: nothing is left for {wait_s:g} s"
+        elif gap is not None:
+            seconds, because = gap.seconds, gap.because
+        else:
+            return None
+        return _limited(seconds, self._most, because, "max_rate_limit_delay") if self._most else None
 
 
 class BackOff:
@@ -225,16 +229,16 @@ class BackOff:
         return Pause(seconds, because, strike=True)
 
 
-def _limited(delay_s: float, most_s: float, because: str, *, obey: bool) -> Pause | None:
+def _limited(
+    delay_s: float, most_s: float, because: str, option: str = "max_crawl_delay", *, obey: bool = False
+) -> Pause | None:
     """Return the requested delay up to a limit, or None if it is not above 0: a file may hold anything."""
     if not delay_s > 0:
         return None
     if delay_s > most_s and obey:
-        return Pause(
-            delay_s, f"{because}, longer than max_crawl_delay {most_s:g} s, and obeyed (on_long_delay)"
-        )
+        return Pause(delay_s, f"{because}, longer than {option} {most_s:g} s, and obeyed (on_long_delay)")
     if delay_s > most_s:
-        return Pause(most_s, f"{because}, held to max_crawl_delay {most_s:g} s")
+        return Pause(most_s, f"{because}, held to {option} {most_s:g} s")
     return Pause(delay_s, because)
 
 
@@ -486,3 +490,52 @@ def _require_rest(option: str, value: object) -> None:
 
 def _no_pause(part: object, needed: str, pause: object) -> TypeError:
     return TypeError(f"{type(part).__qualname__}.rest must return {needed}, got {pause!r}")
+
+
+def guarded(throttle: Throttle, own: Rest, *, floor: bool) -> Rest:
+    """Return a user's throttle and the policy's own as one: here, and only here, their answers meet.
+
+    The longer delay applies, so that no throttle drops Crawl-delay, Retry-After or back-off; without `floor`, that of the user's.
+    A refusal counts if either says so. If the user's fails, the policy's own delay applies, so that no fault speeds up a crawl.
+    """
+    kind = type(throttle).__qualname__
+
+    def rest(outcome: Outcome, context: ThrottleContext) -> Pause:
+        least = own(outcome, context)
+        try:
+            answer: object = throttle.rest(outcome, context)
+            pause = pause_of(answer)
+            problem = f"returned {answer!r}"[:_SHOWN] if pause is None else ""
+        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise
+        except BaseException as error:
+            # CancelledError too: a plain function cannot be cancelled, and the turn must not be lost.
+            extra = fields("throttle_failed", error=error)
+            log.exception("the throttle %s failed on %s", kind, outcome, extra=extra)
+            return replace(least, because=f"{least.because}; the throttle {kind} failed: {error!r}")
+        if pause is None:
+            log.error(
+                "the throttle %s must return a Pause with finite seconds >= 0 on %s, but %s",
+                kind,
+                outcome,
+                problem,
+                extra=fields("throttle_failed"),
+            )
+            seconds = max(least.seconds, _seconds_of(answer))
+            return replace(least, seconds=seconds, because=f"{least.because}; the throttle {kind} {problem}")
+        strike = pause.strike or least.strike
+        if floor and pause.seconds < least.seconds:
+            because = f"{least.because} (the throttle's {pause.seconds:g} s, {pause.because}, is shorter)"
+            pause = replace(least, because=because)
+        return replace(pause, strike=strike)
+
+    return rest
+
+
+def _seconds_of(pause: object) -> float:
+    """Return the seconds that a malformed result may have meant, or 0."""
+    try:
+        seconds = float(getattr(pause, "seconds", 0.0))
+    except Exception:  # noqa: BLE001 - it is a user's own object
+        return 0.0
+    return seconds if 0 <= seconds < math.inf else 0.0

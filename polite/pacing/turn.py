@@ -1,10 +1,21 @@
-"""A turn, the state of each scope that it is taken at, and the outlook of a request that has none yet."""
+"""A turn, the state of each scope that it is taken at, and the table of the scopes that are remembered."""
 
-from collections.abc import Callable, Hashable
+import math
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from heapq import heapify, heappop, heappush
 from typing import Any
+
+from polite.errors import InvalidOption
+
+Concurrency = int | Callable[[Hashable], int]
+"""How many turns of a scope may be open: the same for all scopes, or a function of the scope."""
+Delay = float | Callable[[Hashable], float]
+"""A delay of a scope in seconds: the same for all scopes, or a function of the scope."""
+Provisional = float | Callable[[], float]
+"""The delay in seconds that starts with the grant of one turn, or a function that is called for it at the grant."""
 
 
 class TurnState(Enum):
@@ -17,7 +28,7 @@ class TurnState(Enum):
 
 
 # Hot path: an enum's member costs a descriptor call each time it is named.
-_WAITING = TurnState.WAITING
+WAITING, OPEN, RELEASED, CANCELLED = TurnState
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,62 +56,51 @@ class Outlook:
         return Outlook, (self.ready_at, self.scope, self.waiting, self.open, self.because, self.since)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class ScopeState:
-    """What the turnstile knows of one scope: an origin, a registrable domain, an address, the whole crawl."""
+    """What the turnstile knows of one scope: an origin, a registrable domain, an address, the whole crawl.
 
-    __slots__ = (
-        "asked_s",
-        "awaited",
-        "because",
-        "front",
-        "key",
-        "limit",
-        "listed",
-        "open",
-        "own_since",
-        "own_until",
-        "provisional_s",
-        "queue",
-        "ready_at",
-        "scheduled",
-        "since",
-        "spaced_by",
-        "spaced_until",
-        "stale",
-        "strikes",
-        "version",
-    )
+    Times are monotonic seconds.
 
-    def __init__(self, key: Hashable, limit: int, provisional_s: float, version: int = 0) -> None:
-        self.key: Hashable = key
-        self.version: int = version  # of the limits below
-        self.limit: int = limit  # turns that may be open at one time
-        self.provisional_s: float = (
-            provisional_s  # the delay of a grant beside others, or of a turn that was never settled
-        )
-        # The provisional delay of its last request, if it named one.
-        self.asked_s: float | Callable[[], float] = 0.0
-        self.open: int = 0
-        self.ready_at: float = float("-inf")
-        self.because: str | None = None  # what set ready_at
-        self.since: float = (
-            self.ready_at
-        )  # when that was, or when the last turn was granted, if that was later
-        # The end of its own delay, if another gate of the process set `ready_at`; its last turn or report, if `since` is older.
-        self.own_until: float = self.ready_at
-        self.own_since: float = self.ready_at
-        # With several open turns: the last one that was granted, or asked again, and the end of the delay that this began. A
-        # back-off of any of them counts as one, too.
-        self.spaced_by: int = 0  # its order, which no other turn has
-        self.spaced_until: float = self.ready_at
-        self.strikes: int = 0  # refusals that are not forgiven yet
-        self.awaited: int = 0  # turns that wait here, or will: the scope must not be forgotten before them
-        self.front: Turn | None = None  # the first in its queue; it may wait at its next scope already
-        # The turns behind the front: (order, turn), a heap. None when empty, as it is for most scopes most of the time.
-        self.queue: list[tuple[int, Turn]] | None = None
-        self.stale: int = 0  # cancelled turns in the queue
-        self.scheduled: bool = False  # whether the calendar queue has an entry for it
-        self.listed: bool = False  # whether it is among the scopes that may be idle
+    Attributes:
+        limit: Turns that may be open at one time.
+        provisional_s: The delay of a grant beside others, or of a turn that was never settled.
+        asked_s: The provisional delay of its last request, if it named one.
+        ready_at: The end of its delay.
+        because: What set that.
+        since: When that was set, or when the last turn was granted, if that was later.
+        own_until: The end of its own delay, if another gate of the process set `ready_at`.
+        own_since: Its last turn or report, if `since` is older.
+        spaced_by: With several open turns: the order of the last one that was granted, or asked again; 0 for a back-off of any.
+        spaced_until: The end of the delay that this began.
+        strikes: Refusals that are not forgiven yet.
+        awaited: Turns that wait here, or will: the scope must not be forgotten before them.
+        front: The first in its queue. It may wait at its next scope already.
+        queue: The turns behind the front: (order, turn), a heap. None when empty, as it is for most scopes most of the time.
+        stale: Cancelled turns in the queue.
+        scheduled: Whether the calendar queue has an entry for it.
+        listed: Whether it is among the scopes that may be idle.
+    """
+
+    key: Hashable
+    limit: int
+    provisional_s: float
+    asked_s: Provisional = 0.0
+    open: int = 0
+    ready_at: float = -math.inf
+    because: str | None = None
+    since: float = -math.inf
+    own_until: float = -math.inf
+    own_since: float = -math.inf
+    spaced_by: int = 0
+    spaced_until: float = -math.inf
+    strikes: int = 0
+    awaited: int = 0
+    front: "Turn | None" = None
+    queue: "list[tuple[int, Turn]] | None" = None
+    stale: int = 0
+    scheduled: bool = False
+    listed: bool = False
 
     @property
     def waiting(self) -> int:
@@ -141,7 +141,7 @@ class ScopeState:
             return
         while queue and self.front is None:
             turn = heappop(queue)[1]
-            if turn.state is _WAITING:
+            if turn.state is WAITING:
                 self.front = turn
             else:
                 self.stale -= 1
@@ -153,59 +153,42 @@ class ScopeState:
         self.stale += 1
         queue = self.queue or []
         if 2 * self.stale > len(queue):
-            live = [entry for entry in queue if entry[1].state is _WAITING]
+            live = [entry for entry in queue if entry[1].state is WAITING]
             heapify(live)
             self.queue = live or None
             self.stale = 0
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Turn:
     """The right to send one request now, at all its scopes. Made by `Turnstile.request`, and equal to itself only.
 
     Attributes:
-        granted_at: Monotonic seconds, or None while it waits.
-        settled: Whether its delay has started.
-        state: See TurnState.
-        waited: Whether the pacer had to wait for it. If not, nothing can have changed since the request.
-        provisional_s: The delay of its narrowest scope from the grant, if more than one turn may be open there; or a function
-            that is called for it at the grant.
-        tenure: The homes under which a pacer that is shared between processes granted it, while it is open.
-        owner: The turnstile that made it. No part of the public API.
         scope_states: Its scopes, narrowest first. No part of the public API.
         order: Its rank in a queue: urgent turns first, then by the order of requests. No part of the public API.
         path: Its scopes in the order in which it passes them. No part of the public API.
         stage: The index in `path` at which it waits. It is the front of the scopes before. No part of the public API.
+        granted_at: Monotonic seconds, or None while it waits.
+        provisional_s: The delay of its narrowest scope from the grant, if more than one turn may be open there; or a function
+            that is called for it at the grant.
+        settled: Whether its delay has started.
         refusal_counted: Whether its refusal is counted. No part of the public API.
+        state: See TurnState.
+        tenure: The homes under which a pacer that is shared between processes granted it, while it is open.
+        waited: Whether the pacer had to wait for it. If not, nothing can have changed since the request.
     """
 
-    __slots__ = (
-        "granted_at",
-        "order",
-        "owner",
-        "path",
-        "provisional_s",
-        "refusal_counted",
-        "scope_states",
-        "settled",
-        "stage",
-        "state",
-        "tenure",
-        "waited",
-    )
-
-    def __init__(self, owner: object, scopes: tuple[ScopeState, ...], order: int) -> None:
-        self.owner: object = owner
-        self.scope_states: tuple[ScopeState, ...] = scopes
-        self.order: int = order
-        self.path: tuple[ScopeState, ...] = scopes
-        self.stage: int = 0
-        self.refusal_counted: bool = False
-        self.granted_at: float | None = None
-        self.provisional_s: float | Callable[[], float] = 0.0
-        self.settled: bool = False
-        self.state: TurnState = _WAITING
-        self.tenure: Any = None
-        self.waited: bool = True  # a pacer that grants it at once sets it to False
+    scope_states: tuple[ScopeState, ...]
+    order: int
+    path: tuple[ScopeState, ...]
+    stage: int = 0
+    granted_at: float | None = None
+    provisional_s: Provisional = 0.0
+    settled: bool = False
+    refusal_counted: bool = False
+    state: TurnState = WAITING
+    tenure: Any = None
+    waited: bool = True
 
     @property
     def scopes(self) -> tuple[Hashable, ...]:
@@ -224,3 +207,91 @@ class Turn:
 
     def __repr__(self) -> str:
         return f"Turn({self.scopes!r}, {self.state.value}, granted_at={self.granted_at!r})"
+
+
+# A scope that granted a turn a moment ago (seconds) is likely to be asked for another: to add it anew would cost more.
+_KEPT_S = 1.0
+# Beside other gates of the process, whose delays may be longer.
+_KEPT_BESIDE_OTHERS_S = 60.0
+
+
+class ScopeTable:
+    """A dict of scopes, and a ring of those that may be idle, swept in turn: O(1) for each request, on average.
+
+    A scope is idle if no turn is open or waits, its delay is over and its last grant some time ago, and it has refused nothing for
+    `strikes_kept_s` since. A scope whose delay runs is never forgotten, since its next request would come too early.
+
+    Attributes:
+        by_key: The remembered scopes. Read it only.
+        concurrency: The limit of a new scope.
+        provisional_s: The delay of a new scope.
+    """
+
+    __slots__ = ("_added", "_ring", "_strikes_kept_s", "by_key", "concurrency", "provisional_s")
+
+    def __init__(self, concurrency: Concurrency, provisional_s: Delay, strikes_kept_s: float) -> None:
+        self.by_key: dict[Hashable, ScopeState] = {}
+        self.concurrency: Concurrency = concurrency
+        self.provisional_s: Delay = provisional_s
+        self._strikes_kept_s = strikes_kept_s
+        self._ring: deque[ScopeState] = deque()
+        self._added = 0  # since the last sweep
+
+    def named(self, keys: Sequence[Hashable]) -> tuple[ScopeState, ...]:
+        """Return the scopes of these keys, each once, in order. New ones are added. Raises ValueError if there is no key."""
+        if len(keys) == 1:
+            key = keys[0]
+            return (self.by_key.get(key) or self._add(key),)
+        if not keys:
+            raise ValueError("a turn needs at least one scope: without one, nothing would delay it")
+        return tuple([self.by_key.get(key) or self._add(key) for key in dict.fromkeys(keys)])
+
+    def retire(self, *scopes: ScopeState) -> None:
+        """Mark scopes that may be idle from now. To be called for scopes that were named if no turn is opened at them."""
+        for scope in scopes:
+            if not scope.listed and not scope.open and not scope.awaited:
+                scope.listed = True
+                self._ring.append(scope)
+
+    def sweep(self, now: float, requests: int, *, beside_others: bool) -> None:
+        """Forget the idle scopes among the next ones in the ring. To be called once every `requests` requests.
+
+        Twice as many are visited as were added, and more, so that the sweep outruns them: the number of remembered scopes stays
+        below a small multiple of those in use.
+        """
+        ring = self._ring
+        kept_s = _KEPT_BESIDE_OTHERS_S if beside_others else _KEPT_S
+        for _ in range(min(len(ring), requests + 2 * self._added)):
+            scope = ring.popleft()
+            if scope.open or scope.awaited:
+                scope.listed = False  # retire() lists it again
+            elif (
+                scope.ready_at + (self._strikes_kept_s if scope.strikes else 0.0) > now
+                or max(scope.since, scope.own_since) + kept_s > now
+            ):
+                ring.append(scope)
+            else:
+                del self.by_key[scope.key]
+        self._added = 0
+
+    def limits(self, key: Hashable) -> tuple[int, float]:
+        """Return a scope's limits: how many turns may be open, and the delay that a grant arms. Raises InvalidOption."""
+        limit, delay_s = self.concurrency, self.provisional_s
+        if callable(limit):
+            limit = limit(key)
+            if limit < 1:
+                raise InvalidOption(
+                    f"PacingPolicy: concurrency of {key!r} must be an integer >= 1, got {limit!r}"
+                )
+        if callable(delay_s):
+            delay_s = delay_s(key)
+            if not 0 <= delay_s < math.inf:
+                raise InvalidOption(
+                    f"PacingPolicy: the delay of {key!r} must be a finite number >= 0, got {delay_s!r}"
+                )
+        return limit, delay_s
+
+    def _add(self, key: Hashable) -> ScopeState:
+        scope = self.by_key[key] = ScopeState(key, *self.limits(key))
+        self._added += 1
+        return scope

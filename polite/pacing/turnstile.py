@@ -13,22 +13,30 @@ scope's delay is lengthened meanwhile. A decision costs O(scopes x log n).
 import logging
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from itertools import islice
 
 from polite.errors import Overloaded
 from polite.log import fields
 from polite.options import integer, number
 from polite.pacing.process_delays import Member, ProcessDelays
-from polite.pacing.scope_table import Concurrency, Delay, Provisional, ScopeTable
-from polite.pacing.turn import Outlook, ScopeState, Turn, TurnState
+from polite.pacing.turn import (
+    CANCELLED,
+    OPEN,
+    RELEASED,
+    WAITING,
+    Concurrency,
+    Delay,
+    Outlook,
+    Provisional,
+    ScopeState,
+    ScopeTable,
+    Turn,
+    TurnState,
+)
 from polite.pacing.wait_queue import WaitQueue
 
 log: logging.Logger = logging.getLogger("polite")
-
-# An enum's member costs a descriptor call each time it is named.
-_WAITING = TurnState.WAITING
-_OPEN = TurnState.OPEN
-_RELEASED = TurnState.RELEASED
-_CANCELLED = TurnState.CANCELLED
 
 # Subtracted from the order of an urgent turn, so that it precedes all others: no crawl makes so many requests.
 _URGENT = 1 << 62
@@ -37,7 +45,7 @@ _SWEEP_EVERY = 64
 
 
 class Turnstile:
-    """Grants turns. `now` is always monotonic seconds; a `now` smaller than before never makes anything sooner.
+    """Grants turns. `now` is always monotonic seconds, and never decreases.
 
     With a concurrency of 1, a scope's next turn needs the last one settled and released, and its delay over. With more, each
     grant itself delays the scope by `provisional_s`. A scope without turns is forgotten once its delay is over, or
@@ -54,7 +62,7 @@ class Turnstile:
         InvalidOption: A value is out of range.
     """
 
-    __slots__ = ("_latest", "_requests", "_scopes", "_stale", "_untold", "_wait_queue", "max_waiting")
+    __slots__ = ("_member", "_requests", "_scopes", "_untold", "_wait_queue", "max_waiting")
 
     def __init__(
         self,
@@ -69,14 +77,14 @@ class Turnstile:
         self.max_waiting: int = integer("PacingPolicy: max_waiting", max_waiting, least=1)
         self._wait_queue = WaitQueue()
         self._requests = 0
-        # Scopes whose limits may have changed, the next one at the end; and whether they changed again since the list was made.
-        self._untold: list[Hashable] | None = None
-        self._stale = False
-        self._latest = -math.inf  # the greatest `now` seen: delays are counted from it
+        # Scopes whose limits may have changed.
+        self._untold: dict[Hashable, None] = {}
+        # What other gates of this process know of the same scopes.
+        self._member: Member | None = None
 
     def __len__(self) -> int:
         """Return how many scopes are remembered."""
-        return len(self._scopes)
+        return len(self._scopes.by_key)
 
     @property
     def waiting(self) -> int:
@@ -112,49 +120,48 @@ class Turnstile:
             ValueError: There is no scope.
         """
         self._requests = requests = self._requests + 1
-        if now > self._latest:
-            self._latest = now
+        member = self._member if self._member is not None and self._member.active else None
         if not requests % _SWEEP_EVERY:
-            self._scopes.sweep(now, _SWEEP_EVERY)
-        turn = Turn(self, self._scopes.named(scopes), requests - _URGENT if urgent else requests)
+            self._scopes.sweep(now, _SWEEP_EVERY, beside_others=member is not None)
+        named = self._scopes.named(scopes)
+        turn = Turn(named, requests - _URGENT if urgent else requests, named)
         if provisional_s is not None:
-            turn.provisional_s = turn.scope_states[0].asked_s = (
+            turn.provisional_s = named[0].asked_s = (
                 provisional_s if callable(provisional_s) else _seconds(provisional_s)
             )
-        if self._untold is not None or self._scopes.others is not None:
-            self._tell_all(turn)
+        if self._untold or member is not None:
+            for scope in named:
+                self._renew(scope, now)
         # Hot path: inlines ScopeState.busy.
-        for scope in turn.scope_states:
+        for scope in named:
             if scope.ready_at > now or scope.open >= scope.limit or scope.front is not None:
                 if not wait:
-                    turn.state = _CANCELLED
-                    self._scopes.retire(*turn.scope_states)
-                    return turn
-                if self._wait_queue.waiting >= self.max_waiting:
-                    raise self._overloaded(turn)
-                self._wait_queue.enter(turn, now)
+                    turn.state = CANCELLED
+                    self._scopes.retire(*named)
+                elif self._wait_queue.waiting >= self.max_waiting:
+                    self._scopes.retire(*named)
+                    keys = ", ".join(str(key) for key in turn.scopes)
+                    raise Overloaded(
+                        f"PacingPolicy.max_waiting={self.max_waiting} requests wait already, so none for {keys} can"
+                    )
+                else:
+                    self._wait_queue.enter(turn, now)
                 return turn
-        self._open(turn, now)
-        # Read again: another gate may have been opened since, in another thread.
-        if self._scopes.others is not None and not self._scopes.others.confirm(turn, now):
-            self._take_back(turn, now, wait=wait)
+        self._open(turn, now, wait=wait)
         return turn
 
     def join(self, delays: ProcessDelays, tell: Callable[[str], None], *, shared: bool = False) -> Member:
         """Keep to the delays of other turnstiles of this process from now on; see ProcessDelays.join."""
-        return delays.join(self._scopes, tell, shared=shared)
+        self._member = delays.join(self._scopes, tell, shared=shared)
+        return self._member
 
     def due(self, now: float) -> list[Turn]:
         """Return the turns whose time has come, now open, in the order in which they were granted."""
         granted: list[Turn] = []
-        if now > self._latest:
-            self._latest = now
-        tell = None if self._untold is None and self._scopes.others is None else self._tell
-        while (turn := self._wait_queue.next_through(now, tell)) is not None:
-            self._open(turn, now)
-            if self._scopes.others is not None and not self._scopes.others.confirm(turn, now):
-                self._take_back(turn, now, wait=True)
-            else:
+        alone = self._member is None or not self._member.active
+        renew = None if alone and not self._untold else self._renew
+        while (turn := self._wait_queue.next_through(now, renew)) is not None:
+            if self._open(turn, now, wait=True):
                 granted.append(turn)
         return granted
 
@@ -165,33 +172,26 @@ class Turnstile:
         waits for a turn 60 seconds at most. Until its delay is over, no other turn is granted there. If the result is 0, the
         scopes' delays count from now instead of the grant. Otherwise ask again after the wait: several may have waited.
         """
-        if now > self._latest:
-            self._latest = now
-        if turn.owner is not self or turn.state is not _OPEN:
-            return 0.0
-        others = self._scopes.others
-        if others is None and all(scope.limit == 1 and scope.open == 1 for scope in turn.scope_states):
+        member = self._member if self._member is not None and self._member.active else None
+        alone = member is None and all(scope.limit == 1 and scope.open == 1 for scope in turn.scope_states)
+        if turn.state is not OPEN or alone:
             return 0.0
         spacings = [_spacing(scope, turn) for scope in turn.scope_states]
-        if others is None:
-            return self._ask_again(turn, spacings, self._latest)
         # Of two threads, the other one sees that this request is sent.
-        with others.lock:
-            return self._ask_again(turn, spacings, max(self._latest, others.sendable_at(turn, spacings)))
-
-    def _ask_again(self, turn: Turn, spacings: Sequence[float], sent_at: float) -> float:
-        for scope in turn.scope_states:
-            if scope.spaced_by != turn.order and scope.spaced_until > sent_at:
-                sent_at = scope.spaced_until
-        for scope, spacing_s in zip(turn.scope_states, spacings, strict=True):
-            if scope.limit > 1 or scope.open > 1:
-                until = sent_at + spacing_s
-                scope.delay_until(until, "a request was just sent", self._latest)
-                if sent_at <= self._latest:
-                    scope.spaced_by, scope.spaced_until = turn.order, until
-            if sent_at <= self._latest:
-                scope.own_since = sent_at
-        return sent_at - self._latest
+        with nullcontext() if member is None else member.lock:
+            sent_at = now if member is None else max(now, member.sendable_at(turn, spacings))
+            for scope in turn.scope_states:
+                if scope.spaced_by != turn.order and scope.spaced_until > sent_at:
+                    sent_at = scope.spaced_until
+            for scope, spacing_s in zip(turn.scope_states, spacings, strict=True):
+                if scope.limit > 1 or scope.open > 1:
+                    until = sent_at + spacing_s
+                    scope.delay_until(until, "a request was just sent", now)
+                    if sent_at <= now:
+                        scope.spaced_by, scope.spaced_until = turn.order, until
+                if sent_at <= now:
+                    scope.own_since = sent_at
+        return sent_at - now
 
     def settle(
         self,
@@ -217,34 +217,31 @@ class Turnstile:
             because: The reason. If `pause_s` is a mapping, it is the narrowest scope's only.
 
         Raises:
-            ValueError: The turn is not granted or not from this turnstile, a scope is not the turn's, or a delay is not finite.
+            ValueError: The turn is not granted, or a delay is not finite.
         """
-        if turn.owner is not self or turn.granted_at is None or turn.state is _CANCELLED:
+        if turn.granted_at is None or turn.state is CANCELLED:
             raise ValueError(f"{turn!r} was not given here, so it cannot be settled")
-        if now > self._latest:
-            self._latest = now
         # The scopes of a released turn may have been forgotten, and added again, since.
         scopes = turn.scope_states
-        if turn.state is not _OPEN:
+        if turn.state is not OPEN:
             scopes = self._scopes.named(turn.scopes)
             self._scopes.retire(*scopes)
-        if type(pause_s) is float or isinstance(pause_s, (int, float)):
-            until = self._latest + (pause_s if 0 <= pause_s < math.inf else _seconds(pause_s))
-            # Hot path: inlines ScopeState.delay_until.
+        if isinstance(pause_s, (float, int)):
             for scope in scopes:
-                if until > scope.ready_at:
-                    scope.ready_at = until
-                    scope.because = because
-                    scope.since = self._latest
-                elif until > scope.own_until:
-                    scope.own_until, scope.own_since = until, self._latest
-                if scope.limit > 1:
-                    _bind(scope, turn, self._latest, until, strike=strike)
+                _delay(scope, turn, now, pause_s, because, refused=strike)
         else:
-            self._delay_each(turn, scopes, pause_s, because, strike=strike)
-        if strike:
-            _strike(turn, scopes)
-        elif forgive and not turn.settled:
+            # Each delay has a reason of its own: only that of the narrowest is known here.
+            for scope in scopes:
+                if scope.key in pause_s:
+                    narrowest = scope is scopes[0]
+                    reason = because if narrowest else None
+                    _delay(scope, turn, now, pause_s[scope.key], reason, refused=strike and narrowest)
+        # A refusal counts once for each turn, however often it is settled.
+        if strike and not turn.refusal_counted:
+            turn.refusal_counted = True
+            for scope in scopes:
+                scope.strikes += 1
+        elif forgive and not strike and not turn.settled:
             for scope in scopes:
                 scope.strikes >>= 1
         turn.settled = True
@@ -255,40 +252,24 @@ class Turnstile:
         A turn that was never settled is settled first, with `provisional_s` or its own, if that is longer.
 
         Raises:
-            ValueError: The turn waits (cancel it instead) or is not from this turnstile.
+            ValueError: The turn waits: cancel it instead.
         """
-        if turn.owner is not self or turn.state is _WAITING:
+        if turn.state is WAITING:
             raise ValueError(f"{turn!r} was not given here, so it cannot be released")
-        if turn.state is _OPEN:
-            if self._untold is not None:
-                self._tell_all(turn)
-            if not turn.settled:
-                delays = {scope.key: scope.provisional_s for scope in turn.scope_states}
-                narrowest = turn.scope_states[0]
-                delays[turn.narrowest] = max(narrowest.provisional_s, _provisional(turn.provisional_s))
-                self.settle(turn, now, delays, forgive=False)
-            self._vacate(turn, _RELEASED)
+        if turn.state is OPEN:
+            self._vacate(turn, RELEASED, now)
 
     def cancel(self, turn: Turn, now: float) -> None:
         """Cancel a turn: a waiting one leaves its queue, an open one is given back unused.
 
         Giving an open turn back means that no request was sent, so no delay starts. What the grant itself armed
         (`provisional_s`, with concurrency) and what was settled stays. Does nothing if the turn is released or cancelled already.
-
-        Raises:
-            ValueError: The turn is not from this turnstile.
         """
-        if turn.owner is not self:
-            raise ValueError(f"{turn!r} was not given here, so it cannot be cancelled")
-        if now > self._latest:
-            self._latest = now
-        if turn.state is _WAITING:
+        if turn.state is WAITING:
             self._wait_queue.leave(turn)
             self._scopes.retire(*turn.scope_states)
-        elif turn.state is _OPEN:
-            if self._untold is not None:
-                self._tell_all(turn)
-            self._vacate(turn, _CANCELLED)
+        elif turn.state is OPEN:
+            self._vacate(turn, CANCELLED, now)
 
     def hold(
         self, scope: Hashable, until: float, because: str | None = None, *, now: float = -math.inf
@@ -298,12 +279,10 @@ class Turnstile:
         Raises:
             ValueError: `until` is not finite.
         """
-        if now > self._latest:
-            self._latest = now
         if not -math.inf < until < math.inf:
             raise ValueError(f"a delay of {scope!r} until {until!r}: a finite time is needed")
         held = self._scopes.named((scope,))[0]
-        held.delay_until(until, because, self._latest)
+        held.delay_until(until, because, now)
         self._scopes.retire(held)
 
     def limit(self, concurrency: Concurrency, provisional_s: Delay) -> None:
@@ -324,66 +303,53 @@ class Turnstile:
         Raises:
             InvalidOption: A function returned a limit that is out of range.
         """
-        if now > self._latest:
-            self._latest = now
-        for key in self._scopes.known() if scopes is None else scopes:
-            scope = self._scopes.find(key)
+        for key in list(self._scopes.by_key) if scopes is None else scopes:
+            scope = self.state_of(key)
             if scope is not None:
-                self._relimit(scope)
+                self._relimit(scope, now)
 
     def outdate(self) -> None:
         """Mark the limits of all scopes as outdated. Each is looked up again when the scope is next used, or by `renew`."""
-        self._scopes.version += 1
-        if self._untold is None:
-            self._untold = self._scopes.known()
-        else:
-            self._stale = True
+        self._untold = dict.fromkeys(self._scopes.by_key)
 
     def renew(self, now: float, most: int) -> bool:
         """Look up the limits of up to `most` outdated scopes, as `relimit` does. Return whether there are more."""
-        if now > self._latest:
-            self._latest = now
-        untold = self._untold
-        if untold is None:
-            return False
-        for key in untold[-most:]:
-            scope = self._scopes.find(key)
-            if scope is not None:
-                self._tell(scope)
-        del untold[-most:]
-        if not untold:
-            self._untold = self._scopes.known() if self._stale else None
-            self._stale = False
-        return self._untold is not None
+        for key in list(islice(self._untold, most)):
+            scope = self.state_of(key)
+            if scope is None:
+                del self._untold[key]
+            else:
+                self._renew(scope, now)
+        return bool(self._untold)
 
     def strikes(self, scope: Hashable) -> int:
         """Return the refusals that are not forgiven; 0 for a scope that is not known or was forgotten."""
-        known = self._scopes.find(scope)
+        known = self.state_of(scope)
         return 0 if known is None else known.strikes
 
     def restore_strikes(self, scope: Hashable, strikes: int) -> None:
         """Replace the refusals of a scope by those that another process has counted."""
-        if strikes or self._scopes.find(scope) is not None:
+        if strikes or self.state_of(scope) is not None:
             named = self._scopes.named((scope,))[0]
             named.strikes = strikes
             self._scopes.retire(named)
 
     def known(self) -> list[Hashable]:
         """Return the scopes that are remembered."""
-        return self._scopes.known()
+        return list(self._scopes.by_key)
 
     def state_of(self, scope: Hashable) -> ScopeState | None:
         """Return what is known of a scope, if it is remembered. Read it only."""
-        return self._scopes.find(scope)
+        return self._scopes.by_key.get(scope)
 
     def awaited(self, scope: Hashable) -> bool:
         """Whether a turn waits at the scope, or will once it has passed another."""
-        known = self._scopes.find(scope)
+        known = self.state_of(scope)
         return known is not None and known.awaited > 0
 
     def outlook(self, scopes: Sequence[Hashable], now: float) -> Outlook:
         """Return when a request for these scopes could go, and which scope becomes free last. Changes nothing."""
-        known = (self._scopes.find(key) for key in scopes)
+        known = map(self.state_of, scopes)
         busy = [scope for scope in known if scope is not None and scope.busy(now)]
         if not busy:
             return Outlook(now, None, 0, 0, None)
@@ -392,51 +358,42 @@ class Turnstile:
         since = None if last.since == -math.inf else last.since
         return Outlook(max(now, last.ready_at), last.key, last.waiting, last.open, because, since)
 
-    def _tell_all(self, turn: Turn) -> None:
-        """Renew the limits of a turn's scopes before it opens or ends: its open turns decide whether new limits arm a delay."""
-        for scope in turn.scope_states:
-            self._tell(scope)
+    def _renew(self, scope: ScopeState, now: float) -> None:
+        """Delay a scope as other gates of this process require, and look up its limits if they are outdated.
 
-    def _tell(self, scope: ScopeState) -> None:
-        """Look up a scope's limits if they are outdated. If a user's function fails, one turn at a time is open.
-
-        Delay it as other gates of this process require.
+        If a user's function fails, one turn at a time is open.
         """
-        if self._scopes.others is not None:
-            self._scopes.others.delay(scope, self._latest)
-        if scope.version == self._scopes.version:
-            return
-        try:
-            self._relimit(scope)
-        except Exception as error:
-            log.exception(
-                "the limits of %s could not be worked out: one request goes at a time",
-                scope.key,
-                extra=fields("limits_failed", error=error),
-            )
-            scope.limit, scope.version = 1, self._scopes.version
+        if self._member is not None and self._member.active:
+            self._member.delay(scope, now)
+        if scope.key in self._untold:
+            del self._untold[scope.key]
+            try:
+                self._relimit(scope, now)
+            except Exception as error:
+                log.exception(
+                    "the limits of %s could not be worked out: one request goes at a time",
+                    scope.key,
+                    extra=fields("limits_failed", error=error),
+                )
+                scope.limit = 1
 
-    def _relimit(self, scope: ScopeState) -> None:
+    def _relimit(self, scope: ScopeState, now: float) -> None:
         limit, scope.provisional_s = self._scopes.limits(scope.key)
-        scope.version = self._scopes.version
         if limit > scope.limit and scope.open:
             delay_s = max(scope.provisional_s, _provisional(scope.asked_s))
-            scope.delay_until(self._latest + delay_s, "more may go at one time, one by one", self._latest)
+            scope.delay_until(now + delay_s, "more may go at one time, one by one", now)
         scope.limit = limit
         if scope.awaited:
             self._wait_queue.schedule(scope)
 
-    def _overloaded(self, turn: Turn) -> Overloaded:
-        self._scopes.retire(*turn.scope_states)
-        keys = ", ".join(str(key) for key in turn.scopes)
-        return Overloaded(
-            f"PacingPolicy.max_waiting={self.max_waiting} requests wait already, so none for {keys} can"
-        )
+    def _open(self, turn: Turn, now: float, *, wait: bool) -> bool:
+        """Open the turn at each of its scopes, which were all found free.
 
-    def _open(self, turn: Turn, now: float) -> None:
-        """Open the turn at each of its scopes, which were all found free."""
+        If another gate of this process took one at the same moment, in another thread, queue the turn again, or cancel it. Return
+        whether it is open.
+        """
         turn.granted_at = now
-        turn.state = _OPEN
+        turn.state = OPEN
         for scope in turn.scope_states:
             scope.open += 1
             if scope.since > scope.own_since and scope.ready_at >= scope.since:
@@ -444,25 +401,35 @@ class Turnstile:
                 scope.own_since = scope.since
             scope.since = now
             if scope.limit > 1:
-                until = self._latest + _spacing(scope, turn)
+                until = now + _spacing(scope, turn)
                 scope.delay_until(until, "a turn was just given", now)
                 scope.spaced_by, scope.spaced_until, scope.own_since = turn.order, until, now
                 self._wait_queue.schedule(scope)
-
-    def _take_back(self, turn: Turn, now: float, *, wait: bool) -> None:
-        """Queue or cancel a turn that another gate of this process took at the same moment. Its scopes are delayed already."""
+        # Read again: another gate may have been opened since.
+        if self._member is None or not self._member.active or self._member.confirm(turn, now):
+            return True
+        # Its scopes are delayed already.
         turn.granted_at = None
         turn.stage = 0
-        turn.state = _WAITING if wait else _CANCELLED
+        turn.state = WAITING if wait else CANCELLED
         if not wait:
             self._scopes.retire(*turn.scope_states)
-            return
+            return False
         self._wait_queue.enter(turn, now)
         for scope in turn.scope_states:
             # The turn was through, so another is the front there by now.
             self._wait_queue.schedule(scope)
+        return False
 
-    def _vacate(self, turn: Turn, state: TurnState) -> None:
+    def _vacate(self, turn: Turn, state: TurnState, now: float) -> None:
+        if self._untold:
+            # Its open turns decide whether new limits arm a delay.
+            for scope in turn.scope_states:
+                self._renew(scope, now)
+        if state is RELEASED and not turn.settled:
+            delays = {scope.key: scope.provisional_s for scope in turn.scope_states}
+            delays[turn.narrowest] = _spacing(turn.scope_states[0], turn)
+            self.settle(turn, now, delays, forgive=False)
         turn.state = state
         for scope in turn.scope_states:
             scope.open -= 1
@@ -471,39 +438,24 @@ class Turnstile:
             elif not scope.listed and not scope.open:
                 self._scopes.retire(scope)
 
-    def _delay_each(
-        self,
-        turn: Turn,
-        scopes: Sequence[ScopeState],
-        pauses: Mapping[Hashable, float],
-        because: str | None,
-        *,
-        strike: bool,
-    ) -> None:
-        if strangers := set(pauses).difference(scope.key for scope in scopes):
-            raise ValueError(f"a delay for {strangers!r}, which are not scopes of the turn")
-        checked = {key: _seconds(delay_s) for key, delay_s in pauses.items()}
-        for scope in scopes:
-            if scope.key in checked:
-                reason = because if scope is scopes[0] else None
-                until = self._latest + checked[scope.key]
-                scope.delay_until(until, reason, self._latest)
-                scope.own_since = self._latest
-                _bind(scope, turn, self._latest, until, strike=strike and scope is scopes[0])
 
-
-def _bind(scope: ScopeState, turn: Turn, now: float, until: float, *, strike: bool) -> None:
-    """Have open turns keep the delay after a refusal, or one that is longer than that of each request, when they ask again."""
-    if until > scope.spaced_until and (strike or until - now > _spacing(scope, turn)):
+def _delay(
+    scope: ScopeState, turn: Turn, now: float, delay_s: float, because: str | None, *, refused: bool
+) -> None:
+    """Start the delay of one scope of a turn."""
+    until = now + (delay_s if 0 <= delay_s < math.inf else _seconds(delay_s))
+    # Hot path: inlines ScopeState.delay_until.
+    if until > scope.ready_at:
+        scope.ready_at = until
+        scope.because = because
+        scope.since = now
+    elif until > scope.own_until:
+        scope.own_until = until
+    scope.own_since = now
+    # Open turns keep the delay after a refusal, or one that is longer than that of each request, when they ask again.
+    beside_others = scope.limit > 1 or scope.open > 1
+    if beside_others and until > scope.spaced_until and (refused or delay_s > _spacing(scope, turn)):
         scope.spaced_by, scope.spaced_until = 0, until
-
-
-def _strike(turn: Turn, scopes: Sequence[ScopeState]) -> None:
-    """Count a refusal, once for each turn, however often it is settled."""
-    if not turn.refusal_counted:
-        turn.refusal_counted = True
-        for scope in scopes:
-            scope.strikes += 1
 
 
 def _seconds(delay_s: float) -> float:

@@ -16,7 +16,7 @@ is set again. So no entry needs to be searched, deleted or rebuilt, and there ar
 from collections.abc import Callable
 from heapq import heappop, heappush
 
-from polite.pacing.turn import ScopeState, Turn, TurnState
+from polite.pacing.turn import CANCELLED, ScopeState, Turn
 
 # Spans of 1/1024 s. In one heap of a million entries, each of twenty levels costs a cache miss, which is most of
 # a decision. With a heap of spans, far entries are appended, and a span is sorted when it comes: it is nearly in
@@ -45,12 +45,8 @@ class CalendarQueue:
     @property
     def next_at(self) -> float | None:
         """The earliest time, or None."""
-        if self._near and self._late:
-            return min(self._near[-1][0], self._late[0][0])
-        if self._near:
-            return self._near[-1][0]
-        if self._late:
-            return self._late[0][0]
+        if self._near or self._late:
+            return min([*self._near[-1:], *self._late[:1]])[0]
         return self._far[self._spans[0]][0][0] if self._spans else None
 
     def push(self, when: float, scope: ScopeState) -> None:
@@ -84,8 +80,6 @@ class CalendarQueue:
         return near.pop()[2] if near[-1][0] <= now else None
 
 
-_CANCELLED = TurnState.CANCELLED
-
 # A chain of fronts, each waiting for the next, is as long as a path; beyond this it counts as a cycle.
 _CHAIN = 32
 
@@ -107,36 +101,31 @@ class WaitQueue:
     def enter(self, turn: Turn, now: float) -> None:
         """Add a turn, at least one of whose scopes is busy."""
         self.waiting += 1
-        scopes = turn.scope_states
-        for scope in scopes:
+        for scope in turn.scope_states:
             scope.awaited += 1
-        if len(scopes) == 1:
-            scopes[0].join(turn)
-            self.schedule(scopes[0])
-        else:
-            self._pass(turn, 0, now)
+        self._pass(turn, 0, now)
 
-    def next_through(self, now: float, tell: Callable[[ScopeState], None] | None = None) -> Turn | None:
+    def next_through(
+        self, now: float, renew: Callable[[ScopeState, float], None] | None = None
+    ) -> Turn | None:
         """Return a turn that has passed all its scopes, which are free for it now, or None.
 
-        The caller opens it at once. `tell` is called with each scope before its limit counts.
+        The caller opens it at once. `renew` is called with each scope, and now, before its limit counts.
         """
         while (scope := self._calendar.pop(now)) is not None:
             scope.scheduled = False
             turn = scope.front
-            if tell is not None:
+            if renew is not None:
                 for each in (scope,) if turn is None else turn.path:
-                    tell(each)
+                    renew(each, now)
             if turn is None or scope.open >= scope.limit:
                 continue
             if scope.ready_at > now:
                 self.schedule(scope)
                 continue
-            path = turn.path
-            # Hot path: inlines _pass for one scope, as most requests have.
-            if len(path) == 1 or (path[turn.stage] is scope and self._pass(turn, turn.stage + 1, now)):
+            if turn.path[turn.stage] is scope and self._pass(turn, turn.stage + 1, now):
                 self.waiting -= 1
-                for passed in path:
+                for passed in turn.path:
                     passed.awaited -= 1
                     passed.advance()
                 return turn
@@ -152,7 +141,7 @@ class WaitQueue:
 
     def leave(self, turn: Turn) -> None:
         """Cancel a waiting turn: it leaves its queue, and the scopes that it is the front of."""
-        turn.state = _CANCELLED
+        turn.state = CANCELLED
         here = turn.path[turn.stage]
         if here.front is turn:
             self._leave_fronts(turn, 0, turn.stage + 1)
@@ -164,29 +153,22 @@ class WaitQueue:
             scope.awaited -= 1
 
     def _pass(self, turn: Turn, start: int, now: float) -> bool:
-        """Make the turn the front of one scope after the other, or queue it at the first busy one. True if none is busy."""
+        """Make the turn the front of one scope after the other. Return whether all are free; else it waits at a busy one."""
         path = turn.path
         for stage in range(start, len(path)):
-            if path[stage].busy(now):
-                self._queue_at(turn, stage)
+            scope = path[stage]
+            if scope.busy(now):
+                if _closes_cycle(turn, scope):
+                    self._leave_fronts(turn, 0, stage)
+                    turn.path = (scope, *path[:stage], *path[stage + 1 :])
+                    turn.stage = 0
+                else:
+                    turn.stage = stage
+                scope.join(turn)
+                self.schedule(scope)
                 return False
-            path[stage].front = turn
-        return self._verify(turn, now)
-
-    def _queue_at(self, turn: Turn, stage: int) -> None:
-        path = turn.path
-        scope = path[stage]
-        if _closes_cycle(turn, scope):
-            self._leave_fronts(turn, 0, stage)
-            turn.path = (scope, *path[:stage], *path[stage + 1 :])
-            stage = 0
-        turn.stage = stage
-        scope.join(turn)
-        self.schedule(scope)
-
-    def _verify(self, turn: Turn, now: float) -> bool:
-        """Return whether all scopes of a turn that is the front of each are free. If one became busy, the turn waits there."""
-        path = turn.path
+            scope.front = turn
+        # An earlier one may have become busy meanwhile.
         for stage, scope in enumerate(path):
             if scope.ready_at > now or scope.open >= scope.limit:
                 turn.stage = stage

@@ -20,9 +20,9 @@ from polite.frontier.parts import Parts
 from polite.frontier.queue_states import QueueState
 from polite.gate.services import Services
 from polite.origin import Origin
-from polite.pacers.local import Call, LocalPacer
 from polite.pacers.shared import SharedPacer
 from polite.pacing.effective_policy import OpeningHours
+from polite.pacing.pacer import Call, LocalPacer
 from polite.pacing.turn import ScopeState, Turn
 from polite.ports import Timer
 from polite.status.recorder import FailureLog

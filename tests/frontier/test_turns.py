@@ -1,14 +1,13 @@
 """Turns that the pacer cannot give: it is overloaded, closed, or has only `acquire`; scopes that raise."""
 
-import asyncio
 from typing import Any
 
 import pytest
 
 import polite
 from polite.events import Event, OriginPostponed
-from tests.frontier.support import Drained, Opened, one_process, turns_of
-from tests.support import A, B, fetch_all
+from tests.frontier.support import Drained, Opened, turns_of
+from tests.support import A, fetch_all
 
 pytestmark = pytest.mark.virtual_time
 
@@ -42,22 +41,6 @@ async def test_an_overloaded_gate_is_asked_again_where_the_rules_are_known(
 
     assert sorted(fetched) == urls
     assert any("max_waiting" in event.because for event in events if isinstance(event, OriginPostponed))
-
-
-@one_process
-async def test_a_pacer_with_acquire_alone_is_awaited(opened: Opened) -> None:
-    fetched: list[tuple[float, str]] = []
-
-    async with opened() as (frontier, gate):
-        pacer: Any = turns_of(gate).pacer
-        pacer.acquire_now = pacer.acquire_later = lambda *_, **__: None
-        await frontier.put_many([f"{A}/{n}" for n in range(3)] + [f"{B}/{n}" for n in range(3)])
-        await asyncio.sleep(5)
-        frontier.close()
-        await fetch_all(frontier, fetched)
-
-    assert [at for at, url in fetched if url.startswith(A)] == [5.0, 6.0, 7.0]
-    assert len(fetched) == 6
 
 
 async def test_a_pacer_that_closes_by_itself_ends_the_frontier(opened: Opened) -> None:

@@ -2,9 +2,8 @@
 
 import math
 
-from polite.pacing.outcome import Outcome, ThrottleContext
+from polite.pacing.outcome import Outcome, ThrottleContext, retry_after_s
 from polite.pacing.policy import PacingPolicy
-from polite.pacing.reported_outcome import retry_after_s
 from polite.pacing.throttle import DelayThrottle
 from tests.fuzz.deadline import expect, in_time
 

@@ -15,8 +15,8 @@ import pytest
 
 import polite
 from polite.clock import SystemClock
-from polite.pacers.local import process_delays
 from polite.pacing import process_delays as module
+from polite.pacing.pacer import process_delays
 from polite.pacing.process_delays import ProcessDelays
 from polite.pacing.turnstile import Turnstile
 from polite.robots.exchange import Reply
@@ -427,12 +427,12 @@ async def test_the_delays_of_closed_gates_are_forgotten(
         await asyncio.sleep(2_000)
         await visit(gate)
         await visit(gate)
-        scopes: Any = gate.services.turns.pacer._turnstile._scopes  # type: ignore[attr-defined]
-        alone = scopes.others is None
+        member = gate.services.turns.pacer.member
+        alone = member is not None and not member.active
 
-    assert {str(each) for each in kept} == {f"https://host{host}.test" for host in range(200, 300)}
+    assert {str(each) for each in kept} == {f"https://host{host}.test" for host in range(210, 300)}
     assert alone
-    assert len(delays.left) == len(delays._ends) == 1
+    assert len(delays.left) == 1
 
 
 def test_system_clocks_and_loops_in_real_time_have_one_clock() -> None:

@@ -15,8 +15,8 @@ from polite.gate.rules import OriginManager
 from polite.gate.single_flight import start_later
 from polite.gate.turns import Turns
 from polite.origin import Origin
-from polite.pacers.local import LocalPacer
 from polite.pacing.effective_policy import EffectivePolicies
+from polite.pacing.pacer import LocalPacer
 from polite.pacing.policy import PacingPolicy
 from polite.robots.agent import UserAgent
 from polite.robots.exchange import Failed, Reply

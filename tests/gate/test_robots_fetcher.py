@@ -10,9 +10,9 @@ from polite.gate.fetcher import RobotsFetcher
 from polite.gate.turns import Turns
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
-from polite.pacers.local import LocalPacer
 from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.outcome import Outcome
+from polite.pacing.pacer import LocalPacer
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.scopes import CustomScope, ScopeLimit, Scopes
 from polite.robots.exchange import Ask, Failed, Reply

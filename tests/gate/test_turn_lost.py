@@ -9,7 +9,7 @@ import pytest
 
 import polite
 from polite.events import Event, Skipped
-from polite.pacers.local import Call, LocalPacer
+from polite.pacing.pacer import Call, LocalPacer
 from polite.pacing.turn import Turn
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.testing import LoopClock, ScriptedTransport

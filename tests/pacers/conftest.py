@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from polite.pacers.local import LocalPacer
+from polite.pacing.pacer import LocalPacer
 from polite.pacing.turn import Turn
 from polite.testing import ManualClock
 

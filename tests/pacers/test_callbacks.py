@@ -5,8 +5,7 @@ import asyncio
 import pytest
 
 from polite.errors import GateClosed
-from polite.pacers.local import LocalPacer
-from polite.pacing.turn import TurnState
+from polite.pacing.pacer import LocalPacer
 from polite.testing import ManualClock
 from tests.pacers.conftest import A
 
@@ -67,16 +66,6 @@ async def test_a_cancelled_callback_gives_its_turn_back(steps: int) -> None:
 
     assert calls == []
     assert pacer.acquire_now([A]) is not None
-
-
-async def test_cancelling_after_the_callback_has_no_effect() -> None:
-    pacer, calls = LocalPacer(ManualClock()), []
-
-    call = pacer.acquire_later([A], lambda turn, _: calls.append(turn))
-    await asyncio.sleep(0)
-    call.cancel()
-
-    assert calls[0].state is TurnState.OPEN
 
 
 async def test_closing_calls_back_with_an_error() -> None:

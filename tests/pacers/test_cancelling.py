@@ -2,25 +2,8 @@
 
 import asyncio
 
-from polite.gate.single_flight import start_later
-from polite.pacers.local import LocalPacer
+from polite.pacing.pacer import LocalPacer
 from tests.pacers.conftest import A, CountingClock, settle_down, taken
-
-
-async def test_cancelling_a_waiter_does_not_advance_the_others() -> None:
-    clock = CountingClock()
-    pacer = LocalPacer(clock)
-    await taken(pacer, 5.0)
-    first, second = (asyncio.create_task(pacer.acquire((A,))) for _ in range(2))
-    await clock.advance_and_run(1.0)
-
-    first.cancel()
-    await clock.advance_and_run(3.9)
-    assert not second.done()
-    await clock.advance_and_run(0.1)
-
-    assert first.cancelled()
-    assert second.result().granted_at == 5.0
 
 
 async def test_cancelling_a_waiter_right_after_its_grant_passes_the_turn_on() -> None:
@@ -55,16 +38,6 @@ async def test_cancelling_a_waiter_in_the_step_of_its_grant_passes_the_turn_on()
 
     assert first.cancelled()
     assert second.result().granted_at == 5.0
-
-
-async def test_a_task_cancelled_before_it_starts_leaves_no_request() -> None:
-    pacer = LocalPacer(CountingClock())
-    task = start_later(lambda: pacer.acquire((A,)))
-
-    task.cancel()
-    await settle_down()
-
-    assert (await pacer.acquire((A,))).granted_at == 0.0
 
 
 async def test_a_waiter_cancelled_before_closing_stays_cancelled() -> None:

@@ -8,36 +8,10 @@ from itertools import pairwise
 
 import pytest
 
-from polite.errors import Overloaded
-from polite.pacers import local
-from polite.pacers.local import LocalPacer
+from polite.pacing import pacer as local
+from polite.pacing.pacer import LocalPacer
 from polite.testing import ManualClock
-from tests.pacers.conftest import A, CountingClock, settle_down, taken
-
-
-async def test_concurrency_limits_the_turns_at_one_time() -> None:
-    clock = CountingClock()
-    pacer = LocalPacer(clock, concurrency=2, provisional_s=1.0)
-
-    tasks = [asyncio.create_task(pacer.acquire((A,))) for _ in range(3)]
-    await clock.advance_and_run(100.0)
-
-    assert [task.done() for task in tasks] == [True, True, False]
-    tasks[2].cancel()
-
-
-async def test_a_request_beyond_max_waiting_is_refused_at_once() -> None:
-    clock = CountingClock()
-    pacer = LocalPacer(clock, max_waiting=1)
-    await taken(pacer)
-    waiter = asyncio.create_task(pacer.acquire((A,)))
-    await settle_down()
-
-    with pytest.raises(Overloaded, match="max_waiting"):
-        await pacer.acquire((A,))
-
-    await clock.advance_and_run(1.0)
-    assert waiter.done()
+from tests.pacers.conftest import A, CountingClock, settle_down
 
 
 @pytest.mark.slow("thousands of waiters")
@@ -98,27 +72,3 @@ async def test_new_limits_reach_all_scopes_in_steps() -> None:
     clock.advance(0.0)
     await settle_down()
     assert all(task.done() for task in waiting)
-
-
-async def test_closing_ends_the_change_of_limits() -> None:
-    pacer = LocalPacer(ManualClock(monotonic=0.0), concurrency=lambda _: 1)
-    for number in range(local._RELIMITED_AT_ONCE + 1):
-        await pacer.acquire((number,))
-
-    pacer.relimit()
-    await pacer.close()
-    await settle_down()
-
-    assert not pacer._relimiting
-
-
-def test_without_a_loop_new_limits_reach_all_scopes_at_once() -> None:
-    limited: list[Hashable] = []
-    pacer = LocalPacer(ManualClock(monotonic=0.0), concurrency=lambda scope: limited.append(scope) or 1)
-    for number in range(local._RELIMITED_AT_ONCE + 1):
-        assert pacer.acquire_now((number,)) is not None
-    limited.clear()
-
-    pacer.relimit()
-
-    assert len(limited) == local._RELIMITED_AT_ONCE + 1

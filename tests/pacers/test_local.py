@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from polite.errors import GateClosed
-from polite.pacers.local import LocalPacer
+from polite.pacing.pacer import LocalPacer
 from polite.pacing.turn import TurnState
-from tests.pacers.conftest import ALL, A, CountedTimer, CountingClock, settle_down, taken
+from tests.pacers.conftest import A, CountedTimer, CountingClock, settle_down, taken
 
 
 async def test_a_free_turn_costs_no_future_and_no_timer() -> None:
@@ -49,19 +49,6 @@ async def test_any_number_of_waiters_needs_one_timer() -> None:
     assert [task.result().granted_at for task in tasks] == [10.0, 9.0, 8.0, 7.0, 6.0, 5.0]
 
 
-async def test_later_requests_do_not_set_the_timer_again() -> None:
-    clock = CountingClock()
-    pacer = LocalPacer(clock)
-    await taken(pacer)
-
-    tasks = [asyncio.create_task(pacer.acquire((A,))) for _ in range(100)]
-    await settle_down()
-    assert clock.made == 1
-
-    await pacer.close()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
 async def test_a_timer_that_fires_early_grants_no_turn_and_is_set_again() -> None:
     class HastyClock(CountingClock):
         def call_at(self, when: float, callback: Callable[[], None]) -> CountedTimer:
@@ -80,57 +67,6 @@ async def test_a_timer_that_fires_early_grants_no_turn_and_is_set_again() -> Non
     await clock.advance_and_run(0.005)
 
     assert waiter.result().granted_at == 5.0
-
-
-async def test_a_released_turn_goes_to_the_next_waiter_at_once() -> None:
-    clock = CountingClock()
-    pacer = LocalPacer(clock)
-    turn = await pacer.acquire((A,))
-    waiter = asyncio.create_task(pacer.acquire((A,)))
-    await settle_down()
-
-    pacer.settle(turn, 0.0)
-    pacer.release(turn)
-    await clock.advance_and_run(0.0)
-
-    assert waiter.result().state is TurnState.OPEN
-
-
-async def test_a_turn_given_back_causes_no_delay_and_goes_to_the_next_waiter() -> None:
-    clock = CountingClock()
-    pacer = LocalPacer(clock)
-    turn = await pacer.acquire((A,))
-    waiter = asyncio.create_task(pacer.acquire((A,)))
-    await settle_down()
-
-    pacer.give_back(turn)
-    await clock.advance_and_run(0.0)
-
-    assert waiter.result().granted_at == 0.0
-
-
-async def test_a_turn_given_back_is_free_for_the_next_request() -> None:
-    clock = CountingClock()
-    pacer = LocalPacer(clock)
-
-    pacer.give_back(await pacer.acquire((A,)))
-
-    assert (await pacer.acquire((A,))).granted_at == 0.0
-    assert clock.pending == 0
-
-
-async def test_urgent_requests_go_first() -> None:
-    clock = CountingClock()
-    pacer = LocalPacer(clock)
-    await taken(pacer)
-    page = asyncio.create_task(pacer.acquire((A,)))
-    robots = asyncio.create_task(pacer.acquire((A,), urgent=True))
-    await settle_down()
-
-    await clock.advance_and_run(1.0)
-
-    assert robots.done()
-    assert not page.done()
 
 
 async def test_a_failing_clock_leaves_no_request_in_the_queue() -> None:
@@ -176,48 +112,3 @@ async def test_closing_cancels_the_timer_of_a_delay() -> None:
     assert clock.pending == 0
     with pytest.raises(GateClosed, match="while this request waited"):
         await task
-
-
-async def test_a_closed_pacer_grants_no_turn() -> None:
-    pacer = LocalPacer(CountingClock())
-    await pacer.close()
-
-    with pytest.raises(GateClosed, match="closed"):
-        await pacer.acquire((A,))
-
-
-async def test_a_hold_starts_now_and_shows_in_the_outlook() -> None:
-    clock = CountingClock()
-    clock.advance(10.0)
-    pacer = LocalPacer(clock)
-
-    pacer.hold((A, ALL), 30.0, "robots.txt is asked again then")
-
-    outlook = pacer.outlook((A,))
-    assert (outlook.ready_at, outlook.because) == (40.0, "robots.txt is asked again then")
-    assert pacer.outlook((ALL,)).ready_at == 40.0
-
-
-async def test_the_turnstile_gets_strikes_and_reasons() -> None:
-    pacer = LocalPacer(CountingClock())
-    turn = await pacer.acquire((A,))
-
-    pacer.settle(turn, 60.0, strike=True, because="status 429")
-    pacer.release(turn)
-
-    assert pacer.strikes(A) == 1
-    assert pacer.outlook((A,)).because == "status 429"
-
-
-async def test_a_turn_of_several_scopes_waits_for_all_of_them() -> None:
-    clock = CountingClock()
-    pacer = LocalPacer(clock)
-    await taken(pacer, 1.0, A)
-    await taken(pacer, 3.0, ALL)
-
-    task = asyncio.create_task(pacer.acquire((A, ALL)))
-    await clock.advance_and_run(2.0)
-    assert pacer.outlook((A,)).open == 0
-    await clock.advance_and_run(1.0)
-
-    assert task.result().granted_at == 3.0

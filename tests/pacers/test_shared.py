@@ -9,12 +9,11 @@ import pytest
 
 from polite.errors import GateClosed, InvalidOption, Overloaded, StoreFailed, TurnLost
 from polite.origin import Origin, Target
-from polite.pacers.local import LocalPacer
 from polite.pacers.shared import SharedPacer
 from polite.pacing.circuit import CircuitLimits
 from polite.pacing.effective_policy import EffectivePolicies, OpeningHours
-from polite.pacing.homes import HomeNames, TakenHome, Tenant
-from polite.pacing.pacer import CallbackPacer
+from polite.pacing.homes import HomeNames, TakenHome
+from polite.pacing.pacer import LocalPacer
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.process_delays import ProcessDelays
 from polite.pacing.scopes import CustomScope, ScopeLimit, ScopeName, ScopeResolver, Scopes
@@ -54,14 +53,6 @@ async def fetch(pacer: SharedPacer, *scopes: Any, takes_s: float = 0.0, delay_s:
     return granted
 
 
-async def test_it_is_a_pacer_and_a_tenant() -> None:
-    pacer, _ = shared(store())
-    tenant: Tenant = pacer
-
-    assert isinstance(pacer, CallbackPacer)
-    assert tenant is pacer
-
-
 # Turns.
 
 
@@ -95,15 +86,6 @@ async def test_a_turn_holds_while_its_home_does() -> None:
 
     assert held
     assert not pacer.holds(turn)
-
-
-async def test_a_turn_that_ended_holds_no_more() -> None:
-    pacer, homes = shared(store())
-    turn = await pacer.acquire([A])
-    pacer.release(turn)
-
-    assert not pacer.holds(turn)
-    assert homes.homes["a.test"].open == 0
 
 
 async def test_a_turn_does_not_hold_after_the_deadline_of_its_lease() -> None:
@@ -177,20 +159,6 @@ async def test_a_request_that_begins_anew_is_the_first_of_its_queue() -> None:
     await asyncio.gather(first, second)
 
     assert order == ["first", "second"]
-
-
-async def test_acquire_now_has_no_turn_without_the_home() -> None:
-    kept = store()
-    pacer, homes = shared(kept)
-    without = pacer.acquire_now([A])
-    await homes.take("a.test")
-    turn = pacer.acquire_now([A])
-
-    assert without is None
-    assert turn is not None
-    assert homes.homes["a.test"].open == 1
-    assert pacer.acquire_now([A]) is None
-    assert homes.homes["a.test"].open == 1
 
 
 async def test_acquire_later_calls_back_at_a_held_home_only() -> None:

@@ -77,19 +77,6 @@ async def test_after_a_sleep_each_origin_is_asked_once_and_then_in_its_pace(
         assert least_gap(host) >= 1.0 - 1e-6
 
 
-@pytest.mark.parametrize("step_s", [-1e7, -3_600.0, 3_600.0])
-async def test_setting_the_wall_clock_hastens_no_request(step_s: float) -> None:
-    clock = LeapingClock()
-    async with crawling(clock, polite.PacingPolicy()) as asked:
-        await asyncio.sleep(10.5)
-        clock.sleep(0.0, wall_s=step_s)
-        await asyncio.sleep(10)
-
-    for host in asked.values():
-        assert len(host) >= 15
-        assert least_gap(host) >= 1.0 - 1e-6
-
-
 async def test_a_whole_crawl_that_wakes_up_goes_in_its_own_pace_too() -> None:
     clock = LeapingClock()
     scopes = polite.Scopes(crawl=polite.ScopeLimit(delay=0.5, concurrency=10))

@@ -3,11 +3,10 @@
 import asyncio
 import random
 from collections.abc import Callable
-from itertools import pairwise
 
 import pytest
 
-from polite.pacers.local import LocalPacer
+from polite.pacing.pacer import LocalPacer
 from polite.testing import LoopClock
 
 pytestmark = pytest.mark.virtual_time
@@ -60,31 +59,6 @@ def gaps(site: Site) -> list[float]:
     return [asked - answered for answered, asked in zip(site.answered, site.asked[1:], strict=False)]
 
 
-async def test_after_a_suspension_waiting_requests_go_one_by_one() -> None:
-    site = Site(LocalPacer(LoopClock()))
-    waiting = [asyncio.create_task(site.visit()) for _ in range(50)]
-    await asyncio.sleep(10.1)
-
-    suspend(60)
-    await asyncio.gather(*waiting)
-
-    assert len(site.asked) == 50
-    assert min(gaps(site)) >= DELAY_S - 1e-6
-    # Nobody was forgotten either: the fifty need little more than fifty times their gap.
-    assert site.asked[-1] < 50 * 1.2 + 60 + 1
-
-
-@pytest.mark.parametrize("moment", range(3))
-async def test_a_suspension_at_any_moment_of_a_request_makes_no_gap_too_short(moment: int) -> None:
-    site = Site(LocalPacer(LoopClock()))
-    sleeps = [0.0, 0.0, 0.0]
-    sleeps[moment] = 60.0
-
-    await asyncio.gather(*(site.visit(sleeps_s=tuple(sleeps)) for _ in range(5)))
-
-    assert min(gaps(site)) >= DELAY_S - 1e-6
-
-
 async def test_suspensions_at_random_make_no_gap_too_short() -> None:
     chance = random.Random(5)
     site = Site(LocalPacer(LoopClock()))
@@ -123,22 +97,3 @@ async def test_a_back_off_outlasts_a_sleep_in_which_monotonic_time_stands_still(
     await pacer.acquire(("site",))
 
     assert asyncio.get_running_loop().time() == pytest.approx(4_200.0)
-
-
-async def test_with_several_at_one_time_turns_are_given_a_gap_apart_after_a_suspension() -> None:
-    pacer = LocalPacer(LoopClock(), concurrency=3, provisional_s=DELAY_S)
-    given: list[float] = []
-
-    async def visit() -> None:
-        turn = await pacer.acquire(("site",))
-        given.append(asyncio.get_running_loop().time())
-        await asyncio.sleep(2.5)
-        pacer.settle(turn, DELAY_S)
-        pacer.release(turn)
-
-    waiting = [asyncio.create_task(visit()) for _ in range(30)]
-    await asyncio.sleep(7.3)
-    suspend(60)
-    await asyncio.gather(*waiting)
-
-    assert min(later - earlier for earlier, later in pairwise(given)) >= DELAY_S - 1e-6

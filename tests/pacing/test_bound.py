@@ -65,26 +65,3 @@ def test_a_request_with_many_scopes_is_served_within_the_sum_of_those_ahead_at_e
 
     bound = REST_S * scopes * (rivals + 1)
     assert served_at(turnstile, wanted, [(name,) for name in names], chance, bound) <= bound
-
-
-@pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("from_narrow_to_broad", [True, False])
-def test_no_request_of_many_scopes_starves_in_any_order_of_its_scopes(
-    seed: int, from_narrow_to_broad: bool
-) -> None:
-    chance = random.Random(seed)
-    names = [f"scope-{number}" for number in range(6)]
-    orders = [tuple(chance.sample(names, chance.randint(1, 6))) for _ in range(30)]
-    if from_narrow_to_broad:
-        orders = [tuple(sorted(scopes)) for scopes in orders]
-    turnstile = Turnstile()
-    for scopes in orders[:15]:
-        wait(turnstile, scopes, 0.0)
-    wanted = wait(turnstile, tuple(names), 0.0)
-    for scopes in orders[15:]:
-        wait(turnstile, scopes, 0.0)
-
-    # In one order for all: those that asked before count. Else whoever waits may, each at each scope.
-    ahead = 15 if from_narrow_to_broad else 30
-    bound = REST_S * len(names) * (ahead + 1)
-    assert served_at(turnstile, wanted, orders, chance, bound) <= bound

@@ -80,19 +80,6 @@ def test_what_was_granted_before_it_opened_neither_closes_it_nor_keeps_it_open()
     assert rows.failures(A) == 3
 
 
-def test_it_stays_open_a_little_longer_at_random() -> None:
-    rows = Circuits(random=lambda: 1.0)
-
-    assert rows.failed(A, None, 0.0, CircuitLimits(1, 60.0, 600.0)) == 75.0
-
-
-def test_without_a_number_it_never_opens() -> None:
-    rows = circuits()
-
-    assert [rows.failed(A, None, 0.0, CircuitLimits(0, 60.0, 600.0)) for _ in range(100)] == [None] * 100
-    assert not rows.rows
-
-
 def test_an_old_row_is_forgotten_and_an_open_circuit_is_not() -> None:
     rows = circuits()
     rows.failed(B, None, 0.0, LIMITS)

@@ -1,4 +1,4 @@
-"""A policy that says one thing more about one origin costs the work of one origin."""
+"""A policy with overrides: each origin reads what is its own, and one that differs changes no other."""
 
 from dataclasses import replace
 
@@ -7,7 +7,8 @@ import pytest
 from polite import Origin, PacingPolicy
 from polite.pacing import effective_policy as effective_policy_module
 from polite.pacing import policy as policy_module
-from polite.pacing.effective_policy import EffectivePolicies, EffectivePolicy
+from polite.pacing.effective_policy import EffectivePolicies
+from polite.pacing.policy import Options, Overrides
 
 HOSTS = [Origin("https", f"host{number}.example", None) for number in range(2_000)]
 
@@ -16,39 +17,15 @@ def of_many() -> PacingPolicy:
     return PacingPolicy(overrides=tuple((host, (("min_delay", 2.0),)) for host in HOSTS))
 
 
-def test_one_override_more_checks_and_makes_nothing_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    checked: list[str] = []
-    made: list[PacingPolicy] = []
-    check = policy_module._check
-
-    def counted(name: str, value: object) -> None:
-        checked.append(name)
-        check(name, value)
-
-    class Counted(EffectivePolicy):
-        def __init__(self, policy: PacingPolicy, throttle: object) -> None:
-            made.append(policy)
-            super().__init__(policy, None)
-
+def test_what_differs_at_one_origin_changes_no_other() -> None:
     policies = EffectivePolicies(of_many())
-    monkeypatch.setattr(policy_module, "_check", counted)
-    monkeypatch.setattr(effective_policy_module, "EffectivePolicy", Counted)
     changed = policies.replace(policies.policy.override("https://new.example", min_delay=7))
     replaced = policies.replace(policies.policy.override(HOSTS[0], min_delay=9))
 
     assert changed == {Origin.of("https://new.example")}
     assert replaced == {HOSTS[0]}
-    assert checked == ["min_delay", "min_delay"]
-    assert made == []
     assert policies.of(HOSTS[0]).policy.min_delay == 9
-    assert len(made) == 1
-
-
-def test_replacing_a_field_checks_no_override_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    policy = of_many()
-    monkeypatch.setattr(policy_module, "_named", lambda *_: pytest.fail("checked again"))
-
-    assert replace(policy, min_delay=3).at(HOSTS[5]).min_delay == 2.0
+    assert policies.of(HOSTS[1]).policy.min_delay == 2
 
 
 def test_an_effective_policy_follows_the_policy_that_rules_now() -> None:
@@ -71,14 +48,6 @@ def test_rulings_that_are_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> N
 
     assert delays == {2.0}
     assert len(policies._made) == 3
-
-
-def test_limits_of_a_scope_need_no_effective_policy() -> None:
-    policies = EffectivePolicies(of_many().override(HOSTS[0], concurrency=3))
-
-    assert (policies.concurrency(HOSTS[0]), policies.delay(HOSTS[0])) == (3, 2.0)
-    assert (policies.concurrency(HOSTS[1]), policies.delay(Origin.of("https://x.example"))) == (1, 1.0)
-    assert policies._made == {}
 
 
 @pytest.mark.parametrize(
@@ -106,3 +75,34 @@ def test_the_longest_delay_is_that_of_the_slowest_origin_with_all_its_jitter() -
 
     assert policies.longest_delay_s(0.0) == 60.0
     assert EffectivePolicies(PacingPolicy(min_delay=2)).longest_delay_s(0.0) == 2.0
+
+
+A, B, C = (Origin.of(f"https://{name}.example") for name in "abc")
+SLOW: Options = (("min_delay", 5.0),)
+WIDE: Options = (("concurrency", 3), ("jitter", 0.5))
+
+
+def test_what_changed_is_what_was_put_or_left_out() -> None:
+    before = Overrides([(A, SLOW), (B, SLOW)])
+
+    assert before.changed(before) == set()
+    assert before.put(C, WIDE).changed(before) == {C}
+    assert before.put(A, WIDE).changed(before) == {A}
+    assert Overrides().changed(before) == {A, B}
+
+
+def test_the_largest_value_is_known_through_every_change() -> None:
+    overrides = Overrides([(A, SLOW), (B, (("min_delay", 2.0),))])
+    assert overrides.most("min_delay") == 5.0
+
+    assert overrides.put(A, (("min_delay", 1.0),)).most("min_delay") == 2.0
+    assert overrides.put(B, (("min_delay", 9.0),)).most("min_delay") == 9.0
+    assert overrides.put(C, WIDE).most("jitter") == 0.5
+    assert overrides.most("jitter") == 0.0
+
+
+def test_an_override_keeps_the_earlier_options_of_its_origin() -> None:
+    policies = EffectivePolicies(of_many().override(HOSTS[0], concurrency=3))
+
+    assert (policies.concurrency(HOSTS[0]), policies.delay(HOSTS[0])) == (3, 2.0)
+    assert (policies.concurrency(HOSTS[1]), policies.delay(Origin.of("https://x.example"))) == (1, 1.0)

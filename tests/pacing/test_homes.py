@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from polite.errors import InvalidOption
 from polite.origin import Origin, Target
 from polite.pacing.effective_policy import OpeningHours
-from polite.pacing.home_state import HomeState, SavedScope, decoded, encoded
-from polite.pacing.homes import HomeNames, scope_name
+from polite.pacing.homes import HomeNames, HomeState, SavedScope, decoded, encoded, scope_name
 from polite.pacing.scopes import ScopeName
 
 SITE = Origin.of("https://www.site.test")
@@ -25,22 +24,11 @@ class Book:
         return ("192.0.2.1", "192.0.2.2") if host == "www.site.test" else ()
 
 
-@pytest.mark.parametrize(
-    "url", ["https://www.site.test", "http://www.site.test", "https://www.site.test:8443"]
-)
-def test_an_origin_is_at_home_at_its_host(url: str) -> None:
-    assert HomeNames().of_scope(Origin.of(url)) == "www.site.test"
-
-
 def test_an_origin_is_at_home_at_its_registrable_domain_or_its_host_without_one() -> None:
     names = HomeNames("domain", domain_of=domain_of)
 
     assert names.of_scope(SITE) == names.of_scope(ScopeName("domain", "site.test")) == "site.test"
     assert names.of_scope(Origin.of("https://[::1]/")) == "[::1]"
-
-
-def test_a_domain_is_a_home_of_its_own_among_hosts() -> None:
-    assert HomeNames().of_scope(ScopeName("domain", "site.test")) == "domain site.test"
 
 
 def test_all_urls_of_an_origin_have_the_home_that_a_function_names() -> None:
@@ -96,14 +84,6 @@ SCOPES = TEXTS | st.builds(ScopeName, TEXTS, TEXTS)
 @given(SCOPES, SCOPES)
 def test_two_scopes_never_have_one_name(one: Any, other: Any) -> None:
     assert (scope_name(one) == scope_name(other)) is (one == other and type(one) is type(other))
-
-
-@given(SCOPES)
-def test_names_can_be_stored(scope: Any) -> None:
-    name = scope_name(scope)
-
-    assert "\n" not in name
-    assert len(name.encode()) <= 2_000
 
 
 SAVED = st.builds(
@@ -176,8 +156,3 @@ def test_a_state_that_is_read_says_what_was_written_and_never_less(
 )
 def test_a_state_that_another_version_wrote_is_not_guessed(text: str) -> None:
     assert decoded(text) is None
-
-
-def test_no_state_says_nothing() -> None:
-    assert decoded(None) == HomeState()
-    assert encoded(HomeState((SavedScope("a"),))) == (None, 0.0)

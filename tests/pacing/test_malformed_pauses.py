@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -19,12 +19,6 @@ WELL = Outcome(200)
 ORIGIN = Origin.of("https://site.test")
 
 
-class Twin(NamedTuple):
-    seconds: float
-    because: str
-    strike: bool
-
-
 class Raising:
     @property
     def seconds(self) -> float:
@@ -35,19 +29,6 @@ class Raising:
 
     def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
         raise ZeroDivisionError
-
-
-class Changing:
-    """Another delay each time that it is read."""
-
-    because, strike = "changing", False
-
-    def __init__(self, *seconds: float) -> None:
-        self._seconds = iter(seconds)
-
-    @property
-    def seconds(self) -> float:
-        return next(self._seconds)
 
 
 class Odd:
@@ -106,17 +87,6 @@ def test_what_is_no_pause_is_the_policys_own_and_never_shorter(answer: Any, leas
     assert "the throttle" in pause.because
 
 
-def test_a_malformed_answer_to_a_refusal_is_a_strike_and_a_back_off() -> None:
-    pause = rest(SimpleNamespace(seconds="x", because="no number"), Outcome(429))
-
-    assert pause.strike
-    assert pause.seconds >= 10.0
-
-
-def test_what_can_stand_for_a_pause_is_taken_as_one() -> None:
-    assert rest(Twin(4, "a named tuple", True)) == Pause(4, "a named tuple", True)
-
-
 @pytest.mark.parametrize("throttle", QUICK, ids=lambda throttle: type(throttle).__name__)
 @pytest.mark.parametrize(
     ("outcome", "pace", "least_s", "strike"),
@@ -142,13 +112,6 @@ def test_no_throttle_is_quicker_than_the_policy(
 
 def test_a_throttle_that_is_slower_cannot_hide_a_refusal() -> None:
     assert rest(Pause(80.0, "slow"), Outcome(429)) == Pause(80.0, "slow", strike=True)
-
-
-def test_an_override_is_a_floor_too() -> None:
-    policy = PacingPolicy(min_delay=0.0).override(ORIGIN, min_delay=9.0)
-
-    assert EffectivePolicies(policy, QUICK[0]).of(ORIGIN).rest(WELL, GIVEN).seconds == 9.0
-    assert EffectivePolicies(policy, QUICK[0]).longest_delay_s(0.0) == 9.0
 
 
 def test_a_policy_may_let_the_throttle_undercut_one_site() -> None:
@@ -225,9 +188,3 @@ def test_a_part_that_fails_later_is_named_in_the_log(caplog: pytest.LogCaptureFi
     assert pause.seconds == 2.0
     assert "Odd.rest must return a Pause or None, got 20.0" in caplog.text
     assert caplog.records[0].levelname == "ERROR"
-
-
-@pytest.mark.parametrize("later", [0.0, -1.0, float("nan"), float("inf")])
-def test_the_fields_of_an_answer_are_read_once(later: float) -> None:
-    assert rest(Changing(3.0, *[later] * 9)) == Pause(3.0, "changing")
-    assert rest(Changing(1.0, *[later] * 9)).seconds == 2.0

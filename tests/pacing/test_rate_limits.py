@@ -2,13 +2,11 @@
 
 import pytest
 
-from polite.errors import InvalidOption
 from polite.origin import Origin
 from polite.pacing.effective_policy import KnownQuotas
-from polite.pacing.outcome import Outcome, ThrottleContext
+from polite.pacing.outcome import Outcome, ThrottleContext, reported
 from polite.pacing.rate_limits import Quota, RateLimits, Remainder
-from polite.pacing.reported_outcome import reported
-from polite.pacing.throttle import DelayThrottle, RateLimit
+from polite.pacing.throttle import RateLimit
 
 SITE, OTHER = Origin.of("https://site.test"), Origin.of("https://other.test")
 
@@ -103,15 +101,6 @@ def test_the_lines_of_a_field_are_one_list() -> None:
     assert outcome.rate_limits.wait_s == 2.0
 
 
-def test_a_field_without_a_name_hides_none_of_the_others() -> None:
-    for headers in (
-        {"": "x", "Retry-After": "7"},
-        [("", "x"), ("Retry-After", "7")],
-        {b"": b"x", b"retry-after": b"7"},
-    ):
-        assert reported(200, headers, lambda: 0.0).retry_after_s == 7.0  # type: ignore[arg-type]
-
-
 def test_many_quotas_are_read_up_to_a_limit() -> None:
     found = said(policy=", ".join(f'"p{n}";q=1;w={n + 1}' for n in range(100)))
 
@@ -141,23 +130,6 @@ def test_the_longest_of_wait_and_gap_decides_within_the_limit() -> None:
         "RateLimit-Policy: 10 in 3600 s, some of which were perhaps used before, held to max_rate_limit_delay 20 s",
     )
     assert RateLimit(0.0).rest(Outcome(200, rate_limits=limits), context) is None
-
-
-def test_quotas_only_lengthen_a_delay() -> None:
-    limits = RateLimits.of([], ['"d";q=100;w=1'])
-    assert limits is not None
-    throttle = DelayThrottle(min_delay=2.0)
-
-    pause = throttle.rest(Outcome(200, rate_limits=limits), ThrottleContext(None, 0, 0.0, limits.gaps[0]))
-
-    assert (pause.seconds, pause.because) == (2.0, "min_delay 2 s")
-
-
-def test_the_limit_is_checked() -> None:
-    with pytest.raises(
-        InvalidOption, match="DelayThrottle: max_rate_limit_delay must be a finite number >= 0"
-    ):
-        DelayThrottle(max_rate_limit_delay=float("inf"))
 
 
 # What is remembered.
@@ -220,12 +192,6 @@ def test_parts_of_a_site_have_quotas_of_their_own() -> None:
     assert slowest(known, 1.0) == 9.0
 
 
-def test_origins_are_apart_and_an_unknown_one_has_none() -> None:
-    known = learned((0.0, "", '"d";q=1;w=9'))
-
-    assert known.slowest(OTHER, 0.0) is None
-
-
 def test_the_slowest_of_many_policies_are_remembered() -> None:
     known = learned(*((float(n), "", f'"p{n}";q=1;w={n}') for n in range(1, 50)))
 
@@ -234,7 +200,7 @@ def test_the_slowest_of_many_policies_are_remembered() -> None:
 
 
 def test_as_many_origins_are_remembered_as_the_limit_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polite.pacing.effective_policy._MOST_ORIGINS", 10)
+    monkeypatch.setattr("polite.pacing.rate_limits._MOST_ORIGINS", 10)
     known, found = KnownQuotas(), said(policy='"d";q=1;w=9')
     assert found is not None
 

@@ -1,11 +1,13 @@
 """The scopes of a URL beside its origin: which there are, in which order, and what holds for each."""
 
+import sys
 from typing import Any
 
 import pytest
 
-from polite import CustomScope, InvalidOption, Origin, PacingPolicy, ScopeLimit, Scopes, Target
-from polite.pacing.scopes import ScopeName, ScopeResolver
+import polite
+from polite import CustomScope, InvalidOption, PacingPolicy, ScopeLimit, Scopes, Target
+from polite.pacing.scopes import ScopeName, ScopeResolver, registrable_domains
 
 TARGET = Target.of("https://www.shop.example.co.uk/a")
 
@@ -23,10 +25,6 @@ def bound(**options: Any) -> ScopeResolver:
     return ScopeResolver(
         Scopes(**options), domain_of={TARGET.origin.host: "example.co.uk"}.get, addresses=Book()
     )
-
-
-def test_without_a_limit_there_is_the_origin_alone() -> None:
-    assert bound()(TARGET) == (TARGET.origin,)
 
 
 def test_all_scopes_of_a_url_go_from_narrow_to_broad() -> None:
@@ -87,12 +85,29 @@ def test_what_is_no_scope_is_refused_by_name(make: Any, message: str) -> None:
         make()
 
 
-def test_policies_with_the_same_scopes_are_the_same() -> None:
-    one, other = (PacingPolicy(scopes=Scopes(crawl=ScopeLimit(0.0, 5))) for _ in range(2))
+@pytest.mark.parametrize(
+    ("host", "domain"),
+    [
+        ("example.com", "example.com"),
+        ("a.b.example.co.uk", "example.co.uk"),
+        ("co.uk", "co.uk"),
+        ("anna.github.io", "anna.github.io"),
+        ("www.xn--mller-kva.eu", "xn--mller-kva.eu"),
+        ("www.example.com.", "example.com"),
+        ("a.b.internal", "b.internal"),
+        ("localhost", "localhost"),
+        ("192.0.2.1", None),
+        ("[2001:db8::1]", None),
+    ],
+)
+def test_a_hosts_domain_is_the_registered_one(host: str, domain: str | None) -> None:
+    assert registrable_domains("a test")(host) == domain
 
-    assert one == other
-    assert hash(one) == hash(other)
 
+async def test_without_the_list_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "publicsuffixlist", None)
+    pacing = polite.PacingPolicy(scopes=polite.Scopes(domain=polite.ScopeLimit()))
 
-def test_a_name_is_no_origin() -> None:
-    assert ScopeName("domain", "example.com") != Origin.of("https://example.com")
+    with pytest.raises(polite.InvalidOption, match=r"pip install 'polite-crawl\[domains\]'"):
+        async with polite.open_gate("TestBot/1.0", pacing=pacing):
+            pass

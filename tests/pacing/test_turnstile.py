@@ -11,27 +11,6 @@ from polite.pacing.turnstile import Turnstile
 from tests.pacing.support import ALL, IP, A, B, C, finish
 
 
-def test_a_free_scope_gives_its_turn_at_once() -> None:
-    turnstile = Turnstile()
-
-    turn = turnstile.request((A,), 5.0)
-
-    assert (turn.state, turn.granted_at, turn.scopes) == (TurnState.OPEN, 5.0, (A,))
-    assert turnstile.next_at is None
-
-
-def test_the_next_turn_comes_when_the_last_is_settled_and_released_and_its_delay_is_over() -> None:
-    turnstile = Turnstile()
-    first = turnstile.request((A,), 0.0)
-    second = turnstile.request((A,), 0.0)
-
-    turnstile.settle(first, 10.0, 2.0)
-    assert turnstile.due(100.0) == []
-    turnstile.release(first, 100.0)
-
-    assert turnstile.due(100.0) == [second]
-
-
 def test_a_released_scope_keeps_its_delay() -> None:
     turnstile = Turnstile()
     finish(turnstile, turnstile.request((A,), 0.0), 10.0, 2.0)
@@ -41,20 +20,6 @@ def test_a_released_scope_keeps_its_delay() -> None:
     assert turnstile.due(math.nextafter(12.0, 0)) == []
     assert turnstile.due(12.0) == [second]
     assert second.granted_at == 12.0
-
-
-def test_waiting_turns_go_in_the_order_of_their_requests() -> None:
-    turnstile = Turnstile()
-    opened = turnstile.request((A,), 0.0)
-    waiting = [turnstile.request((A,), 0.0) for _ in range(50)]
-
-    given = []
-    for now in range(1, 51):
-        finish(turnstile, opened, now, 0.0)
-        (opened,) = turnstile.due(now)
-        given.append(opened)
-
-    assert given == waiting
 
 
 def test_urgent_turns_go_first_and_in_their_own_order() -> None:
@@ -71,17 +36,6 @@ def test_urgent_turns_go_first_and_in_their_own_order() -> None:
     assert given == [soon, sooner, late]
 
 
-def test_no_later_request_overtakes_one_whose_time_has_come() -> None:
-    turnstile = Turnstile()
-    finish(turnstile, turnstile.request((A,), 0.0), 0.0)
-    early = turnstile.request((A,), 0.5)
-
-    late = turnstile.request((A,), 2.0)
-
-    assert turnstile.due(2.0) == [early]
-    assert late.state is TurnState.WAITING
-
-
 def test_scopes_are_taken_together_or_not_at_all() -> None:
     turnstile = Turnstile()
     turnstile.request((IP,), 0.0)
@@ -92,18 +46,6 @@ def test_scopes_are_taken_together_or_not_at_all() -> None:
     # Waiting for the address holds no place at the origin, but nobody overtakes it there.
     assert turnstile.request((A,), 0.0).state is TurnState.WAITING
     assert turnstile.request((B,), 0.0).state is TurnState.OPEN
-
-
-def test_a_turn_of_three_scopes_delays_and_frees_all_three() -> None:
-    turnstile = Turnstile()
-    first = turnstile.request((A, IP, ALL), 0.0)
-    others = [turnstile.request(scopes, 0.0) for scopes in ((A,), (B, IP), (C, ALL))]
-
-    finish(turnstile, first, 1.0, 2.0)
-
-    assert turnstile.due(2.9) == []
-    assert sorted(turn.scopes for turn in turnstile.due(3.0)) == [(A,), (B, IP), (C, ALL)]
-    assert all(turn.state is TurnState.OPEN for turn in others)
 
 
 def test_a_back_off_at_one_origin_does_not_delay_the_whole_crawl() -> None:
@@ -131,20 +73,6 @@ def test_a_turn_goes_back_when_an_earlier_scope_became_busy_and_blocks_no_other(
     assert turnstile.due(100.0) == [back]
 
 
-def test_a_turn_that_went_back_is_still_the_first_of_its_origin() -> None:
-    turnstile = Turnstile()
-    running = turnstile.request((ALL,), 0.0)
-    first = turnstile.request((A, ALL), 0.0)
-    turnstile.hold(A, 10.0)
-    finish(turnstile, running, 1.0, 0.0)
-    assert turnstile.due(1.0) == []
-
-    second = turnstile.request((A,), 2.0)
-
-    assert turnstile.due(10.0) == [first]
-    assert second.state is TurnState.WAITING
-
-
 def test_an_older_turn_goes_first_at_a_broad_scope_it_reaches_later() -> None:
     turnstile = Turnstile()
     running = turnstile.request((ALL,), 0.0)
@@ -160,23 +88,6 @@ def test_an_older_turn_goes_first_at_a_broad_scope_it_reaches_later() -> None:
     assert first is older
     assert turnstile.due(2.0) == [younger]
     assert youngest.state is TurnState.WAITING
-
-
-def test_scopes_named_in_opposite_orders_do_not_lock_each_other_out() -> None:
-    turnstile = Turnstile()
-    turnstile.hold(A, 1.0)
-    turnstile.hold(B, 2.0)
-    one, other = turnstile.request((A, B), 0.0), turnstile.request((B, A), 0.0)
-    turnstile.hold(A, 3.0)
-
-    given = []
-    for now in (1.0, 2.0, 3.0, 3.0, 3.0):
-        for turn in turnstile.due(now):
-            given.append(turn)
-            finish(turnstile, turn, now, 0.0)
-
-    assert sorted(given, key=id) == sorted((one, other), key=id)
-    assert (one.scopes, other.scopes) == ((A, B), (B, A))
 
 
 def test_a_circle_too_long_to_be_followed_is_broken_too() -> None:
@@ -208,21 +119,6 @@ def test_a_request_without_a_scope_is_refused() -> None:
         Turnstile().request((), 0.0)
 
 
-def test_a_waiter_that_leaves_hastens_and_loses_no_other() -> None:
-    turnstile = Turnstile()
-    finish(turnstile, turnstile.request((A,), 0.0), 0.0, 5.0)
-    waiting = [turnstile.request((A,), 0.0) for _ in range(4)]
-
-    for turn in (waiting[0], waiting[2], waiting[0]):
-        turnstile.cancel(turn, 1.0)
-
-    assert turnstile.waiting == 2
-    assert turnstile.due(4.9) == []
-    assert turnstile.due(5.0) == [waiting[1]]
-    finish(turnstile, waiting[1], 5.0, 0.0)
-    assert turnstile.due(5.0) == [waiting[3]]
-
-
 def test_a_front_that_leaves_lets_those_behind_it_go_on() -> None:
     turnstile = Turnstile()
     turnstile.request((ALL,), 0.0)
@@ -232,15 +128,6 @@ def test_a_front_that_leaves_lets_those_behind_it_go_on() -> None:
     turnstile.cancel(front, 1.0)
 
     assert turnstile.due(1.0) == [behind]
-
-
-def test_the_last_waiter_that_leaves_leaves_an_early_wake_up_that_gives_nothing() -> None:
-    turnstile = Turnstile()
-    finish(turnstile, turnstile.request((A,), 0.0), 0.0)
-    turnstile.cancel(turnstile.request((A,), 0.0), 0.5)
-
-    assert turnstile.due(10.0) == []
-    assert turnstile.next_at is None
 
 
 @pytest.mark.parametrize("backwards", [False, True])
@@ -269,14 +156,6 @@ def test_too_many_waiters_are_refused_by_the_name_of_the_option() -> None:
     assert turnstile.request((B,), 0.0).state is TurnState.OPEN
 
 
-def test_a_turn_of_another_turnstile_is_unknown() -> None:
-    turnstile, stranger = Turnstile(), Turnstile().request((A,), 0.0)
-
-    for use in (turnstile.release, turnstile.cancel, lambda turn, now: turnstile.settle(turn, now, 1.0)):
-        with pytest.raises(ValueError, match="not given here"):
-            use(stranger, 0.0)
-
-
 def test_a_waiting_turn_can_be_cancelled_but_neither_settled_nor_released() -> None:
     turnstile = Turnstile()
     turnstile.request((A,), 0.0)
@@ -286,16 +165,6 @@ def test_a_waiting_turn_can_be_cancelled_but_neither_settled_nor_released() -> N
         turnstile.settle(turn, 0.0, 1.0)
     with pytest.raises(ValueError, match="released"):
         turnstile.release(turn, 0.0)
-
-
-def test_a_turn_given_back_cannot_be_settled() -> None:
-    turnstile = Turnstile()
-    turn = turnstile.request((A,), 0.0)
-    turnstile.cancel(turn, 0.0)
-
-    turnstile.release(turn, 0.0)
-    with pytest.raises(ValueError, match="settled"):
-        turnstile.settle(turn, 0.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -313,10 +182,3 @@ def test_an_option_without_meaning_is_named(options: dict[str, float]) -> None:
 
     with pytest.raises(InvalidOption, match=name):
         Turnstile(**options)  # type: ignore[arg-type]
-
-
-def test_an_invalid_concurrency_is_named_when_its_scope_is_added() -> None:
-    turnstile = Turnstile(concurrency=lambda scope: 0)
-
-    with pytest.raises(InvalidOption, match=r"concurrency of 'a\.example' must be .*got 0"):
-        turnstile.request((A,), 0.0)

@@ -1,4 +1,4 @@
-"""What delays the next turn of a scope: settling, releasing, concurrency, refusals and holds; time is an argument."""
+"""What delays the next turn of a scope: settling, releasing, refusals, holds, and limits that change; time is an argument."""
 
 import math
 
@@ -7,19 +7,7 @@ import pytest
 from polite.errors import InvalidOption
 from polite.pacing.turn import TurnState
 from polite.pacing.turnstile import Turnstile
-from tests.pacing.support import ALL, IP, A, B, C, finish
-
-
-def test_with_concurrency_a_grant_starts_a_delay_of_its_own() -> None:
-    turnstile = Turnstile(concurrency=2, provisional_s=1.5)
-    turnstile.request((A,), 10.0)
-    second = turnstile.request((A,), 10.0)
-    third = turnstile.request((A,), 10.0)
-
-    assert turnstile.due(11.4) == []
-    assert turnstile.due(11.5) == [second]
-    assert turnstile.due(100.0) == []
-    assert third.state is TurnState.WAITING
+from tests.pacing.support import ALL, IP, A, B, finish
 
 
 def test_a_request_may_ask_for_a_longer_delay_at_its_narrowest_scope_and_never_for_a_shorter() -> None:
@@ -29,24 +17,6 @@ def test_a_request_may_ask_for_a_longer_delay_at_its_narrowest_scope_and_never_f
     turnstile.request((B,), 0.0, provisional_s=0.5)
 
     assert [turnstile.outlook((key,), 0.0).ready_at for key in (A, IP, B)] == [5.0, 1.0, 1.0]
-
-
-def test_with_concurrency_a_turn_that_becomes_free_goes_to_the_next() -> None:
-    turnstile = Turnstile(concurrency=2, provisional_s=0.0)
-    first, _ = turnstile.request((A,), 0.0), turnstile.request((A,), 0.0)
-    third = turnstile.request((A,), 0.0)
-
-    finish(turnstile, first, 1.0, 0.0)
-
-    assert turnstile.due(1.0) == [third]
-
-
-def test_concurrency_may_differ_from_scope_to_scope() -> None:
-    turnstile = Turnstile(concurrency=lambda scope: 3 if scope == ALL else 1, provisional_s=0.0)
-
-    states = [turnstile.request((key, ALL), 0.0).state for key in (A, B, C, "d.example")]
-
-    assert states == [TurnState.OPEN] * 3 + [TurnState.WAITING]
 
 
 def test_settling_only_lengthens() -> None:
@@ -71,17 +41,6 @@ def test_each_scope_may_have_its_own_delay() -> None:
     assert [turnstile.outlook((key,), 0.0).ready_at for key in (A, IP, ALL)] == [5.0, 1.0, 0.0]
 
 
-def test_a_delay_for_a_scope_that_is_not_the_turns_is_an_error_and_delays_no_scope() -> None:
-    turnstile = Turnstile()
-    turn = turnstile.request((A,), 0.0)
-
-    with pytest.raises(ValueError, match=r"b\.example"):
-        turnstile.settle(turn, 0.0, {A: 5.0, B: 1.0})
-
-    assert not turn.settled
-    assert turnstile.outlook((A,), 0.0).ready_at == 0.0
-
-
 @pytest.mark.parametrize("pause_s", [-1.0, math.nan, math.inf])
 def test_a_delay_that_is_no_time_is_an_error(pause_s: float) -> None:
     turnstile = Turnstile()
@@ -92,16 +51,6 @@ def test_a_delay_that_is_no_time_is_an_error(pause_s: float) -> None:
             turnstile.settle(turn, 0.0, given)
 
     assert not turn.settled
-
-
-def test_a_turn_released_without_settling_delays_all_the_same() -> None:
-    turnstile = Turnstile(provisional_s=4.0)
-    turn = turnstile.request((A,), 0.0)
-
-    turnstile.release(turn, 10.0)
-
-    assert turn.settled
-    assert turnstile.outlook((A,), 10.0).ready_at == 14.0
 
 
 def test_releasing_again_does_nothing() -> None:
@@ -141,42 +90,6 @@ def test_a_released_turn_settles_a_scope_that_was_forgotten_since() -> None:
     assert turnstile.request((A,), 20.0).state is TurnState.WAITING
 
 
-def test_a_turn_given_back_leaves_no_delay() -> None:
-    turnstile = Turnstile()
-    turn = turnstile.request((A,), 0.0)
-    other = turnstile.request((A,), 0.0)
-
-    turnstile.cancel(turn, 0.0)
-
-    assert turn.state is TurnState.CANCELLED
-    assert turnstile.due(0.0) == [other]
-
-
-def test_a_turn_given_back_keeps_the_row_of_refusals() -> None:
-    turnstile = Turnstile()
-    refused = turnstile.request((A,), 0.0)
-    turnstile.settle(refused, 0.0, 1.0, strike=True)
-    turnstile.release(refused, 0.0)
-
-    turnstile.cancel(turnstile.request((A,), 2.0), 2.0)
-
-    assert turnstile.strikes(A) == 1
-
-
-def test_refusals_are_counted_and_each_good_answer_halves_the_count() -> None:
-    turnstile = Turnstile()
-    counts = []
-
-    for now, strike in enumerate((True, True, True, True, False, True, False, False, False)):
-        turn = turnstile.request((A, IP), float(now))
-        turnstile.settle(turn, now, 0.0, strike=strike)
-        turnstile.release(turn, now)
-        counts.append((turnstile.strikes(A), turnstile.strikes(IP)))
-
-    assert counts == [(n, n) for n in (1, 2, 3, 4, 2, 3, 1, 0, 0)]
-    assert turnstile.strikes("unknown") == 0
-
-
 def test_what_says_nothing_about_the_server_forgives_nothing() -> None:
     turnstile = Turnstile()
     for now, (strike, forgive) in enumerate([(True, True), (False, False)]):
@@ -188,14 +101,6 @@ def test_what_says_nothing_about_the_server_forgives_nothing() -> None:
     turnstile.release(never_settled, 5.0)
 
     assert turnstile.strikes(A) == 1
-
-
-def test_a_function_may_give_the_delay_of_each_scope() -> None:
-    turnstile = Turnstile(concurrency=2, provisional_s={A: 3.0, IP: 1.0}.__getitem__)
-    turnstile.request((A, IP), 0.0)
-
-    assert turnstile.outlook((A,), 0.0).ready_at == 3.0
-    assert turnstile.outlook((IP,), 0.0).ready_at == 1.0
 
 
 def test_a_turn_never_settled_delays_each_scope_for_its_own_time() -> None:
@@ -213,57 +118,10 @@ def test_an_invalid_delay_is_named_when_its_scope_is_added() -> None:
         turnstile.request((A,), 0.0)
 
 
-def test_settling_again_counts_a_refusal_once_and_ends_no_row() -> None:
-    turnstile = Turnstile()
-    turn = turnstile.request((A,), 0.0)
-
-    turnstile.settle(turn, 0.0, 0.0, strike=True)
-    turnstile.settle(turn, 0.0, 0.0, strike=True)
-    turnstile.settle(turn, 0.0, 0.0)
-
-    assert turnstile.strikes(A) == 1
-
-
-def test_a_hold_moves_the_next_turn_later_and_never_sooner() -> None:
-    turnstile = Turnstile()
-    turnstile.hold(A, 50.0, "the site asked")
-    turnstile.hold(A, 20.0, "something else")
-
-    turn = turnstile.request((A,), 30.0)
-
-    outlook = turnstile.outlook((A,), 30.0)
-    assert (outlook.ready_at, outlook.waiting, outlook.because) == (50.0, 1, "the site asked")
-    assert turnstile.due(49.0) == []
-    assert turnstile.due(50.0) == [turn]
-
-
-def test_a_hold_reaches_those_that_wait_already() -> None:
-    turnstile = Turnstile()
-    finish(turnstile, turnstile.request((A,), 0.0), 0.0, 1.0)
-    turn = turnstile.request((A,), 0.0)
-
-    turnstile.hold(A, 9.0)
-
-    assert turnstile.due(8.9) == []
-    assert turnstile.due(9.0) == [turn]
-
-
 @pytest.mark.parametrize("until", [math.nan, math.inf, -math.inf])
 def test_a_hold_until_no_time_is_an_error(until: float) -> None:
     with pytest.raises(ValueError, match="finite"):
         Turnstile().hold(A, until)
-
-
-def test_time_that_goes_backwards_makes_nothing_sooner() -> None:
-    turnstile = Turnstile(concurrency=2, provisional_s=3.0)
-    turnstile.due(100.0)
-
-    turn = turnstile.request((A,), 50.0)
-    assert turnstile.outlook((A,), 50.0).ready_at == 103.0
-    finish(turnstile, turn, 60.0, 5.0)
-
-    assert turnstile.outlook((A,), 60.0).ready_at == 105.0
-    assert turnstile.request((A,), 104.0).state is TurnState.WAITING
 
 
 @pytest.mark.parametrize("strike", [True, False])
@@ -290,3 +148,100 @@ def test_an_open_turn_that_asks_again_does_not_wait_for_an_ordinary_response() -
     turnstile.settle(first, 2.5, 1.0)
 
     assert turnstile.ask_again(slow, 3.0) == 0.0
+
+
+def test_more_may_go_at_one_time_from_now_and_not_before_the_delay_that_a_grant_would_have_started() -> None:
+    limits, rests = {A: 1, B: 1}, {A: 2.0, B: 2.0}
+    turnstile = Turnstile(concurrency=limits.__getitem__, provisional_s=rests.__getitem__)
+    for scope, asked_s in ((A, None), (B, 9.0)):
+        turnstile.request((scope,), 0.0, provisional_s=asked_s)
+    waiting = [turnstile.request((scope,), 0.0) for scope in (A, B)]
+
+    limits.update(dict.fromkeys(limits, 2))
+    turnstile.relimit(1.0)
+
+    assert turnstile.due(2.9) == []
+    assert turnstile.due(3.0) == waiting[:1]
+    assert turnstile.due(9.9) == []
+    assert turnstile.due(10.0) == waiting[1:]
+
+
+def test_a_scope_that_was_not_told_yet_is_delayed_no_less_than_is_asked_now() -> None:
+    rests = {A: 1.0}
+    turnstile = Turnstile(concurrency=2, provisional_s=rests.__getitem__)
+    unsettled = turnstile.request((A,), 0.0)
+
+    rests[A] = 50.0
+    turnstile.outdate()
+    turnstile.release(unsettled, 2.0)
+
+    assert turnstile.outlook((A,), 2.0).ready_at == 52.0
+
+
+def test_a_turn_given_back_before_its_scope_was_told_delays_it_as_one_in_flight_does() -> None:
+    limits = {A: 1}
+    turnstile = Turnstile(concurrency=limits.__getitem__, provisional_s=9.0)
+    turn = turnstile.request((A,), 0.0)
+
+    limits[A] = 2
+    turnstile.outdate()
+    turnstile.cancel(turn, 1.0)
+
+    assert turnstile.outlook((A,), 1.0).ready_at == 10.0
+
+
+def test_limits_that_change_while_scopes_are_told_are_told_to_all() -> None:
+    limits = dict.fromkeys(range(10), 1)
+    turnstile = Turnstile(concurrency=limits.__getitem__, provisional_s=0.0)
+    held = [turnstile.request((scope,), 0.0) for scope in range(10)]
+    waiting = [turnstile.request((scope,), 0.0) for scope in range(10)]
+
+    for limit in (1, 2):
+        limits.update(dict.fromkeys(limits, limit))
+        turnstile.outdate()
+        turnstile.renew(1.0, 4)
+    while turnstile.renew(1.0, 4):
+        pass
+
+    assert {turn.scopes for turn in turnstile.due(1.0)} == {turn.scopes for turn in waiting}
+    assert len(held) == len(waiting)
+
+
+def test_a_scope_whose_limit_cannot_be_worked_out_any_more_has_one_turn_at_a_time() -> None:
+    limits = {A: 3, B: 3}
+    turnstile = Turnstile(concurrency=limits.__getitem__, provisional_s=0.0)
+    turns = [turnstile.request((scope,), 0.0) for scope in (A, B)]
+
+    limits.clear()
+    turnstile.outdate()
+
+    assert turnstile.request((A,), 1.0).state is TurnState.WAITING
+    assert not turnstile.renew(1.0, 10)
+    assert turnstile.request((B,), 1.0).state is TurnState.WAITING
+    assert len(turns) == 2
+
+
+def test_the_outlook_says_since_when_a_scope_holds() -> None:
+    turnstile = Turnstile()
+    turn = turnstile.request((A,), 5.0)
+
+    assert turnstile.outlook((A,), 7.0).since == 5.0
+    turnstile.settle(turn, 8.0, 10.0)
+    turnstile.release(turn, 9.0)
+    assert turnstile.outlook((A,), 9.0).since == 8.0
+    turnstile.hold(A, 100.0, "asked", now=12.0)
+    assert turnstile.outlook((A,), 13.0).since == 12.0
+    assert turnstile.outlook((A,), 200.0).since is None
+
+
+def test_the_outlook_names_the_scope_that_holds_it_last() -> None:
+    turnstile = Turnstile()
+    turnstile.hold(A, 10.0, "Crawl-delay")
+    turnstile.hold(IP, 20.0, "shared address")
+    turnstile.request((IP,), 0.0)
+    turnstile.request((IP,), 0.0)
+
+    outlook = turnstile.outlook((A, IP), 0.0)
+
+    assert (outlook.ready_at, outlook.scope, outlook.waiting) == (20.0, IP, 2)
+    assert outlook.because == "shared address"

@@ -5,7 +5,7 @@ from collections.abc import Hashable
 import pytest
 
 from polite.errors import Overloaded
-from polite.pacing.turn import TurnState
+from polite.pacing.turn import ScopeState, Turn, TurnState
 from polite.pacing.turnstile import Turnstile
 from tests.pacing.support import ALL, IP, A, B, finish
 
@@ -14,14 +14,6 @@ def pass_by(turnstile: Turnstile, now: float, requests: int, key: Hashable) -> N
     """So many requests that come and go."""
     for _ in range(requests):
         finish(turnstile, turnstile.request((key,), now), now, 0.0)
-
-
-def test_idle_scopes_are_forgotten_as_requests_come() -> None:
-    turnstile = Turnstile()
-    for at in range(10_000):
-        finish(turnstile, turnstile.request((at,), float(at)), float(at), 10.0)
-
-    assert len(turnstile) < 200
 
 
 def test_memory_falls_when_the_crawl_narrows_to_one_origin() -> None:
@@ -83,30 +75,6 @@ def test_scopes_of_a_request_that_was_refused_are_forgotten_too() -> None:
     assert len(turnstile) <= 2
 
 
-def test_scopes_of_a_request_that_may_not_wait_are_forgotten_too() -> None:
-    turnstile = Turnstile()
-    turnstile.request((ALL,), 0.0)
-    for at in range(500):
-        turn = turnstile.request((at, ALL), 0.0, wait=False)
-        assert turn.state is TurnState.CANCELLED
-        assert turn.granted_at is None
-    assert turnstile.waiting == 0
-
-    pass_by(turnstile, 1.0, 1_000, B)
-
-    assert len(turnstile) <= 2
-
-
-def test_holds_that_are_over_are_forgotten() -> None:
-    turnstile = Turnstile()
-    for at in range(500):
-        turnstile.hold(at, 1.0)
-
-    pass_by(turnstile, 2.0, 1_000, B)
-
-    assert len(turnstile) == 1
-
-
 def test_forgetting_keeps_up_with_requests_of_several_new_scopes() -> None:
     turnstile = Turnstile()
     for at in range(5_000):
@@ -114,3 +82,18 @@ def test_forgetting_keeps_up_with_requests_of_several_new_scopes() -> None:
         finish(turnstile, turnstile.request((at, ("domain", at), ("ip", at)), now), now, 10.0)
 
     assert len(turnstile) < 500
+
+
+def test_a_queue_keeps_no_more_cancelled_turns_than_waiting_ones() -> None:
+    scope = ScopeState("a.example", 1, 1.0)
+    turns = [Turn((scope,), order, (scope,)) for order in range(1_000)]
+    for turn in turns:
+        scope.join(turn)
+
+    for turn in turns[:0:-1]:
+        turn.state = TurnState.CANCELLED
+        scope.quit()
+        assert len(scope.queue or ()) <= 2 * scope.waiting
+
+    assert scope.queue is None
+    assert scope.front is turns[0]

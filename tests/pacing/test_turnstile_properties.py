@@ -30,7 +30,6 @@ ANY_ORDER = [order for scopes in (("a", "b"), ("b", "c", "ip")) for order in per
 times = st.sampled_from([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 5.0, 30.0])
 # A machine that slept for an hour, a week, or longer than anybody would think.
 sleeps = st.sampled_from([3_600.0, 604_800.0, 1e9])
-behind = st.sampled_from([0.0, 0.0, 1.0, 10_000.0])
 
 
 class Lives(RuleBasedStateMachine):
@@ -47,18 +46,12 @@ class Lives(RuleBasedStateMachine):
             concurrency=self.limits.__getitem__, provisional_s=self.provisional_s.__getitem__
         )
         self.now = 100_000.0
-        self.latest = -math.inf  # the greatest time the turnstile was told
         self.ready_at: dict[str, float] = defaultdict(lambda: -math.inf)
         self.strikes: dict[str, int] = defaultdict(int)
         self.waiting: dict[Turn, tuple[bool, int]] = {}
         self.open: list[Turn] = []
         self.settled: set[Turn] = set()
         self.asked = 0
-
-    def tell(self, back_s: float) -> float:
-        """The time as the turnstile is told it, a little behind now and then."""
-        self.latest = max(self.latest, self.now - back_s)
-        return self.now - back_s
 
     def places(self, scope: str) -> int:
         return sum(scope in turn.scopes for turn in self.open)
@@ -73,7 +66,7 @@ class Lives(RuleBasedStateMachine):
         self.open.append(turn)
         for scope in turn.scopes:
             if self.limits[scope] > 1:
-                self.ready_at[scope] = max(self.ready_at[scope], self.latest + self.provisional_s[scope])
+                self.ready_at[scope] = max(self.ready_at[scope], self.now + self.provisional_s[scope])
         if self.first_come_first_served:
             ahead = [o for t, o in self.waiting.items() if t.scopes == turn.scopes and o[0] == place[0]]
             assert all(place < other for other in ahead), "overtaken by an equal that asked later"
@@ -87,10 +80,10 @@ class Lives(RuleBasedStateMachine):
             assert any(self.busy(scope, now) or scope in others for scope in turn.scopes), "left waiting"
         assert self.turnstile.next_at is None or self.turnstile.next_at > now
 
-    @rule(data=st.data(), urgent=st.booleans(), back_s=behind)
-    def request(self, data: st.DataObject, urgent: bool, back_s: float) -> None:
+    @rule(data=st.data(), urgent=st.booleans())
+    def request(self, data: st.DataObject, urgent: bool) -> None:
         scopes = data.draw(st.sampled_from(self.orders))
-        now = self.tell(back_s)
+        now = self.now
         self.asked += 1
         place = (not urgent, self.asked)
         turn = self.turnstile.request(scopes, now, urgent=urgent)
@@ -101,14 +94,14 @@ class Lives(RuleBasedStateMachine):
             self.waiting[turn] = place
 
     @precondition(lambda self: self.open)
-    @rule(data=st.data(), pause_s=times, strike=st.booleans(), back_s=behind)
-    def settle(self, data: st.DataObject, pause_s: float, strike: bool, back_s: float) -> None:
+    @rule(data=st.data(), pause_s=times, strike=st.booleans())
+    def settle(self, data: st.DataObject, pause_s: float, strike: bool) -> None:
         turn = data.draw(st.sampled_from(self.open))
         if turn in self.settled:
             strike = False
-        self.turnstile.settle(turn, self.tell(back_s), pause_s, strike=strike)
+        self.turnstile.settle(turn, self.now, pause_s, strike=strike)
         for scope in turn.scopes:
-            self.ready_at[scope] = max(self.ready_at[scope], self.latest + pause_s)
+            self.ready_at[scope] = max(self.ready_at[scope], self.now + pause_s)
             if turn not in self.settled:
                 self.strikes[scope] = self.strikes[scope] + 1 if strike else self.strikes[scope] // 2
         self.settled.add(turn)
@@ -125,7 +118,6 @@ class Lives(RuleBasedStateMachine):
     def cancel(self, data: st.DataObject) -> None:
         turn = data.draw(st.sampled_from([*self.waiting, *self.open]))
         self.turnstile.cancel(turn, self.now)
-        self.latest = max(self.latest, self.now)
         if turn in self.waiting:
             del self.waiting[turn]
         else:
@@ -139,24 +131,23 @@ class Lives(RuleBasedStateMachine):
     @rule(seconds=times)
     def pass_time(self, seconds: float) -> None:
         self.now += seconds
-        self.hand_out(self.tell(0.0))
+        self.hand_out(self.now)
 
     @rule(seconds=sleeps)
     def sleep(self, seconds: float) -> None:
         """All rests are over; what comes then comes one by one all the same (see `given`)."""
         self.now += seconds
-        self.hand_out(self.tell(0.0))
+        self.hand_out(self.now)
 
     @rule(
         scope=st.sampled_from(sorted(LIMITS)),
         limit=st.sampled_from([3, 2, 1]),
         provisional_s=st.sampled_from([0.0, 1.5, 30.0]),
         how=st.sampled_from(["all", "one", "in steps"]),
-        back_s=behind,
     )
-    def change_limits(self, scope: str, limit: int, provisional_s: float, how: str, back_s: float) -> None:
+    def change_limits(self, scope: str, limit: int, provisional_s: float, how: str) -> None:
         """A policy is replaced: no rest gets shorter, and whoever may go now too goes after a rest."""
-        now = self.tell(back_s)
+        now = self.now
         more = limit > self.limits[scope]
         self.limits[scope], self.provisional_s[scope] = limit, provisional_s
         if how == "in steps":
@@ -166,8 +157,8 @@ class Lives(RuleBasedStateMachine):
         else:
             self.turnstile.relimit(now, None if how == "all" else [scope])
         if more and self.places(scope):
-            self.ready_at[scope] = max(self.ready_at[scope], self.latest + provisional_s)
-        self.hand_out(self.tell(0.0))
+            self.ready_at[scope] = max(self.ready_at[scope], self.now + provisional_s)
+        self.hand_out(self.now)
 
     @invariant()
     def nothing_is_lost(self) -> None:
@@ -182,17 +173,17 @@ class Lives(RuleBasedStateMachine):
             assert self.turnstile.strikes(scope) == self.strikes[scope]
             assert outlook.scope is None or outlook.open == self.places(scope)
             assert outlook.scope is not None or not self.busy(scope, self.now)
-            assert outlook.since is None or outlook.since <= self.latest
+            assert outlook.since is None or outlook.since <= self.now
 
     def teardown(self) -> None:
         """Everybody gets a turn in the end."""
         for _ in range(2 * len(self.waiting) + 2):
             for turn in list(self.open):
-                self.turnstile.settle(turn, self.tell(0.0), 0.0)
+                self.turnstile.settle(turn, self.now, 0.0)
                 self.turnstile.release(turn, self.now)
                 self.open.remove(turn)
             self.now = max([self.now, *self.ready_at.values()])
-            self.hand_out(self.tell(0.0))
+            self.hand_out(self.now)
         assert not self.waiting
 
 

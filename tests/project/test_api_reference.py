@@ -369,7 +369,7 @@ def test_what_only_polite_uses_is_no_part_of_the_reference() -> None:
         "polite.RuleSet": {"reading"},
         "polite.SignalSet": {"read_with_care"},
         "polite.robots.signals.Statement": {"only_refusals"},
-        "polite.pacing.turn.Turn": {"owner", "scope_states", "order", "path", "stage", "refusal_counted"},
+        "polite.pacing.turn.Turn": {"scope_states", "order", "path", "stage", "refusal_counted"},
         "polite.integrations.scrapy.PoliteQueue": {"offer", "withdraw"},
         "polite.integrations.crawlee.PoliteRequestManager": {"take_permit", "claim_permit"},
         "polite.integrations.playwright.Guard": {

@@ -6,7 +6,7 @@ from polite.errors import StoreFailed, TurnLost
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.gate.services import Services
-from polite.pacers.local import LocalPacer
+from polite.pacing.pacer import LocalPacer
 
 
 @pytest.mark.pure("replaces methods of Services and LocalPacer")
