@@ -15,7 +15,7 @@ from polite.origin import Origin
 from polite.pace import RequestedPace
 from polite.ports import Clock
 from polite.robots.agent import UserAgent
-from polite.robots.lifetime import Lifetime
+from polite.robots.dialect import Lifetime
 from polite.robots.parse import PARSE_SIZE_FOR_THREAD, parse
 from polite.robots.policy import RobotsPolicy
 from polite.robots.result import Found, Unavailable, Unreachable

@@ -7,11 +7,10 @@ from polite.origin import Target
 from polite.robots.agent import UserAgent
 from polite.robots.decision import Decision
 from polite.robots.dialect import RFC9309, Dialect
-from polite.robots.groups import Group, bind, groups, rules_of, select_groups
+from polite.robots.groups import Group, Sections, bind, field_lines, groups, rules_of, select_groups
 from polite.robots.lines import Field, fields_of, lines, octets, readable, text, to_text
 from polite.robots.result import KeptOctets
 from polite.robots.rules import RuleSet
-from polite.robots.sections import Sections, field_lines
 from polite.robots.serialization import pack, unpack
 from polite.robots.signals import CleanParam, GroupLocator, Signals, SignalSet, SiteSignals, site_signals
 from polite.robots.trace import DecisionTrace, explain

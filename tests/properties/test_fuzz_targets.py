@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 import tests.fuzz.deadline
 from polite.pacing.outcome import Pause
 from polite.robots.exchange import BodyEnd, Reply
-from polite.robots.indexing import Indexing
 from polite.robots.reason import Reason
 from polite.robots.result import Unreachable
+from polite.terms.indexing import Indexing
 from polite.transports.inflate import Inflater
 from tests.fuzz import freshness, ftp, indexing, inflate, location, preferences, retry_after
 from tests.fuzz.targets import TARGETS
@@ -74,8 +74,8 @@ def test_any_ftp_dialogue_with_a_valid_beginning_passes(sent: bytes, replies: by
         (freshness, "max_age_s", lambda control, age=None: 60.0 if age is None else 61.0, freshness.SEEDS[0]),
         (freshness, "max_age_s", lambda control, age=None: 60.0, freshness.SEEDS[0]),
         (indexing, "indexing", lambda *_, agent: Indexing(max_snippet=-1), indexing.SEEDS[0]),
-        (preferences, "signals", lambda text: {"a": len(text) < 60}, preferences.SEEDS[1]),
-        (preferences, "usage", lambda text: {"a": None}, preferences.SEEDS[0]),
+        (preferences, "read_signal", lambda text: {"a": len(text) < 60}, preferences.SEEDS[1]),
+        (preferences, "read_usage", lambda text: {"a": None}, preferences.SEEDS[0]),
     ],
 )
 def test_a_wrong_result_is_found(

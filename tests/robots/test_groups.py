@@ -5,10 +5,9 @@ import pickle
 from polite.robots.agent import UserAgent
 from polite.robots.decision import Rule
 from polite.robots.dialect import GOOGLE_2010, RFC9309, Dialect
-from polite.robots.groups import Group, bind
+from polite.robots.groups import Group, Sections, bind
 from polite.robots.lines import Field
 from polite.robots.rules import RuleSet
-from polite.robots.sections import Sections
 
 NEWS = Group(("ExampleBot-News/2",), (1,), ((False, "/1", 2),), ((Field.CRAWL_DELAY, "3"),))
 BOTH = Group(("examplebot", "*"), (3, 4), ((False, "/2", 5), (True, "/\xc3\xbc", 6)))

@@ -10,7 +10,7 @@ from multidict import CIMultiDict
 
 from polite.errors import InvalidUserAgent
 from polite.robots.agent import UserAgent
-from polite.robots.indexing import HTML_LIMIT, ImagePreview, Indexing, indexing
+from polite.terms.indexing import HTML_LIMIT, ImagePreview, Indexing, indexing
 from tests.support import calls_of
 
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from polite.robots.preferences import signals, strictest, usage, values
+from polite.robots.signals import read_signal, read_usage, read_values, strictest
 
 
 @pytest.mark.parametrize(
@@ -30,13 +30,13 @@ from polite.robots.preferences import signals, strictest, usage, values
     ],
 )
 def test_content_usage_is_a_dictionary_of_structured_fields(text: str, says: dict[str, bool]):
-    assert usage(text) == says
+    assert read_usage(text) == says
 
 
 @pytest.mark.parametrize("value", [r'%"a\b"', '%"%22"', '%"f%c3%bc"', "@1", ":YQ:", "999999999999.999"])
 def test_a_well_formed_member_loses_nothing_beside_it(value: str):
-    assert usage(f"train-ai=n, x={value}") == {"train-ai": False}
-    assert usage(f"x={value};p={value}, train-ai=n") == {"train-ai": False}
+    assert read_usage(f"train-ai=n, x={value}") == {"train-ai": False}
+    assert read_usage(f"x={value};p={value}, train-ai=n") == {"train-ai": False}
 
 
 @pytest.mark.parametrize(
@@ -57,9 +57,9 @@ def test_a_well_formed_member_loses_nothing_beside_it(value: str):
     ],
 )
 def test_one_malformed_member_makes_the_whole_line_void(value: str):
-    assert usage(f"train-ai=y, x={value}") == {}
-    assert usage(f"x;p={value}, train-ai=y") == {}
-    assert usage(f"x=({value}), train-ai=y") == {}
+    assert read_usage(f"train-ai=y, x={value}") == {}
+    assert read_usage(f"x;p={value}, train-ai=y") == {}
+    assert read_usage(f"x=({value}), train-ai=y") == {}
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_one_malformed_member_makes_the_whole_line_void(value: str):
     ],
 )
 def test_content_signal_keeps_values_that_are_neither_yes_nor_no(text: str, says: dict[str, str]):
-    assert values(text) == says
+    assert read_values(text) == says
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_content_signal_keeps_values_that_are_neither_yes_nor_no(text: str, says
     ],
 )
 def test_content_signal_is_pairs_of_yes_and_no(text: str, says: dict[str, bool]):
-    assert signals(text) == says
+    assert read_signal(text) == says
 
 
 def test_a_single_no_is_enough():
@@ -103,8 +103,8 @@ def test_a_single_no_is_enough():
 )
 def test_a_line_as_long_as_a_file_is_read_in_linear_time(piece: str):
     started = time.process_time()
-    usage("a=" + piece * (512_000 // len(piece)))
-    signals(piece * (512_000 // len(piece)))
+    read_usage("a=" + piece * (512_000 // len(piece)))
+    read_signal(piece * (512_000 // len(piece)))
 
     # 0.2 s at most where this was written; anything quadratic needs minutes.
     assert time.process_time() - started < 5.0

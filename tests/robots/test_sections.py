@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from polite.robots.dialect import CLASSIC, GOOGLE, RFC9309, Dialect
+from polite.robots.groups import Sections
 from polite.robots.parse import parse
-from polite.robots.sections import Sections
 from tests.support import calls_of
 
 

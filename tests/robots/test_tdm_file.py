@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from polite.robots.parse import parse
-from polite.robots.tdm_file import TDM_LIMIT, TdmFile, parse_tdm_file
+from polite.terms.tdm import TDM_LIMIT, TdmFile, parse_tdm_file
 from tests.support import calls_of
 
 # The example of TDMRep, 6.2.2, in our words.

@@ -10,10 +10,10 @@ from multidict import CIMultiDict
 
 from polite.errors import InvalidOption, InvalidURL, InvalidUserAgent
 from polite.robots.dialect import GOOGLE_2010
-from polite.robots.licenses import License
 from polite.robots.parse import parse
-from polite.robots.tdm_file import TdmFile, parse_tdm_file
-from polite.robots.usage import Usage, UsageSource, usage
+from polite.terms.licenses import License
+from polite.terms.tdm import TdmFile, parse_tdm_file
+from polite.terms.usage import Usage, UsageSource, usage
 from tests.support import calls_of
 
 PAGE = "https://example.com/a/page?x"

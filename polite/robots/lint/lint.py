@@ -4,20 +4,20 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from polite.robots.dialect import RFC9309, Dialect
-from polite.robots.groups import groups
+from polite.robots.groups import Sections, groups
 from polite.robots.lines import Field, Line, lines, octets, text, wide_encoding
 from polite.robots.lint.checks import (
     AgentChecks,
+    Finding,
     file_findings,
     is_binary,
     is_wide,
     pace_findings,
     path_findings,
+    quoted,
     shadowed_rules,
     value_findings,
 )
-from polite.robots.lint.finding import Finding, quoted
-from polite.robots.sections import Sections
 
 # A hostile file has a mistake in every line.
 _MOST_FINDINGS = 1_000

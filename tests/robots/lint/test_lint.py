@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
 from polite.robots.lines import lines
-from polite.robots.lint.finding import CODES, Finding
+from polite.robots.lint.checks import CODES, Finding
 from polite.robots.lint.lint import lint
 from polite.robots.parse import parse
 from tests.support import calls_of, examples

@@ -2,7 +2,7 @@
 
 import pytest
 
-from polite.robots.lint.finding import Finding
+from polite.robots.lint.checks import Finding
 from polite.robots.lint.lint import lint
 
 

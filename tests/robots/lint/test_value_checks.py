@@ -2,10 +2,10 @@
 
 import pytest
 
-from polite.robots.lint.finding import CODES, Finding
+from polite.robots.lint.checks import CODES, Finding
 from polite.robots.lint.lint import lint
 from polite.robots.parse import parse
-from polite.robots.usage import usage
+from polite.terms.usage import usage
 
 START = "User-agent: *\nDisallow: /x\n"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polite.robots.matching.rule_index import compact
+from polite.robots.rule_index import compact
 
 
 @given(st.lists(st.integers(-1, 1 << 31 - 1), max_size=20) | st.lists(st.integers(0, 300), max_size=20))

@@ -5,8 +5,8 @@ from itertools import product
 import pytest
 
 from polite.robots.dialect import RFC9309
-from polite.robots.matching.keyword_index import KeywordIndex, needle
-from polite.robots.matching.pattern import grammar, shape_matches
+from polite.robots.pattern import grammar, shape_matches
+from polite.robots.rule_index import KeywordIndex, needle
 
 WORDS = [f"{letter}{figure}word" for letter in "abcdef" for figure in "0123456789"]
 GRAMMAR = grammar(RFC9309)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polite.robots.matching.pattern import (
+from polite.robots.pattern import (
     RESERVED,
     escape_normaliser,
     plain_specials,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, RFC9309
-from polite.robots.matching.pattern import Grammar, grammar, is_linear, shape_matches, shape_matches_linearly
+from polite.robots.pattern import Grammar, grammar, is_linear, shape_matches, shape_matches_linearly
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Prefilter: what passes it is disallowed by nothing."""
 
-from polite.robots.matching.keyword_index import MOST_RULES, build_prefilter
 from polite.robots.parse import parse
+from polite.robots.rule_index import MOST_RULES, build_prefilter
 
 
 def test_a_prefilter_holds_literal_starts_and_what_else_has_to_be_looked_for():

@@ -3,8 +3,8 @@
 import pytest
 
 from polite.robots.dialect import CLASSIC, RFC9309
-from polite.robots.matching.pattern import grammar
-from polite.robots.matching.rule_index import RuleIndex
+from polite.robots.pattern import grammar
+from polite.robots.rule_index import RuleIndex
 
 # By rank.
 TEXTS = ["/a/b/c", "/a/b*x", "/a/b", "/*y$", "/a*z", "/a", "nowhere"]

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polite.robots.dialect import GOOGLE, RFC9309
-from polite.robots.matching.pattern import grammar, shape_matches
-from polite.robots.matching.shift_and import ShiftAnd
+from polite.robots.pattern import grammar, shape_matches
+from polite.robots.rule_index import ShiftAnd
 
 TAILS = st.lists(st.text(alphabet="abc*$%2A4/\1\2", min_size=1, max_size=9), min_size=1, max_size=12)
 PATHS = st.text(alphabet="aabbcc*$%2A4/\1\2\n\x7f", max_size=14)

@@ -6,9 +6,9 @@ from functools import lru_cache
 
 import pytest
 
+from polite.robots import rule_index as shift_and
+from polite.robots.decision import Disallowed
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
-from polite.robots.errors import Disallowed
-from polite.robots.matching import shift_and
 from polite.robots.parse import parse
 from polite.robots.rules import RuleSet
 from tests.support import calls_of

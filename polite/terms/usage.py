@@ -11,13 +11,21 @@ from typing import NamedTuple
 from polite.errors import InvalidOption, InvalidURL, redact_url
 from polite.http.header_fields import Fields, Headers, selected, text_of
 from polite.origin import Target
-from polite.robots import preferences
 from polite.robots.agent import UserAgent
-from polite.robots.indexing import TAG_READERS, in_meta, merged, metas, names_of
-from polite.robots.licenses import License, LicenseChallenge, challenge_in, linked
 from polite.robots.parse import Robots
-from polite.robots.signals import SignalSet, Statement
-from polite.robots.tdm_file import Reservation, TdmFile, reservation_in
+from polite.robots.signals import (
+    SignalSet,
+    Statement,
+    is_void,
+    read_signal,
+    read_usage,
+    read_values,
+    refusals,
+    strictest_values,
+)
+from polite.terms.indexing import TAG_READERS, in_meta, merged, metas, names_of
+from polite.terms.licenses import License, LicenseChallenge, challenge_in, linked
+from polite.terms.tdm import Reservation, TdmFile, reservation_in
 
 _SHOWN = 200
 
@@ -300,10 +308,10 @@ def usage(
         _of_robots_tags(headers, elements, names_of(agent)),
         tdm,
     )
-    values = chain((line.values for line in lines), map(preferences.values, headers.lines("content-signal")))
+    values = chain((line.values for line in lines), map(read_values, headers.lines("content-signal")))
     return _frozen(
         by_use(found),
-        preferences.strictest_values(values),
+        strictest_values(values),
         tuple(_licenses(signals, headers, page)),
         challenge_in(headers.lines("www-authenticate")),
         None if policy is None else _absolute(policy, page),
@@ -354,13 +362,13 @@ def _of_preferences(headers: _Headers) -> Iterator[UsageStatement]:
     for name, written in _WRITTEN.items():
         lines = headers.lines(name)
         # One malformed line voids all lines of the field (RFC 9651, 4.2).
-        void = name in headers.cut or (name == "content-usage" and any(map(preferences.is_void, lines)))
-        read = preferences.usage if name == "content-usage" else preferences.signals
+        void = name in headers.cut or (name == "content-usage" and any(map(is_void, lines)))
+        read = read_usage if name == "content-usage" else read_signal
         for text in lines:
             said = read(text)
             labels = chain(
                 ((label, yes, void) for label, yes in said.items() if not (yes and void)),
-                ((label, False, True) for label in preferences.refusals(name, text, said)),
+                ((label, False, True) for label in refusals(name, text, said)),
             )
             yield from statements(labels, UsageSource.HEADER, f"{written}: {text}")
         yield from _unread(headers, name, written, STANDARD)
