@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polite.robots.dialect import GOOGLE, RFC9309
-from polite.robots.lines import readable_body, wide_encoding
+from polite.robots.lines import readable_body
 from polite.robots.lint.lint import lint
-from polite.robots.parse import Robots, parse
+from polite.robots.parse import parse
 
 WIDE = ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"]
 wide = pytest.mark.parametrize("encoding", WIDE)
@@ -28,11 +28,6 @@ def test_a_marked_file_is_read_with_its_lines_where_they_stand(encoding: str):
     assert str(decision) == "disallowed by Disallow: /ü (line 4)"
     assert parse(body).decide("ExampleBot", "/üb")
     assert parse(body).explain("ExampleBot", "/ü").matches[0].column == 11
-
-
-@wide
-def test_an_encoding_is_named_by_its_own_mark(encoding: str):
-    assert wide_encoding(marked("a:b", encoding)) == encoding
 
 
 @wide
@@ -63,14 +58,6 @@ def test_a_rule_cut_in_the_middle_of_a_character_forbids_more_and_never_allows_m
     assert allow.decide("ExampleBot", "/a")
     assert not allow.decide("ExampleBot", "/b")
     assert not forbid.decide("ExampleBot", "/a/b")
-
-
-@wide
-def test_a_lone_surrogate_is_read_as_url_parsers_read_it(encoding: str):
-    body = "\ufeffUser-agent: *\nDisallow: /\ud83dx\nDisallow: /b\n".encode(encoding, "surrogatepass")
-
-    assert not parse(body).decide("ExampleBot", "/\ufffdx")
-    assert not parse(body).decide("ExampleBot", "/b")
 
 
 @wide
@@ -105,16 +92,3 @@ def test_a_text_says_the_same_in_every_encoding(encoding: str, text: str):
     text = f"user-agent: *\n{text}"
 
     assert parse(marked(text, encoding)).groups == parse(text).groups
-
-
-@given(
-    st.sampled_from([b"\xff\xfe", b"\xfe\xff", b"\xff\xfe\0\0", b"\0\0\xfe\xff", b"\xff", b"\xfe", b""]),
-    st.binary(max_size=80),
-)
-def test_no_octets_behind_a_mark_raise(mark: bytes, rest: bytes):
-    robots = parse(mark + b":\0:\0\0\0" + rest)
-
-    assert robots.decide("ExampleBot", "/").allowed in (True, False)
-    assert Robots.from_bytes(robots.to_bytes()).groups == robots.groups
-    assert parse(robots.to_text()).to_text() == robots.to_text()
-    lint(mark + rest)

@@ -7,7 +7,6 @@ import pytest
 
 import polite
 from polite.robots.reason import Reason
-from polite.robots.result import Unreachable
 
 POLICIES = {policy.__name__: policy for policy in (polite.RobotsPolicy, polite.FetchPolicy)}
 
@@ -22,11 +21,6 @@ def test_the_option_of_a_reason_is_an_option_there_is(reason: Reason) -> None:
         assert reason.option in {"open_gate(transports=...)", "open_gate(signer=...)"}
         option = reason.option.removeprefix("open_gate(").removesuffix("=...)")
         assert option in inspect.signature(polite.open_gate).parameters
-
-
-def test_what_could_not_be_had_carries_the_option_that_changes_it() -> None:
-    assert Unreachable(Reason.ADDRESS_REFUSED, "http://x/").option == "FetchPolicy.allow_private"
-    assert Unreachable(Reason.BODY_CUT_SHORT, "http://x/").option == "RobotsPolicy.unreachable_limit"
 
 
 def test_only_hostile_reasons_raise_an_alarm() -> None:

@@ -30,12 +30,6 @@ def test_what_was_compressed_is_read(data, size):
     assert urls(data, size=size) == FOUND
 
 
-def test_a_text_of_one_character_in_gzip_is_read_at_its_end():
-    parser, _ = read(gzip.compress(b"x"))
-
-    assert parser.problem == "no sitemap: neither XML nor lines with URLs"
-
-
 @pytest.mark.parametrize("kept", [5, 100, 1_000, -1])
 def test_a_stream_that_is_cut_short_keeps_what_came(kept):
     data = gzip.compress(FILE + b" " * 100_000)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from polite.sitemaps import SitemapParser
-from tests.sitemaps.support import XML, index, pages, read, urlset
+from tests.sitemaps.support import XML, pages, read, urlset
 
 BEFORE = "<loc>https://example.com/before</loc>"
 LAUGHS = "<!DOCTYPE urlset [" + "".join(
@@ -20,14 +20,12 @@ LAUGHS = "<!DOCTYPE urlset [" + "".join(
     [
         (f"{LAUGHS}]>", "the XML declares entities or attributes in its DOCTYPE"),
         ('<!DOCTYPE urlset [<!ENTITY x SYSTEM "file:///etc/passwd">]>', "declares entities"),
-        ('<!DOCTYPE urlset [<!ENTITY % x SYSTEM "http://127.0.0.1/"> %x;]>', "declares entities"),
         (
             '<!DOCTYPE urlset [<!ATTLIST url a CDATA "' + "x" * 9_999 + '">]>',
             "declares entities or attributes",
         ),
-        ('<!DOCTYPE urlset [<!ENTITY a "' + "x" * 100_000 + '">]>', "declares entities"),
     ],
-    ids=["billion laughs", "external entity", "parameter entity", "default attributes", "quadratic blow-up"],
+    ids=["billion laughs", "external entity", "default attributes"],
 )
 def test_declarations_are_refused(doctype, problem):
     parser, found = read(f"{XML}{doctype}<urlset><url><loc>&l9;&x;</loc></url></urlset>")
@@ -119,14 +117,6 @@ def test_a_page_in_the_place_of_a_sitemap_is_none():
     assert read("")[0].problem == read(" \n")[0].problem == "the file is empty"
     assert read(b"\xef\xbb\xbf")[0].problem == "the file is empty"
     assert read(b" " * 200_000, size=1_000)[0].problem.startswith("no sitemap: it begins with")
-
-
-@pytest.mark.slow("a hundred thousand of them")
-def test_an_index_of_100_000_links_ends_at_the_limit():
-    parser, found = read(index(*(f"https://example.com/{number}.xml" for number in range(100_000))))
-
-    assert len(found) == parser.entries == 50_000
-    assert parser.problem == "more than SitemapPolicy.max_entries=50000 entries"
 
 
 def test_the_limits_hold_to_the_entry_and_to_the_octet():

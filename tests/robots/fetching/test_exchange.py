@@ -88,10 +88,6 @@ def test_a_redirect_drops_credentials_and_fragment() -> None:
     assert following.ask.target.url == "https://other.example/r"
 
 
-def test_a_backslash_redirect_goes_where_browsers_go() -> None:
-    assert redirected(begun(), "\\\\other.example\\r").ask.target.url == "https://other.example/r"
-
-
 @pytest.mark.parametrize(
     ("location", "reason"),
     [
@@ -111,14 +107,7 @@ def test_a_redirect_that_leads_nowhere_denies(location: str | None, reason: Reas
 
 @pytest.mark.parametrize(
     "location",
-    [
-        "javascript:alert(1)",
-        "data:text/plain,Allow:/",
-        "file:///etc/passwd",
-        " \x01FILE://host/x",
-        "java\tscript:x",
-        "blob:https://example.com/1",
-    ],
+    ["javascript:alert(1)", "file:///etc/passwd", " \x01FILE://host/x", "java\tscript:x"],
 )
 def test_a_redirect_to_what_is_no_server_denies_whatever_the_policy(location: str) -> None:
     lenient = RobotsPolicy(deny_bad_redirects=False)
@@ -296,10 +285,8 @@ START = b"User-agent: *\nAllow: /public\n"
         (b"Disallow: /a\xe2\x82", b"Disallow: /a"),
         (b"Disallow: ", b""),
         (b"Disallow: # all", b""),
-        (b"Disall", b""),
         (b"Allow: /public/bu", b""),
         (b"User-agent: Goo", b""),
-        (b"Crawl-delay: 1", b""),
     ],
 )
 def test_h9_of_the_line_at_the_cap_only_a_disallow_counts_which_then_forbids_more(
