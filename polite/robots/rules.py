@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from sys import maxsize
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from polite.errors import InvalidURL
 from polite.pace import RequestRate, VisitTime, slowest
@@ -24,18 +24,6 @@ from polite.robots.rule_index import (
     build_prefilter,
     compact,
 )
-
-
-class Ranking(NamedTuple):
-    """The rules with a path, the strongest first.
-
-    Attributes:
-        texts: the normal forms.
-        positions: the positions of the rules in the file.
-    """
-
-    texts: Sequence[str]
-    positions: Sequence[int]
 
 
 class Match(NamedTuple):
@@ -68,55 +56,6 @@ class Reading(NamedTuple):
     precedences: tuple[int, ...]
     has_wildcards: bool
     plain_specials: bool
-
-
-def ranking(paths: Sequence[str], marks: Sequence[int], grammar: Grammar) -> Ranking:
-    """Sort rules: the longest first, then Allow, then the order of the file.
-
-    P1, P2 and RFC 9309, 2.2.2.
-
-    Args:
-        paths: the rules' paths as written.
-        marks: for each rule a number that is odd for an Allow.
-        grammar: how the dialect reads paths.
-    """
-    positions, texts, precedences = _ranked(paths, marks, grammar)
-    let_threads_switch()
-    # The sort is stable, so rules of equal precedence stay in the order of the file.
-    order = sorted(range(len(texts)), key=precedences.__getitem__, reverse=True)
-    let_threads_switch()
-    # A range is its own positions. `map` takes half the time of a comprehension.
-    ranked = order if isinstance(positions, range) else list(map(positions.__getitem__, order))
-    return Ranking(list(map(texts.__getitem__, order)), ranked)
-
-
-def matching(paths: Sequence[str], marks: Sequence[int], grammar: Grammar, path: str) -> list[Match]:
-    """Return the rules that match a path in normal form, the strongest first.
-
-    Tries each rule once and builds no index. Takes the arguments of `ranking`.
-    """
-    positions, texts, precedences = _ranked(paths, marks, grammar)
-    # A hostile file may repeat one rule a thousand times.
-    fitting = {text: _matcher(text, grammar, path) for text in dict.fromkeys(texts)}
-    found = [
-        Match(precedence, matcher, position)
-        for position, text, precedence in zip(positions, texts, precedences, strict=True)
-        if (matcher := fitting[text]) is not None
-    ]
-    return sorted(found, key=lambda match: match.precedence, reverse=True)
-
-
-def reading(paths: Sequence[str], marks: Sequence[int], grammar: Grammar, path: str) -> Reading:
-    """Return all that the verdict about a path in normal form depends on."""
-    _, texts, precedences = _ranked(paths, marks, grammar)
-    together = "".join(texts)
-    return Reading(
-        path,
-        tuple(texts),
-        tuple(precedences),
-        grammar.has_wildcards and ("*" in together or "$" in together),
-        grammar.plain_specials and "%2" in together,
-    )
 
 
 def _matcher(text: str, grammar: Grammar, path: str) -> Matcher | None:
@@ -173,7 +112,7 @@ _MOST_STEPS = 16 * _QUICK
 # From this many rules on, time is saved where a small set saves none.
 _MANY_RULES = 1_000
 
-# Memory that rule sets were measured to take once used (tests/robots/test_memory.py), plus a margin.
+# Memory that rule sets were measured to take once used (tests/robots/test_kept_octets.py), plus a margin.
 _OCTETS_OF_A_SET = 1_000
 _OCTETS_WITHOUT_FILE = 400
 _OCTETS_OF_A_RULE = 140
@@ -337,9 +276,12 @@ class RuleSet:
 
     def __reduce__(self) -> tuple[object, ...]:
         # What is built from the rules is left out, and built again.
-        pace = (self.crawl_delay, self.request_rates, self.visit_time)
-        rules = (self._paths, self._marks, self.group, self.dialect, *pace)
-        return _restored, rules, (self._otherwise, self._reason, self.access, self.cause)
+        fields = {
+            name: getattr(self, name)
+            for name in ("group", "dialect", "crawl_delay", "request_rates", "visit_time")
+        }
+        state = self._otherwise, self._reason, self.access, self.cause
+        return _restored, (self._paths, self._marks, fields), state
 
     def __setstate__(self, state: tuple[bool, Reason, FetchResult | None, Reason | None]) -> None:
         self._otherwise, self._reason, self.access, self.cause = state
@@ -449,7 +391,11 @@ class RuleSet:
     def reading(self, path: str) -> tuple[Reading, bool]:
         """Return all that the verdict about a path depends on. Equal readings have equal verdicts. No part of the public API."""
         normal = self._normal(path)
-        return reading(self._paths, self._marks, self._grammar, normal), normal == self._exempt
+        _, texts, precedences = _ranked(self._paths, self._marks, self._grammar)
+        together = "".join(texts)
+        wild = self._grammar.has_wildcards and ("*" in together or "$" in together)
+        specials = self._grammar.plain_specials and "%2" in together
+        return Reading(normal, tuple(texts), tuple(precedences), wild, specials), normal == self._exempt
 
     def matching(self, path: str) -> tuple[Rule, ...]:
         """Return all rules that match a path, the strongest first."""
@@ -565,7 +511,15 @@ class RuleSet:
         self.quick_length = _QUICK // steps + 1 if steps else maxsize
 
     def _indexed(self) -> RuleIndex:
-        texts, positions = ranking(self._paths, self._marks, self._grammar)
+        """Build the index: the longest rule first, then Allow, then the order of the file (P1, P2 and RFC 9309, 2.2.2)."""
+        positions, texts, precedences = _ranked(self._paths, self._marks, self._grammar)
+        let_threads_switch()
+        # The sort is stable, so rules of equal precedence stay in the order of the file.
+        order = sorted(range(len(texts)), key=precedences.__getitem__, reverse=True)
+        let_threads_switch()
+        # A range is its own positions. `map` takes half the time of a comprehension.
+        positions = order if isinstance(positions, range) else list(map(positions.__getitem__, order))
+        texts = list(map(texts.__getitem__, order))
         let_threads_switch()
         ranked = dict.fromkeys(texts)
         if len(ranked) < len(texts):
@@ -578,7 +532,17 @@ class RuleSet:
         return index
 
     def _matching(self, path: str) -> list[Match]:
-        return matching(self._paths, self._marks, self._grammar, self._normal(path))
+        """Return the rules that match a path in normal form, the strongest first. Tries each rule once, and builds no index."""
+        positions, texts, precedences = _ranked(self._paths, self._marks, self._grammar)
+        normal = self._normal(path)
+        # A hostile file may repeat one rule a thousand times.
+        fitting = {text: _matcher(text, self._grammar, normal) for text in dict.fromkeys(texts)}
+        found = [
+            Match(precedence, matcher, position)
+            for position, text, precedence in zip(positions, texts, precedences, strict=True)
+            if (matcher := fitting[text]) is not None
+        ]
+        return sorted(found, key=lambda match: match.precedence, reverse=True)
 
     def _rule_of_rank(self, rank: int) -> Rule:
         """Return the rule of a rank. Cached: only few rules ever decide."""
@@ -596,25 +560,9 @@ class RuleSet:
         return Rule(mark & 1 == 1, readable(self._paths[position]), mark >> 1)
 
 
-def _restored(
-    paths: Sequence[str],
-    marks: Sequence[int],
-    group: str | None,
-    dialect: Dialect,
-    crawl_delay: float | None,
-    request_rates: tuple[RequestRate, ...],
-    visit_time: VisitTime | None,
-) -> RuleSet:
+def _restored(paths: Sequence[str], marks: Sequence[int], fields: dict[str, Any]) -> RuleSet:
     """Return rules that were pickled or copied."""
-    return RuleSet(
-        paths,
-        marks,
-        group=group,
-        dialect=dialect,
-        crawl_delay=crawl_delay,
-        request_rates=request_rates,
-        visit_time=visit_time,
-    )
+    return RuleSet(paths, marks, **fields)
 
 
 def _has_wildcard(matcher: Matcher) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-from polite.http.structured_fields import Item, Malformed, Member, Token, parse_dictionary
+from polite.http.structured_fields import BareItem, Item, Malformed, Token, parse_dictionary
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import Dialect
 from polite.robots.groups import Sections, select_groups
@@ -62,14 +62,15 @@ def refusals(field: str, text: str, said: Mapping[str, bool]) -> tuple[str, ...]
         text: the value.
         said: what `read_usage` or `read_signal` returned for it.
     """
-    told = tuple(name for name in _told(text) if said.get(name, True))
+    told = tuple(name for name in dict.fromkeys(_REFUSAL.findall(text.lower())) if said.get(name, True))
     if field != "content-usage" or not told:
         return told
     try:
         members = parse_dictionary(text)
     except Malformed:
         return told
-    return tuple(name for name in told if name in members and _means_no(members[name]))
+    items = ((name, members.get(name)) for name in told)
+    return tuple(name for name, item in items if isinstance(item, Item) and _means_no(item.value))
 
 
 def is_void(text: str) -> bool:
@@ -81,15 +82,9 @@ def is_void(text: str) -> bool:
     return False
 
 
-def _told(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(_REFUSAL.findall(text.lower())))
-
-
-def _means_no(member: Member) -> bool:
-    if not isinstance(member, Item):
-        return False
+def _means_no(value: BareItem) -> bool:
     # 0 and ?0 are equal.
-    return member.value == 0 or (isinstance(member.value, str) and member.value.lower() in _NO_WORDS)
+    return value == 0 or (isinstance(value, str) and value.lower() in _NO_WORDS)
 
 
 def read_values(text: str) -> dict[str, str]:
@@ -323,11 +318,7 @@ class SignalSet:
             if pattern.matches(normal)
             for each in statements
         ]
-        return sorted(found, key=_number)
-
-
-def _number(ranked: _Ranked) -> int:
-    return ranked[1].line
+        return sorted(found, key=lambda ranked: ranked[1].line)
 
 
 def _different(lines: Iterable[Statement]) -> Iterator[Statement]:
@@ -421,14 +412,12 @@ def site_signals(body: bytes, dialect: Dialect) -> SiteSignals:
         tuple(
             (line.number, readable(line.value))
             for line in unknown
-            if _names(line, "license") and _ABSOLUTE.match(line.value)
+            if line.name.lower() == "license" and _ABSOLUTE.match(line.value)
         ),
-        tuple(clean for line in unknown if _names(line, "clean-param") for clean in _clean_param(line)),
+        tuple(
+            clean for line in unknown if line.name.lower() == "clean-param" for clean in _clean_param(line)
+        ),
     )
-
-
-def _names(line: Line, name: str) -> bool:
-    return line.name.lower() == name
 
 
 def _statement(line: Line) -> Iterator[tuple[Statement, str]]:

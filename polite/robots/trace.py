@@ -167,9 +167,6 @@ class DecisionTrace:
         return next((match for match in self.matches if match.rule == self.decision.rule), None)
 
     def __str__(self) -> str:
-        return "\n".join(self._lines())
-
-    def _lines(self) -> list[str]:
         lines = [str(self.decision), f"group: {self._group()}"]
         for match in self.matches[:_MAX_MATCHES]:
             role = "decides" if match == self.winner else "overruled"
@@ -178,7 +175,7 @@ class DecisionTrace:
             lines.append(f"overruled: {len(self.matches) - _MAX_MATCHES} more")
         if self.conflict is not None:
             lines.append(f"undefined: the document gives no order between it and {self.conflict}")
-        return [*lines, *(f"dialect: {each}" for each in self.sensitive_to)]
+        return "\n".join([*lines, *(f"dialect: {each}" for each in self.sensitive_to)])
 
     def _group(self) -> str:
         searched = ", ".join(self.names) or "no name that this dialect can find"

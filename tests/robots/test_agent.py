@@ -6,13 +6,12 @@ import pytest
 
 from polite.errors import InvalidUserAgent
 from polite.robots.agent import UserAgent, names_agent
-from polite.robots.dialect import GOOGLE, GOOGLE_2019, RFC9309
+from polite.robots.dialect import GOOGLE, RFC9309
 
 
 @pytest.mark.parametrize(
     ("header", "tokens"),
     [
-        ("ExampleBot/1.0 (+https://example.com/bot)", ("examplebot",)),
         ("ExampleBot-News/1.0 (+https://example.com/bot)", ("examplebot-news", "examplebot")),
         ("AdsBot-Google-Mobile", ("adsbot-google-mobile", "adsbot-google", "adsbot")),
         ("MJ12bot/v1.4 (http://mj12bot.com/)", ("mj12bot",)),
@@ -21,7 +20,6 @@ from polite.robots.dialect import GOOGLE, GOOGLE_2019, RFC9309
         ("Mozilla/5.0 (compatible; )", ("mozilla",)),
         ("Example_Bot--2-x", ("example_bot--2-x", "example_bot--2", "example_bot")),
         ("7-up", ("7-up",)),
-        ("my.bot/1", ("my",)),
         ("Bot/1 (für alle)", ("bot",)),
     ],
 )
@@ -34,13 +32,6 @@ def test_explicit_names_are_kept_in_order_lower_case_and_once():
 
     assert agent.tokens == ("examplebot-news", "other")
     assert agent.names(GOOGLE) == agent.names(RFC9309) == agent.tokens
-
-
-def test_derived_names_and_names_with_digits_are_left_out_where_the_dialect_says_so():
-    assert UserAgent("ExampleBot-News").names(GOOGLE) == ("examplebot-news",)
-    assert UserAgent("MJ12bot").names(GOOGLE) == ()
-    assert UserAgent("ExampleBot-News").names(RFC9309) == ("examplebot-news",)
-    assert UserAgent("ExampleBot-News").names(GOOGLE_2019) == ("examplebot-news", "examplebot")
 
 
 @pytest.mark.parametrize(
@@ -89,7 +80,3 @@ def test_an_agent_is_frozen_hashable_and_reads_as_its_header():
 )
 def test_a_name_in_a_file_ends_where_another_name_would_go_on(value: str, name: str, named: bool):
     assert names_agent(value, name) is named
-
-
-def test_a_name_of_many_parts_gives_no_endless_chain():
-    assert len(UserAgent("a-" * 1_000 + "a").tokens) == 32

@@ -7,31 +7,13 @@ import pytest
 from polite.robots.agent import UserAgent
 from polite.robots.decision import Rule
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, RFC9309, Dialect
-from polite.robots.groups import Group, Sections, bind
+from polite.robots.groups import Group, Sections
 from polite.robots.lines import Field
 from polite.robots.parse import parse
-from polite.robots.rules import RuleSet
 from tests.support import calls_of
 
 NEWS = Group(("ExampleBot-News/2",), (1,), ((False, "/1", 2),), ((Field.CRAWL_DELAY, "3"),))
 BOTH = Group(("examplebot", "*"), (3, 4), ((False, "/2", 5), (True, "/\xc3\xbc", 6)))
-MORE = Group(("EXAMPLEBOT",), (7,), ((False, "/3", 8),), ((Field.CRAWL_DELAY, "4"),))
-
-FILE = """User-agent: ExampleBot-News/2
-Disallow: /1
-Crawl-delay: 3
-user-agent: examplebot
-user-agent: *
-Disallow: /2
-Allow: /\xc3\xbc
-User-agent: EXAMPLEBOT
-Disallow: /3
-Crawl-delay: 4"""
-OTHERS = FILE[: FILE.index("user-agent: examplebot")]
-
-
-def bound(text: str, header: str, dialect: Dialect = RFC9309) -> RuleSet:
-    return bind(Sections(text, dialect), UserAgent(header), dialect)
 
 
 def test_a_group_names_the_crawlers_of_its_lines():
@@ -43,25 +25,6 @@ def test_a_group_names_the_crawlers_of_its_lines():
 
 def test_a_groups_rules_read_as_people_write_them():
     assert BOTH.rules == (Rule(False, "/2", 5), Rule(True, "/ü", 6))
-
-
-def test_the_first_name_that_any_group_bears_decides():
-    rules = bound(FILE, "ExampleBot-News")
-
-    assert (rules.group, rules.crawl_delay) == ("examplebot-news", 3.0)
-    assert [rule.line for rule in rules.rules] == [2]
-
-
-def test_groups_of_one_name_are_combined_unless_one_alone_is_valid():
-    combined, alone = bound(FILE, "ExampleBot"), bound(FILE, "ExampleBot", GOOGLE_2010)
-
-    assert ([rule.line for rule in combined.rules], combined.crawl_delay) == ([6, 7, 9], 4.0)
-    assert ([rule.line for rule in alone.rules], alone.crawl_delay) == ([6, 7], None)
-
-
-def test_everyone_else_obeys_the_star_or_nothing():
-    assert bound(FILE, "Other").group == "*"
-    assert bound(OTHERS, "Other").group is None
 
 
 def grouped(text: str, dialect: Dialect = RFC9309) -> list[list[str]]:
@@ -91,20 +54,6 @@ def test_a_user_agent_line_is_found_wherever_it_stands(text: str):
 )
 def test_what_is_no_user_agent_line_is_not_taken_for_one(text: str):
     assert grouped(text) == []
-
-
-def test_a_rule_parts_groups_and_nothing_else_does():
-    text = "user-agent: a\n\n# x\ncrawl-delay: 1\nuser-agent: b\nallow:\nuser-agent: c"
-
-    assert grouped(text) == [["a", "b"], ["c"]]
-    assert grouped(text, replace(RFC9309, any_field_ends_agents=True)) == [["a"], ["b"], ["c"]]
-
-
-def test_a_blank_line_parts_groups_where_it_means_something():
-    text = "user-agent: a\n\n# x\nuser-agent: b\n# y\nuser-agent: c"
-
-    assert grouped(text, CLASSIC) == [["a"], ["b", "c"]]
-    assert grouped(text) == [["a", "b", "c"]]
 
 
 def test_what_stands_below_keeps_its_line():

@@ -39,12 +39,6 @@ def test_a_line_that_the_limit_cuts_short_never_allows_more(line: str):
     assert [rule.pattern for rule in robots.groups[0].rules] == ["/"]
 
 
-def test_octets_are_counted_and_not_characters():
-    body = "User-agent: *\n" + "#" + "ü" * 256_000 + "\nDisallow: /"
-
-    assert parse(body).groups[0].rules == ()
-
-
 def test_what_a_file_says_beside_its_rules():
     robots = parse(
         b"Host: example.com\nHost: other\nNoindex: /x\nuser-agent: *\nNOINDEX: /\xc3\xbc\nClean-param: s /\n"

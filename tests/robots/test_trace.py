@@ -3,7 +3,7 @@
 from dataclasses import fields, replace
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from polite.robots.agent import UserAgent
@@ -157,15 +157,6 @@ def test_every_dialect_decides_as_if_it_had_read_the_file_alone(body: str, path:
 
     for dialect in VARIANTS:
         assert reread.allows(dialect, path) == parse(octets, dialect).rules_for(agent).allows(path), dialect
-
-
-@settings(max_examples=150)
-@given(FILES, PATHS, st.sampled_from((*NAMED, LITERAL, KEPT)))
-def test_one_question_has_the_answer_of_many(body: str, path: str, dialect: Dialect):
-    rules = parse("User-agent: a\n" + body, dialect).rules_for("a")
-
-    assert rules.allows_once(path) == rules.allows(path)
-    assert rules.decide(path).rule == next(iter(rules.matching(path)), None) or path == "/robots.txt"
 
 
 @pytest.mark.parametrize(

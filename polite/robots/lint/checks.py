@@ -141,12 +141,7 @@ class AgentChecks:
                 f"in this dialect names end before a digit: {quoted(line.value)} is read as {quoted(heard)}",
                 "In this dialect no line can name this crawler alone",
             )
-        if name:
-            yield from self._again(line, name, group)
-
-    def _again(self, line: Line, name: str, group: int) -> Iterator[Finding]:
-        first = self._first.setdefault(name, group)
-        if first != group:
+        if name and (first := self._first.setdefault(name, group)) != group:
             both = "both apply together" if self._dialect.combines_groups else "only the first one applies"
             yield Finding(
                 line.number,
@@ -246,7 +241,7 @@ def file_findings(body: bytes, dialect: Dialect) -> Iterator[Finding]:
     markup = _MARKUP.match(body, 0, dialect.max_bytes)
     if markup is not None:
         yield Finding(
-            _line(body[: markup.end()]),
+            len(rows(body[: markup.end()], dialect)),
             "D4",
             "this is an HTML page, not a robots.txt: only lines that look like rules by accident count",
             "Serve plain text at /robots.txt, or respond 404 if there is no such file",
@@ -258,12 +253,6 @@ def file_findings(body: bytes, dialect: Dialect) -> Iterator[Finding]:
             f"the file has {len(body)} octets; octets beyond {dialect.max_bytes}, from here on, are ignored",
             "Join rules with a common start, or put excluded pages into one folder",
         )
-
-
-def _line(before: bytes) -> int:
-    """Return the number of the line in which this text ends (H9)."""
-    head = before.replace(b"\r\n", b"\n")
-    return 1 + head.count(b"\n") + head.count(b"\r")
 
 
 # Characters that URL parsers escape in a path and in a query, so no URL has them (WHATWG URL, query percent-encode set); and other
@@ -326,8 +315,12 @@ def _unfit(character: str, dialect: Dialect) -> str:
 
 def _encoding(line: Line) -> Iterator[Finding]:
     """Find a path in another encoding than UTF-8, which URLs have (M5)."""
-    octet = _first_stray(line.value)
-    if octet is None:
+    octets = line.value.encode("latin-1")
+    try:
+        octets.decode("utf-8")
+    except UnicodeDecodeError as error:
+        octet = octets[error.start]
+    else:
         return
     escape = f"%{octet:02X}"
     hint = "Save the file as UTF-8, or write the escapes that the site's URLs have"
@@ -340,18 +333,6 @@ def _encoding(line: Line) -> Iterator[Finding]:
         f"the path {quoted(line.value)} is not UTF-8: an octet is read as {escape}, which no URL in UTF-8 has",
         hint,
     )
-
-
-def _first_stray(value: str) -> int | None:
-    """Return the first octet that is not UTF-8, or None."""
-    if value.isascii():
-        return None
-    octets = value.encode("latin-1")
-    try:
-        octets.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return octets[error.start]
-    return None
 
 
 def _fragment(line: Line) -> Iterator[Finding]:
@@ -402,8 +383,13 @@ def pace_findings(line: Line) -> Iterator[Finding]:
 
 def value_findings(line: Line) -> Iterator[Finding]:
     """Check a Sitemap, or a field of another convention (D6, D15, D19, D20)."""
-    if line.field is Field.SITEMAP:
-        yield from _sitemap(line)
+    if line.field is Field.SITEMAP and not _ABSOLUTE.match(line.value):
+        yield Finding(
+            line.number,
+            "D6",
+            f"the Sitemap {quoted(line.value)} is not an absolute URL, and is ignored",
+            "Write it with its scheme and host: Sitemap: https://example.com/sitemap.xml",
+        )
     if line.field is not Field.UNKNOWN:
         return
     match line.name.lower():
@@ -427,16 +413,6 @@ def value_findings(line: Line) -> Iterator[Finding]:
             )
         case _:
             pass
-
-
-def _sitemap(line: Line) -> Iterator[Finding]:
-    if not _ABSOLUTE.match(line.value):
-        yield Finding(
-            line.number,
-            "D6",
-            f"the Sitemap {quoted(line.value)} is not an absolute URL, and is ignored",
-            "Write it with its scheme and host: Sitemap: https://example.com/sitemap.xml",
-        )
 
 
 def _content_usage(line: Line) -> Iterator[Finding]:
@@ -517,15 +493,11 @@ def shadowed_rules(groups: Iterable[Group], dialect: Dialect) -> Iterator[tuple[
         paths += len(group.rule_lines)
         if paths > _MOST_PATHS:
             return
-        work = _comparisons(group)
+        examples = [path for _, path, _ in group.rule_lines if len(path) <= _LONGEST_PATH]
+        work = sum(map(len, examples)) * sum("*" in path for _, path, _ in group.rule_lines)
         if compared + work <= _MOST_COMPARED:
             compared += work
             yield from _in_group(group, dialect)
-
-
-def _comparisons(group: Group) -> int:
-    paths = [path for _, path, _ in group.rule_lines if len(path) <= _LONGEST_PATH]
-    return sum(map(len, paths)) * sum("*" in path for _, path, _ in group.rule_lines)
 
 
 def _in_group(group: Group, dialect: Dialect) -> Iterator[tuple[Rule, Rule]]:

@@ -79,7 +79,7 @@ def lint(body: bytes | str, dialect: Dialect = RFC9309) -> list[Finding]:
         findings += check.line(line)
         if len(findings) >= _MOST_FINDINGS:
             return sorted(findings[:_MOST_FINDINGS])
-    findings += check.end()
+    findings += check.group_end()
     findings += _shadowed(octet_body, dialect)
     return sorted(findings)[:_MOST_FINDINGS]
 
@@ -155,13 +155,9 @@ class _LineChecks:
             case _:
                 yield from value_findings(line)
 
-    def end(self) -> Iterator[Finding]:
-        """Check the last group."""
-        yield from self._group_end()
-
     def _agent(self, line: Line) -> Iterator[Finding]:
         if self._in_rules:
-            yield from self._group_end()
+            yield from self.group_end()
             self._agents, self._in_rules, self._forbids, self._inverted = [], False, False, False
         elif self._pace is not None:
             yield Finding(
@@ -193,7 +189,8 @@ class _LineChecks:
             )
         yield from path_findings(line, self._dialect, inverted=self._inverted)
 
-    def _group_end(self) -> Iterator[Finding]:
+    def group_end(self) -> Iterator[Finding]:
+        """Check the group that ends here, or with the file."""
         if self._agents and not self._forbids:
             first = self._agents[0]
             yield Finding(

@@ -210,20 +210,6 @@ def test_what_speaks_of_the_request_is_asked_once_more_on_each_hop(status: int) 
     assert isinstance(redirected(again, "/a").next(Reply(status)), Exchange)
 
 
-def test_nothing_is_asked_again_where_the_policy_names_no_status() -> None:
-    access = begun(RobotsPolicy(retry_once_statuses=frozenset())).next(Reply(408))
-
-    assert isinstance(access, Unavailable)
-
-
-@pytest.mark.parametrize("status", [206, 304, 407, 600])
-def test_a_status_that_says_nothing_can_be_said_to_mean_no_file(status: int) -> None:
-    access = begun(RobotsPolicy(allowed_statuses=frozenset({status, 500}))).next(Reply(status))
-
-    assert isinstance(access, Unavailable)
-    assert access.status == status
-
-
 def test_h5_a_server_error_never_means_no_file() -> None:
     assert isinstance(begun(RobotsPolicy(allowed_statuses=frozenset({503}))).next(Reply(503)), Unreachable)
 
@@ -297,13 +283,6 @@ def test_h9_of_the_line_at_the_cap_only_a_disallow_counts_which_then_forbids_mor
     assert isinstance(access, Found)
     assert access.capped
     assert access.body == START + counts
-
-
-def test_h9_the_last_line_of_a_file_that_is_whole_counts() -> None:
-    access = begun().next(Reply(200, START + b"Allow: /public/bu"))
-
-    assert isinstance(access, Found)
-    assert access.body.endswith(b"/bu")
 
 
 @pytest.mark.parametrize("end", [b"\r", b"\n", b"\r\n"])

@@ -212,7 +212,6 @@ def nested(size: int, tail: Callable[[int], str], at_each: int = 24) -> str:
 CROWDED = {
     "long pieces that start one another": lambda number: "a" * 48 + "b" + "a" * 45 + str(number),
     "a crowd of short pieces": lambda number: f"{LETTERS[number % 26]}*{number}",
-    "many pieces": lambda number: "*".join("ab" * 10) + str(number),
 }
 
 
