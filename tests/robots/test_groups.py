@@ -37,23 +37,10 @@ def grouped(text: str, dialect: Dialect = RFC9309) -> list[list[str]]:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "\tuser-agent : a # x",
-        "\n\nUSER-AGENT: a",
-        "x: user-agent\nuser-agent:a",
-        "user-agent:a\n",
-        "user-agents: a",
-    ],
+    ["\tuser-agent : a # x", "\n\nUSER-AGENT: a", "x: user-agent\nuser-agent:a", "user-agents: a"],
 )
 def test_a_user_agent_line_is_found_wherever_it_stands(text: str):
     assert grouped(text) == [["a"]]
-
-
-@pytest.mark.parametrize(
-    "text", ["", "#user-agent: a", "xuser-agent: a", "user-agent a b", "\xb5user-agent: a"]
-)
-def test_what_is_no_user_agent_line_is_not_taken_for_one(text: str):
-    assert grouped(text) == []
 
 
 def test_what_stands_below_keeps_its_line():

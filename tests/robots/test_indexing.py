@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from multidict import CIMultiDict
 
 from polite.terms.indexing import HTML_LIMIT, ImagePreview, Indexing, indexing
 from tests.support import calls_of
@@ -50,14 +49,7 @@ def test_what_asks_for_nothing_is_the_default(directive: str):
 
 @pytest.mark.parametrize(
     "date",
-    [
-        "Fri, 25 Jun 2010 15:00:00 GMT",
-        "Friday, 25-Jun-10 15:00:00 GMT",
-        "25 Jun 2010 07:00:00 PST",
-        "2010-06-25 17:00:00+02:00",
-        "2010-06-25T15:00:00",
-        "20100625T150000Z",
-    ],
+    ["Fri, 25 Jun 2010 15:00:00 GMT", "25 Jun 2010 07:00:00 PST", "2010-06-25T15:00:00"],
 )
 def test_dates_come_in_the_forms_that_are_written(date: str):
     asked = indexing(header(f"noarchive, unavailable_after: {date}, nofollow"))
@@ -70,14 +62,11 @@ def test_dates_come_in_the_forms_that_are_written(date: str):
 @pytest.mark.parametrize(
     "directive",
     [
-        "unavailable_after: some day",
         "unavailable_after: 0001-01-01T00:00:00+23:00",
         "unavailable_after: 99999999999999999999 Jun 2010 15:00:00 GMT",
         "unavailable_after: " + "1" * 100,
-        "unavailable_after:",
         "max-snippet: -2",
         "max-snippet: 9999999999",
-        "max-image-preview: huge",
         "a b: noindex",
     ],
 )
@@ -111,29 +100,16 @@ def test_a_header_names_the_agents_it_is_for():
     assert indexing(headers, agent="otherbot").unavailable_after == datetime(2020, 1, 1, tzinfo=UTC)
 
 
-def test_headers_may_be_a_mapping_of_any_kind():
-    several = CIMultiDict(
-        [("x-robots-tag", "noindex"), ("Content-Type", "nofollow"), ("X-ROBOTS-TAG", "noarchive")]
-    )
-
-    assert indexing(several) == Indexing(index=False, archive=False)
-    assert indexing({"x-robots-tag": "none"}) == Indexing(index=False, follow=False)
-
-
 @pytest.mark.parametrize(
     "html",
     [
         "<meta content='noindex' name = ROBOTS />",
         "<p>no head<meta name=' robots ' content='no&#105;ndex'>",
-        "<![if IE]><meta name=robots content=noindex>",
         "<![CDATA[ x ]]><?pi?><!x><meta name=robots content=noindex>",
         "<!-- c --><meta name=robots content=noindex name=other>",
         "<script>'</script><meta name=robots content=noindex><unfinished",
-        "<p title='<!--'><meta name=robots content=noindex>",
         '<p title="a>b" \'><meta name=robots content=noindex>',
-        "<p a=b'><meta name=robots content=noindex>",
         "<!--><meta name=robots content=noindex>",
-        "<!-- a --!><meta name=robots content=noindex>",
         "</ '><meta name=robots content=noindex>",
         "<script/><meta name=robots content=noindex>",
         "<SCRIPT a='>'></scripts></Script\n><meta name=robots content=noindex>",
@@ -156,13 +132,9 @@ def test_a_meta_element_is_found_as_browsers_find_it(html: str):
         "<style><meta name=robots content=noindex></style x",
         "<!-- --><!--<meta name=robots content=noindex>",
         "<x<meta name=robots content=noindex>",
-        "<metä name=robots content=noindex>",
-        "<meta name=robots content=noindex",
         "<meta name=robots content='noindex>",
-        "<meta content=noindex>",
         "<metal name=robots content=noindex>",
         " " * HTML_LIMIT + "<meta name=robots content=noindex>",
-        "<meta name=other content=noindex name=robots>",
     ],
 )
 def test_what_is_no_robots_meta_element_says_nothing(html: str):
@@ -219,9 +191,7 @@ def test_nothing_that_a_server_sends_is_an_error(html: str, value: str):
         ("name=robots content=x/y", ("x/y",)),
         ("name=robots content = 'x' content='noindex'", ("x",)),
         ("NAME='ROBOTS'/CONTENT='&lt;x&#x3e;'/", ("<x>",)),
-        ("name=robots x='content=noindex' content=x", ("x",)),
         ("name=robots content", ()),
-        ("name=robots content=''", ()),
         ("=name=robots content=x", ()),
     ],
 )
@@ -259,18 +229,6 @@ def test_more_directives_than_are_read_forbid_everything(values: list[str]):
 
     assert not any((asked.index, asked.follow, asked.archive, asked.snippet, asked.translate))
     assert not any((asked.image_index, asked.ai, asked.image_ai, asked.sitelinks_searchbox))
-
-
-@pytest.mark.parametrize("values", [[",".join(["all"] * 1_000)], ["all"] * 1_000, ["x" * HTML_LIMIT]])
-def test_a_thousand_directives_are_read(values: list[str]):
-    assert indexing(header(*values)).index is True
-    assert indexing(header(*values), meta("noindex")).index is False
-
-
-def test_unknown_directives_are_joined_once():
-    asked = indexing(header(",".join(["a", "b", "a"] * 200)), meta("c, b"))
-
-    assert asked.unknown == ("a", "b", "c")
 
 
 def test_an_element_behind_a_thousand_others_counts():

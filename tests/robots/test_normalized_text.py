@@ -50,10 +50,6 @@ def test_what_counts_is_kept_and_tidied():
     )
 
 
-def test_an_empty_file_stays_empty():
-    assert parse("# nothing\n\n<html>").to_text() == ""
-
-
 def test_octets_that_are_not_utf_8_become_their_escapes():
     robots = parse(b"User-agent: \xff\nUser-agent: *\nDisallow: /\xff\xc3\xbc\n")
 
@@ -74,25 +70,6 @@ def test_a_first_line_that_looks_like_a_byte_order_mark_stays_what_it_was(start:
     robots = parse(f"{start}user-agent: *\nuser-agent: *\ndisallow: /\n", dialect)
 
     assert said(again(robots)) == said(robots)
-
-
-def test_a_line_at_the_line_limit_stays_within_it():
-    robots = parse("user-agent:*\ndisallow:" + "/" * 40, OWN)
-
-    assert said(again(robots)) == said(robots)
-
-
-LINES = ["disallow:/a", "user-agent:a\n", "disalow:/x", "user-agent:q\ndisallow:/r", "ü:1\ndisallow:/r"]
-
-
-@pytest.mark.parametrize("dialect", [*NAMED, OWN], ids=lambda dialect: dialect.name)
-@pytest.mark.parametrize("line", LINES)
-def test_a_file_at_the_limit_stays_within_it(dialect: Dialect, line: str):
-    lines = f"{line}\n" * 40
-
-    for limit in range(100, 130):
-        robots = parse(f"user-agent:*\n{lines}", replace(dialect, max_bytes=limit))
-        assert ruled(again(robots)) == ruled(robots)
 
 
 def test_the_octets_of_a_text_at_a_limit_are_those_of_the_file():

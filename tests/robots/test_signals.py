@@ -4,9 +4,8 @@ import time
 
 import pytest
 
-from polite.robots.dialect import GOOGLE_2010, RFC9309
 from polite.robots.parse import parse
-from polite.robots.signals import CleanParam, Signals, read_signal, read_usage, read_values, strictest
+from polite.robots.signals import CleanParam, Signals, read_signal, read_usage, read_values
 from tests.support import calls_of
 
 # The example of draft-ietf-aipref-attach, 3.5, in our words.
@@ -73,13 +72,6 @@ def test_paths_are_matched_as_those_of_rules_are():
     assert robots.signals("x", "/a.png").content_usage == {"train-ai": False}
     assert robots.signals("x", "/a.png?").content_usage == {}
     assert robots.signals("x", "/ü").content_usage == {"train-ai": True}
-
-
-def test_groups_of_one_name_speak_together_or_the_first_alone():
-    body = "User-agent: a\nContent-Usage: / x=y\nDisallow:\nUser-agent: a\nContent-Usage: / z=n\nDisallow:\n"
-
-    assert parse(body, RFC9309).signals("a", "/").content_usage == {"x": True, "z": False}
-    assert parse(body, GOOGLE_2010).signals("a", "/").content_usage == {"x": True}
 
 
 def test_a_line_between_two_user_agent_lines_belongs_to_both():
@@ -160,17 +152,13 @@ def test_what_is_no_signal_costs_little_and_once(unit: str, limit: int):
     [
         ("train-ai=n", {"train-ai": False}),
         ("train-ai=y, search=n", {"train-ai": True, "search": False}),
-        ("*x.y_z-1=y", {"*x.y_z-1": True}),
         ('train-ai=n;because=law;n=1.5;s="a\\"b";t', {"train-ai": False}),
         ("train-ai;allow=n, train-ai=y", {"train-ai": True}),
         ("train-ai=y, train-ai=n", {"train-ai": False}),
         ('train-ai=y, train-ai, search=n, search="n"', {}),
         ('a=1, b=?1, c=:YQ==:, d=(y n;q=1), e=maybe, f=@1, g=%"x", h=yes, train-ai=n', {"train-ai": False}),
         ("train-ai=n, ", {}),
-        ("train-ai=n search=y", {}),
         ("Train-AI=n", {}),
-        ('train-ai=n, x="', {}),
-        ("", {}),
     ],
 )
 def test_content_usage_is_a_dictionary_of_structured_fields(text: str, says: dict[str, bool]):
@@ -183,10 +171,8 @@ def test_content_usage_is_a_dictionary_of_structured_fields(text: str, says: dic
         ("search=yes,ai-train=no,use=reference", {"use": "reference"}),
         ("Use = FULL", {"use": "full"}),
         ("use=immediate, use=full", {"use": "immediate"}),
-        ("use=full, use=reference", {"use": "reference"}),
         ("use=full, use=anything, use=immediate", {"use": "anything"}),
         ("level=b, level=a, search=maybe", {"level": "b", "search": "maybe"}),
-        ("use=, =full, use", {}),
     ],
 )
 def test_content_signal_keeps_values_that_are_neither_yes_nor_no(text: str, says: dict[str, str]):
@@ -196,20 +182,14 @@ def test_content_signal_keeps_values_that_are_neither_yes_nor_no(text: str, says
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("search=yes, ai-train=no", {"search": True, "ai-train": False}),
         ("Search = YES,AI-Input=No", {"search": True, "ai-input": False}),
         ("search=yes, search=no", {"search": False}),
         ("search=no, search=yes", {"search": False}),
         ("search=perhaps, =no, ai-train", {}),
-        ("", {}),
     ],
 )
 def test_content_signal_is_pairs_of_yes_and_no(text: str, says: dict[str, bool]):
     assert read_signal(text) == says
-
-
-def test_a_single_no_is_enough():
-    assert strictest([{"a": True, "b": True}, {"a": False}, {"a": True}]) == {"a": False, "b": True}
 
 
 @pytest.mark.parametrize(

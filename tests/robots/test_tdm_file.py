@@ -47,7 +47,6 @@ def test_a_rule_is_a_pattern_with_a_reservation_and_perhaps_a_policy():
         ("*", "/any"),
         ("a/", "/a/b"),
         ("https://example.com/a/", "/a/b"),
-        ("\ud800", "/%ED%A0%80"),
     ],
 )
 def test_locations_are_matched_as_paths_of_robots_txt(location: str, path: str):

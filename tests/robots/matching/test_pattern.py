@@ -14,22 +14,12 @@ from polite.robots.pattern import (
     grammar,
     shape_matches,
     shape_matches_linearly,
-    url_normaliser,
 )
 
 
 @pytest.mark.parametrize(
     ("raw", "octets"),
-    [
-        ("/a*", 3),
-        ("/\xc3\xbc", 7),
-        ("/%c3%BC", 7),
-        ("/%62", 2),
-        ("/%2A", 4),
-        ("/a b", 6),
-        ("/a%20b", 6),
-        ("/it's", 5),
-    ],
+    [("/a*", 3), ("/\xc3\xbc", 7), ("/%62", 2), ("/%2A", 4), ("/a b", 6), ("/a%20b", 6)],
 )
 def test_precedence_counts_the_octets_of_the_normal_form(raw: str, octets: int):
     assert grammar(RFC9309).pattern(raw).octets == octets
@@ -117,12 +107,6 @@ def test_each_option_changes_its_own_characters(
     unreserved: bool, specials: bool, excluded: bool, expected: str
 ):
     assert escape_normaliser(unreserved=unreserved, specials=specials, excluded=excluded)(TEXT) == expected
-
-
-def test_escapes_may_be_left_as_they_are():
-    assert url_normaliser(excluded=False)(TEXT) == "/%61%2a%24%27%2f%e9'%E9 |%zz%"
-    assert url_normaliser(excluded=True)(TEXT + "%7c") == "/%61%2a%24'%2f%e9'%E9 |%zz%|"
-    assert url_normaliser(excluded=False, reserved="/")(TEXT + "%7c") == "/%61%2a%24%27/%e9'%E9 |%zz%%7c"
 
 
 def test_every_octet_has_one_spelling_however_it_is_written():

@@ -67,14 +67,6 @@ def test_g2_a_group_ends_at_the_user_agent_line_after_a_rule(dialect: Dialect):
     assert not robots.decide("b", "/b")
 
 
-@every_dialect
-def test_g2_a_rule_after_a_blank_line_is_still_the_groups(dialect: Dialect):
-    robots = parse("User-agent: a\n\nDisallow: /a\n\nDisallow: /b\n", dialect)
-
-    assert not robots.decide("a", "/a")
-    assert not robots.decide("a", "/b")
-
-
 BLANK_BETWEEN_AGENTS = [
     "User-agent: a\n\n",
     "User-agent: a\n \t\n",
