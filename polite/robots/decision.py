@@ -160,21 +160,15 @@ class Decision(_Fields):
     def __str__(self) -> str:
         verdict = "allowed" if self.allowed else "disallowed"
         if self.rule is None:
-            because = "" if self.cause is None else f"{self.cause.value}{self._detail}; "
+            access, detail = self.access, ""
+            if isinstance(access, Unreachable) and access.reason is Reason.INTERNAL_ERROR:
+                # What a transport raised, or returned that is nonsense: a defect of this program, which its user can mend.
+                detail = f": {access.detail}"
+            because = "" if self.cause is None else f"{self.cause.value}{detail}; "
             return f"{verdict}: {because}{self.reason.value}"
         opposed = self.decider.conflict(self.path) if self.reason is Reason.RULE else None
         conflict = "" if opposed is None else f", whose conflict with {opposed} is undefined"
         return f"{verdict} by {self.rule}{conflict}"
-
-    @property
-    def _detail(self) -> str:
-        """What a transport raised, or returned that is nonsense: that is a defect of this program, which its user can mend."""
-        access = self.access
-        return (
-            f": {access.detail}"
-            if isinstance(access, Unreachable) and access.reason is Reason.INTERNAL_ERROR
-            else ""
-        )
 
     def __repr__(self) -> str:
         return f"<Decision {redact_url(self.path)}: {self}>"

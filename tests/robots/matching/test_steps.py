@@ -54,17 +54,6 @@ def test_reading_a_file_takes_steps_by_its_size(body: str, dialect: Dialect):
     assert taken <= 300 + 3 * len(octets)
 
 
-@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
-def test_twice_the_file_takes_twice_the_steps(body: str):
-    half = body[: len(body) // 2].encode()
-
-    ready(b"", RFC9309)  # what is made once for a dialect
-
-    whole = calls_of(lambda: ready(body.encode(), RFC9309))
-
-    assert whole <= 2.5 * calls_of(lambda: ready(half, RFC9309)) + 500
-
-
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path[:9])
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
 def test_a_question_takes_steps_by_the_length_of_the_path_and_not_of_the_file(
