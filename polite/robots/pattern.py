@@ -213,11 +213,6 @@ class Pattern:
     def __reduce__(self) -> tuple[type["Pattern"], tuple[int, Shape]]:
         return Pattern, (self.octets, self.shape)
 
-    @property
-    def has_wildcard(self) -> bool:
-        """Whether there is a `*` with an effect; a `*` at the end has none."""
-        return bool(self.shape[1])
-
     def matches(self, path: str) -> bool:
         """Return whether it matches a path in normal form, in time linear in its length."""
         return shape_matches_linearly(self.shape, path)

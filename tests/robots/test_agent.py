@@ -80,3 +80,7 @@ def test_an_agent_is_frozen_hashable_and_reads_as_its_header():
 )
 def test_a_name_in_a_file_ends_where_another_name_would_go_on(value: str, name: str, named: bool):
     assert names_agent(value, name) is named
+
+
+def test_a_name_of_many_parts_gives_no_endless_chain():
+    assert len(UserAgent("a-" * 1_000 + "a").tokens) == 32

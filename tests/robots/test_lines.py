@@ -143,9 +143,11 @@ def test_a_row_of_white_space_or_a_comment_has_no_field():
 
 
 def test_rules_and_groups_are_read_so_too():
-    robots = parse("user agent harry potter\ndisallow /a b:c\nsitemap https://x.example/s\n", COLONLESS)
+    robots = parse(
+        "user agent harry potter\ndisallow /a b:c\ndisallow /d e\nsitemap https://x.example/s\n", COLONLESS
+    )
 
-    assert [rule.pattern for rule in robots.groups[0].rules] == ["/a b:c"]
+    assert [rule.pattern for rule in robots.groups[0].rules] == ["/a b:c", "/d e"]
     assert robots.groups[0].agents == ("harry potter",)
     assert robots.sitemaps == ("https://x.example/s",)
     assert parse(robots.to_text(), COLONLESS).groups[0].rules == robots.groups[0].rules

@@ -146,3 +146,15 @@ def test_the_text_of_a_real_file_says_what_the_file_says(dialect: Dialect):
 def _plain(what: list[object]) -> str:
     """Stray octets of rules are shown as `\\xNN` before, and are `%NN` after."""
     return repr(what).replace("\\\\x", "%").lower()
+
+
+@pytest.mark.parametrize("dialect", [*NAMED, OWN], ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize(
+    "line", ["disallow:/a", "user-agent:a\n", "useragent:q\ndisallow:/r", "ü:1\ndisallow:/r"]
+)
+def test_a_file_at_a_limit_stays_within_it(dialect: Dialect, line: str):
+    for limit in range(100, 130):
+        robots = parse("user-agent:*\n" + f"{line}\n" * 40, replace(dialect, max_bytes=limit))
+        assert ruled(again(robots)) == ruled(robots)
+    robots = parse("user-agent:*\ndisallow:" + "/" * 40, OWN)
+    assert said(again(robots)) == said(robots)

@@ -30,6 +30,10 @@ def test_a_decision_knows_its_rule_as_written_with_its_line():
     assert bool(decision) is decision.allowed is True
 
 
+def test_a_set_of_no_rules_is_true_all_the_same():
+    assert (len(parse("").rules_for("x")), bool(parse("").rules_for("x"))) == (0, True)
+
+
 def test_overruled_are_the_other_rules_that_match_best_first():
     assert RULES.decide("/a/bc").overruled == (Rule(False, "/*c", 4), Rule(False, "/a", 2))
     assert RULES.decide("/c").overruled == ()

@@ -163,3 +163,10 @@ def test_an_explanation_takes_steps_by_the_size_of_the_file_and_few(unit: str, l
 
     assert taken <= 2.5 * few + 5_000
     assert taken <= limit * 2_000
+
+
+def test_robots_txt_itself_has_matches_and_no_winner():
+    explained = parse("User-agent: *\nDisallow: /\n").explain("x", "/robots.txt")
+
+    assert explained.winner is None
+    assert [match.rule.line for match in explained.matches] == [2]

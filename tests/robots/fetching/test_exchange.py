@@ -273,3 +273,10 @@ def test_an_unrequested_part_counts_only_when_it_is_the_whole(
     access = begun().next(Reply(206, b"0123456789", content_range=content_range))
 
     assert isinstance(access, Found) is whole
+
+
+def test_a_scheme_that_nothing_speaks_denies() -> None:
+    access = Exchange.begin(Origin.of("gopher://example.com/"))
+
+    assert isinstance(access, Unreachable)
+    assert access.reason is Reason.SCHEME_UNKNOWN

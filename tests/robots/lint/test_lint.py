@@ -184,6 +184,13 @@ def test_a_rule_that_is_said_never_to_decide_never_does(
 def test_what_is_no_file_is_refused() -> None:
     with pytest.raises(TypeError, match="bytes or str"):
         lint(5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="must be a Dialect"):
+        lint("", "google")
+
+
+def test_a_longer_field_without_its_colon_is_found_and_a_very_long_one_is_not_looked_up() -> None:
+    assert codes(lint("User-agent: *\nDisallow: /x\nDisallowed /y\n", CLASSIC)) == [(3, "X7")]
+    assert lint("User-agent: *\nDisallow: /x\n" + "dizallow" * 10 + ": /y\n") == []
 
 
 @pytest.mark.parametrize("path", ["/my page", "/{id}", "/a|b", "/a\\b", "/a`b", "/a^b"])

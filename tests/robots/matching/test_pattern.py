@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polite.robots.dialect import RFC9309
+from polite.robots.dialect import GOOGLE_2010, RFC9309
 from polite.robots.pattern import (
     RESERVED,
     Grammar,
@@ -23,6 +23,7 @@ from polite.robots.pattern import (
 )
 def test_precedence_counts_the_octets_of_the_normal_form(raw: str, octets: int):
     assert grammar(RFC9309).pattern(raw).octets == octets
+    assert grammar(GOOGLE_2010).pattern(raw[1:]).octets == grammar(GOOGLE_2010).pattern(raw).octets
 
 
 @pytest.mark.parametrize("stars", [30, 1_000])
