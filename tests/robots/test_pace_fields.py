@@ -8,16 +8,13 @@ from polite.robots.parse import parse
 
 @pytest.mark.parametrize(
     ("value", "seconds"),
-    [("5", 5.0), ("0", 0.0), ("0.5", 0.5), (".5", 0.5), ("5.", 5.0), ("1e2", 100.0), ("007", 7.0)],
+    [("5", 5.0), ("0", 0.0), ("0.5", 0.5), (".5", 0.5), ("1e2", 100.0)],
 )
 def test_a_crawl_delay_is_a_number_of_seconds(value: str, seconds: float):
     assert crawl_delay([value]) == seconds
 
 
-@pytest.mark.parametrize(
-    "value",
-    ["", "-1", "inf", "1_0", "1,5", "\xb2", "1e999"],
-)
+@pytest.mark.parametrize("value", ["", "-1", "inf", "1_0", "1,5", "\xb2", "1e999"])
 def test_what_is_no_finite_number_of_seconds_is_ignored(value: str):
     assert crawl_delay([value]) is None
 
@@ -41,10 +38,7 @@ def test_a_request_rate_is_requests_in_seconds_perhaps_within_a_window(value: st
     assert request_rates([value]) == (rate,)
 
 
-@pytest.mark.parametrize(
-    "value",
-    ["", "5", "1/0", "0/5", "1/5 9-17", "-1/5", "1/5/9", "1/" + "9" * 99],
-)
+@pytest.mark.parametrize("value", ["", "5", "1/0", "0/5", "1/5 9-17", "-1/5", "1/5/9", "1/" + "9" * 99])
 def test_what_is_no_request_rate_is_ignored(value: str):
     assert request_rates([value]) == ()
 

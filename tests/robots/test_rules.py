@@ -100,13 +100,6 @@ def test_without_an_answer_all_is_denied_but_robots_txt():
     assert not RuleSet.deny_all(Reason.UNREACHABLE, dialect=GOOGLE).allows("/robots.txt")
 
 
-def test_rules_that_deny_all_deny_all_once_they_were_made_ready():
-    rules = RuleSet.deny_all(Reason.UNREACHABLE).prepare()
-
-    assert [rules.allows("/a"), rules.decide("/a").allowed] == [False, False]
-    assert rules.decide("/a").reason is Reason.UNREACHABLE
-
-
 @pytest.mark.parametrize(
     "lines",
     ["Disallow: /a", "Disallow: /*.pdf$\nDisallow: /b", "Allow: /b", "Disallow: /a\nAllow: /a/b"],
@@ -176,13 +169,6 @@ def test_the_option_of_a_reason_is_an_option_there_is(reason: Reason) -> None:
         assert reason.option in {"open_gate(transports=...)", "open_gate(signer=...)"}
         option = reason.option.removeprefix("open_gate(").removesuffix("=...)")
         assert option in inspect.signature(polite.open_gate).parameters
-
-
-def test_only_hostile_reasons_raise_an_alarm() -> None:
-    assert {reason for reason in Reason if reason.hostile} == {
-        Reason.ADDRESS_REFUSED,
-        Reason.REDIRECT_UNSAFE,
-    }
 
 
 def test_what_only_an_option_changes_cannot_pass_by_waiting() -> None:

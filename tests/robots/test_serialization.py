@@ -28,13 +28,6 @@ def test_the_compact_form_brings_back_body_and_dialect(dialect: Dialect):
     assert robots.dialect is dialect
 
 
-def test_it_holds_octets_and_no_reading_of_them():
-    body = "User-agent: *\nDissallow: /my files".encode("utf-16")
-
-    assert unpack(parse(body).to_bytes()).body == body
-    assert not Robots.from_bytes(parse(body).to_bytes()).decide("ExampleBot", "/my%20files")
-
-
 @pytest.mark.parametrize("dialect", [OWN, CHANGED], ids=["own", "changed"])
 def test_a_dialect_of_your_own_is_given_again(dialect: Dialect):
     packed = parse(BODY, dialect).to_bytes()

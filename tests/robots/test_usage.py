@@ -175,10 +175,6 @@ def test_words_that_no_comma_separates_refuse_with_care(text: str):
         assert all(each.careful for each in said.statements)
 
 
-def test_words_for_another_agent_refuse_nothing():
-    assert by({"X-Robots-Tag": "otherbot: noai noimageai"}).refused == ()
-
-
 @pytest.mark.parametrize(("label", "use"), [("train_ai", "ai-train"), ("ai_input", "ai-input")])
 def test_a_label_with_an_underscore_refuses_and_allows_nothing(label: str, use: str):
     refused, allowed = (by({"Content-Signal": f"{label}={value}"}) for value in ("no", "yes"))
@@ -224,11 +220,6 @@ def test_the_page_replaces_the_headers_and_these_the_file(
 def test_of_several_reservations_a_single_1_is_enough(value: str):
     assert by({"tdm-reservation": value}).allows("tdm") is False
     assert by([("tdm-reservation", each) for each in value.split(",")]).allows("tdm") is False
-
-
-@pytest.mark.parametrize("value", ["2", "01", "true", "", "0, x"])
-def test_a_reservation_that_is_none_says_nothing(value: str):
-    assert by({"tdm-reservation": value}).allows("tdm") is None
 
 
 # RSL

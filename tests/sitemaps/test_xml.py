@@ -104,10 +104,7 @@ def test_each_encoding_has_the_same_urls(encoding, size):
     assert "https://example.com/%C3%A9" in urls(text)
 
 
-@pytest.mark.parametrize(
-    "location",
-    ["", "#", "ftp://example.com/", "https://", "https://exa mple/"],
-)
+@pytest.mark.parametrize("location", ["", "#", "ftp://example.com/", "https://", "https://exa mple/"])
 def test_what_is_no_url_of_a_page_is_skipped(location):
     parser, found = read(urlset(f"<loc>{location}</loc>", "<loc>https://example.com/</loc>"))
 

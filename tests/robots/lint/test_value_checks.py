@@ -23,6 +23,8 @@ def code_of(line: str) -> str | None:
 @pytest.mark.parametrize(
     ("line", "code"),
     [
+        ("Crawl-delay: nan", "D1"),
+        ("Disallow: fish/", "D5"),
         ("Request-rate: 1/0", "D16"),
         ("Request-rate: 1/5 9-17", "D16"),
         ("Visit-time:", "D17"),
@@ -81,10 +83,7 @@ def codes(name: str) -> list[str]:
     return [finding.code for finding in lint(f"User-agent: {name}\nDisallow: /x\n")]
 
 
-@pytest.mark.parametrize(
-    "names",
-    ["Googlebot, Bingbot", "a|b", "*, a", "Download Ninja, Teleport Pro"],
-)
+@pytest.mark.parametrize("names", ["Googlebot, Bingbot", "a|b", "*, a", "Download Ninja, Teleport Pro"])
 def test_several_names_in_one_line_are_found(names: str):
     assert codes(names) == ["D14"]
 
