@@ -1,4 +1,4 @@
-"""MissingProbe: does a site respond 5xx for every page that does not exist (H7)?"""
+"""The fetch of one robots.txt as a state machine (RFC 9309, 2.3.1), and the probe for a missing one (H7). No I/O."""
 
 import re
 import reprlib

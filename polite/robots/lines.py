@@ -1,4 +1,4 @@
-"""The lines of a file: numbered, each a field and its value, without comments."""
+"""The lines of a file: its encoding, numbered lines with a field and a value each, and the tidy text of them."""
 
 import codecs
 import re
