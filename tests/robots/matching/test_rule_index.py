@@ -28,6 +28,7 @@ SETS = {
     "stars first": ["*/c$", "/a/b*", "/a/*$", "*/b"],
     "a head without a literal rule": ["/ab*c/long", "/abd*e", "/a"],
     "stars behind a literal rule": ["/a****", "/ab", "/b*c"],
+    "a strong rule of an ancestor": ["/a*", "/abc", "/ab", "/b*c"],
     "a head without a wildcard rule": ["/a*long-rule", "/abcd", "/abc"],
     "escapes": ["/a%2Ab*c", "/a%24", "/a$"],
     "many heads": [f"/{head}*{number}" for head in "abc" for number in range(100, 140)],
