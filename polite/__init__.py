@@ -37,12 +37,9 @@ from polite.pacing.policy import Anchor, PacingPolicy
 from polite.pacing.scopes import CustomScope, ScopeLimit, Scopes
 from polite.recrawl import RecrawlPolicy
 from polite.robots.agent import UserAgent
-from polite.robots.decision import Decision, Rule
+from polite.robots.decision import Decision, Disallowed, RobotsUnreachable, Rule
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect, dialect
-from polite.robots.errors import Disallowed, RobotsUnreachable
-from polite.robots.indexing import ImagePreview, Indexing, indexing
-from polite.robots.licenses import License, LicenseChallenge
-from polite.robots.lint.finding import Finding
+from polite.robots.lint.checks import Finding
 from polite.robots.lint.lint import lint
 from polite.robots.parse import Robots, parse
 from polite.robots.policy import FetchPolicy, RobotsPolicy
@@ -50,12 +47,14 @@ from polite.robots.reason import Reason
 from polite.robots.rules import RuleSet
 from polite.robots.serialization import CorruptRobots
 from polite.robots.signals import CleanParam, Signals, SignalSet
-from polite.robots.tdm_file import TdmFile, TdmRule, parse_tdm_file
 from polite.robots.trace import DecisionTrace, Match, Sensitivity
-from polite.robots.usage import Usage, UsageSource, UsageStatement, usage
 from polite.signing.key import SigningKey
 from polite.signing.web_bot_auth import WebBotAuth
 from polite.task import Admission, Task
+from polite.terms.indexing import ImagePreview, Indexing, indexing
+from polite.terms.licenses import License, LicenseChallenge
+from polite.terms.tdm import TdmFile, TdmRule, parse_tdm_file
+from polite.terms.usage import Usage, UsageSource, UsageStatement, usage
 from polite.transports.connector import guarded_connector
 from polite.version import __compiled__, __version__
 

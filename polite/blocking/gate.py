@@ -17,7 +17,7 @@ from polite.ports import Listener, Meter
 from polite.robots.agent import UserAgent
 from polite.robots.decision import Decision
 from polite.robots.parse import Robots
-from polite.robots.tdm_file import TdmFile
+from polite.terms.tdm import TdmFile
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -26,7 +26,7 @@ from polite.robots.parse import Robots, parse
 from polite.robots.reason import Reason
 from polite.robots.result import Found
 from polite.robots.trace import DecisionTrace
-from polite.robots.usage import Usage, usage
+from polite.terms.usage import Usage, usage
 
 UrlResult = Decision | InvalidURL
 

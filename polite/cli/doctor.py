@@ -17,7 +17,7 @@ from polite.errors import InvalidURL, InvalidUserAgent, redact_url
 from polite.integrations.session import open_session
 from polite.origin import Target
 from polite.robots.agent import UserAgent
-from polite.robots.errors import Disallowed, RobotsUnreachable
+from polite.robots.decision import Disallowed, RobotsUnreachable
 from polite.robots.policy import FetchPolicy
 from polite.signing.card import product_token
 

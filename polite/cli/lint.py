@@ -14,7 +14,7 @@ from polite.cli import stdin
 from polite.cli.options import site_file, why_none
 from polite.cli.terminal import Exit
 from polite.errors import redact_url
-from polite.robots.lint.finding import CODES, Finding
+from polite.robots.lint.checks import CODES, Finding
 from polite.robots.lint.lint import lint as findings_of
 from polite.robots.result import Found
 from polite.version import __version__

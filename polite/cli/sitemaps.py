@@ -14,7 +14,7 @@ from polite.cli.terminal import Exit
 from polite.errors import InvalidOption
 from polite.gate.sitemaps import Sitemaps
 from polite.origin import Target
-from polite.robots.errors import RobotsUnreachable
+from polite.robots.decision import RobotsUnreachable
 from polite.sitemaps.entry import SitemapEntry, SitemapFile, SitemapPolicy, parse_date
 
 

@@ -11,8 +11,7 @@ from polite.gate.rules_cache import Grounds
 from polite.gate.services import Services
 from polite.options import number
 from polite.pacing.turn import Turn
-from polite.robots.decision import Decision
-from polite.robots.errors import Disallowed, RobotsUnreachable
+from polite.robots.decision import Decision, Disallowed, RobotsUnreachable
 from polite.task import Task
 
 # Hot path: an enum's member costs a descriptor call each time it is named.

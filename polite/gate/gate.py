@@ -17,8 +17,8 @@ from polite.ports import Listener, Meter
 from polite.robots.agent import UserAgent
 from polite.robots.decision import Decision
 from polite.robots.parse import PARSE_SIZE_FOR_THREAD, Robots, parse
-from polite.robots.tdm_file import TdmFile
 from polite.sitemaps.entry import SitemapPolicy
+from polite.terms.tdm import TdmFile
 
 
 class Gate:

@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary, ref
 from polite.errors import Overloaded
 from polite.origin import Origin
 from polite.pace import RequestedPace
-from polite.robots.lifetime import Lifetime
+from polite.robots.dialect import Lifetime
 from polite.robots.reason import Reason
 from polite.robots.result import Found, Unreachable, length
 from polite.robots.rules import RuleSet

@@ -25,9 +25,8 @@ from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 from polite.pacing.turn import Turn
 from polite.ports import Clock
-from polite.robots.decision import Decision
-from polite.robots.errors import Disallowed, RobotsUnreachable
-from polite.robots.lifetime import Lifetime
+from polite.robots.decision import Decision, Disallowed, RobotsUnreachable
+from polite.robots.dialect import Lifetime
 from polite.robots.reason import Reason
 from polite.robots.rules import RuleSet
 from polite.task import Task

@@ -18,14 +18,14 @@ from polite.gate.services import Services
 from polite.log import fields
 from polite.origin import Origin, Target
 from polite.ports import Failed, Reply
-from polite.robots.errors import Disallowed, RobotsUnreachable
+from polite.robots.decision import Disallowed, RobotsUnreachable
 from polite.robots.exchange import BodyEnd, as_sent
 from polite.robots.parse import PARSE_SIZE_FOR_THREAD, Robots, parse
 from polite.robots.reason import Reason
 from polite.robots.result import Found, Unreachable
-from polite.robots.tdm_file import TDM_LIMIT, TDM_PATH, TdmFile, parse_tdm_file, reserved_whole
 from polite.sitemaps.entry import SitemapEntry, SitemapFile, SitemapLink, SitemapPolicy
 from polite.sitemaps.parser import SitemapParser
+from polite.terms.tdm import TDM_LIMIT, TDM_PATH, TdmFile, parse_tdm_file, reserved_whole
 
 _IN_MEMORY = 1 << 20
 _PIECE = 65_536

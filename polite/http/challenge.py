@@ -1,4 +1,4 @@
-"""WWW-Authenticate (RFC 9110, 11.6.1): the challenges of a response."""
+"""What a response demands: the challenges of WWW-Authenticate (RFC 9110, 11.6.1), a price, a licence."""
 
 import re
 from collections.abc import Iterator, Mapping

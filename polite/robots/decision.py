@@ -1,10 +1,10 @@
-"""Decision: whether a path may be fetched, by which rule, and why."""
+"""Decision: whether a path may be fetched, by which rule, and why; and the errors that carry one."""
 
 from dataclasses import FrozenInstanceError
 from operator import itemgetter
-from typing import NamedTuple, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
-from polite.errors import redact_url
+from polite.errors import PoliteError, redact_url
 from polite.robots.lines import readable
 from polite.robots.reason import Reason
 from polite.robots.result import FetchResult, Unreachable
@@ -160,24 +160,72 @@ class Decision(_Fields):
     def __str__(self) -> str:
         verdict = "allowed" if self.allowed else "disallowed"
         if self.rule is None:
-            because = "" if self.cause is None else f"{self.cause.value}{self._detail}; "
+            access, detail = self.access, ""
+            if isinstance(access, Unreachable) and access.reason is Reason.INTERNAL_ERROR:
+                # What a transport raised, or returned that is nonsense: a defect of this program, which its user can mend.
+                detail = f": {access.detail}"
+            because = "" if self.cause is None else f"{self.cause.value}{detail}; "
             return f"{verdict}: {because}{self.reason.value}"
         opposed = self.decider.conflict(self.path) if self.reason is Reason.RULE else None
         conflict = "" if opposed is None else f", whose conflict with {opposed} is undefined"
         return f"{verdict} by {self.rule}{conflict}"
-
-    @property
-    def _detail(self) -> str:
-        """What a transport raised, or returned that is nonsense: that is a defect of this program, which its user can mend."""
-        access = self.access
-        return (
-            f": {access.detail}"
-            if isinstance(access, Unreachable) and access.reason is Reason.INTERNAL_ERROR
-            else ""
-        )
 
     def __repr__(self) -> str:
         return f"<Decision {redact_url(self.path)}: {self}>"
 
 
 _compared = itemgetter(0, 1, 2, 3)
+
+
+class Disallowed(PoliteError):
+    """robots.txt disallows the URL. Raised by `Gate.permit` instead of giving a permit.
+
+        >>> from polite import parse
+        >>> decision = parse("User-agent: *\\nDisallow: /").decide("ExampleBot", "https://example.com/a")
+        >>> print(Disallowed(decision, url="https://example.com/a"))
+        https://example.com/a: disallowed by Disallow: / (line 2)
+
+    Attributes:
+        decision: which rule disallows it, or why without a rule.
+        url: the URL, without credentials.
+    """
+
+    url: str
+
+    def __init__(self, decision: Decision, *, url: str) -> None:
+        super().__init__("", url=url)
+        self.args: tuple[Any, ...] = (decision,)
+        self.decision = decision
+
+    def __str__(self) -> str:
+        # Formatted on demand: a crawl refuses millions of URLs, and some dialects try many rules for the text.
+        return f"{self.url}: {self.decision}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default calls the class with `args` alone. A pool of processes breaks if a worker's error cannot be read.
+        return _without_init, (type(self), self.decision), vars(self)
+
+
+def _without_init(kind: type[Disallowed], decision: Decision) -> Disallowed:
+    return kind.__new__(kind, decision)
+
+
+class RobotsUnreachable(Disallowed):
+    """robots.txt could not be fetched, so every URL is disallowed for now (RFC 9309, 2.3.1.4).
+
+        >>> from polite import Reason
+        >>> from polite.robots.rules import RuleSet
+        >>> decision = RuleSet.deny_all(Reason.UNREACHABLE).decide("/a")
+        >>> RobotsUnreachable(decision, url="https://example.com/a", retry_after_s=5.0).retry_after_s
+        5.0
+
+    Attributes:
+        retry_after_s: seconds until robots.txt may be fetched again. The gate fetches it at the next request after that.
+    """
+
+    def __init__(self, decision: Decision, *, url: str, retry_after_s: float) -> None:
+        super().__init__(decision, url=url)
+        self.retry_after_s = retry_after_s

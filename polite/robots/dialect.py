@@ -7,6 +7,12 @@ from polite.errors import InvalidOption
 from polite.options import boolean, integer
 
 
+class Lifetime:
+    """A target of weak references that stands for its owner."""
+
+    __slots__ = ("__weakref__",)
+
+
 def let_threads_switch() -> None:
     """Let another thread run, if one has waited for its turn (`sys.getswitchinterval`, 5 ms).
 

@@ -1,4 +1,4 @@
-"""MissingProbe: does a site respond 5xx for every page that does not exist (H7)?"""
+"""The fetch of one robots.txt as a state machine (RFC 9309, 2.3.1), and the probe for a missing one (H7). No I/O."""
 
 import re
 import reprlib
@@ -234,10 +234,12 @@ class Exchange:
         """2.3.1.1, H1: parse the body, whatever its media type, if it is complete."""
         if reply.end in _BROKEN:
             return self._unreachable(_BROKEN[reply.end], reply.status)
-        if reply.status == 206 and not _is_whole(reply.content_range):
-            return self._no_response(
-                Reason.ODD_STATUS, 206, "partial content, though the whole file was requested"
-            )
+        if reply.status == 206:
+            # A part that is the whole counts (RFC 9110, 14.4).
+            part = _WHOLE_RANGE.fullmatch(reply.content_range or "")
+            if part is None or int(part[1]) + 1 != int(part[2]):
+                detail = "partial content, though the whole file was requested"
+                return self._no_response(Reason.ODD_STATUS, 206, detail)
         capped = reply.end is BodyEnd.CAPPED
         return Found(
             _without_cut_line(reply.body) if capped else reply.body,
@@ -332,12 +334,6 @@ def as_sent(location: str) -> str:
     Octets that are not UTF-8 arrive as lone surrogates, and are percent-encoded.
     """
     return _SURROGATE.sub(lambda octet: f"%{ord(octet[0]) - 0xDC00:02X}", location)
-
-
-def _is_whole(content_range: str | None) -> bool:
-    """Return whether a Content-Range covers the whole file (RFC 9110, 14.4)."""
-    match = _WHOLE_RANGE.fullmatch(content_range or "")
-    return match is not None and int(match[1]) + 1 == int(match[2])
 
 
 def _without_cut_line(body: bytes) -> bytes:

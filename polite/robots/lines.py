@@ -1,4 +1,4 @@
-"""The lines of a file: numbered, each a field and its value, without comments."""
+"""The lines of a file: its encoding, numbered lines with a field and a value each, and the tidy text of them."""
 
 import codecs
 import re
@@ -40,9 +40,11 @@ def readable_body(body: bytes, dialect: Dialect) -> ReadableBody:
     body = body[: dialect.max_bytes]
     encoding = wide_encoding(body) if dialect.reads_utf16 else None
     if encoding is not None:
-        octets, whole = _in_utf_8(body, encoding)
+        # Half a character at the end is dropped. A lone surrogate becomes U+FFFD, as in URL parsers.
+        decoder = codecs.getincrementaldecoder(encoding)("replace")
+        octets = decoder.decode(body).encode("utf-8")
         # Two octets of UTF-16 may be three of UTF-8; the limit applies to the result, too.
-        cut = cut or not whole or len(octets) >= dialect.max_bytes
+        cut = cut or bool(decoder.getstate()[0]) or len(octets) >= dialect.max_bytes
         body = octets[: dialect.max_bytes]
     return ReadableBody(body[_mark_length(body, dialect) :], cut)
 
@@ -69,16 +71,6 @@ def _mark_length(body: bytes, dialect: Dialect) -> int:
     if dialect.skips_partial_bom:
         return next((length for length in (2, 1) if body.startswith(_UTF_8_MARK[:length])), 0)
     return 0
-
-
-def _in_utf_8(body: bytes, encoding: str) -> tuple[bytes, bool]:
-    """Convert the text with its mark. Also return whether it ends with a whole character.
-
-    Half a character at the end is dropped. A lone surrogate becomes U+FFFD, as in URL parsers.
-    """
-    decoder = codecs.getincrementaldecoder(encoding)("replace")
-    text = decoder.decode(body)
-    return text.encode("utf-8"), not decoder.getstate()[0]
 
 
 # The format's white space. strip() alone would also remove U+0085, U+00A0 and more, which here are octets of ordinary
@@ -392,20 +384,15 @@ def to_text(body: bytes, dialect: Dialect, group_starts: Collection[int]) -> str
         dialect: how it is read.
         group_starts: the numbers of the lines that begin a group.
     """
-    effective = _effective_lines(body, dialect)
-    tidy = _normalized(effective, dialect, group_starts, tidy=True)
-    if len(octets(tidy)) < dialect.max_bytes:
-        return tidy
-    return _normalized(effective, dialect, group_starts, tidy=False)
-
-
-def _effective_lines(body: bytes, dialect: Dialect) -> list[Line]:
     effective = [line for line in lines(body, dialect) if line.field is not Field.NONE]
     if effective and effective[-1].field is not Field.DISALLOW and readable_body(body, dialect).cut:
         # The limit may have cut the last line short, so the parser drops it.
         number = len(rows(body, dialect))
         effective = [line for line in effective if line.number < number]
-    return effective
+    tidy = _normalized(effective, dialect, group_starts, tidy=True)
+    if len(octets(tidy)) < dialect.max_bytes:
+        return tidy
+    return _normalized(effective, dialect, group_starts, tidy=False)
 
 
 def _normalized(effective: list[Line], dialect: Dialect, group_starts: Collection[int], *, tidy: bool) -> str:
@@ -433,7 +420,10 @@ def _rows(
 def _row(line: Line, dialect: Dialect, *, tidy: bool) -> str:
     # The value of Content-Usage and Content-Signal may start with a path, too.
     is_path = line.field in _RULES or (line.field is Field.UNKNOWN and line.value.startswith("/"))
-    value = _rule_path(line.value) if is_path else readable(line.value)
+    value = readable(line.value)
+    if is_path and not line.value.isascii():
+        # Octets that are not UTF-8 become escapes, which are equal in every dialect (M5).
+        value = _STRAY_CHARACTER.sub(lambda stray: f"%{ord(stray[0]) - 0xDC00:02X}", _as_it_was(line.value))
     if tidy:
         name = line.field.value.capitalize() if line.field is not Field.UNKNOWN else readable(line.name)
         text = f"{name}: {value}".rstrip(" ")
@@ -445,11 +435,3 @@ def _row(line: Line, dialect: Dialect, *, tidy: bool) -> str:
 
 def _as_it_was(text: str) -> str:
     return text if text.isascii() else text.encode("latin-1").decode("utf-8", "surrogateescape")
-
-
-def _rule_path(value: str) -> str:
-    """Replace octets that are not UTF-8 by their escapes, which are equal in every dialect (M5)."""
-    if value.isascii():
-        return value
-    text = value.encode("latin-1").decode("utf-8", "surrogateescape")
-    return _STRAY_CHARACTER.sub(lambda stray: f"%{ord(stray[0]) - 0xDC00:02X}", text)

@@ -7,11 +7,10 @@ from polite.origin import Target
 from polite.robots.agent import UserAgent
 from polite.robots.decision import Decision
 from polite.robots.dialect import RFC9309, Dialect
-from polite.robots.groups import Group, bind, groups, rules_of, select_groups
+from polite.robots.groups import Group, Sections, bind, field_lines, groups, rules_of, select_groups
 from polite.robots.lines import Field, fields_of, lines, octets, readable, text, to_text
 from polite.robots.result import KeptOctets
 from polite.robots.rules import RuleSet
-from polite.robots.sections import Sections, field_lines
 from polite.robots.serialization import pack, unpack
 from polite.robots.signals import CleanParam, GroupLocator, Signals, SignalSet, SiteSignals, site_signals
 from polite.robots.trace import DecisionTrace, explain
@@ -243,8 +242,13 @@ class Robots:
         return Sections(text(self._body, self.dialect), self.dialect)
 
     def _site_values(self) -> tuple[tuple[str, ...], str | None]:
+        """Return the sitemaps and the host. They belong to no group and do not end one (G6)."""
         if self._site is None:
-            self._site = _site_lines(text(self._body, self.dialect), self.dialect)
+            counted, fields = text(self._body, self.dialect), fields_of(self.dialect)
+            urls = [url for _, _, url in field_lines(counted, Field.SITEMAP, fields)]
+            hosts = [host for _, _, host in field_lines(counted, Field.HOST, fields) if host]
+            sitemaps = tuple(readable(url) for url in urls if _ABSOLUTE.match(url))
+            self._site = sitemaps, readable(hosts[0]) if hosts else None
         return self._site
 
     @property
@@ -311,13 +315,3 @@ def parse(body: bytes | str, dialect: Dialect = RFC9309) -> Robots:
         raise TypeError(f"a robots.txt must be bytes or str, got {type(body).__name__}")
     body = body[: dialect.max_bytes]
     return Robots(body, dialect)
-
-
-def _site_lines(counted: str, dialect: Dialect) -> tuple[tuple[str, ...], str | None]:
-    """Return the sitemaps and the host. They belong to no group and do not end one (G6)."""
-    fields = fields_of(dialect)
-    sitemaps = (url for _, _, url in field_lines(counted, Field.SITEMAP, fields))
-    hosts = (host for _, _, host in field_lines(counted, Field.HOST, fields))
-    return tuple(readable(url) for url in sitemaps if _ABSOLUTE.match(url)), next(
-        map(readable, filter(None, hosts)), None
-    )

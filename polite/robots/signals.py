@@ -1,4 +1,4 @@
-"""Signals: what a file states about the use of its pages: preferences, licences, parameters."""
+"""Signals: what the lines of a file state about the use of its pages: preferences, licences, parameters."""
 
 import re
 from bisect import bisect_left
@@ -7,18 +7,129 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-from polite.robots import preferences
+from polite.http.structured_fields import BareItem, Item, Malformed, Token, parse_dictionary
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import Dialect
-from polite.robots.groups import select_groups
+from polite.robots.groups import Sections, select_groups
 from polite.robots.lines import WHITE, Field, Line, line_of, readable, rows
-from polite.robots.matching.pattern import Pattern, grammar
-from polite.robots.sections import Sections
+from polite.robots.pattern import Pattern, grammar
+
+_YES_NO = {"y": True, "n": False}
+_SIGNALS = {"yes": True, "no": False}
+_NO_WORDS = frozenset({"n", "no", "none", "false", "0"})
+# The levels of `use`. An unknown level might be stricter than all of them.
+_STRICTNESS = {"full": 1, "reference": 2, "immediate": 3}
+_UNKNOWN_LEVEL = 4
+# A label, and a value that can only mean no: what sites write for `n` or for `no`. Possessive repeats keep a match linear.
+_REFUSAL = re.compile(
+    r"(?<![a-z0-9_.*-])([a-z*][a-z0-9_.*-]*+)[ \t]*+[=:][ \t]*+[\"']?+(?:n|no|none|false|\?0|0)(?![a-z0-9_.*/+-])"
+)
+
+
+def read_usage(text: str) -> dict[str, bool]:
+    """Return the yes and no of `train-ai=n, search=y` (draft-ietf-aipref-vocab-08, 6).
+
+    The text must be a dictionary of structured fields (RFC 9651); any other text is ignored as a whole. Values other
+    than y and n are ignored, and so are parameters. If a category is named twice, the last value counts.
+    """
+    try:
+        members = parse_dictionary(text)
+    except Malformed:
+        return {}
+    return {
+        name: _YES_NO[member.value]
+        for name, member in members.items()
+        if isinstance(member, Item) and isinstance(member.value, Token) and member.value in _YES_NO
+    }
+
+
+def read_signal(text: str) -> dict[str, bool]:
+    """Return the yes and no of `search=yes, ai-train=no` (Content Signals policy).
+
+    Case is ignored; a malformed pair is skipped.
+    """
+    return strictest({name: _SIGNALS[value]} for name, value in _pairs(text) if value in _SIGNALS)
+
+
+def refusals(field: str, text: str, said: Mapping[str, bool]) -> tuple[str, ...]:
+    """Return the labels that a line refuses in a form that its specification does not have, such as `train-ai=no`.
+
+    RFC 9651 voids all of a Content-Usage with a mistake in it, so that its preferences are unknown (vocab-08, 6.5). A careful
+    reader takes no permission from such a line, and still obeys each refusal that can be told.
+
+    Args:
+        field: "content-usage" or "content-signal".
+        text: the value.
+        said: what `read_usage` or `read_signal` returned for it.
+    """
+    told = tuple(name for name in dict.fromkeys(_REFUSAL.findall(text.lower())) if said.get(name, True))
+    if field != "content-usage" or not told:
+        return told
+    try:
+        members = parse_dictionary(text)
+    except Malformed:
+        return told
+    items = ((name, members.get(name)) for name in told)
+    return tuple(name for name, item in items if isinstance(item, Item) and _means_no(item.value))
+
+
+def is_void(text: str) -> bool:
+    """Return whether a Content-Usage is void as a whole (RFC 9651, 4.2)."""
+    try:
+        parse_dictionary(text)
+    except Malformed:
+        return True
+    return False
+
+
+def _means_no(value: BareItem) -> bool:
+    # 0 and ?0 are equal.
+    return value == 0 or (isinstance(value, str) and value.lower() in _NO_WORDS)
+
+
+def read_values(text: str) -> dict[str, str]:
+    """Return the other values of a Content-Signal line, such as `use=reference`, in lower case."""
+    return strictest_values({name: value} for name, value in _pairs(text) if value and value not in _SIGNALS)
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    for pair in readable(text).lower().split(","):
+        name, _, value = pair.partition("=")
+        if name := name.strip():
+            yield name, value.strip()
+
+
+def strictest(statements: Iterable[Mapping[str, bool]]) -> dict[str, bool]:
+    """Merge statements: a single no is enough (draft-ietf-aipref-vocab-08, 5.1)."""
+    merged: dict[str, bool] = {}
+    for statement in statements:
+        for name, allowed in statement.items():
+            merged[name] = merged.get(name, True) and allowed
+    return merged
+
+
+def strictest_values(statements: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Merge statements: the strictest value of `use`, and the first value of any other key.
+
+    Of `use`, immediate is stricter than reference, and reference than full.
+    """
+    merged: dict[str, str] = {}
+    for statement in statements:
+        for name, value in statement.items():
+            known = merged.setdefault(name, value)
+            if name == "use" and _strictness(value) > _strictness(known):
+                merged[name] = value
+    return merged
+
+
+def _strictness(level: str) -> int:
+    return _STRICTNESS.get(level, _UNKNOWN_LEVEL)
+
 
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
 _READERS: dict[str, Callable[[str], dict[str, bool]]] = {
-    "content-signal": preferences.signals,
-    "content-usage": preferences.usage,
+    "content-signal": read_signal,
+    "content-usage": read_usage,
 }
 
 
@@ -176,9 +287,9 @@ class SignalSet:
         matching = self._matching(path, self._ranked)
         signal, usage = (_longest(matching, field) for field in _READERS)
         return Signals(
-            preferences.strictest(each.says for each in signal),
-            preferences.strictest(each.says for each in usage),
-            preferences.strictest_values(each.values for each in signal),
+            strictest(each.says for each in signal),
+            strictest(each.says for each in usage),
+            strictest_values(each.values for each in signal),
         )
 
     def read_with_care(self, path: str) -> list[Statement]:
@@ -207,11 +318,7 @@ class SignalSet:
             if pattern.matches(normal)
             for each in statements
         ]
-        return sorted(found, key=_number)
-
-
-def _number(ranked: _Ranked) -> int:
-    return ranked[1].line
+        return sorted(found, key=lambda ranked: ranked[1].line)
 
 
 def _different(lines: Iterable[Statement]) -> Iterator[Statement]:
@@ -305,14 +412,12 @@ def site_signals(body: bytes, dialect: Dialect) -> SiteSignals:
         tuple(
             (line.number, readable(line.value))
             for line in unknown
-            if _names(line, "license") and _ABSOLUTE.match(line.value)
+            if line.name.lower() == "license" and _ABSOLUTE.match(line.value)
         ),
-        tuple(clean for line in unknown if _names(line, "clean-param") for clean in _clean_param(line)),
+        tuple(
+            clean for line in unknown if line.name.lower() == "clean-param" for clean in _clean_param(line)
+        ),
     )
-
-
-def _names(line: Line, name: str) -> bool:
-    return line.name.lower() == name
 
 
 def _statement(line: Line) -> Iterator[tuple[Statement, str]]:
@@ -321,8 +426,8 @@ def _statement(line: Line) -> Iterator[tuple[Statement, str]]:
         return
     path, text = path_and_text(line.value)
     says = _READERS[field](text)
-    values = preferences.values(text) if field == "content-signal" else _NO_VALUES
-    refuses = preferences.refusals(field, text, says)
+    values = read_values(text) if field == "content-signal" else _NO_VALUES
+    refuses = refusals(field, text, says)
     if says or values or refuses:
         shown = None if path is None else readable(path)
         written = readable(line.value)

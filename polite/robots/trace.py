@@ -8,12 +8,10 @@ from polite.errors import redact_url
 from polite.robots.agent import UserAgent
 from polite.robots.decision import Decision, Rule
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
-from polite.robots.groups import Group, bind, bound_groups, rules_of, select_groups
+from polite.robots.groups import Group, Sections, bind, bound_groups, rules_of, select_groups
 from polite.robots.lines import line_of, rows
-from polite.robots.matching.pattern import grammar
-from polite.robots.matching.ranking import Reading
-from polite.robots.rules import RuleSet
-from polite.robots.sections import Sections
+from polite.robots.pattern import grammar
+from polite.robots.rules import Reading, RuleSet
 
 # Fields that change how paths compare, which groups bind an agent, and the text that is read. None of them changes where a given
 # text is cut. A field that is missing here costs time and changes no result.
@@ -169,9 +167,6 @@ class DecisionTrace:
         return next((match for match in self.matches if match.rule == self.decision.rule), None)
 
     def __str__(self) -> str:
-        return "\n".join(self._lines())
-
-    def _lines(self) -> list[str]:
         lines = [str(self.decision), f"group: {self._group()}"]
         for match in self.matches[:_MAX_MATCHES]:
             role = "decides" if match == self.winner else "overruled"
@@ -180,7 +175,7 @@ class DecisionTrace:
             lines.append(f"overruled: {len(self.matches) - _MAX_MATCHES} more")
         if self.conflict is not None:
             lines.append(f"undefined: the document gives no order between it and {self.conflict}")
-        return [*lines, *(f"dialect: {each}" for each in self.sensitive_to)]
+        return "\n".join([*lines, *(f"dialect: {each}" for each in self.sensitive_to)])
 
     def _group(self) -> str:
         searched = ", ".join(self.names) or "no name that this dialect can find"

@@ -18,7 +18,7 @@ _W3C = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _LONGEST = 64
-_NO_TIME, _DAY = timedelta(0), timedelta(days=1)
+_NO_TIME = timedelta(0)
 
 Date = tuple[datetime | None, timedelta]
 # What is no date.
@@ -33,9 +33,11 @@ def parse_date(text: str) -> Date:
     """
     if not text or len(text) > _LONGEST:
         return NO_DATE
-    found = _W3C.fullmatch(text)
     try:
-        return (_mail_date(text), _NO_TIME) if found is None else _w3c_date(found)
+        if found := _W3C.fullmatch(text):
+            return _w3c_date(found)
+        date = parsedate_to_datetime(text)
+        return date if date.tzinfo else date.replace(tzinfo=UTC), _NO_TIME
     except (ValueError, OverflowError, IndexError, TypeError):
         # The last two: what `email.utils` raises on some input (RFC 5322 allows comments and much else).
         return NO_DATE
@@ -47,34 +49,18 @@ def changed_since(lastmod: datetime | None, span: timedelta, since: datetime) ->
     return lastmod is None or lastmod > since or since - lastmod < span
 
 
-def _mail_date(text: str) -> datetime:
-    date = parsedate_to_datetime(text)
-    return date if date.tzinfo else date.replace(tzinfo=UTC)
-
-
 def _w3c_date(found: re.Match[str]) -> Date:
     year, month, day, hour, minute, second, fraction, zone = found.groups()
     begin = datetime(int(year), int(month or 1), int(day or 1), tzinfo=UTC)
     if hour is None:
-        return begin, _span(begin, month, day)
+        days = 1 if day else monthrange(begin.year, begin.month)[1] if month else 365 + isleap(begin.year)
+        return begin, timedelta(days)
     micro = int((fraction or "0")[:6].ljust(6, "0"))
     moment = begin.replace(hour=int(hour), minute=int(minute), second=int(second or 0), microsecond=micro)
-    return moment.replace(tzinfo=_zone(zone)), _NO_TIME if second else timedelta(minutes=1)
-
-
-def _span(begin: datetime, month: str | None, day: str | None) -> timedelta:
-    if day:
-        return _DAY
-    if month:
-        return monthrange(begin.year, begin.month)[1] * _DAY
-    return (366 if isleap(begin.year) else 365) * _DAY
-
-
-def _zone(text: str | None) -> timezone:
-    if text is None or text[0] not in "+-":
-        return UTC
-    offset = timedelta(hours=int(text[1:3]), minutes=int(text[-2:]))
-    return timezone(-offset if text[0] == "-" else offset)
+    if zone is not None and zone[0] in "+-":
+        offset = timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
+        moment = moment.replace(tzinfo=timezone(-offset if zone[0] == "-" else offset))
+    return moment, _NO_TIME if second else timedelta(minutes=1)
 
 
 class SitemapEnded(Exception):
@@ -127,9 +113,6 @@ class SitemapPolicy:
         integer("SitemapPolicy: max_redirects", self.max_redirects, least=0, most=20)
         number("SitemapPolicy: timeout", self.timeout, least=0.001, most=86_400)
         boolean("SitemapPolicy: other_hosts", self.other_hosts)
-
-
-_ZERO = timedelta(0)
 
 
 class SitemapKind(Enum):
@@ -209,7 +192,7 @@ class SitemapEntry:
 
     url: str
     lastmod: datetime | None = None
-    lastmod_span: timedelta = _ZERO
+    lastmod_span: timedelta = _NO_TIME
     priority: float | None = None
     changefreq: ChangeFrequency | None = None
     alternates: tuple[Alternate, ...] = ()
@@ -233,7 +216,7 @@ class SitemapLink:
 
     url: str
     lastmod: datetime | None = None
-    lastmod_span: timedelta = _ZERO
+    lastmod_span: timedelta = _NO_TIME
     sitemap: str = ""
 
     def changed_since(self, since: datetime) -> bool:
@@ -310,26 +293,17 @@ class Findings:
         alternates: tuple[Alternate, ...] = (),
     ) -> None:
         """Add a page, with its fields as written. Raises SitemapEnded at the limit."""
-        url = self.url(reference)
-        if url is None:
-            self.skipped += 1
-            return
-        self._count()
-        date, span = parse_date(lastmod) if lastmod else NO_DATE
-        frequency = _FREQUENCIES.get(changefreq.lower())
-        self._found.append(
-            SitemapEntry(url, date, span, _priority(priority), frequency, alternates, self._sitemap)
-        )
+        if url := self._counted(reference):
+            date, span = parse_date(lastmod)
+            frequency = _FREQUENCIES.get(changefreq.lower())
+            self._found.append(
+                SitemapEntry(url, date, span, _priority(priority), frequency, alternates, self._sitemap)
+            )
 
     def link(self, reference: str, lastmod: str = "") -> None:
         """Add a sitemap. Raises SitemapEnded at the limit."""
-        url = self.url(reference)
-        if url is None:
-            self.skipped += 1
-            return
-        self._count()
-        date, span = parse_date(lastmod) if lastmod else NO_DATE
-        self._found.append(SitemapLink(url, date, span, self._sitemap))
+        if url := self._counted(reference):
+            self._found.append(SitemapLink(url, *parse_date(lastmod), self._sitemap))
 
     def alternate(self, reference: str, hreflang: str | None, media: str | None) -> Alternate | None:
         """Return another version of a page, or None if it has no URL."""
@@ -346,10 +320,16 @@ class Findings:
             return None
         return target.url if target.origin.scheme in _SCHEMES else None
 
-    def _count(self) -> None:
-        if self.entries == self._most:
+    def _counted(self, reference: str) -> str | None:
+        """Return the URL of an entry or a link, and count it, or that it has none."""
+        url = self.url(reference)
+        if url is None:
+            self.skipped += 1
+        elif self.entries == self._most:
             raise beyond("max_entries", self._most, "entries")
-        self.entries += 1
+        else:
+            self.entries += 1
+        return url
 
 
 def _priority(text: str) -> float | None:

@@ -64,15 +64,14 @@ class TextReader:
         if not url:
             return
         if _URL.match(url):
-            # Octets that are not UTF-8 are sent as they are.
-            self._findings.entry(_SURROGATES.sub(_percent_encoded, url))
+            # Octets that are not UTF-8 are sent as they are. All in one step: a file may have nothing else.
+            self._findings.entry(
+                _SURROGATES.sub(
+                    lambda found: "%" + found[0].encode("utf-8", "surrogateescape").hex("%").upper(), url
+                )
+            )
         else:
             self._findings.skipped += 1
-
-
-def _percent_encoded(octets: re.Match[str]) -> str:
-    # All octets in one step: a file may have nothing else.
-    return "%" + octets[0].encode("utf-8", "surrogateescape").hex("%").upper()
 
 
 _MAGIC = b"\x1f\x8b"
@@ -263,7 +262,7 @@ class SitemapParser:
             try:
                 self._finish(cut_short=cut_short or self._octets.cut_short)
             except SitemapEnded as error:
-                self._end(error)
+                self.problem = str(error)
         self.ended = True
         return found + self._findings.take()
 
@@ -275,11 +274,8 @@ class SitemapParser:
                     return
                 self._read(data, final=False)
             except SitemapEnded as error:
-                self._end(error)
+                self.problem, self.ended = str(error), True
             yield self._findings.take()
-
-    def _end(self, error: SitemapEnded) -> None:
-        self.problem, self.ended = str(error), True
 
     def _finish(self, *, cut_short: bool) -> None:
         self._read(b"", final=True)

@@ -21,19 +21,13 @@ _ENCODINGS: Final = re.compile(
     r"utf-?8|utf-?16([bl]e)?|(us-)?ascii|iso-?8859-?\d\d?|latin-?\d|windows-\d{3,4}|cp-?\d{3,4}|koi8-[rtu]",
     re.IGNORECASE,
 )
+# By root element: the format, and the elements that name something. Some indexes have `url` elements, and some url sets `sitemap`.
 _KINDS: Final = {
-    "urlset": SitemapKind.URLSET,
-    "sitemapindex": SitemapKind.INDEX,
-    "rss": SitemapKind.RSS,
-    "rdf": SitemapKind.RSS,  # RSS 1.0
-    "feed": SitemapKind.ATOM,
-}
-# The elements that name something, in each format. Some indexes have `url` elements, and some url sets `sitemap`.
-_ITEMS: Final = {
-    SitemapKind.URLSET: {"url", "sitemap"},
-    SitemapKind.INDEX: {"url", "sitemap"},
-    SitemapKind.RSS: {"item"},
-    SitemapKind.ATOM: {"entry"},
+    "urlset": (SitemapKind.URLSET, {"url", "sitemap"}),
+    "sitemapindex": (SitemapKind.INDEX, {"url", "sitemap"}),
+    "rss": (SitemapKind.RSS, {"item"}),
+    "rdf": (SitemapKind.RSS, {"item"}),  # RSS 1.0
+    "feed": (SitemapKind.ATOM, {"entry"}),
 }
 # Their children that count. Of two with one meaning, the first in this order wins.
 _LOCATIONS: Final = ("loc", "link", "guid")
@@ -124,13 +118,18 @@ class XmlReader:
         if self._depth > _DEEPEST:
             raise SitemapEnded(f"more than {_DEEPEST} elements are nested")
         prefix, local = self._names.get(name) or self._learn(name)
-        if attributes:
-            self._check_attributes(attributes)
+        if len(attributes) > 2 * _MOST_ATTRIBUTES:
+            raise SitemapEnded(f"an element has more than {_MOST_ATTRIBUTES} attributes")
+        for attribute in attributes[::2]:
+            if attribute not in self._names:
+                self._learn(attribute)
         if self._item:
             if self._depth == self._item_depth + 1:
                 self._child(prefix, local, attributes)
         elif self._depth == 1:
-            self._root(local)
+            if local not in _KINDS:
+                raise SitemapEnded(f"no sitemap: the root element is {local[:50]!r}")
+            self._findings.kind, self._items = _KINDS[local]
         elif local in self._items:
             self._item, self._item_prefix, self._item_depth = local, prefix, self._depth
             self._values, self._alternates = {}, []
@@ -145,26 +144,14 @@ class XmlReader:
         self._names[name] = found = prefix, local.lower()
         return found
 
-    def _check_attributes(self, attributes: list[str]) -> None:
-        if len(attributes) > 2 * _MOST_ATTRIBUTES:
-            raise SitemapEnded(f"an element has more than {_MOST_ATTRIBUTES} attributes")
-        for name in attributes[::2]:
-            if name not in self._names:
-                self._learn(name)
-
-    def _root(self, local: str) -> None:
-        kind = _KINDS.get(local)
-        if kind is None:
-            raise SitemapEnded(f"no sitemap: the root element is {local[:50]!r}")
-        self._findings.kind = kind
-        self._items = _ITEMS[kind]
-
     def _child(self, prefix: str, local: str, attributes: list[str]) -> None:
         if local == "link" and attributes and self._item != "item":
             if self._item != "entry" or prefix == self._item_prefix:
                 self._link(dict(zip(attributes[::2], attributes[1::2], strict=True)))
         elif (prefix == self._item_prefix and local in _FIELDS[self._item]) or local == "date":
-            if local == "guid" and _attribute(attributes, "isPermaLink") == "false":
+            if local == "guid" and ("isPermaLink", "false") in zip(
+                attributes[::2], attributes[1::2], strict=True
+            ):
                 return
             self._field, self._text, self._length = local, [], 0
             self._expat.CharacterDataHandler = self._characters
@@ -195,30 +182,20 @@ class XmlReader:
                 self._values.setdefault(self._field, "".join(self._text).strip())
                 self._field = ""
             elif depth == self._item_depth:
-                self._finish(self._item)
-                self._item = ""
+                self._finish()
         if depth == 1:
             self.ended = True
 
-    def _finish(self, item: str) -> None:
+    def _finish(self) -> None:
+        item, self._item = self._item, ""
         values = self._values
-        location = _first(values, _LOCATIONS)
-        date = _first(values, _DATES)
+        location, date = _first(values, _LOCATIONS), _first(values, _DATES)
         if item == "sitemap":
             self._findings.link(location, date)
-            return
-        self._findings.entry(
-            location,
-            date,
-            values.get("priority", ""),
-            values.get("changefreq", ""),
-            tuple(self._alternates),
-        )
+        else:
+            priority, frequency = values.get("priority", ""), values.get("changefreq", "")
+            self._findings.entry(location, date, priority, frequency, tuple(self._alternates))
 
 
 def _first(values: dict[str, str], names: tuple[str, ...]) -> str:
     return next((value for name in names if (value := values.get(name))), "")
-
-
-def _attribute(attributes: list[str], name: str) -> str:
-    return attributes[attributes.index(name) + 1] if name in attributes[::2] else ""

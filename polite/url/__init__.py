@@ -1,11 +1,10 @@
 """URLs in canonical form: WHATWG URL's basic URL parser, for URLs that name a host.
 
-Theory of operation. `parse.parse_url` splits a URL and hands each part to its reader: `host` (names through `idn`,
-UTS 46 on idna's tables, and `punycode`, RFC 3492; addresses through `ip`), `path` (dot segments) and `percent` (one
-encoder for each percent-encode set). A reader raises `InvalidPart` with a position in its part; `parse_url` turns
-it into an `InvalidURL` with the position in the whole URL.
+Theory of operation. `parse.parse_url` splits a URL and hands each part to its reader: `host` (names through `idn`, UTS 46 on
+idna's tables, and Punycode, RFC 3492; addresses) and `percent` (one encoder for each percent-encode set). A reader raises
+`InvalidPart` with a position in its part; `parse_url` turns it into an `InvalidURL` with the position in the whole URL.
 
-Most URLs of a crawl are canonical already. `fast_path` recognises these with two regular expressions, and
-`polite.origin` tries it first. Both ways give the same result; `tests/url/test_fast_path.py` compares them. Every
-step is linear and bounded.
+Most URLs of a crawl are canonical already. `canonical_origin` and `canonical_path` recognise these with two regular expressions,
+and `polite.origin` tries them first. Both ways give the same result; `tests/url/test_fast_path.py` compares them. Every step is
+linear and bounded.
 """

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from polite.cli.main import main
-from polite.robots.lint.finding import CODES
+from polite.robots.lint.checks import CODES
 
 MISTYPED = b"User-agent: *\nDissallow: /x\nDisallow:\n"
 

@@ -1,6 +1,6 @@
 """Any octets as Robots-Tag and X-Robots-Tag fields and a page: no exception, and more directives never permit more."""
 
-from polite.robots.indexing import Indexing, indexing
+from polite.terms.indexing import Indexing, indexing
 from tests.fuzz.deadline import expect, in_time
 
 WORDS = (

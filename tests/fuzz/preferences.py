@@ -1,6 +1,6 @@
 """Any octets as Content-Usage and Content-Signal: yes, no or nothing, and more text never removes a no."""
 
-from polite.robots.preferences import signals, strictest, usage
+from polite.robots.signals import read_signal, read_usage, strictest
 from tests.fuzz.deadline import expect, in_time
 
 WORDS = (
@@ -18,9 +18,9 @@ def one_input(data: bytes) -> None:
     """Input: the value of the line."""
     text = data.decode("latin-1")
     with in_time(data):
-        used, signalled = usage(text), signals(text)
-        more_used, more_signalled = usage(f"{text}, zz=n"), signals(f"{text},zz=no")
-        again = signals(f"{text},{text}")
+        used, signalled = read_usage(text), read_signal(text)
+        more_used, more_signalled = read_usage(f"{text}, zz=n"), read_signal(f"{text},zz=no")
+        again = read_signal(f"{text},{text}")
     for values in (used, signalled):
         expect(all(type(each) is bool for each in values.values()), "a value is neither yes nor no", values)
         expect(strictest([values, values]) == values, "the same text twice changes the result", values)

@@ -1,8 +1,8 @@
 """Any octets as headers, robots.txt lines, a page and a TDM file: no exception, and more of them never permit a refused use."""
 
 from polite.robots.parse import parse
-from polite.robots.tdm_file import parse_tdm_file
-from polite.robots.usage import usage
+from polite.terms.tdm import parse_tdm_file
+from polite.terms.usage import usage
 from tests.fuzz.deadline import expect, in_time
 
 NAMES = (

@@ -13,8 +13,8 @@ import pytest
 import polite
 from polite.gate.services import Decider
 from polite.robots.exchange import Reply
-from polite.robots.matching.rule_index import RuleIndex
 from polite.robots.parse import parse
+from polite.robots.rule_index import RuleIndex
 from polite.robots.rules import RuleSet
 from polite.task import Admission
 from polite.testing import LoopClock, ScriptedTransport

@@ -13,7 +13,7 @@ from polite.errors import GateClosed, InvalidURL
 from polite.ports import Ask
 from polite.robots.exchange import BodyEnd, Failed, Reply
 from polite.robots.reason import Reason
-from polite.robots.tdm_file import TDM_LIMIT
+from polite.terms.tdm import TDM_LIMIT
 from polite.testing import ScriptedTransport
 from tests.support import TimedTransport, calls_of, scripted_gate
 

@@ -45,7 +45,7 @@ LISTED = (
 OF_POLITE_ALONE = re.compile(
     r"polite\.(gate\.(services|origin_rules)|frontier\.(parts\.Parts|permit\.Owner)|blocking\.loop_thread|status\.(monitor|server)"
     r"|stores\.redis|integrations\.(adapter_turns|playwright\.(paused|context_guard)|crawl4ai\.crawler\.RulesOfGate|crawlee|scrapy)|testing\.(clock|loop|simulation)"
-    r"|pacing\.turn\.(ScopeState|TurnState)|robots\.(decision\.RuleLine|lines\.Field|lifetime))"
+    r"|pacing\.turn\.(ScopeState|TurnState)|robots\.(decision\.RuleLine|lines\.Field|dialect\.Lifetime))"
 )
 CONSTRUCTORS = {"__init__", "__post_init__", "__new__"}
 UNNAMED = {"self", "cls", "args", "kwargs"}

@@ -9,31 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tests.fuzz.deadline
-from polite.pacing.outcome import Pause
-from polite.robots.exchange import BodyEnd, Reply
-from polite.robots.indexing import Indexing
-from polite.robots.reason import Reason
-from polite.robots.result import Unreachable
-from polite.transports.inflate import Inflater
-from tests.fuzz import freshness, ftp, indexing, inflate, location, preferences, retry_after
+from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309
+from polite.robots.parse import Robots
+from polite.robots.serialization import pack
+from polite.terms.indexing import Indexing
+from tests.fuzz import freshness, ftp, indexing, preferences, retry_after
+from tests.fuzz.robots import DIALECTS, one_input
 from tests.fuzz.targets import TARGETS
 from tests.support import examples
-
-
-def test_each_target_has_its_name():
-    names = {
-        "robots",
-        "retry-after",
-        "freshness",
-        "location",
-        "inflate",
-        "ftp",
-        "indexing",
-        "preferences",
-        "usage",
-    }
-
-    assert set(TARGETS) == names
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
@@ -74,8 +57,8 @@ def test_any_ftp_dialogue_with_a_valid_beginning_passes(sent: bytes, replies: by
         (freshness, "max_age_s", lambda control, age=None: 60.0 if age is None else 61.0, freshness.SEEDS[0]),
         (freshness, "max_age_s", lambda control, age=None: 60.0, freshness.SEEDS[0]),
         (indexing, "indexing", lambda *_, agent: Indexing(max_snippet=-1), indexing.SEEDS[0]),
-        (preferences, "signals", lambda text: {"a": len(text) < 60}, preferences.SEEDS[1]),
-        (preferences, "usage", lambda text: {"a": None}, preferences.SEEDS[0]),
+        (preferences, "read_signal", lambda text: {"a": len(text) < 60}, preferences.SEEDS[1]),
+        (preferences, "read_usage", lambda text: {"a": None}, preferences.SEEDS[0]),
     ],
 )
 def test_a_wrong_result_is_found(
@@ -87,67 +70,6 @@ def test_a_wrong_result_is_found(
         target.one_input(data)
 
 
-def test_a_delay_beyond_its_limits_is_found(monkeypatch: pytest.MonkeyPatch):
-    pause = Pause(retry_after.MOST_S + 1.0, "too long", strike=True)
-    monkeypatch.setattr(retry_after.THROTTLE, "rest", lambda *_, **__: pause)
-
-    with pytest.raises(AssertionError, match="exceeds its limits"):
-        retry_after.one_input(retry_after.SEEDS[0])
-
-
-def test_a_detail_that_is_not_printable_is_found(monkeypatch: pytest.MonkeyPatch):
-    wrong = Unreachable(Reason.REDIRECT_INVALID, "https://a.test/robots.txt", 301, "a\nline")
-    monkeypatch.setattr(location.Exchange, "next", lambda *_: wrong)
-
-    with pytest.raises(AssertionError, match="not printable"):
-        location.one_input(location.SEEDS[0])
-
-
-def test_endless_redirects_are_found(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(location.Exchange, "next", lambda self, *_: self)
-
-    with pytest.raises(AssertionError, match="endless redirects"):
-        location.one_input(location.SEEDS[0])
-
-
-@pytest.mark.parametrize(
-    ("method", "wrong", "message"),
-    [
-        ("end", lambda self, *, cut_short: BodyEnd.CAPPED, "capped below"),
-        ("end", lambda self, *, cut_short: BodyEnd.COMPLETE, "a body cut short"),
-        ("_keep", lambda self, data: self._body.extend(data), "more than the limit"),
-    ],
-)
-def test_a_wrong_inflater_is_found(
-    method: str, wrong: Callable[..., Any], message: str, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(Inflater, method, wrong)
-
-    with pytest.raises(AssertionError, match=message):
-        inflate.one_input(inflate.SEEDS[2] if method == "_keep" else b"\x03\x40\x08" + inflate.SEEDS[0][3:])
-
-
-@pytest.mark.parametrize(
-    ("name", "wrong"),
-    [
-        ("_path", lambda target: b"a\r\nDELE b"),
-        ("_confirmed", None),
-        ("_read", None),
-    ],
-)
-def test_a_wrong_ftp_client_is_found(name: str, wrong: Any, monkeypatch: pytest.MonkeyPatch):
-    async def complete(_: object) -> BodyEnd:
-        return BodyEnd.COMPLETE
-
-    async def too_much(_: object, limit: int) -> tuple[bytes, BodyEnd]:
-        return b"x" * (limit + 1), BodyEnd.CAPPED
-
-    monkeypatch.setattr(ftp.ftp, name, wrong or {"_confirmed": complete, "_read": too_much}[name])
-
-    with pytest.raises(AssertionError):
-        ftp.one_input(ftp.SEEDS[0].replace(b"226 done", b"426 broken"))
-
-
 def test_an_input_that_takes_too_long_is_found(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(tests.fuzz.deadline, "LIMIT_S", -1.0)
 
@@ -156,17 +78,18 @@ def test_an_input_that_takes_too_long_is_found(monkeypatch: pytest.MonkeyPatch):
             target.one_input(target.SEEDS[0])
 
 
-def test_the_ftp_target_sends_the_replies_of_its_input():
-    results: list[object] = []
-    checked = ftp._check
+def test_all_dialects_are_fuzzed():
+    assert set(DIALECTS) == {CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309}
 
-    def check(result: Reply, *more: Any) -> None:
-        results.append(result)
-        checked(result, *more)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ftp, "_check", check)
-        for seed in ftp.SEEDS:
-            ftp.one_input(seed)
+@pytest.mark.parametrize("method", ["to_text", "to_bytes", "signals"])
+def test_an_answer_that_contradicts_another_is_noticed(method: str, monkeypatch: pytest.MonkeyPatch):
+    wrong = {
+        "to_text": lambda robots: "" if robots.groups else "User-agent: *\nDisallow:\n",
+        "to_bytes": lambda _: pack(b"User-agent: wrong\n", RFC9309),
+        "signals": lambda robots, *_: object(),
+    }
+    monkeypatch.setattr(Robots, method, wrong[method])
 
-    assert [getattr(result, "status", None) for result in results] == [200, 404, 530, None]
+    with pytest.raises(AssertionError, match="differ"):
+        one_input(b"\0\x01bUser-agent: *\nDisallow: /b\n")

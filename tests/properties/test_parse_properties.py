@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
 from polite.robots.lines import Field, lines
 from polite.robots.parse import parse
-from polite.robots.reason import Reason
 from tests.support import examples
 
 dialects = st.sampled_from([CLASSIC, GOOGLE_2010, GOOGLE_2019, RFC9309, GOOGLE])
@@ -239,16 +238,3 @@ def test_in_a_crowd_of_rules_the_same_one_wins(allowing: list[bool], paths_: lis
     for path in (f"/{each}" for each in asked):
         expected = reference(rules, path, UNRESERVED)
         assert bound.allows(path) is bound.decide(path).allowed is expected
-
-
-@examples(200, fast=20)
-@given(st.lists(file_lines, max_size=60).map("\n".join), dialects, agents, st.lists(paths, max_size=5))
-def test_the_strongest_of_the_rules_that_match_one_by_one_decides(
-    body: str, dialect: Dialect, agent: str, asked: list[str]
-):
-    rules = parse(f"User-agent: *\nUser-agent: {agent}\n{body}", dialect).rules_for(agent)
-
-    for path in asked:
-        decision = rules.decide(path)
-        if decision.reason is not Reason.ROBOTS_PATH:
-            assert decision.rule == next(iter(rules.matching(path)), None)

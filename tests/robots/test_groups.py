@@ -1,34 +1,19 @@
 """Groups: whom they name, and which of them bind a crawler."""
 
-import pickle
+from dataclasses import replace
+
+import pytest
 
 from polite.robots.agent import UserAgent
 from polite.robots.decision import Rule
-from polite.robots.dialect import GOOGLE_2010, RFC9309, Dialect
-from polite.robots.groups import Group, bind
+from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, RFC9309, Dialect
+from polite.robots.groups import Group, Sections
 from polite.robots.lines import Field
-from polite.robots.rules import RuleSet
-from polite.robots.sections import Sections
+from polite.robots.parse import parse
+from tests.support import calls_of
 
 NEWS = Group(("ExampleBot-News/2",), (1,), ((False, "/1", 2),), ((Field.CRAWL_DELAY, "3"),))
 BOTH = Group(("examplebot", "*"), (3, 4), ((False, "/2", 5), (True, "/\xc3\xbc", 6)))
-MORE = Group(("EXAMPLEBOT",), (7,), ((False, "/3", 8),), ((Field.CRAWL_DELAY, "4"),))
-
-FILE = """User-agent: ExampleBot-News/2
-Disallow: /1
-Crawl-delay: 3
-user-agent: examplebot
-user-agent: *
-Disallow: /2
-Allow: /\xc3\xbc
-User-agent: EXAMPLEBOT
-Disallow: /3
-Crawl-delay: 4"""
-OTHERS = FILE[: FILE.index("user-agent: examplebot")]
-
-
-def bound(text: str, header: str, dialect: Dialect = RFC9309) -> RuleSet:
-    return bind(Sections(text, dialect), UserAgent(header), dialect)
 
 
 def test_a_group_names_the_crawlers_of_its_lines():
@@ -42,24 +27,127 @@ def test_a_groups_rules_read_as_people_write_them():
     assert BOTH.rules == (Rule(False, "/2", 5), Rule(True, "/ü", 6))
 
 
-def test_the_first_name_that_any_group_bears_decides():
-    rules = bound(FILE, "ExampleBot-News")
-
-    assert (rules.group, rules.crawl_delay) == ("examplebot-news", 3.0)
-    assert [rule.line for rule in rules.rules] == [2]
-
-
-def test_groups_of_one_name_are_combined_unless_one_alone_is_valid():
-    combined, alone = bound(FILE, "ExampleBot"), bound(FILE, "ExampleBot", GOOGLE_2010)
-
-    assert ([rule.line for rule in combined.rules], combined.crawl_delay) == ([6, 7, 9], 4.0)
-    assert ([rule.line for rule in alone.rules], alone.crawl_delay) == ([6, 7], None)
+def grouped(text: str, dialect: Dialect = RFC9309) -> list[list[str]]:
+    sections = Sections(text, dialect)
+    return [
+        [sections.agents[place][2] for place in group]
+        for group in sections.groups(range(len(sections.agents)))
+    ]
 
 
-def test_everyone_else_obeys_the_star_or_nothing():
-    assert bound(FILE, "Other").group == "*"
-    assert bound(OTHERS, "Other").group is None
+@pytest.mark.parametrize(
+    "text",
+    ["\tuser-agent : a # x", "\n\nUSER-AGENT: a", "x: user-agent\nuser-agent:a", "user-agents: a"],
+)
+def test_a_user_agent_line_is_found_wherever_it_stands(text: str):
+    assert grouped(text) == [["a"]]
 
 
-def test_a_group_pickles():
-    assert pickle.loads(pickle.dumps([NEWS, BOTH])) == [NEWS, BOTH]  # noqa: S301 - our own octets
+def test_what_stands_below_keeps_its_line():
+    sections = Sections(
+        "\nuser-agent: a\n# x\nallow: /b # c\ncrawl-delay: 5\n\nuser-agent: b\ndisallow /d", GOOGLE
+    )
+
+    below = sections.below(sections.groups([0, 1]))
+
+    assert below.paths == ["/b", "/d"]
+    assert [mark >> 1 for mark in below.marks] == [4, 8]
+    assert [value for _, value in below.paces] == ["5"]
+    assert sections.numbers() == [2, 7]
+
+
+def test_a_dialect_may_call_a_user_agent_line_something_else():
+    own = replace(RFC9309, name="own", misspellings=(("robot", "user-agent"),))
+
+    assert grouped("robot: a\nallow: /\nuser-agent: b", own) == [["a"], ["b"]]
+
+
+def test_the_rules_of_a_long_group_keep_their_line_numbers():
+    rules = (
+        parse("User-agent: *\n" + "".join(f"Disallow: /{n}\n\n" for n in range(20_000))).rules_for("x").rules
+    )
+
+    assert len(rules) == 20_000
+    assert all(rule.line == 2 * n + 2 and rule.pattern == f"/{n}" for n, rule in enumerate(rules))
+
+
+def test_groups_that_follow_each_other_are_read_at_once_and_say_the_same():
+    group = "User-agent: a\nDisallow: /{}\nCrawl-delay: {}\nUser-agent b\nUser-agent: a\nAllow: /{}\n"
+    text = "User-agent: c\nDisallow: /c\n".join(group.replace("{}", str(each)) * 2 for each in range(3))
+    sections = Sections(text, RFC9309)
+    of_a = [each for each, (_, _, value) in enumerate(sections.agents) if value == "a"]
+
+    below = sections.below(sections.groups(of_a))
+    each = list(sections.each_below(sections.groups(of_a)))
+
+    assert below.paths == [path for one in each for path in one.paths]
+    assert below.paths == ["/0"] * 4 + ["/1"] * 4 + ["/2"] * 4
+    assert list(below.marks) == [mark for one in each for mark in one.marks]
+    assert below.paces == [pace for one in each for pace in one.paces]
+
+
+@pytest.mark.parametrize(
+    ("lines", "most"),
+    [
+        ("\n", 1),
+        ("x{}:\n", 8),
+        ("Disallow:/{}\n", 8),
+        ("User-agent:*\n", 16),
+        ("User-agent:*\n\n", 20),
+        ("User-agent:*\nDisallow:/{}\n", 28),
+    ],
+)
+def test_a_hostile_file_takes_a_few_calls_for_each_line(lines: str, most: int):
+    def calls(times: int) -> int:
+        robots = parse("User-agent: *\n" + "".join(map(lines.format, range(times))))
+        return calls_of(lambda: robots.rules_for("examplebot"))
+
+    calls(1)  # what is made once
+    assert calls(2_000) - calls(1_000) <= most * 1_000
+
+
+BOUND = """\
+User-agent: a
+User-agent: b
+Disallow: /ab
+
+User-agent: c
+Disallow: /c
+User-agent: *
+Disallow: /all
+User-agent: A
+Allow: /ab/
+"""
+
+
+@pytest.mark.parametrize("dialect", [RFC9309, GOOGLE, GOOGLE_2010, CLASSIC], ids=lambda dialect: dialect.name)
+def test_each_agent_has_the_rules_that_bind_it_alone(dialect: Dialect):
+    robots = parse(BOUND, dialect)
+    bindings = robots.bindings()
+
+    for name in ["a", "b", "c", "x", "a", "y", "x-y", "c"]:
+        agent = UserAgent(name)
+        assert bindings.rules_for(agent).rules == parse(BOUND, dialect).rules_for(agent).rules
+
+
+def test_the_names_are_the_values_of_all_user_agent_lines():
+    assert list(parse("User-agent: a/2\nUser-agent: \xfc\nAllow:\nuser-agent:*\n").bindings().names()) == [
+        "a/2",
+        "ü",
+        "*",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "repeats"),
+    [
+        ("Disallow: /a\nAllow: /b\n", "\n#\nDisallow:/a\nAllow: /b\n", True),
+        ("Disallow: /a\n", "Allow: /a\n", False),
+        ("Disallow: /a\n", "Disallow: /a\nDisallow: /a\n", False),
+        ("Disallow: /a\nDisallow: /b\n", "Disallow: /b\nDisallow: /a\n", False),
+    ],
+)
+def test_rules_repeat_others_on_whatever_lines_they_stand(one: str, other: str, *, repeats: bool):
+    first, second = (parse(f"User-agent: *\n{body}").rules_for("x") for body in (one, other))
+
+    assert first.repeats(second) is repeats

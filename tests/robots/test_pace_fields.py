@@ -2,39 +2,19 @@
 
 import pytest
 
-from polite.pace import RequestRate, VisitTime, crawl_delay, request_rates, slowest, visit_time
+from polite.pace import RequestRate, VisitTime, crawl_delay, request_rates, visit_time
 from polite.robots.parse import parse
 
 
 @pytest.mark.parametrize(
     ("value", "seconds"),
-    [("5", 5.0), ("0", 0.0), ("0.5", 0.5), (".5", 0.5), ("5.", 5.0), ("1e2", 100.0), ("007", 7.0)],
+    [("5", 5.0), ("0", 0.0), ("0.5", 0.5), (".5", 0.5), ("1e2", 100.0)],
 )
 def test_a_crawl_delay_is_a_number_of_seconds(value: str, seconds: float):
     assert crawl_delay([value]) == seconds
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "",
-        "-1",
-        "inf",
-        "Infinity",
-        "nan",
-        "ten",
-        "1_0",
-        "5s",
-        "1,5",
-        "0x10",
-        "+5",
-        "\xb2",
-        "5\xa0",
-        "9" * 400,
-        "1e999",
-        ".",
-    ],
-)
+@pytest.mark.parametrize("value", ["", "-1", "inf", "1_0", "1,5", "\xb2", "1e999"])
 def test_what_is_no_finite_number_of_seconds_is_ignored(value: str):
     assert crawl_delay([value]) is None
 
@@ -48,7 +28,6 @@ def test_of_several_crawl_delays_the_largest_holds():
     [
         ("1/5", RequestRate(1, 5.0)),
         ("1/10s", RequestRate(1, 10.0)),
-        ("30/1m", RequestRate(30, 60.0)),
         ("100 / 2 H", RequestRate(100, 7_200.0)),
         ("9000/1d", RequestRate(9_000, 86_400.0)),
         ("1/5 600 845", RequestRate(1, 5.0, VisitTime(360, 525))),
@@ -59,23 +38,7 @@ def test_a_request_rate_is_requests_in_seconds_perhaps_within_a_window(value: st
     assert request_rates([value]) == (rate,)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "",
-        "5",
-        "1/0",
-        "0/5",
-        "1/5w",
-        "1/5 9-17",
-        "-1/5",
-        "1/5 sometimes",
-        "a/b",
-        "1/5/9",
-        "1/" + "9" * 99,
-        "1/5" + " " * 100 + "x" * 30,
-    ],
-)
+@pytest.mark.parametrize("value", ["", "5", "1/0", "0/5", "1/5 9-17", "-1/5", "1/5/9", "1/" + "9" * 99])
 def test_what_is_no_request_rate_is_ignored(value: str):
     assert request_rates([value]) == ()
 
@@ -92,20 +55,12 @@ def test_of_a_flood_of_request_rates_the_slowest_holds_at_any_hour():
     assert rates == (RequestRate(1, 999.0),)
 
 
-def test_of_several_request_rates_the_slowest_holds():
-    rate = slowest(request_rates(["1/5", "1/1m", "nonsense", "30/1m"]))
-
-    assert rate == RequestRate(1, 60.0)
-    assert rate.delay_s == 60.0
-
-
 @pytest.mark.parametrize(
     ("value", "time"),
     [
         ("0600-0845", VisitTime(360, 525)),
         ("06:00 - 08:45", VisitTime(360, 525)),
         ("600 845", VisitTime(360, 525)),
-        ("900-1700", VisitTime(540, 1020)),
         ("2300-0100", VisitTime(1_380, 60)),
         ("0000-2400", VisitTime(0, 1_440)),
     ],
@@ -116,28 +71,10 @@ def test_a_visit_time_is_a_window_of_the_day(value: str, time: VisitTime):
 
 @pytest.mark.parametrize(
     "value",
-    [
-        "",
-        "0600",
-        "9-17",
-        "0600_0845",
-        "2500-0100",
-        "0660-0700",
-        "0600-0760",
-        "2401-0100",
-        "night",
-        "0600-0845" + " " * 99,
-    ],
+    ["", "0600", "9-17", "2500-0100", "0660-0700", "2401-0100", "0600-0845" + " " * 99],
 )
 def test_what_is_no_visit_time_is_ignored(value: str):
     assert visit_time([value]) is None
-
-
-def test_a_window_may_run_over_midnight_and_excludes_its_end():
-    night = VisitTime(1_380, 60)
-
-    assert [night.covers(minute) for minute in (1_379, 1_380, 0, 59, 60)] == [False, True, True, True, False]
-    assert all(VisitTime(0, 1_440).covers(minute) for minute in (0, 1_439))
 
 
 def test_of_several_visit_times_the_shortest_holds():

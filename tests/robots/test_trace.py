@@ -1,15 +1,17 @@
 """DecisionTrace: the group, the rules that match, the winner's rank, the conflict, and the dialect's part in it."""
 
+from dataclasses import fields, replace
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from polite.errors import InvalidURL
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
+from polite.robots.lines import text
 from polite.robots.parse import parse
-from polite.robots.reason import Reason
-from tests.support import examples
+from polite.robots.trace import Rereading
+from tests.support import calls_of, examples
 
 FILE = """\
 User-agent: *
@@ -42,38 +44,6 @@ def test_the_group_is_named_with_its_lines_and_with_what_was_not_found():
     assert "group: examplebot (line 3), since none is for examplebot-news" in str(explained)
 
 
-@pytest.mark.parametrize(
-    ("body", "agent", "told"),
-    [
-        (FILE, "examplebot", "group: examplebot (line 3)\n"),
-        (FILE, "other", "group: * (line 1), since none is for other\n"),
-        ("User-agent: a\nUser-agent: *\nDisallow: /\n", "a", "group: a (lines 1, 2)\n"),
-        ("User-agent: a\nDisallow: /\n", "b-c", "group: none; searched for b-c and *"),
-    ],
-)
-def test_why_a_group_was_chosen_is_told(body: str, agent: str, told: str):
-    assert told in f"{parse(body).explain(agent, '/x')}\n"
-
-
-def test_a_name_that_the_dialect_cannot_find_is_told():
-    assert "no name that this dialect can find" in str(parse(FILE, GOOGLE).explain("4bot", "/"))
-
-
-def test_no_rule_no_winner():
-    explained = parse("User-agent: *\nDisallow: /a\n").explain("x", "/b")
-
-    assert explained.winner is None
-    assert explained.matches == ()
-    assert explained.decision.reason is Reason.NO_RULE
-
-
-def test_robots_txt_itself_has_matches_and_no_winner():
-    explained = parse("User-agent: *\nDisallow: /\n").explain("x", "/robots.txt")
-
-    assert explained.winner is None
-    assert [match.rule.line for match in explained.matches] == [2]
-
-
 @pytest.mark.parametrize("dialect", [GOOGLE_2010, GOOGLE_2019], ids=lambda dialect: dialect.name)
 def test_a_conflict_that_the_document_leaves_undefined_is_named(dialect: Dialect):
     explained = parse("User-agent: *\nAllow: /page\nDisallow: /*.htm\n", dialect).explain("x", "/page.htm")
@@ -83,26 +53,13 @@ def test_a_conflict_that_the_document_leaves_undefined_is_named(dialect: Dialect
     assert "undefined: the document gives no order between it and Allow: /page (line 2)" in str(explained)
 
 
-def test_elsewhere_there_is_no_conflict():
-    assert parse("User-agent: *\nAllow: /page\nDisallow: /*.htm\n").explain("x", "/page.htm").conflict is None
-
-
 @pytest.mark.parametrize(
     ("body", "dialect", "field", "names"),
     [
         ("Disallow: /a%62\n", RFC9309, "decodes_unreserved", ("google",)),
         ("Disallow: a\n", RFC9309, "supplies_slash", ("google-2010",)),
-        ("Disalow: /a\n", RFC9309, "misspellings", ("google-2019", "classic")),
         ("Disalow: /a\n", GOOGLE_2019, "misspellings", ("google", "google-2010")),
-        ("Disallow /a\n", RFC9309, "colon_optional", ("google-2019", "google-2010", "classic")),
-        ("Disallow: /*b\n", CLASSIC, "has_wildcards", ("rfc9309", "google", "google-2019", "google-2010")),
         ("Disallow: /a\nAllow: /ab\n", RFC9309, "has_allow", ("classic",)),
-        (
-            "Disallow-all: /a\n",
-            GOOGLE,
-            "extends_fields",
-            ("google-2019", "google-2010", "classic"),
-        ),
     ],
 )
 def test_the_field_of_the_dialect_that_mattered_is_named(
@@ -126,11 +83,6 @@ def test_of_very_many_rules_the_first_are_told():
     assert len(told.splitlines()) == 23
 
 
-def test_a_url_must_be_one():
-    with pytest.raises(InvalidURL):
-        parse("").explain("x", "nowhere")
-
-
 @examples(100, fast=20)
 @given(
     st.binary(max_size=150) | st.text("user-agent:*\ndisallow:/ab$", max_size=80).map(str.encode),
@@ -146,3 +98,75 @@ def test_any_file_can_be_explained(body: bytes, dialect: Dialect, path: str):
     assert str(explained)
     assert all(match.column > 0 for match in explained.matches)
     assert (explained.winner is None) is (explained.decision.rule is None)
+
+
+NAMED = (RFC9309, GOOGLE, GOOGLE_2019, GOOGLE_2010, CLASSIC)
+LITERAL = replace(RFC9309, name="literal", reserved_equal_escapes=True)
+KEPT = replace(
+    GOOGLE,
+    name="kept",
+    reserved_equal_escapes=True,
+    escaped_slash_differs=True,
+    colonless_values=True,
+    dollar_is_both=True,
+)
+FIELDS = [field.name for field in fields(Dialect) if field.name != "name"]
+# Each dialect with one field of another one.
+VARIANTS = list(
+    dict.fromkeys(
+        replace(mine, name="", **{field: getattr(other, field)})
+        for mine in NAMED
+        for other in (*NAMED, LITERAL, KEPT)
+        for field in FIELDS
+    )
+)
+PIECES = [
+    "User-agent: a-b\n", "User-agent: a\n", "User-agent: *\n", "useragent: a\n", "disalow: /a\n",
+    "Disallow: ", "Allow: ", "/a", "/", "a", "*", "$", "%61", "%2A", "%24", "%2F", "%3a", ":", "ü", " ",
+    "index.htm", "\n", "\n\n", "\0", "\r", "Crawl-delay: 1\n", "disallow-all: /\n", "Disallow /a\n", "#",
+    "Allow:\n", "Sitemap: x\n", "user-agent a b\n",
+]  # fmt: skip
+FILES = st.lists(st.sampled_from(PIECES), max_size=14).map("".join)
+PATHS = st.lists(
+    st.sampled_from(["a", "%61", "*", "%2A", "$", "/", "%2f", ":", "%3A", "index.html", "ü", "?", "b"]),
+    max_size=4,
+).map(lambda pieces: "/" + "".join(pieces))
+
+
+@examples(150, fast=15)
+@given(FILES, PATHS, st.sampled_from(["a-b", "a", "x"]))
+@example("User-agent: *\nDisallow: %61\nDisallow:\nAllow: /aindex.htm\n", "/a", "x")
+def test_every_dialect_decides_as_if_it_had_read_the_file_alone(body: str, path: str, name: str):
+    octets, agent = body.encode(), UserAgent(name)
+    reread = Rereading(lambda dialect: text(octets, dialect), agent)
+
+    for dialect in VARIANTS:
+        assert reread.allows(dialect, path) == parse(octets, dialect).rules_for(agent).allows(path), dialect
+
+
+@pytest.mark.parametrize(
+    ("unit", "limit"),
+    [
+        ("User-agent: *\nAllow:\n", 400),
+        ("User-agent: b{n}\nDisallow: /\n", 120),
+        ("Disallow: /{n}\n", 120),
+        ("Allow: /*{n}*x\n", 120),
+        ("Disallow: /%61*\n", 270),
+    ],
+)
+def test_an_explanation_takes_steps_by_the_size_of_the_file_and_few(unit: str, limit: int):
+    body = "User-agent: *\n" + "".join(unit.format(n=n) for n in range(2_000))
+    path = "/" + "a" * 40
+    few = calls_of(lambda: parse(body[: len(body) // 2]).explain("x", path))
+
+    taken = calls_of(lambda: parse(body).explain("x", path))
+
+    assert taken <= 2.5 * few + 5_000
+    assert taken <= limit * 2_000
+
+
+def test_robots_txt_itself_has_matches_and_no_winner():
+    explained = parse("User-agent: *\nDisallow: /\n").explain("x", "/robots.txt")
+
+    assert explained.winner is None
+    assert [match.rule.line for match in explained.matches] == [2]

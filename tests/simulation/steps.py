@@ -9,7 +9,7 @@ from typing import Any
 
 from polite.errors import Overloaded, StoreFailed
 from polite.pacing.policy import Anchor
-from polite.robots.errors import Disallowed, RobotsUnreachable
+from polite.robots.decision import Disallowed, RobotsUnreachable
 from tests.simulation.held_permits import HeldPermits
 from tests.simulation.ledger import Due, Ledger
 from tests.simulation.loop import SimulationLoop

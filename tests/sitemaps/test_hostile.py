@@ -2,12 +2,11 @@
 
 import time
 import tracemalloc
-from collections.abc import Iterator
 
 import pytest
 
 from polite.sitemaps import SitemapParser
-from tests.sitemaps.support import XML, index, pages, read, urlset
+from tests.sitemaps.support import XML, pages, read, urlset
 
 BEFORE = "<loc>https://example.com/before</loc>"
 LAUGHS = "<!DOCTYPE urlset [" + "".join(
@@ -20,14 +19,12 @@ LAUGHS = "<!DOCTYPE urlset [" + "".join(
     [
         (f"{LAUGHS}]>", "the XML declares entities or attributes in its DOCTYPE"),
         ('<!DOCTYPE urlset [<!ENTITY x SYSTEM "file:///etc/passwd">]>', "declares entities"),
-        ('<!DOCTYPE urlset [<!ENTITY % x SYSTEM "http://127.0.0.1/"> %x;]>', "declares entities"),
         (
             '<!DOCTYPE urlset [<!ATTLIST url a CDATA "' + "x" * 9_999 + '">]>',
             "declares entities or attributes",
         ),
-        ('<!DOCTYPE urlset [<!ENTITY a "' + "x" * 100_000 + '">]>', "declares entities"),
     ],
-    ids=["billion laughs", "external entity", "parameter entity", "default attributes", "quadratic blow-up"],
+    ids=["billion laughs", "external entity", "default attributes"],
 )
 def test_declarations_are_refused(doctype, problem):
     parser, found = read(f"{XML}{doctype}<urlset><url><loc>&l9;&x;</loc></url></urlset>")
@@ -46,12 +43,11 @@ def test_an_external_dtd_is_not_read():
 
 @pytest.mark.parametrize(
     "token",
-    [b"<url a='", b"<!-- ", b"<![CDATA[", b"<?x ", b"<", b"</", b"<url ", b"&"],
-    ids=["attribute", "comment", "cdata", "instruction", "name", "end", "blanks", "entity"],
+    [b"<url a='", b"<!-- ", b"<![CDATA[", b"<"],
+    ids=["attribute", "comment", "cdata", "name"],
 )
 def test_a_token_that_does_not_end_is_not_read_again_and_again(token):
-    filler = b" " if token == b"<url " else b"x"
-    data = urlset(BEFORE).encode().replace(b"</urlset>", b"") + token + filler * 8_000_000
+    data = urlset(BEFORE).encode().replace(b"</urlset>", b"") + token + b"x" * 8_000_000
     began = time.process_time()
 
     parser, found = read(data, size=4_096)
@@ -83,16 +79,11 @@ def test_what_expat_would_keep_is_limited(inside, problem):
 @pytest.mark.parametrize(
     ("inside", "problem"),
     [
-        (
-            "<url><loc>https://example.com/?a=1&b=2</loc></url>",
-            "not well-formed (invalid token): line 1, column 92",
-        ),
         ("<url><loc>&nbsp;</loc></url>", "undefined entity"),
         ("<url></loc></url>", "mismatched tag"),
         ("<url><loc>https://example.com/cut", "no element found"),
-        ("<url><loc>\0</loc></url>", "not well-formed"),
     ],
-    ids=["unescaped &", "unknown entity", "mismatched tag", "truncated", "control character"],
+    ids=["unknown entity", "mismatched tag", "truncated"],
 )
 def test_xml_that_is_not_well_formed_keeps_what_came_before(inside, problem):
     parser, found = read(f"<urlset><url>{BEFORE}</url>{inside}")
@@ -102,10 +93,7 @@ def test_xml_that_is_not_well_formed_keeps_what_came_before(inside, problem):
     assert problem in parser.problem
 
 
-@pytest.mark.parametrize(
-    "encoding",
-    ["big5", "no-such", "iso-8859-99", "cp932", "utf-7", "punycode", "hex", "idna", "unicode_escape"],
-)
+@pytest.mark.parametrize("encoding", ["big5", "no-such", "cp932", "utf-7", "unicode_escape"])
 def test_an_unknown_encoding_is_a_problem(encoding):
     parser, found = read(f"<?xml version='1.0' encoding='{encoding}'?><urlset><url>{BEFORE}</url></urlset>")
 
@@ -119,14 +107,6 @@ def test_a_page_in_the_place_of_a_sitemap_is_none():
     assert read("")[0].problem == read(" \n")[0].problem == "the file is empty"
     assert read(b"\xef\xbb\xbf")[0].problem == "the file is empty"
     assert read(b" " * 200_000, size=1_000)[0].problem.startswith("no sitemap: it begins with")
-
-
-@pytest.mark.slow("a hundred thousand of them")
-def test_an_index_of_100_000_links_ends_at_the_limit():
-    parser, found = read(index(*(f"https://example.com/{number}.xml" for number in range(100_000))))
-
-    assert len(found) == parser.entries == 50_000
-    assert parser.problem == "more than SitemapPolicy.max_entries=50000 entries"
 
 
 def test_the_limits_hold_to_the_entry_and_to_the_octet():
@@ -166,31 +146,3 @@ def test_alternates_are_limited():
     (entry,) = read(urlset(BEFORE + "".join(link.format(number) for number in range(500))))[1]
 
     assert len(entry.alternates) == 200
-
-
-def large() -> Iterator[bytes]:
-    """50 MB of 10,000 entries with a text that is not needed."""
-    yield b"<urlset>"
-    for number in range(10_000):
-        yield b"<url><loc>https://example.com/%d</loc><news:title>%s</news:title></url>" % (
-            number,
-            b"x" * 5_000,
-        )
-    yield b"</urlset>"
-
-
-@pytest.mark.slow("a large body")
-def test_a_file_of_50_mb_takes_less_than_a_megabyte():
-    parser = SitemapParser("https://example.com/sitemap.xml")
-    found = octets = 0
-    tracemalloc.start()
-    for chunk in large():
-        octets += len(chunk)
-        found += sum(map(len, parser.feed(chunk)))
-    found += len(parser.close())
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-
-    assert octets > 50_000_000
-    assert (found, parser.problem) == (10_000, None)
-    assert peak < 1_000_000

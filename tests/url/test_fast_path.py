@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polite.errors import InvalidURL
 from polite.url.parse import canonical_origin, canonical_path, parse_url
 
 
@@ -18,10 +17,6 @@ def test_a_common_origin_is_recognised(host):
 )
 def test_any_other_origin_is_left_to_the_parser(host):
     assert canonical_origin(f"https://{host}") is None
-
-
-def test_an_ftp_origin_is_left_to_the_parser():
-    assert canonical_origin("ftp://example.com") is None
 
 
 @pytest.mark.parametrize(
@@ -40,22 +35,7 @@ def test_a_common_path_is_recognised_up_to_its_fragment(tail, path):
 
 @pytest.mark.parametrize(
     "tail",
-    [
-        "/./a",
-        "/a/..",
-        "/a/%2e",
-        "/a/%2E%2e/",
-        "/é",
-        "/a b",
-        "/a\\b",
-        "/a\n",
-        "/{",
-        "/^",
-        "/?'",
-        '/?"',
-        "/? ",
-        "/\x7f",
-    ],
+    ["/./a", "/a/..", "/a/%2e", "/a/%2E%2e/", "/é", "/a b", "/a\n", "/{", "/?'", "/\x7f"],
 )
 def test_any_other_path_is_left_to_the_parser(tail):
     assert canonical_path(f"https://a{tail}", 9) is None
@@ -70,14 +50,3 @@ def test_what_is_taken_for_plain_is_what_the_parser_makes_of_it(text):
         or parse_url(f"http://{text}").href == f"{origin[0]}://{origin[1]}/" == f"http://{text}/"
     )
     assert path is None or parse_url(f"http://a/{text}").path_and_query == path
-
-
-@given(st.text(st.characters(max_codepoint=0x7F), max_size=3))
-def test_no_host_is_plain_that_the_parser_refuses(text):
-    origin = canonical_origin(f"http://{text}")
-
-    if origin is not None:
-        try:
-            assert parse_url(f"http://{text}").host == origin[1]
-        except InvalidURL:
-            pytest.fail(f"{text!r} is no host")

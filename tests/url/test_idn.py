@@ -1,28 +1,24 @@
 """Internationalised names to ASCII (UTS 46, as WHATWG URL asks for it)."""
 
-import unicodedata
-
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from polite.url.errors import InvalidPart
-from polite.url.idn import MAX_IDN, domain_to_ascii
+from polite.url.idn import MAX_IDN, decode_label, domain_to_ascii, encode_label
 
 
 @pytest.mark.parametrize(
     ("domain", "expected"),
     [
-        ("Example.COM", "example.com"),
-        ("müller.eu", "xn--mller-kva.eu"),
         ("MÜLLER.eu", "xn--mller-kva.eu"),
         ("mu\u0308ller.eu", "xn--mller-kva.eu"),
         ("faß.de", "xn--fa-hia.de"),
         ("例え。テスト", "xn--r8jz45g.xn--zckzah"),
-        ("ｅｘａｍｐｌｅ．com", "example.com"),
         ("a\u00adb.com", "ab.com"),
         ("\u00ad", ""),
         ("xn--mller-kva.é", "xn--mller-kva.xn--9ca"),
         ("a..é", "a..xn--9ca"),
-        ("-é-", "xn-----bja"),
         ("ab--é", "xn--ab---epa"),
         ("क्\u200dष.com", "xn--11b2ezcw70k.com"),
         ("אב.com", "xn--4dbc.com"),
@@ -49,15 +45,12 @@ def test_an_ascii_name_is_not_decoded():
         ("\u0308a", "combining mark"),
         ("a\ufffdb", r"U\+FFFD"),
         ("a\u0378b", r"U\+0378"),
-        ("xn--a-ecp.é", r"U\+"),
         ("a\u200db", "joiner"),
         ("a\u200c", "joiner"),
         ("\U0003fc3f\u200d", "joiner"),
         ("אa", "right-to-left"),
-        ("1א", "right-to-left"),
         ("a.אa", "right-to-left"),
         ("\U0003fc3f.א", "right-to-left"),
-        ("é.xn--a-zhc", "right-to-left"),
     ],
 )
 def test_what_is_no_name_is_refused(domain, reason):
@@ -70,9 +63,31 @@ def test_a_name_beyond_the_limit_is_refused_before_it_costs_anything():
         domain_to_ascii("é" * (MAX_IDN + 1))
 
 
-def test_an_ascii_name_has_no_limit_but_the_urls():
-    assert domain_to_ascii("A" * 5000) == "a" * 5000
+_SAMPLES = [
+    ("ليهمابتكلموشعربي؟", "egbpdaj6bu4bxfgehfvwxn"),
+    ("他们为什么不说中文", "ihqwcrb4cv8a8dqg056pqjye"),
+    ("3年b組金八先生", "3b-ww4c5e180e575a65lsy2b"),
+    ("maji", "maji-"),
+    ("majiでkoiする5秒前", "majikoi5-783gue6qz075azm5e"),
+    ("müller", "mller-kva"),
+    ("-ü-", "---xka"),
+    ("💩", "ls8h"),
+]
 
 
-def test_the_python_tables_know_what_these_tests_use():
-    assert unicodedata.unidata_version >= "14"
+@pytest.mark.parametrize(("label", "punycode"), _SAMPLES)
+def test_samples_encode_and_decode(label, punycode):
+    assert encode_label(label) == punycode
+    assert decode_label(punycode) == label
+
+
+@pytest.mark.parametrize("punycode", ["mller-kv", "en32g", "zz.", "99999999", "-a-é", "9" * 1_000])
+def test_what_is_no_punycode_is_refused(punycode):
+    with pytest.raises(InvalidPart, match="Punycode"):
+        decode_label(punycode)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40))
+def test_decoding_undoes_encoding_which_is_that_of_the_standard_library(label):
+    assert encode_label(label) == label.encode("punycode").decode()
+    assert decode_label(encode_label(label)) == label

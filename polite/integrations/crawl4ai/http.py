@@ -21,7 +21,7 @@ from polite.errors import InvalidOption, PoliteError
 from polite.gate.gate import Gate
 from polite.integrations.aiohttp import PacedRequest, middleware
 from polite.integrations.entering import require_agent, require_gate
-from polite.robots.errors import Disallowed
+from polite.robots.decision import Disallowed
 
 # What crawl4ai gives for a page that its own check of robots.txt refuses.
 _REFUSED = 403

@@ -20,7 +20,7 @@ from polite.gate.permit import Permit
 from polite.integrations.crawlee.request_manager import PoliteRequestManager
 from polite.integrations.entering import SIGNATURE_FIELDS, brings_page, hint_at_open_responses, require_agent
 from polite.origin import Target
-from polite.robots.errors import Disallowed, RobotsUnreachable
+from polite.robots.decision import Disallowed, RobotsUnreachable
 
 _SIGNATURE = frozenset(name.lower() for name in SIGNATURE_FIELDS)
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})

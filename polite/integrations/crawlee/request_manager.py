@@ -24,7 +24,7 @@ from polite.integrations.entering import require_gate
 from polite.log import LINES, fields, without_query
 from polite.options import integer
 from polite.origin import Target
-from polite.robots.errors import Disallowed
+from polite.robots.decision import Disallowed
 from polite.robots.reason import Reason
 from polite.schedulers import Priority
 from polite.task import Task

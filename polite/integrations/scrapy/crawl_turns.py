@@ -25,7 +25,7 @@ from polite.integrations.scrapy.head import Head
 from polite.integrations.scrapy.options import Options, SharedGate, shared_gate
 from polite.integrations.scrapy.waiting_requests import EngineSlot, WaitingRequests
 from polite.origin import Target
-from polite.robots.errors import Disallowed
+from polite.robots.decision import Disallowed
 from polite.robots.reason import Reason
 from polite.task import Task
 

@@ -1,19 +1,93 @@
-"""Shadowed rules: for every path that they match, another rule of the group wins."""
+"""The checks of a robots.txt, from the file as a whole to rules that never decide; and `Finding`, one mistake."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
+from polite.errors import redact_url
 from polite.http.structured_fields import Malformed, parse_dictionary
 from polite.pace import crawl_delay, request_rates, visit_time
-from polite.robots import preferences
 from polite.robots.agent import names_all
 from polite.robots.decision import Rule, RuleLine, to_rule
 from polite.robots.dialect import Dialect
 from polite.robots.groups import Group
-from polite.robots.lines import WHITE, Field, Line, rows, wide_encoding
-from polite.robots.lint.finding import Finding, quoted
+from polite.robots.lines import WHITE, Field, Line, readable, rows, wide_encoding
 from polite.robots.parse import parse
-from polite.robots.signals import path_and_text
+from polite.robots.signals import path_and_text, read_usage, refusals
+
+
+class Code(NamedTuple):
+    """What a code stands for.
+
+    Attributes:
+        level: as in SARIF. An error makes lines, or the whole file, meaningless for every crawler.
+        title: the mistake in a few words.
+    """
+
+    level: Literal["error", "warning", "note"]
+    title: str
+
+
+# X1 to X8 are rows of the list in the Rambler document. D1 to D20 are mistakes of real files.
+CODES: Mapping[str, Code] = {
+    "X1": Code("error", "A path where the name of a crawler is expected"),
+    "X2": Code("warning", "Several paths in one line"),
+    "X3": Code("note", "A group without a Disallow line"),
+    "X4": Code("warning", "A wildcard, which the dialect lacks"),
+    "X5": Code("warning", "An Allow, which the dialect lacks"),
+    "X6": Code("error", "A rule before any User-agent line"),
+    "X7": Code("warning", "A mistyped field"),
+    "X8": Code("error", "Content beyond the limit"),
+    "D1": Code("warning", "A Crawl-delay that is not a number of seconds"),
+    "D2": Code("note", "A byte order mark"),
+    "D3": Code("error", "UTF-16 or UTF-32 where UTF-8 is expected"),
+    "D4": Code("error", "A page of HTML where a robots.txt is expected"),
+    "D5": Code("warning", "A path that does not start with a slash"),
+    "D6": Code("warning", "A Sitemap that is not an absolute URL"),
+    "D7": Code("warning", "A rule that never decides because another rule always wins"),
+    "D8": Code("note", "A second group for one crawler"),
+    "D9": Code("warning", "A name that no crawler has"),
+    "D10": Code("warning", "A Crawl-delay or the like between User-agent lines"),
+    "D11": Code("warning", "A character in a path that no URL has"),
+    "D12": Code("error", "Content that is no text"),
+    "D13": Code("warning", "A path that is not UTF-8"),
+    "D14": Code("warning", "Several names in one User-agent line"),
+    "D15": Code("warning", "A Noindex line"),
+    "D16": Code("warning", "A Request-rate that is malformed"),
+    "D17": Code("warning", "A Visit-time that is malformed"),
+    "D18": Code("warning", "A # within a path, which starts a comment"),
+    "D19": Code("warning", "A preference that is malformed"),
+    "D20": Code("warning", "A License that is not an absolute URL"),
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """One mistake in a robots.txt.
+
+        >>> from polite import lint
+        >>> finding, = lint("User-agent: *\\nDisallow: private/")
+        >>> finding.line, finding.code
+        (2, 'D5')
+
+    Attributes:
+        line: 1-based.
+        code: a key of CODES.
+        message: what is wrong.
+        hint: what to write instead.
+    """
+
+    line: int
+    code: str
+    message: str
+    hint: str
+
+
+def quoted(text: str) -> str:
+    """Return a part of a line, one character per octet, as a message may show it."""
+    return repr(redact_url(readable(text)))
+
 
 _NAME = re.compile(r"[A-Za-z0-9_-]*")
 _LETTERED_NAME = re.compile(r"[A-Za-z_-]*")
@@ -67,12 +141,7 @@ class AgentChecks:
                 f"in this dialect names end before a digit: {quoted(line.value)} is read as {quoted(heard)}",
                 "In this dialect no line can name this crawler alone",
             )
-        if name:
-            yield from self._again(line, name, group)
-
-    def _again(self, line: Line, name: str, group: int) -> Iterator[Finding]:
-        first = self._first.setdefault(name, group)
-        if first != group:
+        if name and (first := self._first.setdefault(name, group)) != group:
             both = "both apply together" if self._dialect.combines_groups else "only the first one applies"
             yield Finding(
                 line.number,
@@ -172,7 +241,7 @@ def file_findings(body: bytes, dialect: Dialect) -> Iterator[Finding]:
     markup = _MARKUP.match(body, 0, dialect.max_bytes)
     if markup is not None:
         yield Finding(
-            _line(body[: markup.end()]),
+            len(rows(body[: markup.end()], dialect)),
             "D4",
             "this is an HTML page, not a robots.txt: only lines that look like rules by accident count",
             "Serve plain text at /robots.txt, or respond 404 if there is no such file",
@@ -184,12 +253,6 @@ def file_findings(body: bytes, dialect: Dialect) -> Iterator[Finding]:
             f"the file has {len(body)} octets; octets beyond {dialect.max_bytes}, from here on, are ignored",
             "Join rules with a common start, or put excluded pages into one folder",
         )
-
-
-def _line(before: bytes) -> int:
-    """Return the number of the line in which this text ends (H9)."""
-    head = before.replace(b"\r\n", b"\n")
-    return 1 + head.count(b"\n") + head.count(b"\r")
 
 
 # Characters that URL parsers escape in a path and in a query, so no URL has them (WHATWG URL, query percent-encode set); and other
@@ -252,8 +315,12 @@ def _unfit(character: str, dialect: Dialect) -> str:
 
 def _encoding(line: Line) -> Iterator[Finding]:
     """Find a path in another encoding than UTF-8, which URLs have (M5)."""
-    octet = _first_stray(line.value)
-    if octet is None:
+    octets = line.value.encode("latin-1")
+    try:
+        octets.decode("utf-8")
+    except UnicodeDecodeError as error:
+        octet = octets[error.start]
+    else:
         return
     escape = f"%{octet:02X}"
     hint = "Save the file as UTF-8, or write the escapes that the site's URLs have"
@@ -266,18 +333,6 @@ def _encoding(line: Line) -> Iterator[Finding]:
         f"the path {quoted(line.value)} is not UTF-8: an octet is read as {escape}, which no URL in UTF-8 has",
         hint,
     )
-
-
-def _first_stray(value: str) -> int | None:
-    """Return the first octet that is not UTF-8, or None."""
-    if value.isascii():
-        return None
-    octets = value.encode("latin-1")
-    try:
-        octets.decode("utf-8")
-    except UnicodeDecodeError as error:
-        return octets[error.start]
-    return None
 
 
 def _fragment(line: Line) -> Iterator[Finding]:
@@ -328,8 +383,13 @@ def pace_findings(line: Line) -> Iterator[Finding]:
 
 def value_findings(line: Line) -> Iterator[Finding]:
     """Check a Sitemap, or a field of another convention (D6, D15, D19, D20)."""
-    if line.field is Field.SITEMAP:
-        yield from _sitemap(line)
+    if line.field is Field.SITEMAP and not _ABSOLUTE.match(line.value):
+        yield Finding(
+            line.number,
+            "D6",
+            f"the Sitemap {quoted(line.value)} is not an absolute URL, and is ignored",
+            "Write it with its scheme and host: Sitemap: https://example.com/sitemap.xml",
+        )
     if line.field is not Field.UNKNOWN:
         return
     match line.name.lower():
@@ -355,20 +415,10 @@ def value_findings(line: Line) -> Iterator[Finding]:
             pass
 
 
-def _sitemap(line: Line) -> Iterator[Finding]:
-    if not _ABSOLUTE.match(line.value):
-        yield Finding(
-            line.number,
-            "D6",
-            f"the Sitemap {quoted(line.value)} is not an absolute URL, and is ignored",
-            "Write it with its scheme and host: Sitemap: https://example.com/sitemap.xml",
-        )
-
-
 def _content_usage(line: Line) -> Iterator[Finding]:
     _, text = path_and_text(line.value)
-    said = preferences.usage(text)
-    refused = preferences.refusals("content-usage", text, said)
+    said = read_usage(text)
+    refused = refusals("content-usage", text, said)
     try:
         named = parse_dictionary(text)
     except Malformed as error:
@@ -443,15 +493,11 @@ def shadowed_rules(groups: Iterable[Group], dialect: Dialect) -> Iterator[tuple[
         paths += len(group.rule_lines)
         if paths > _MOST_PATHS:
             return
-        work = _comparisons(group)
+        examples = [path for _, path, _ in group.rule_lines if len(path) <= _LONGEST_PATH]
+        work = sum(map(len, examples)) * sum("*" in path for _, path, _ in group.rule_lines)
         if compared + work <= _MOST_COMPARED:
             compared += work
             yield from _in_group(group, dialect)
-
-
-def _comparisons(group: Group) -> int:
-    paths = [path for _, path, _ in group.rule_lines if len(path) <= _LONGEST_PATH]
-    return sum(map(len, paths)) * sum("*" in path for _, path, _ in group.rule_lines)
 
 
 def _in_group(group: Group, dialect: Dialect) -> Iterator[tuple[Rule, Rule]]:

@@ -4,20 +4,20 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from polite.robots.dialect import RFC9309, Dialect
-from polite.robots.groups import groups
+from polite.robots.groups import Sections, groups
 from polite.robots.lines import Field, Line, lines, octets, text, wide_encoding
 from polite.robots.lint.checks import (
     AgentChecks,
+    Finding,
     file_findings,
     is_binary,
     is_wide,
     pace_findings,
     path_findings,
+    quoted,
     shadowed_rules,
     value_findings,
 )
-from polite.robots.lint.finding import Finding, quoted
-from polite.robots.sections import Sections
 
 # A hostile file has a mistake in every line.
 _MOST_FINDINGS = 1_000
@@ -79,7 +79,7 @@ def lint(body: bytes | str, dialect: Dialect = RFC9309) -> list[Finding]:
         findings += check.line(line)
         if len(findings) >= _MOST_FINDINGS:
             return sorted(findings[:_MOST_FINDINGS])
-    findings += check.end()
+    findings += check.group_end()
     findings += _shadowed(octet_body, dialect)
     return sorted(findings)[:_MOST_FINDINGS]
 
@@ -155,13 +155,9 @@ class _LineChecks:
             case _:
                 yield from value_findings(line)
 
-    def end(self) -> Iterator[Finding]:
-        """Check the last group."""
-        yield from self._group_end()
-
     def _agent(self, line: Line) -> Iterator[Finding]:
         if self._in_rules:
-            yield from self._group_end()
+            yield from self.group_end()
             self._agents, self._in_rules, self._forbids, self._inverted = [], False, False, False
         elif self._pace is not None:
             yield Finding(
@@ -193,7 +189,8 @@ class _LineChecks:
             )
         yield from path_findings(line, self._dialect, inverted=self._inverted)
 
-    def _group_end(self) -> Iterator[Finding]:
+    def group_end(self) -> Iterator[Finding]:
+        """Check the group that ends here, or with the file."""
         if self._agents and not self._forbids:
             first = self._agents[0]
             yield Finding(

@@ -83,7 +83,6 @@ def test_h7_a_time_to_come_back_says_that_it_will_pass() -> None:
         Found(b"", 200, SITE.robots_url),
         Unavailable(Reason.CLIENT_ERROR, SITE.robots_url, 404),
         Unreachable(Reason.TIMEOUT, SITE.robots_url),
-        Unreachable(Reason.CONNECTION_LOST, SITE.robots_url, 500),
         Unreachable(Reason.CLIENT_ERROR, SITE.robots_url, 429),
         Unreachable(Reason.SERVER_ERROR, SITE.robots_url, 503),
         Unreachable(Reason.SERVER_ERROR, SITE.robots_url, 500, retry_after_s=9.0),

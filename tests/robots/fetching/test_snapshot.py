@@ -45,12 +45,6 @@ def test_k3_a_failed_refresh_keeps_the_last_good_copy() -> None:
     assert snapshot.effective(POLICY, DAY) == (FILE, Reason.OK)
 
 
-def test_k3_a_failed_refresh_keeps_the_last_answer_that_there_is_no_file() -> None:
-    snapshot = renewed(renewed(None, MISSING, POLICY, now=0.0), DOWN, POLICY, now=DAY)
-
-    assert snapshot.effective(POLICY, DAY) == (MISSING, Reason.UNAVAILABLE)
-
-
 def test_without_keep_stale_all_is_denied_meanwhile() -> None:
     policy = RobotsPolicy(keep_stale=False)
 
@@ -114,12 +108,6 @@ def test_h5_a_failure_is_asked_again_with_growing_delays() -> None:
 
 def test_h5_a_503_is_asked_again_fairly_often() -> None:
     assert max(retry_delays(BUSY, 40)) == POLICY.busy_retry_max
-
-
-def test_jitter_only_adds() -> None:
-    assert all(
-        late > plain for late, plain in zip(retry_delays(DOWN, 9, 0.9), retry_delays(DOWN, 9), strict=True)
-    )
 
 
 @pytest.mark.parametrize(("asked", "delay"), [(60.0, 60.0), (1.0, 5.0), (1e12, DAY)])

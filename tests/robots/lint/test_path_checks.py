@@ -1,8 +1,11 @@
 """What the lint says about the encoding of a rule's path, and about a # in it."""
 
+import gzip
+import random
+
 import pytest
 
-from polite.robots.lint.finding import Finding
+from polite.robots.lint.checks import Finding
 from polite.robots.lint.lint import lint
 
 
@@ -27,21 +30,6 @@ def test_an_octet_that_is_no_letter_of_latin_1_is_not_named_as_one():
     assert " is %" not in found.hint
 
 
-def test_the_octet_that_is_named_is_the_first_that_is_not_utf_8():
-    (found,) = findings("Disallow: /ü/".encode() + b"\xff\xe9/")
-
-    assert "%FF" in found.message
-
-
-@pytest.mark.parametrize("path", ["/café/", "/caf%C3%A9/", "/caf%E9/", "/文", "/*\U0001f600$"])
-def test_a_path_in_utf_8_or_with_escapes_is_none(path: str):
-    assert findings(f"Disallow: {path}") == []
-
-
-def test_a_comment_in_latin_1_is_no_mistake():
-    assert findings(b"Disallow: /x # caf\xe9\n# \xe9\xe8") == []
-
-
 @pytest.mark.parametrize(
     ("path", "read"), [("/a#b", "/a"), ("/#!/account", "/"), ("/a#b c", "/a"), ("/a #x#y", None)]
 )
@@ -58,14 +46,9 @@ def test_a_hash_within_a_path_is_found(path: str, read: str | None):
 @pytest.mark.parametrize(
     "rule",
     [
-        "Disallow: /a # comment",
         "Disallow: /a# comment",
-        "Disallow: /a\t#comment",
         "Disallow: /a#",
         "Disallow: #comment",
-        "Disallow:#comment",
-        "Disallow: /a%23b",
-        "#Disallow: /a#b\nDisallow: /x",
         "Disallow: /x\nSitemap: https://example.com/s.xml#b",
     ],
 )
@@ -73,5 +56,40 @@ def test_a_comment_is_none(rule: str):
     assert findings(rule) == []
 
 
-def test_a_hash_without_its_colon_is_found_too():
-    assert [each.code for each in findings("Disallow /a#b")] == ["D18", "X7"]
+TEXT = b"User-agent: *\nDisallow: /private/\n"
+
+
+def codes(body: bytes) -> list[str]:
+    return [finding.code for finding in lint(body)]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (gzip.compress(TEXT), "gzip data"),
+        (b"%PDF-1.7\n" + TEXT, "a PDF document"),
+        (b"\x89PNG\r\n\x1a\n" + TEXT, "a PNG image"),
+        (random.Random(1).randbytes(600), "binary data"),
+        (b"\x7fELF\x02\x01\x01" + b"\0" * 300 + bytes(range(32)), "binary data"),
+        (b"\0" * 600, "binary data"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_file_that_is_no_text_is_that_and_nothing_else(body: bytes, kind: str):
+    (found,) = lint(body)
+
+    assert (found.line, found.code) == (1, "D12")
+    assert f"the file is {kind}, not text" in found.message
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "größer".encode("latin-1") * 20,
+        "文字".encode("shift-jis") * 50,
+        "文字".encode("iso-2022-jp") * 50,
+        b"\x00\x01\x02",
+    ],
+)
+def test_text_in_any_encoding_is_none(comment: bytes):
+    assert codes(TEXT + b"# " + comment + b"\n") == []

@@ -1,102 +1,198 @@
-"""Index: the strongest rule that matches, among heads that start one another."""
+"""RuleIndex, KeywordIndex and ShiftAnd: what they find is what each rule alone would have said."""
+
+import sys
+from itertools import product
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from polite.robots.dialect import CLASSIC, RFC9309
-from polite.robots.matching.pattern import grammar
-from polite.robots.matching.rule_index import RuleIndex
+from polite.robots.dialect import CLASSIC, GOOGLE, RFC9309, Dialect
+from polite.robots.parse import parse
+from polite.robots.pattern import grammar, matches, shape_matches
+from polite.robots.rule_index import MOST_RULES, KeywordIndex, RuleIndex, ShiftAnd, build_prefilter, compact
 
-# By rank.
-TEXTS = ["/a/b/c", "/a/b*x", "/a/b", "/*y$", "/a*z", "/a", "nowhere"]
-INDEX = RuleIndex(TEXTS, grammar(RFC9309))
+GRAMMAR = grammar(RFC9309)
+WORDS = [f"{letter}{figure}word" for letter in "abcdef" for figure in "0123456789"]
 
 
-@pytest.mark.parametrize(
-    ("path", "rank"),
-    [
-        ("/a/b/c/d", 0),
-        ("/a/b/x", 1),
-        ("/a/b/y", 2),
-        ("/a/b", 2),
-        ("/a/y", 3),
-        ("/a/yy/", 5),
-        ("/az", 4),
-        ("/a/bz", 2),
-        ("/ab", 5),
-        ("/b", 7),
-        ("/y", 3),
-        ("/nowhere", 7),
-        ("/", 7),
-    ],
-)
-def test_the_strongest_rule_is_found_at_the_longest_head_or_above_it(path: str, rank: int):
-    assert INDEX.strongest(path) == rank
+def first(texts: list[str], path: str, dialect: Dialect = RFC9309) -> int:
+    """The rank of the first of these rules that matches a path, found by trying each."""
+    each = enumerate(map(grammar(dialect).matcher, texts))
+    return next((rank for rank, matcher in each if matches(matcher, path)), len(texts))
+
+
+# Each the strongest first: heads that start one another, rules without a head, stars at an end, escapes, many of one head.
+SETS = {
+    "heads in heads": ["/a/b/c", "/a/b*x", "/a/b", "/*y$", "/a*z", "/a", "nowhere"],
+    "stars first": ["*/c$", "/a/b*", "/a/*$", "*/b"],
+    "a head without a literal rule": ["/ab*c/long", "/abd*e", "/a"],
+    "stars behind a literal rule": ["/a****", "/ab", "/b*c"],
+    "a strong rule of an ancestor": ["/a*", "/abc", "/ab", "/b*c"],
+    "a head without a wildcard rule": ["/a*long-rule", "/abcd", "/abc"],
+    "escapes": ["/a%2Ab*c", "/a%24", "/a$"],
+    "many heads": [f"/{head}*{number}" for head in "abc" for number in range(100, 140)],
+    "everything": ["/*"],
+    "nothing": [],
+}
+PATHS = [
+    "/",
+    "/a",
+    "/a/b",
+    "/a/b/c/d",
+    "/a/b/x",
+    "/a/y",
+    "/a/yy/",
+    "/az",
+    "/a/bz",
+    "/ab",
+    "/b",
+    "/y",
+    "/c",
+    "/a/",
+    "/d",
+    "/ab/x",
+]
+PATHS += ["/abcc/long", "/abc/long-rule", "/abcde", "/a*bc", "/a$b", "/axbc", "/b/120", "/d/120", "/nowhere"]
+
+
+@pytest.mark.parametrize("texts", SETS.values(), ids=SETS)
+@pytest.mark.parametrize("dialect", [RFC9309, CLASSIC], ids=lambda dialect: dialect.name)
+def test_the_strongest_rule_is_found_that_trying_each_finds(texts: list[str], dialect: Dialect):
+    index = RuleIndex(texts, grammar(dialect))
+
+    assert [index.strongest(path) for path in PATHS] == [first(texts, path, dialect) for path in PATHS]
 
 
 def test_where_any_rule_will_do_no_stronger_one_is_looked_for():
-    assert INDEX.strongest("/a/b/x", any_will_do=True) == 2
-    assert INDEX.strongest("/y", any_will_do=True) == 3
+    index = RuleIndex(SETS["heads in heads"], GRAMMAR)
 
-
-def test_an_index_of_nothing_finds_nothing():
-    nothing = RuleIndex([], grammar(RFC9309))
-
-    assert nothing.strongest("/a") == nothing.none == 0
-
-
-@pytest.mark.parametrize("text", ["", "*", "*$", "/", "/*"])
-def test_a_rule_that_starts_with_nothing_matches_everything(text: str):
-    assert RuleIndex([text], grammar(RFC9309)).strongest("/") == 0
-
-
-def test_rules_that_start_with_a_star_stand_above_all_others():
-    index = RuleIndex(["*/c$", "/a/b*", "/a/*$", "*/b"], grammar(RFC9309))
-
-    assert [index.strongest(path) for path in ("/c", "/a/b", "/a/", "/b", "/d")] == [0, 1, 2, 3, 4]
-
-
-def test_a_head_without_a_literal_rule_has_that_of_its_ancestor():
-    index = RuleIndex(["/ab*c/long", "/abd*e", "/a"], grammar(RFC9309))
-
-    assert [index.strongest(path) for path in ("/ab/x", "/abdx", "/abcc/long", "/b")] == [2, 2, 0, 3]
-
-
-def test_a_literal_rule_with_stars_behind_it_is_stronger_than_a_longer_head():
-    index = RuleIndex(["/a****", "/ab", "/b*c"], grammar(RFC9309))
-
-    assert index.strongest("/ab") == 0
-
-
-def test_a_head_without_a_wildcard_rule_has_those_of_its_ancestors():
-    index = RuleIndex(["/a*long-rule", "/abcd", "/abc"], grammar(RFC9309))
-
-    assert [index.strongest(path) for path in ("/abc/long-rule", "/abcde/long-rule", "/abcde")] == [0, 0, 1]
+    assert [index.strongest(path, any_will_do=True) for path in ("/a/b/x", "/y")] == [2, 3]
 
 
 def test_each_wildcard_rule_is_a_part_of_the_steps():
     one_head = [f"/a*{number}" for number in range(20)]
     heads = [f"/{number}*x" for number in range(20)]
+    many = [f"/a*{number:05}" for number in range(200)]
 
-    assert RuleIndex(one_head, grammar(RFC9309)).steps == RuleIndex(heads, grammar(RFC9309)).steps == 20 * 6
-    many = RuleIndex([f"/a*{number:05}" for number in range(200)], grammar(RFC9309)).steps
-    assert RuleIndex([f"/a*{n:05}" for n in range(200)] + heads, grammar(RFC9309)).steps == many + 20 * 6
-
-
-def test_a_head_is_known_by_what_its_escapes_stand_for():
-    index = RuleIndex(["/a%2Ab*c", "/a%24", "/a$"], grammar(RFC9309))
-
-    assert [index.strongest(path) for path in ("/a*bc", "/a$b", "/a", "/axbc")] == [0, 1, 2, 3]
+    assert RuleIndex(one_head, GRAMMAR).steps == RuleIndex(heads, GRAMMAR).steps == 20 * 6
+    assert RuleIndex(many + heads, GRAMMAR).steps == RuleIndex(many, GRAMMAR).steps + 20 * 6
 
 
-def test_without_wildcards_a_star_is_a_character():
-    index = RuleIndex(["/a*b", "/a$", "/a"], grammar(CLASSIC))
-
-    assert [index.strongest(path) for path in ("/a*b", "/a$x", "/axb", "/b")] == [0, 1, 2, 3]
+# KeywordIndex: few rules tried, many looked up, and buckets walked together.
 
 
-def test_many_heads_with_wildcards_each_answer_for_themselves():
-    texts = [f"/{head}*{number}" for head in "abc" for number in range(100, 140)]
-    index = RuleIndex(texts, grammar(RFC9309))
+def index(*tails: str) -> KeywordIndex:
+    """The rules `/*` with these behind it, the strongest first."""
+    return KeywordIndex("/", range(len(tails)), [f"/*{tail}" for tail in tails], GRAMMAR, tails)
 
-    assert index.strongest("/b/120") == 60
-    assert index.strongest("/d/120") == 120
+
+@pytest.mark.parametrize("many", [3, 24, 25, 60])
+def test_a_rule_no_stronger_than_the_one_known_is_left_alone(many: int) -> None:
+    words = index(*WORDS[:many])
+
+    found = [words.strongest(f"/{WORDS[2]}/{WORDS[1]}", rank) for rank in (99, 2, 1, 0)]
+
+    assert (found, words.strongest("/word", 99)) == ([1, 1, 1, 0], 99)
+
+
+# More rules than are tried one by one, under a few keys alone: in order, out of order, anchored, and with escapes.
+CROWD = [
+    f"{a}*{b}{end}" for a, b, end in product("abcdefghij", "0123456789", ("", "$", "*%2A", "*%24*z", "*c$"))
+]
+# The same with many beside them that keys tell apart, before them and behind.
+MIXED = [*[f"*{word}one" for word in WORDS], *CROWD, *[f"{n}word{n}*two" for n in range(2_000)]]
+TAILS = {
+    "under one key": [f"?aaaaaaa*{word}" for word in WORDS],
+    "nothing to look for": [*WORDS, "$"],
+    "keys of any length": ["ax", "a1x", "a12x", "a", *("a" + word[:length] for length in range(6) for word in WORDS)],
+    "queries": [f"?sort={word}&*=" for word in WORDS],
+    "crowd": CROWD,
+    "mixed": MIXED,
+    "more": [*CROWD, *MIXED, *CROWD],
+}  # fmt: skip
+ASKED = [
+    "/",
+    "/a0",
+    "/ab0",
+    "/9j",
+    "/e*5",
+    "/e$5",
+    "/e5$z",
+    "/f0wordone",
+    "/1999word1999two",
+    "/aé0",
+    "/ax/and",
+    "/a1x",
+]
+ASKED += [
+    f"/{WORDS[7]}?aaaaaaa",
+    f"/?aaaaaaa/{WORDS[7]}",
+    f"/p?sort={WORDS[30]}&b=",
+    f"/p/sort={WORDS[30]}&b=",
+]
+
+
+@pytest.mark.parametrize("tails", TAILS.values(), ids=TAILS)
+def test_a_crowd_matches_as_each_rule_alone_does(tails: list[str]) -> None:
+    each = [GRAMMAR.shape(f"/*{tail}") for tail in tails]
+    crowd = index(*tails)
+
+    for path in ASKED:
+        expected = next((rank for rank, shape in enumerate(each) if shape_matches(shape, path)), 9_999)
+        assert crowd.strongest(path, 9_999) == expected
+        assert crowd.strongest(path, expected) == expected
+
+
+TEXTS = st.lists(st.text(alphabet="abc*$%2A4/\1\2", min_size=1, max_size=9), min_size=1, max_size=12)
+
+
+@given(tails=TEXTS, path=st.text(alphabet="aabbcc*$%2A4/\1\2\n\x7f", max_size=14))
+def test_the_automaton_finds_the_first_that_matches(tails: list[str], path: str) -> None:
+    for dialect in (RFC9309, GOOGLE):
+        grammar_ = grammar(dialect)
+        normals = grammar_.normals([f"/x*{tail}" for tail in tails])
+        asked = grammar_.path(f"/x{path}")
+
+        automaton = ShiftAnd([each[3:] for each in normals], plain_specials=dialect.specials_equal_escapes)
+
+        matching = (place for place, each in enumerate(normals) if shape_matches(grammar_.shape(each), asked))
+        assert automaton.strongest(asked, 2) == next(matching, None)
+
+
+# Prefilter: what passes it is disallowed by nothing.
+
+
+def test_a_prefilter_holds_literal_starts_and_what_else_has_to_be_looked_for():
+    made = build_prefilter(["/a", ("/", ("?sort=", "x"), False), ("/long/head", ("x",), False)], certain=True)
+
+    assert (made.starts, [text for text, _ in made.shapes], made.certain) == (
+        ("/a",),
+        ["?sort=", "/long/head"],
+        True,
+    )
+
+
+@pytest.mark.parametrize("many", [MOST_RULES, MOST_RULES + 1])
+def test_files_on_both_sides_of_the_limit_answer_alike(many: int):
+    rules = parse("User-agent: *\n" + "".join(f"Disallow: /{n}/*x\n" for n in range(many))).rules_for("a")
+
+    assert [rules.allows(path) for path in ("/0/y", "/0/x", f"/{many - 1}/x")] == [True, False, False]
+
+
+def test_robots_txt_passes_a_prefilter_that_denies_everything():
+    rules = parse("User-agent: *\nDisallow: /\nDisallow: /*txt").rules_for("a")
+
+    assert [rules.allows(path) for path in ("/robots.txt", "/robots.txt2")] == [True, False]
+
+
+@given(st.lists(st.integers(-1, 1 << 31 - 1), max_size=20) | st.lists(st.integers(0, 300), max_size=20))
+def test_compact_numbers_come_back(numbers: list[int]):
+    assert list(compact(numbers)) == numbers
+
+
+@pytest.mark.parametrize(("number", "octets"), [(255, 1), (256, 2), (-1, 2), (32_767, 2), (32_768, 4)])
+def test_each_number_takes_as_few_octets_as_the_largest_needs(number: int, octets: int):
+    one, many = compact([number]), compact([number] * 1_001)
+
+    assert sys.getsizeof(many) - sys.getsizeof(one) == 1_000 * octets

@@ -20,7 +20,7 @@ from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.pacing.policy import PacingPolicy
 from polite.ports import Scheduler
-from polite.robots.errors import Disallowed, RobotsUnreachable
+from polite.robots.decision import Disallowed, RobotsUnreachable
 from polite.robots.policy import RobotsPolicy
 from polite.schedulers import FileOrder
 from polite.task import Task

@@ -42,15 +42,6 @@ def test_g1_the_documents_example_has_a_group_for_each(dialect: Dialect, agent: 
 
 
 @every_dialect
-def test_g1_groups_know_their_agents_rules_and_lines(dialect: Dialect):
-    groups = parse(FOUR_GROUPS, dialect).groups
-
-    assert [group.agents for group in groups] == [("a",), ("b",), ("e", "f"), ("h",)]
-    assert [group.lines for group in groups] == [(1,), (4,), (7, 8), (11,)]
-    assert [[rule.line for rule in group.rules] for group in groups] == [[2], [5], [9], []]
-
-
-@every_dialect
 def test_g1_a_field_that_is_no_rule_leaves_the_agents_together(dialect: Dialect):
     robots = parse("User-agent: a\nCrawl-delay: 5\nNoindex: /x\nUser-agent: b\nDisallow: /", dialect)
 
@@ -74,21 +65,6 @@ def test_g2_a_group_ends_at_the_user_agent_line_after_a_rule(dialect: Dialect):
 
     assert robots.decide("a", "/b")
     assert not robots.decide("b", "/b")
-
-
-@every_dialect
-def test_g2_a_rule_without_a_path_ends_the_agents_too(dialect: Dialect):
-    robots = parse("User-agent: a\nDisallow:\nUser-agent: b\nDisallow: /", dialect)
-
-    assert robots.decide("a", "/")
-
-
-@every_dialect
-def test_g2_a_rule_after_a_blank_line_is_still_the_groups(dialect: Dialect):
-    robots = parse("User-agent: a\n\nDisallow: /a\n\nDisallow: /b\n", dialect)
-
-    assert not robots.decide("a", "/a")
-    assert not robots.decide("a", "/b")
 
 
 BLANK_BETWEEN_AGENTS = [

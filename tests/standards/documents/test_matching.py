@@ -23,12 +23,6 @@ def test_m1_a_rule_is_compared_with_the_start_of_path_and_query(dialect: Dialect
 
 
 @every_dialect
-def test_m1_the_comparison_is_case_sensitive(dialect: Dialect):
-    assert not forbids("/A", "/a", dialect)
-    assert not forbids("/a", "/A", dialect)
-
-
-@every_dialect
 def test_m1_an_absolute_url_is_matched_by_its_path_and_query(dialect: Dialect):
     assert forbids("/a?b", "https://example.com/a?b=c#d", dialect)
     assert not forbids("/a?b", "https://example.com/?/a?b", dialect)
@@ -71,14 +65,11 @@ def test_m3_elsewhere_a_path_without_its_slash_matches_nothing(dialect: Dialect,
         ("/a*c", "/ac", True),
         ("/a*c", "/abbc", True),
         ("/a*c", "/ab", False),
-        ("/a*", "/a", True),
-        ("/a**", "/a", True),
         ("/a*$", "/abc", True),
         ("*", "/", True),
         ("*/b", "/a/b", True),
         ("/a$", "/a", True),
         ("/a$", "/ab", False),
-        ("/a$", "/a?", False),
         ("/a$b", "/a$b", True),
         ("/a$b", "/a", False),
         ("/a*b$", "/a/b/b", True),
@@ -98,11 +89,6 @@ def test_m4_a_star_is_any_run_and_a_last_dollar_pins_the_end(
 def test_m4_in_classic_wildcards_forbid_nothing(rule: str):
     for path in ("/", "/a", "/a.doc", "/dir/a.doc", "/dir/"):
         assert not forbids(rule, path, CLASSIC), path
-
-
-def test_m4_in_classic_star_and_dollar_are_ordinary_characters():
-    assert forbids("/a*b", "/a*bc", CLASSIC)
-    assert forbids("/a$", "/a$b", CLASSIC)
 
 
 @wildcard_dialects

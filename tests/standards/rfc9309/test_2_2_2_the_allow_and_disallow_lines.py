@@ -111,19 +111,6 @@ def test_read_literally_both_spellings_of_a_rule_have_one_length():
     assert decision.allowed
 
 
-def test_the_match_with_the_most_octets_is_used():
-    robots = parse("user-agent: *\nallow: /example/page/\ndisallow: /example/page/disallowed.gif")
-
-    assert robots.decide("ExampleBot", "/example/page/allowed.gif")
-    assert not robots.decide("ExampleBot", "/example/page/disallowed.gif")
-
-
-def test_an_equivalent_allow_is_used_before_a_disallow():
-    robots = parse("user-agent: *\ndisallow: /%62\nallow: /b")
-
-    assert robots.decide("ExampleBot", "/b")
-
-
 @pytest.mark.parametrize("body", ["user-agent: *\ndisallow: /a", "user-agent: *"])
 def test_without_a_match_or_without_rules_the_uri_is_allowed(body: str):
     decision = parse(body).decide("ExampleBot", "/b")

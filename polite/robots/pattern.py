@@ -213,11 +213,6 @@ class Pattern:
     def __reduce__(self) -> tuple[type["Pattern"], tuple[int, Shape]]:
         return Pattern, (self.octets, self.shape)
 
-    @property
-    def has_wildcard(self) -> bool:
-        """Whether there is a `*` with an effect; a `*` at the end has none."""
-        return bool(self.shape[1])
-
     def matches(self, path: str) -> bool:
         """Return whether it matches a path in normal form, in time linear in its length."""
         return shape_matches_linearly(self.shape, path)
@@ -323,19 +318,13 @@ class Grammar:
         normals = self.normals(raws)
         together = "".join(normals)
         if "*" in together or "$" in together or "%2" in together:
-            return [self._shared_matcher(normal) for normal in normals]
+            return [self.matcher(normal, shared=True) for normal in normals]
         return normals
 
-    def _shared_matcher(self, normal: str) -> Matcher:
+    def matcher(self, normal: str, *, shared: bool = False) -> Matcher:
+        """Return what a rule's path in normal form matches. `shared`: made once for the sites that have the same rule."""
         if "*" in normal or normal[-1:] == "$":
-            shape = self.shared_shape(normal)
-            return shape if shape[1] or shape[2] else shape[0]
-        return self.plain(normal)
-
-    def matcher(self, normal: str) -> Matcher:
-        """Return what a rule's path in normal form matches."""
-        if "*" in normal or normal[-1:] == "$":
-            shape = self.shape(normal)
+            shape = self.shared_shape(normal) if shared else self.shape(normal)
             return shape if shape[1] or shape[2] else shape[0]
         return self.plain(normal)
 

@@ -306,7 +306,13 @@ def in_robots_tag(value: str) -> Iterator[tuple[str, str]]:
         for text in value.split(","):
             name, *pieces = text.split(";")
             if pieces:
-                yield from _of_item(name.strip(' \t"'), list(map(_loose_directive, pieces)))
+                # What can be told of a Parameter in a line that is malformed.
+                parts = (piece.partition("=") for piece in pieces)
+                read = [
+                    _directive(key.strip().lower(), value.strip(' \t"') if equals else True)
+                    for key, equals, value in parts
+                ]
+                yield from _of_item(name.strip(' \t"'), read)
             else:
                 yield from in_header(name)
     if cut:
@@ -342,12 +348,6 @@ TAG_READERS: Mapping[str, Callable[[str], Iterator[tuple[str, str]]]] = {
     "x-robots-tag": in_header,
 }
 """The header fields that hold directives, in lower case, and what reads a line of each."""
-
-
-def _loose_directive(text: str) -> str:
-    """Return what can be told of a Parameter in a line that is malformed."""
-    name, equals, value = text.partition("=")
-    return _directive(name.strip().lower(), value.strip(' \t"') if equals else True)
 
 
 def _directives(value: str) -> Iterator[str]:

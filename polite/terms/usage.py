@@ -6,18 +6,26 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import chain
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from polite.errors import InvalidOption, InvalidURL, redact_url
 from polite.http.header_fields import Fields, Headers, selected, text_of
 from polite.origin import Target
-from polite.robots import preferences
 from polite.robots.agent import UserAgent
-from polite.robots.indexing import TAG_READERS, in_meta, merged, metas, names_of
-from polite.robots.licenses import License, LicenseChallenge, challenge_in, linked
 from polite.robots.parse import Robots
-from polite.robots.signals import SignalSet, Statement
-from polite.robots.tdm_file import Reservation, TdmFile, reservation_in
+from polite.robots.signals import (
+    SignalSet,
+    Statement,
+    is_void,
+    read_signal,
+    read_usage,
+    read_values,
+    refusals,
+    strictest_values,
+)
+from polite.terms.indexing import TAG_READERS, in_meta, merged, metas, names_of
+from polite.terms.licenses import License, LicenseChallenge, challenge_in, linked
+from polite.terms.tdm import Reservation, TdmFile, reservation_in
 
 _SHOWN = 200
 
@@ -226,23 +234,14 @@ class Usage:
 
     def __reduce__(self) -> tuple[object, ...]:
         # A mapping proxy cannot be pickled.
-        return _frozen, (dict(self.by_use), dict(self.values), self.licenses, self.challenge, self.tdm_policy)
+        rest = {"licenses": self.licenses, "challenge": self.challenge, "tdm_policy": self.tdm_policy}
+        return _restored, (dict(self.by_use), dict(self.values), rest)
 
 
-def _frozen(
-    by_use: Mapping[str, tuple[UsageStatement, ...]],
-    values: Mapping[str, str],
-    licenses: tuple[License, ...],
-    challenge: LicenseChallenge | None,
-    tdm_policy: str | None,
+def _restored(
+    by_use: dict[str, tuple[UsageStatement, ...]], values: dict[str, str], rest: dict[str, Any]
 ) -> Usage:
-    return Usage(
-        by_use=MappingProxyType(by_use),
-        values=MappingProxyType(values),
-        licenses=licenses,
-        challenge=challenge,
-        tdm_policy=tdm_policy,
-    )
+    return Usage(by_use=MappingProxyType(by_use), values=MappingProxyType(values), **rest)
 
 
 def usage(
@@ -285,7 +284,11 @@ def usage(
         InvalidUserAgent: if the agent's header is invalid.
         InvalidOption: if the headers are neither a mapping nor pairs, or robots is a text or a response.
     """
-    _refuse_odd(robots)
+    odd: object = robots
+    if odd is not None and not isinstance(odd, Robots):
+        raise InvalidOption(
+            f"robots must be what polite.parse or Gate.robots returned, or None, got {type(odd).__name__}"
+        )
     page = None if url[:1] == "/" else Target.of(url)
     path = url if page is None else page.path
     agent = UserAgent.of(agent)
@@ -300,21 +303,14 @@ def usage(
         _of_robots_tags(headers, elements, names_of(agent)),
         tdm,
     )
-    values = chain((line.values for line in lines), map(preferences.values, headers.lines("content-signal")))
-    return _frozen(
-        by_use(found),
-        preferences.strictest_values(values),
-        tuple(_licenses(signals, headers, page)),
-        challenge_in(headers.lines("www-authenticate")),
-        None if policy is None else _absolute(policy, page),
+    values = chain((line.values for line in lines), map(read_values, headers.lines("content-signal")))
+    return Usage(
+        by_use=MappingProxyType(by_use(found)),
+        values=MappingProxyType(strictest_values(values)),
+        licenses=tuple(_licenses(signals, headers, page)),
+        challenge=challenge_in(headers.lines("www-authenticate")),
+        tdm_policy=None if policy is None else _absolute(policy, page),
     )
-
-
-def _refuse_odd(robots: object) -> None:
-    if robots is not None and not isinstance(robots, Robots):
-        raise InvalidOption(
-            f"robots must be what polite.parse or Gate.robots returned, or None, got {type(robots).__name__}"
-        )
 
 
 class _Headers:
@@ -354,13 +350,13 @@ def _of_preferences(headers: _Headers) -> Iterator[UsageStatement]:
     for name, written in _WRITTEN.items():
         lines = headers.lines(name)
         # One malformed line voids all lines of the field (RFC 9651, 4.2).
-        void = name in headers.cut or (name == "content-usage" and any(map(preferences.is_void, lines)))
-        read = preferences.usage if name == "content-usage" else preferences.signals
+        void = name in headers.cut or (name == "content-usage" and any(map(is_void, lines)))
+        read = read_usage if name == "content-usage" else read_signal
         for text in lines:
             said = read(text)
             labels = chain(
                 ((label, yes, void) for label, yes in said.items() if not (yes and void)),
-                ((label, False, True) for label in preferences.refusals(name, text, said)),
+                ((label, False, True) for label in refusals(name, text, said)),
             )
             yield from statements(labels, UsageSource.HEADER, f"{written}: {text}")
         yield from _unread(headers, name, written, STANDARD)

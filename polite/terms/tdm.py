@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from polite.robots.dialect import RFC9309, Dialect
 from polite.robots.lines import octets
-from polite.robots.matching.pattern import grammar
+from polite.robots.pattern import grammar
 
 TDM_PATH = "/.well-known/tdmrep.json"
 # Octets and rules that are read: far more than any honest file has.
