@@ -18,6 +18,7 @@ from polite.recrawl import Validators
 from polite.robots.reason import Reason
 from polite.robots.result import Found, Unreachable
 from polite.robots.snapshot import renewed
+from polite.stores import codec
 from polite.stores import sqlite as module
 from polite.stores.sqlite import SqliteStore
 from tests.stores.support import FIRST, HOUR, OTHER, POLICY, SECOND, SITE, raw
@@ -238,7 +239,7 @@ async def test_more_than_the_disk_takes_is_refused(opened, monkeypatch, caplog):
 async def test_a_defect_of_ours_is_raised_to_the_caller_and_the_thread_goes_on(opened, monkeypatch, caplog):
     store = opened()
     with monkeypatch.context() as patched:
-        patched.setattr(store._file, "write", lambda *_: 1 // 0)
+        patched.setattr(codec, "row", lambda *_: 1 // 0)
         with pytest.raises(ZeroDivisionError):
             await store.save(SITE, FIRST)
     caplog.set_level(logging.ERROR)
