@@ -54,6 +54,7 @@ _EXTRAS = {
     kind: [(field.name, field.default) for field in fields(kind) if field.name not in {*_RESULT, "file"}]
     for kind in _KINDS.values()
 }
+_FIELDS = {kind: [field.name for field in fields(kind)] for kind in _KINDS.values()}
 
 
 class Unreadable(Exception):
@@ -193,7 +194,7 @@ def _result(values: Sequence[Any]) -> FetchResult:
         named["file"] = KeptOctets(whole, named["body"] if len(whole) >= _COMPRESS_FROM else None)
         named["capped"] = bool(named["capped"])
     # Fields that a newer polite added are skipped.
-    return kind(**{field.name: named[field.name] for field in fields(kind) if field.name in named})
+    return kind(**{name: named[name] for name in _FIELDS[kind] if name in named})
 
 
 def _text(words: str) -> str:

@@ -46,22 +46,23 @@ STEPS = (
     ALTER TABLE robots ADD COLUMN good_more TEXT
     """,
     """
-    ALTER TABLE robots ADD COLUMN good_until REAL;
-    ALTER TABLE robots ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE back_offs ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0
+    ALTER TABLE robots ADD COLUMN good_until REAL
     """,
     # ETag and Last-Modified of pages; `saved` as above.
     """
     CREATE TABLE validators (
-        saved INTEGER PRIMARY KEY, url TEXT NOT NULL UNIQUE, etag TEXT, last_modified TEXT, checksum INTEGER NOT NULL
+        saved INTEGER PRIMARY KEY, url TEXT NOT NULL UNIQUE, etag TEXT, last_modified TEXT
     )
     """,
-    # Rows have no checksums any more: SQLite finds a file that a crash left half written.
+    # Versions 3 and 4 had checksums. The columns of the other tables have a default, and stay: to drop one rewrites a table.
     """
-    DROP TABLE IF EXISTS unsummed;
-    ALTER TABLE robots DROP COLUMN checksum;
-    ALTER TABLE back_offs DROP COLUMN checksum;
-    ALTER TABLE validators DROP COLUMN checksum
+    CREATE TABLE copied (
+        saved INTEGER PRIMARY KEY, url TEXT NOT NULL UNIQUE, etag TEXT, last_modified TEXT
+    );
+    INSERT INTO copied SELECT saved, url, etag, last_modified FROM validators;
+    DROP TABLE validators;
+    ALTER TABLE copied RENAME TO validators;
+    DROP TABLE IF EXISTS unsummed
     """,
 )
 VERSION = len(STEPS)
@@ -200,14 +201,15 @@ class RobotsDatabase:
         now = self._wall()
         with self.database.connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
+            changed = []
             for origin, snapshot in snapshots.items():
-                kept = connection.execute(_FETCHED_AT, (origin,)).fetchone()
-                found = None
+                kept, found = connection.execute(_FETCHED_AT, (origin,)).fetchone(), None
                 # A later response replaces the row, without reading it.
                 if kept is not None and (snapshot.failures or not kept[0] <= snapshot.fetched_at):
                     found = self._read(connection, origin, Snapshot)
                 both = merged(found if isinstance(found, Snapshot) else None, snapshot, now)
-                connection.execute(_SAVE_SNAPSHOT, codec.row(origin, both))
+                changed.append(codec.row(origin, both))
+            connection.executemany(_SAVE_SNAPSHOT, changed)
             connection.executemany(_SAVE_BACK_OFF, (codec.back_off_row(*each) for each in back_offs.items()))
             for number, (url, validators) in enumerate(pages.items()):
                 if validators:

@@ -403,10 +403,19 @@ def of_version_1(path):
 def of_version_4(of_version_1):
     """With checksums, which files had from version 3 on."""
     with closing(sqlite3.connect(of_version_1, isolation_level=None)) as connection:
-        for step in robots_database.STEPS[1:4]:
-            connection.executescript(step)
+        connection.executescript(";".join(robots_database.STEPS[1:4]))
+        connection.executescript(
+            """
+            ALTER TABLE robots ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+            ALTER TABLE back_offs ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+            DROP TABLE validators;
+            CREATE TABLE validators (
+                saved INTEGER PRIMARY KEY, url TEXT NOT NULL UNIQUE, etag TEXT, last_modified TEXT, checksum INTEGER NOT NULL
+            );
+            INSERT INTO validators VALUES (1, 'https://site.test/1', '"1"', NULL, 7)
+            """
+        )
         connection.execute("INSERT INTO back_offs VALUES (?, 10, 3610, 'status 429', 5)", (str(SITE),))
-        connection.execute("INSERT INTO validators VALUES (1, 'https://site.test/1', '\"1\"', NULL, 7)")
         connection.execute("CREATE TABLE unsummed (since_version INTEGER)")
         connection.execute("PRAGMA user_version = 4")
     return of_version_1
