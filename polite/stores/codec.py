@@ -37,8 +37,6 @@ _KINDS: dict[str, type[FetchResult]] = {
     "unavailable": Unavailable,
     "unreachable": Unreachable,
 }
-# Of a Found, which may have to be compressed.
-_BODY = {"octets", "body"}
 # If the good copy is the latest result itself, it is not written twice.
 _SAME: Row = ("same", *(None for _ in _RESULT[1:]))
 _NONE: Row = tuple(None for _ in _RESULT)
@@ -159,24 +157,26 @@ def _float(value: float | None) -> float | None:
 
 def _result_values(result: FetchResult) -> Row:
     """Return the values of _RESULT."""
-    named: dict[str, Any] = {name: getattr(result, name, None) for name in _RESULT if name not in _BODY}
     extras = [name for name, default in _EXTRAS[type(result)] if getattr(result, name) != default]
-    named |= {
-        "outcome": type(result).__name__.lower(),
-        "reason": result.reason.name,
-        "url": _text(result.url),
-        "detail": _text(result.detail) if isinstance(result, Unreachable) else None,
-        "more": json.dumps({name: getattr(result, name) for name in extras}) if extras else None,
-    }
-    named |= {name: _float(named[name]) for name in ("elapsed_s", "max_age_s", "retry_after_s")}
-    if isinstance(result, Found):
-        file = result.file
-        body = result.body if result.length < _COMPRESS_FROM else None
-        if body is None:
-            # A body that compression would make longer stays as it is.
-            body = KeptOctets(file).packed if isinstance(file, bytes) else file.packed
-        named |= {"capped": int(result.capped), "octets": result.length, "body": body}
-    return tuple(named.get(name) for name in _RESULT)
+    more = json.dumps({name: getattr(result, name) for name in extras}) if extras else None
+    reason, url, elapsed_s = result.reason.name, _text(result.url), float(result.elapsed_s)
+    match result:
+        case Found(file=file, status=status, hops=hops):
+            max_age_s = _float(result.max_age_s)
+            if result.length < _COMPRESS_FROM:
+                body = result.body
+            else:
+                # A body that compression would make longer stays as it is.
+                body = KeptOctets(file).packed if isinstance(file, bytes) else file.packed
+            last = (int(result.capped), result.length, body, more)
+            return ("found", reason, url, status, None, hops, elapsed_s, max_age_s, None, *last)
+        case Unavailable(status=status, hops=hops):
+            max_age_s = _float(result.max_age_s)
+            return ("unavailable", reason, url, status, None, hops, elapsed_s, max_age_s, *_NONE[:4], more)
+        case Unreachable(status=status, hops=hops):
+            detail, retry_after_s = _text(result.detail), _float(result.retry_after_s)
+            first = ("unreachable", reason, url, status, detail, hops, elapsed_s, None, retry_after_s)
+            return (*first, *_NONE[:3], more)
 
 
 def _result(values: Sequence[Any]) -> FetchResult:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, NamedTuple
+from weakref import WeakSet
 
 from polite.errors import InvalidOption, Overloaded, StoreFailed
 from polite.log import fields
@@ -147,6 +148,7 @@ class SqliteStore:
         self._lock = Lock()
         self._jobs: deque[_Job] = deque()
         self._busy = False  # the thread takes jobs until there are none
+        self._starting: WeakSet[AbstractEventLoop] = WeakSet()  # loops that will have it begin
         self._timed = False  # a timer will have it do so
         self._closed = False
         self._executor: ThreadPoolExecutor | None = None
@@ -264,14 +266,24 @@ class SqliteStore:
     def _start(self) -> None:
         """Have the thread run the queued jobs. Jobs that arrive meanwhile form its next batch (group commit)."""
         self._called_at = self._wall()
+        self._closed = False
+        loop = asyncio.get_running_loop()
+        # While the thread is busy, it takes what is queued. Else it begins after this step: other jobs of the step join the batch.
+        if not self._busy and loop not in self._starting:
+            self._starting.add(loop)
+            loop.call_soon(self._begin, loop)
+
+    def _begin(self, loop: AbstractEventLoop) -> None:
+        self._starting.discard(loop)
         with self._lock:
-            self._closed = False
+            # After `close`, which runs what is queued, there is nothing to do.
+            if self._busy or self._closed:
+                return
             if self._executor is None:
                 self._executor = self._thread()
-            if not self._busy:
-                self._busy = True
-                # Not `submit`: a loop of virtual time stands still for its own jobs only.
-                asyncio.get_running_loop().run_in_executor(self._executor, self._run)
+            self._busy = True
+            # Not `submit`: a loop of virtual time stands still for its own jobs only.
+            loop.run_in_executor(self._executor, self._run)
 
     def _start_late(self) -> None:
         self._timed = False
