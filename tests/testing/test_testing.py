@@ -371,3 +371,13 @@ def test_a_thread_of_a_c_library_may_wake_the_loop_unless_it_is_older(tmp_path, 
 
     assert not before
     assert older.may_wake_the_loop()
+
+
+@pytest.mark.virtual_time
+async def test_time_stands_still_while_a_thread_works() -> None:
+    loop = asyncio.get_running_loop()
+    loop.call_later(60.0, lambda: None)
+
+    await asyncio.to_thread(time.sleep, 0.1)
+
+    assert loop.time() == 0.0
