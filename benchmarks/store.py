@@ -21,7 +21,7 @@ from polite.robots.exchange import Reply
 from polite.robots.policy import BODY_LIMIT, RobotsPolicy
 from polite.robots.result import Found
 from polite.robots.snapshot import Snapshot, renewed
-from polite.stores import rows
+from polite.stores import codec
 from polite.stores.memory import MemoryStore
 from polite.stores.robots_database import STEPS
 from polite.stores.sqlite import SqliteStore
@@ -33,8 +33,8 @@ ORIGINS, PERMITS = 200, 2_000
 
 Work = Callable[[Origin, Snapshot], Awaitable[object]]
 
-_COLUMNS = ", ".join(rows.COLUMNS)
-_PUT = f"INSERT OR REPLACE INTO robots ({_COLUMNS}) VALUES ({', '.join('?' * len(rows.COLUMNS))})"  # noqa: S608
+_COLUMNS = ", ".join(codec.COLUMNS)
+_PUT = f"INSERT OR REPLACE INTO robots ({_COLUMNS}) VALUES ({', '.join('?' * len(codec.COLUMNS))})"  # noqa: S608
 _GET = f"SELECT {_COLUMNS} FROM robots WHERE origin = ?"  # noqa: S608 - constant column names
 
 
@@ -71,12 +71,12 @@ async def theirs(folder: Path, known: list[tuple[Origin, Snapshot]]) -> tuple[fl
             await connection.executescript(step)
 
         async def put(origin: Origin, snapshot: Snapshot) -> None:
-            await connection.execute(_PUT, rows.row(str(origin), snapshot))
+            await connection.execute(_PUT, codec.row(str(origin), snapshot))
             await connection.commit()
 
         async def get(origin: Origin, snapshot: Snapshot) -> None:
             async with connection.execute(_GET, (str(origin),)) as cursor:
-                assert rows.snapshot(await cursor.fetchone() or ()) == snapshot
+                assert codec.snapshot(await cursor.fetchone() or ()) == snapshot
 
         return await rate(put, known), await rate(get, known)
 

@@ -57,8 +57,3 @@ async def test_a_timer_that_was_cancelled_does_not_call() -> None:
 
     assert called == [2]
     timer.cancel()
-
-
-def test_a_timer_needs_a_running_loop() -> None:
-    with pytest.raises(RuntimeError, match="no running event loop"):
-        SystemClock().call_at(0.0, print)

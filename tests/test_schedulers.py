@@ -34,54 +34,51 @@ def in_order(scheduler: Scheduler, *tasks: Task) -> list[int]:
     return order
 
 
-def test_fifo_gives_the_first_that_was_put() -> None:
-    assert in_order(schedulers.Fifo(), task(3), task(1, B), task(2), task(4, B)) == [1, 2, 3, 4]
-
-
-def test_priority_gives_the_greatest_and_equal_ones_as_they_were_put() -> None:
-    tasks = [
-        task(1),
-        task(2, B, priority=2),
-        task(3, priority=5),
-        task(4, priority=2),
-        task(5, B, priority=-1),
-    ]
-
-    assert in_order(schedulers.Priority(), *tasks) == [3, 2, 4, 1, 5]
-
-
-def test_breadth_first_gives_the_least_depth() -> None:
-    tasks = [task(1, depth=2), task(2, B, depth=1), task(3, depth=1), task(4, B)]
-
-    assert in_order(schedulers.BreadthFirst(), *tasks) == [4, 2, 3, 1]
-
-
-def test_deadline_gives_the_earliest_and_those_without_one_last() -> None:
-    tasks = [task(1), task(2, B, deadline=20.0), task(3, deadline=10.0), task(4, B)]
-
-    assert in_order(schedulers.Deadline(), *tasks) == [3, 2, 1, 4]
-
-
-def test_ordered_takes_any_key() -> None:
-    scheduler = schedulers.Ordered(lambda task: task.payload)
-
-    assert in_order(scheduler, task(1, payload="b"), task(2, payload="c"), task(3, B, payload="a")) == [
-        3,
-        1,
-        2,
-    ]
-
-
-def test_round_robin_gives_the_origins_in_turn() -> None:
-    tasks = [task(n, A) for n in (1, 2, 3)] + [task(n, B) for n in (4, 5)] + [task(6, C)]
-
-    assert in_order(schedulers.RoundRobin(), *tasks) == [1, 4, 6, 2, 5, 3]
-
-
-def test_round_robin_takes_an_order_within_origins() -> None:
-    tasks = [task(1), task(2, priority=1), task(3, B), task(4, B, priority=1)]
-
-    assert in_order(schedulers.RoundRobin(lambda task: -task.priority), *tasks) == [2, 4, 1, 3]
+@pytest.mark.parametrize(
+    ("scheduler", "tasks", "order"),
+    [
+        (schedulers.Fifo(), [task(3), task(1, B), task(2), task(4, B)], [1, 2, 3, 4]),
+        (
+            schedulers.Priority(),
+            [
+                task(1),
+                task(2, B, priority=2),
+                task(3, priority=5),
+                task(4, priority=2),
+                task(5, B, priority=-1),
+            ],
+            [3, 2, 4, 1, 5],
+        ),
+        (
+            schedulers.BreadthFirst(),
+            [task(1, depth=2), task(2, B, depth=1), task(3, depth=1), task(4, B)],
+            [4, 2, 3, 1],
+        ),
+        (
+            schedulers.Deadline(),
+            [task(1), task(2, B, deadline=20.0), task(3, deadline=10.0), task(4, B)],
+            [3, 2, 1, 4],
+        ),
+        (
+            schedulers.Ordered(lambda task: task.payload),
+            [task(1, payload="b"), task(2, payload="c"), task(3, B, payload="a")],
+            [3, 1, 2],
+        ),
+        (
+            schedulers.RoundRobin(),
+            [*map(task, (1, 2, 3)), task(4, B), task(5, B), task(6, C)],
+            [1, 4, 6, 2, 5, 3],
+        ),
+        (
+            schedulers.RoundRobin(lambda task: -task.priority),
+            [task(1), task(2, priority=1), task(3, B), task(4, B, priority=1)],
+            [2, 4, 1, 3],
+        ),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_each_scheduler_has_its_order(scheduler: Scheduler, tasks: list[Task], order: list[int]) -> None:
+    assert in_order(scheduler, *tasks) == order
 
 
 def test_an_origin_that_comes_new_stands_behind_those_that_wait() -> None:

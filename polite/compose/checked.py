@@ -13,6 +13,7 @@ from polite.gate.fetcher import SignerFailed
 from polite.log import fields
 from polite.origin import Origin, Target
 from polite.ports import (
+    LONGEST_BACK_OFF_S,
     Ask,
     BackOffStore,
     Failed,
@@ -24,7 +25,6 @@ from polite.ports import (
     Validators,
     ValidatorStore,
 )
-from polite.ports.stores import LONGEST_BACK_OFF_S
 from polite.robots.exchange import wrong_field
 from polite.robots.snapshot import Snapshot
 

@@ -14,8 +14,7 @@ from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.homes import HomeNames, Homes
 from polite.pacing.pacer import process_delays
 from polite.pacing.scopes import ScopeResolver, registrable_domains
-from polite.ports import BackOffStore, Clock, Listener, RobotsStore, SavedBackOff
-from polite.ports.stores import LONGEST_BACK_OFF_S
+from polite.ports import LONGEST_BACK_OFF_S, BackOffStore, Clock, Listener, RobotsStore, SavedBackOff
 from polite.stores.redis.address import has_scheme
 
 if TYPE_CHECKING:

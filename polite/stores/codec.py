@@ -1,9 +1,255 @@
-"""encode and decode: what is known of a robots.txt as octets, for a store of your own."""
+"""Converts snapshots, back-offs and validators to rows of a file and to octets, and back.
 
+`encode` and `decode` are for a store of your own.
+"""
+
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import MISSING, fields
+from marshal import dumps
+from typing import Any
+
+from polite.ports import SavedBackOff
+from polite.recrawl import Validators, validators_of
 from polite.robots.exchange import wrong_field
+from polite.robots.policy import MOST_BYTES
+from polite.robots.reason import Reason
+from polite.robots.result import FetchResult, Found, KeptOctets, Unavailable, Unreachable
 from polite.robots.serialization import CorruptRobots
 from polite.robots.snapshot import Snapshot
-from polite.stores import rows
+
+Row = tuple[str | bytes | int | float | None, ...]
+
+_RESULT = (
+    *("outcome", "reason", "url", "status", "detail", "hops", "elapsed_s", "max_age_s", "retry_after_s"),
+    *("capped", "octets", "body", "more"),
+)
+_TIMES = ("fetched_at", "expires_at", "unreachable_since", "failures", "good_at", "good_until")
+COLUMNS = ("origin", *_TIMES, *_RESULT, *(f"good_{name}" for name in _RESULT))
+BACK_OFF_COLUMNS = ("origin", "since", "until", "because")
+VALIDATORS_COLUMNS = ("url", "etag", "last_modified")
+_LATEST = 1 + len(_TIMES)
+_GOOD = _LATEST + len(_RESULT)
+
+_KINDS: dict[str, type[FetchResult]] = {
+    "found": Found,
+    "unavailable": Unavailable,
+    "unreachable": Unreachable,
+}
+# If the good copy is the latest result itself, it is not written twice.
+_SAME: Row = ("same", *(None for _ in _RESULT[1:]))
+_NONE: Row = tuple(None for _ in _RESULT)
+
+# Of 2,000 real files, nine in ten are shorter than a page of the database. Compressing these too would make the file a third
+# smaller, take half as long again, and make them unreadable in SQLite's own tools.
+_COMPRESS_FROM = 4_096
+# The longest reason of a back-off, in characters: a throttle of the user's may write it.
+_MAX_REASON = 500
+
+# Fields without a column of their own are written as JSON into the column `more`, if they differ from their defaults.
+_EXTRAS = {
+    kind: [(field.name, field.default) for field in fields(kind) if field.name not in {*_RESULT, "file"}]
+    for kind in _KINDS.values()
+}
+_FIELDS = {kind: [field.name for field in fields(kind)] for kind in _KINDS.values()}
+
+
+class Unreadable(Exception):
+    """A row or its octets were damaged, or not written by polite."""
+
+
+def row(origin: str, snapshot: Snapshot) -> Row:
+    """Return the values of COLUMNS. Times are floats, as the columns give them back."""
+    if snapshot.good is None:
+        good = _NONE
+    elif snapshot.good is snapshot.access or snapshot.good == snapshot.access:
+        good = _SAME
+    else:
+        good = _result_values(snapshot.good)
+    return (
+        origin,
+        float(snapshot.fetched_at),
+        float(snapshot.expires_at),
+        _float(snapshot.unreachable_since),
+        snapshot.failures,
+        _float(snapshot.good_at),
+        _float(snapshot.good_until),
+        *_result_values(snapshot.access),
+        *good,
+    )
+
+
+def snapshot(values: Sequence[Any]) -> Snapshot:
+    """Return the snapshot in a row of COLUMNS. Raises Unreadable."""
+    try:
+        fetched_at, expires_at, since, failures, good_at, good_until = values[1:_LATEST]
+        result = _result(values[_LATEST:_GOOD])
+        good = None
+        if values[_GOOD] is not None:
+            good = result if values[_GOOD] == "same" else _result(values[_GOOD:])
+        return Snapshot(
+            result,
+            float(fetched_at),
+            float(expires_at),
+            good=_copy(good),
+            good_at=_float(good_at),
+            unreachable_since=_float(since),
+            failures=int(failures),
+            good_until=_float(good_until),
+        )
+    except (KeyError, OverflowError, RecursionError, TypeError, ValueError, zlib.error) as error:
+        raise Unreadable(f"the row of {values[0]!r} cannot be read: {error!r}") from error
+
+
+def back_off_row(origin: str, back_off: SavedBackOff) -> Row:
+    """Return the values of BACK_OFF_COLUMNS."""
+    return origin, float(back_off.since), float(back_off.until), _text(back_off.because[:_MAX_REASON])
+
+
+def back_off(values: Sequence[Any]) -> SavedBackOff:
+    """Return the back-off in a row of BACK_OFF_COLUMNS. Raises Unreadable."""
+    origin, since, until, because = values
+    if type(since) is not float or type(until) is not float or type(because) is not str:
+        raise Unreadable(f"the back-off of {origin!r} cannot be read")
+    return SavedBackOff(since, until, because)
+
+
+def validators_row(url: str, validators: Validators) -> Row:
+    """Return the values of VALIDATORS_COLUMNS."""
+    return url, validators.etag, validators.last_modified
+
+
+def validators(values: Sequence[Any]) -> Validators:
+    """Return the validators in a row of VALIDATORS_COLUMNS, as far as they are valid values of header fields."""
+    # Another program may have written the file, and what it holds is sent.
+    etag, last_modified = ([each] if type(each) is str else [] for each in values[1:])
+    return validators_of(etag, last_modified)
+
+
+def inflated(body: bytes | None, octets: int | None) -> bytes | None:
+    """Return the body, decompressed if it is shorter than `octets`, its true length.
+
+    Raises:
+        ValueError: It has another length.
+        zlib.error: It cannot be decompressed.
+    """
+    if body is None or octets is None or len(body) == octets:
+        return body
+    if octets > MOST_BYTES:
+        raise ValueError(f"the body should have {octets} octets, which is more than any file may have")
+    inflater = zlib.decompressobj()
+    whole = inflater.decompress(body, octets + 1) if octets >= 0 else b""
+    if len(whole) != octets:
+        raise ValueError(f"the body should have {octets} octets, and has not")
+    return whole
+
+
+def _copy(good: FetchResult | None) -> Found | Unavailable | None:
+    if isinstance(good, Unreachable):
+        raise TypeError("a failure is not a good copy")
+    return good
+
+
+def _float(value: float | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def _result_values(result: FetchResult) -> Row:
+    """Return the values of _RESULT."""
+    extras = [name for name, default in _EXTRAS[type(result)] if getattr(result, name) != default]
+    more = json.dumps({name: getattr(result, name) for name in extras}) if extras else None
+    reason, url, elapsed_s = result.reason.name, _text(result.url), float(result.elapsed_s)
+    match result:
+        case Found(file=file, status=status, hops=hops):
+            max_age_s = _float(result.max_age_s)
+            if result.length < _COMPRESS_FROM:
+                body = result.body
+            else:
+                # A body that compression would make longer stays as it is.
+                body = KeptOctets(file).packed if isinstance(file, bytes) else file.packed
+            last = (int(result.capped), result.length, body, more)
+            return ("found", reason, url, status, None, hops, elapsed_s, max_age_s, None, *last)
+        case Unavailable(status=status, hops=hops):
+            max_age_s = _float(result.max_age_s)
+            return ("unavailable", reason, url, status, None, hops, elapsed_s, max_age_s, *_NONE[:4], more)
+        case Unreachable(status=status, hops=hops):
+            detail, retry_after_s = _text(result.detail), _float(result.retry_after_s)
+            first = ("unreachable", reason, url, status, detail, hops, elapsed_s, None, retry_after_s)
+            return (*first, *_NONE[:3], more)
+
+
+def _result(values: Sequence[Any]) -> FetchResult:
+    named: dict[str, Any] = dict(zip(_RESULT, values, strict=True))
+    kind = _KINDS[named["outcome"]]
+    if named["more"] is not None:
+        more = json.loads(named["more"])
+        named |= {name: more[name] for name, default in _EXTRAS[kind] if name in more or default is MISSING}
+    named["reason"] = Reason[named["reason"]]
+    if kind is Found:
+        whole = inflated(named["body"], named["octets"])
+        if not isinstance(whole, bytes):
+            raise TypeError("a file without a body")
+        # A large body is compressed already: `inflated` has shown that it is the same.
+        named["file"] = KeptOctets(whole, named["body"] if len(whole) >= _COMPRESS_FROM else None)
+        named["capped"] = bool(named["capped"])
+    # Fields that a newer polite added are skipped.
+    return kind(**{name: named[name] for name in _FIELDS[kind] if name in named})
+
+
+def _text(words: str) -> str:
+    """Return a text that UTF-8 can encode: a lone surrogate, as in an error's message, is escaped."""
+    return words if words.isascii() else words.encode("utf-8", "backslashreplace").decode()
+
+
+# The first octet of a row as octets; and what stands there for the origin's own robots.txt, as a URL.
+_FORMAT = b"1"
+_PATH = "/robots.txt"
+_USUAL: list[object] = []
+_BODIES = (COLUMNS.index("body"), COLUMNS.index("good_body"))
+
+
+def encoded(row: Row) -> bytes:
+    """Return a row as octets: a line of JSON, in which bodies are lengths, and the bodies.
+
+    A small file should take little: the key has the origin already, most URLs follow from it, and what is unknown stands last.
+    """
+    origin, *values = row
+    bodies = b"".join(each for each in values if isinstance(each, bytes))
+    usual = str(origin) + _PATH
+    header = [_USUAL if each == usual else len(each) if isinstance(each, bytes) else each for each in values]
+    while header and header[-1] is None:
+        header.pop()
+    return _FORMAT + json.dumps([_checksum(row), *header], separators=(",", ":")).encode() + b"\n" + bodies
+
+
+def decoded(origin: str, octets: bytes, columns: Sequence[str]) -> Row:
+    """Return the row of these columns that `encoded` made octets of. Raises Unreadable."""
+    header, _, bodies = octets.partition(b"\n")
+    if not header.startswith(_FORMAT):
+        raise Unreadable(f"the value of {origin!r} is of another format")
+    try:
+        checksum, *values = json.loads(header.removeprefix(_FORMAT))
+    except (RecursionError, TypeError, ValueError) as error:
+        raise Unreadable(f"the value of {origin!r} cannot be read: {error!r}") from error
+    row: list[Any] = [origin, *(f"{origin}{_PATH}" if each == _USUAL else each for each in values)]
+    row += [None] * (len(columns) - len(row))
+    at = 0
+    for column in _BODIES if len(row) == len(COLUMNS) else ():
+        if isinstance(row[column], int):
+            row[column], at = bodies[at : at + row[column]], at + row[column]
+    if len(row) != len(columns) or _checksum(row) != checksum:
+        raise Unreadable(f"the value of {origin!r} was changed or damaged: its checksum is wrong")
+    return tuple(row)
+
+
+def _checksum(row: Sequence[Any]) -> int:
+    """Return the CRC-32 of a row. Version 2 of marshal, which Python 2.5 had, writes each value with its type."""
+    try:
+        return zlib.crc32(dumps(tuple(row), 2)) or 1
+    except ValueError as error:
+        raise Unreadable(f"the value of {row[0]!r} cannot be read: {error!r}") from error
+
 
 _MARK = b"polite-snapshot "
 
@@ -24,7 +270,7 @@ def encode(snapshot: Snapshot) -> bytes:
     wrong = wrong_field(given) if isinstance(given, Snapshot) else f"it is {given!r}"
     if wrong is not None:
         raise TypeError(f"snapshot must be a Snapshot of polite.ports: {wrong}")
-    return _MARK + rows.encoded(rows.row("", snapshot))
+    return _MARK + encoded(row("", snapshot))
 
 
 def decode(octets: bytes | bytearray | memoryview) -> Snapshot:
@@ -45,13 +291,13 @@ def decode(octets: bytes | bytearray | memoryview) -> Snapshot:
     octets = bytes(given)
     if not octets.startswith(_MARK):
         raise CorruptRobots(f"a snapshot starts with {_MARK!r}, not with {octets[: len(_MARK)]!r}")
-    row = rows.decoded("", octets[len(_MARK) :], len(rows.COLUMNS)) or ()
     try:
-        found = rows.snapshot(row)
-    except (rows.Unreadable, ValueError) as error:
+        values = decoded("", octets[len(_MARK) :], COLUMNS)
+        found = snapshot(values)
+    except Unreadable as error:
         raise CorruptRobots(f"a snapshot of {len(octets)} octets was cut short or changed") from error
     wrong = wrong_field(found)
-    if wrong is None and rows.encoded(tuple(row)) != octets[len(_MARK) :]:
+    if wrong is None and encoded(values) != octets[len(_MARK) :]:
         wrong = "there are octets after its end"
     if wrong is not None:
         raise CorruptRobots(f"a snapshot of {len(octets)} octets makes no sense: {wrong}")

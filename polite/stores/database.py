@@ -1,151 +1,12 @@
 """A connection to an SQLite file, opened when it is needed. SQLite's errors become StoreFailed, with advice."""
 
-import logging
-import os
 import sqlite3
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from marshal import dumps
 from pathlib import Path
-from weakref import WeakSet
-from zlib import crc32
 
 from polite.errors import StoreFailed
-from polite.log import fields
-
-# Version 2 of marshal writes each value with its type and without references to other values. Python has had it since 2.5. It
-# takes a fifth of the time of `repr`.
-_VERSION = 2
-
-
-def checksum(values: object, start: int = 0) -> int:
-    """Return the CRC-32 of a value or of a tuple of values. It detects each flipped bit.
-
-    An int and an equal float have different checksums. Pass the values as the columns will hold them (`as_number`, `as_real`).
-
-    Args:
-        values: None, int, float, str or bytes, or a tuple of these.
-        start: The checksum of the values before these.
-    """
-    return crc32(dumps(values, _VERSION), start)  # type: ignore[arg-type]
-
-
-def as_number(value: float) -> float:
-    """Return a number as a NUMERIC column returns it: an int, if it is a whole number of 64 bits."""
-    if type(value) is float and value.is_integer() and -(2.0**63) < value < 2.0**63:
-        return int(value)
-    return value
-
-
-def as_real(value: float | None) -> float | None:
-    """Return a number as a REAL column returns it: a float, and 0.0 for -0.0."""
-    return None if value is None else float(value) + 0.0
-
-
-# Seconds between two attempts.
-_RETRY_S = 0.01
-# The longest note (octets).
-_MAX_NOTE = 200
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _try_lock(descriptor: int) -> None:
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-else:
-    import fcntl
-
-    def _try_lock(descriptor: int) -> None:
-        # Not a POSIX lock: a process loses that as soon as it closes the file anywhere, as a library that copies the file does.
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-# A forked child (of a ProcessPoolExecutor) has a copy of each open file, and may outlive this process. The lock must not.
-_locks: "WeakSet[FileLock]" = WeakSet()
-
-
-def _close_all_in_child() -> None:
-    for lock in list(_locks):
-        lock.close_in_child()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_close_all_in_child)
-
-
-class FileLock:
-    """A lock from `acquire` to `release`, on a file of its own: `queue.sqlite-lock` beside `queue.sqlite`.
-
-    The operating system drops the lock when the process ends. The lock file may then stay; it does no harm.
-    """
-
-    def __init__(self, path: Path) -> None:
-        # Beside the target of a symbolic link, so that two names of one file share a lock.
-        self._path = Path(f"{path.resolve()}-lock")
-        self._descriptor: int | None = None
-        _locks.add(self)
-
-    def acquire(self, timeout_s: float) -> bool:
-        """Return whether the lock is held. Raises OSError if its file cannot be made."""
-        until = time.monotonic() + timeout_s
-        while self._descriptor is None and not self._try():
-            if time.monotonic() > until:
-                return False
-            time.sleep(_RETRY_S)
-        return True
-
-    def noted(self) -> str:
-        """Return the note of the last holder if it ended without `release`, else "". Call it while the lock is held."""
-        if self._descriptor is None:
-            return ""
-        os.lseek(self._descriptor, 0, os.SEEK_SET)
-        return os.read(self._descriptor, _MAX_NOTE).decode("ascii", "replace")
-
-    def note(self, text: str) -> None:
-        """Write a note for the next holder, in case this process ends without `release`. Call it while the lock is held."""
-        if self._descriptor is not None:
-            os.lseek(self._descriptor, 0, os.SEEK_SET)
-            os.ftruncate(self._descriptor, 0)
-            os.write(self._descriptor, text.encode("ascii")[:_MAX_NOTE])
-
-    def close_in_child(self) -> None:
-        """Close a forked child's copy of the file. The parent holds the lock while its own copy is open."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
-            os.close(descriptor)
-
-    def release(self) -> None:
-        """Drop the lock and remove its file. May be called twice."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is None:
-            return
-        if sys.platform == "win32":
-            # An open file cannot be removed there.
-            os.close(descriptor)
-            return
-        # Removed while it is locked: a process that opened it before sees in `_try` that it holds another file.
-        with suppress(OSError):
-            self._path.unlink()
-        os.close(descriptor)
-
-    def _try(self) -> bool:
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            _try_lock(descriptor)
-            if os.path.samestat(os.fstat(descriptor), self._path.stat()):
-                self._descriptor = descriptor
-        except (BlockingIOError, PermissionError, FileNotFoundError):
-            # Held by another (msvcrt says PermissionError), or removed a moment ago.
-            pass
-        finally:
-            if self._descriptor is None:
-                os.close(descriptor)
-        return self._descriptor is not None
-
-
-log: logging.Logger = logging.getLogger("polite")
 
 _CORRUPT = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
@@ -154,12 +15,11 @@ _TEMPORARY = _BUSY | {sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY}
 _MESSAGES = {
     sqlite3.SQLITE_READONLY: "the file, its folder or its disk is read-only",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened: does the folder exist, and is it writable?",
-    sqlite3.SQLITE_INTERRUPT: "a query took too long: is the file damaged?",
     sqlite3.SQLITE_PERM: "this user has no permission to open it",
 }
 
-_SUFFIXES = ("-wal", "-shm")
-_NONE = "none"
+# Of the files that SQLite keeps beside a database.
+SUFFIXES = ("-wal", "-shm")
 
 
 class WrongFile(Exception):
@@ -167,23 +27,11 @@ class WrongFile(Exception):
 
 
 class Damaged(Exception):
-    """A row does not match its checksum, or an index does not match its table."""
-
-
-class DamagedRows(Damaged):
-    """Rows of one table do not match their checksums. The rest of the file may be sound.
-
-    Attributes:
-        numbers: The rows' numbers.
-    """
-
-    def __init__(self, table: str, numbers: Sequence[int]) -> None:
-        super().__init__(f"row {numbers[0]} of {table} does not match its checksum")
-        self.numbers = numbers
+    """What the file holds contradicts itself."""
 
 
 class Database:
-    """A connection to an SQLite file. One thread uses it.
+    """A connection to an SQLite file. One thread at a time uses it.
 
     Args:
         path: The file.
@@ -261,7 +109,7 @@ class Database:
         Earlier writes go into the old file, wherever it is now. The old file's log is renamed: SQLite would take it for the new
         file's log, and destroy the new file.
         """
-        found = _identity(self.path)
+        found = file_identity(self.path)
         if self._connection is None:
             return
         if found == self._identity:
@@ -279,55 +127,24 @@ class Database:
             "the next use begins with the file that is there then"
         )
 
-    @property
-    def identities(self) -> str:
-        """The identities of the file and of its log, in one line, for `set_foreign_log_aside` of a later run."""
-        return f"{_named(self.path)} {_named(self._log)}"
-
-    def set_foreign_log_aside(self, noted: str) -> None:
-        """Rename a log that belongs to another file than the one at the path. Call it before the first use.
-
-        If the log is the same as in the last run and the file is not, the log is foreign. If both differ, they were copied or
-        restored together. Without a file, SQLite would delete the log.
-
-        Args:
-            noted: `identities` of the last run, or "".
-        """
-        file, beside = _named(self.path), _named(self._log)
-        if beside == _NONE:
-            return
-        noted_file, _, noted_log = noted.partition(" ")
-        empty = file == _NONE or not self.path.stat().st_size
-        if empty or (beside == noted_log and file != noted_file):
-            aside = Path(f"{self.path}.foreign-{self._stamp()}")
-            self._rename_logs(aside)
-            log.warning(
-                "%s belongs to another file, and was renamed to %s-wal",
-                self._log,
-                aside,
-                extra=fields("log_of_another_file", store=self.path),
-            )
-
-    @property
-    def _log(self) -> Path:
-        return Path(f"{self.path}-wal")
-
     def _note_logs(self) -> None:
         """Note the identities of the file's logs, while it is at its path.
 
         SQLite makes both before the first transaction. A connection that locks the file for itself has no "-shm".
         """
         if "-wal" not in self._logs:
-            for suffix in _SUFFIXES:
-                found = _identity(Path(f"{self.path}{suffix}"))
+            for suffix in SUFFIXES:
+                found = file_identity(Path(f"{self.path}{suffix}"))
                 if found is not None:
                     self._logs[suffix] = found
 
     def _connect(self) -> sqlite3.Connection:
         where = f"{self.path.absolute().as_uri()}?mode={self._mode}"
-        connection = sqlite3.connect(where, uri=True, timeout=self._busy_timeout, isolation_level=None)
+        connection = sqlite3.connect(
+            where, uri=True, timeout=self._busy_timeout, isolation_level=None, check_same_thread=False
+        )
         try:
-            self._identity = _identity(self.path)
+            self._identity = file_identity(self.path)
             self._prepare(connection)
         except BaseException:
             connection.close()
@@ -364,7 +181,7 @@ class Database:
         """Rename the file and its logs, unless another file is at the path now. Return what was done."""
         if not self._may_set_aside:
             return "it was left where it is"
-        if self._identity is not None and _identity(self.path) != self._identity:
+        if self._identity is not None and file_identity(self.path) != self._identity:
             return "another process has already renamed it"
         aside = Path(f"{self.path}.corrupt-{self._stamp()}")
         while aside.exists():
@@ -378,9 +195,9 @@ class Database:
 
     def _rename_logs(self, aside: Path, *, ours: Mapping[str, tuple[int, int]] | None = None) -> None:
         """Rename the logs; if `ours` is given, only those with these identities."""
-        for suffix in _SUFFIXES:
+        for suffix in SUFFIXES:
             path = Path(f"{self.path}{suffix}")
-            if ours is None or (suffix in ours and _identity(path) == ours[suffix]):
+            if ours is None or (suffix in ours and file_identity(path) == ours[suffix]):
                 with suppress(FileNotFoundError):
                     path.rename(f"{aside}{suffix}")
 
@@ -388,17 +205,13 @@ class Database:
         return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(self._wall()))
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def file_identity(path: Path) -> tuple[int, int] | None:
+    """Return what tells a file from another one of its name, or None if there is none."""
     try:
         found = path.stat()
     except OSError:
         return None
     return found.st_dev, found.st_ino
-
-
-def _named(path: Path) -> str:
-    found = _identity(path)
-    return _NONE if found is None else f"{found[0]}:{found[1]}"
 
 
 def _code(error: sqlite3.Error) -> int:

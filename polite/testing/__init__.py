@@ -10,9 +10,8 @@ Responses come from a `ScriptedTransport` (no network), or octet by octet from a
 
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.testing.clock import LoopClock, ManualClock
+from polite.testing.contracts import SCHEDULER_CONTRACT, STORE_CONTRACT
 from polite.testing.loop import Deadlock, VirtualTimeLoop
-from polite.testing.schedulers import SCHEDULER_CONTRACT
-from polite.testing.stores import STORE_CONTRACT
 from polite.testing.transport import ScriptedServer, ScriptedTransport, scripted_server
 
 __all__ = [

@@ -22,7 +22,7 @@ from polite.stores.redis.link import RedisLink
 from polite.stores.redis.robots import RedisStore
 from polite.stores.sqlite import SqliteStore
 from polite.testing import STORE_CONTRACT
-from polite.testing.stores import StoreCheck
+from polite.testing.contracts import StoreCheck
 
 SITE, OTHER = Origin.of("https://site.test/"), Origin.of("http://site.test/")
 POLICY = RobotsPolicy()

@@ -10,7 +10,7 @@ from polite.frontier.checked_scheduler import SchedulerFailed
 from polite.origin import Origin
 from polite.ports import Scheduler
 from polite.task import Task
-from polite.testing.schedulers import SCHEDULER_CONTRACT, Check
+from polite.testing.contracts import SCHEDULER_CONTRACT, Check
 
 MAKERS = [
     schedulers.Fifo,

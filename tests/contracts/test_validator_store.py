@@ -1,9 +1,11 @@
 """What every ValidatorStore does; a new one joins with a line."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
+from polite.errors import InvalidOption
 from polite.origin import Target
 from polite.ports import Validators, ValidatorStore
 from polite.stores.memory import MemoryValidators
@@ -74,3 +76,32 @@ async def test_what_comes_after_a_close_starts_nothing(store: ValidatorStore) ->
     await store.close()
 
     store.remember(PAGE, TAG)
+
+
+def page(number: int) -> Target:
+    return Target.of(f"https://site.test/{number}")
+
+
+async def test_memory_forgets_the_page_that_was_reported_least_recently() -> None:
+    store = MemoryValidators(max_urls=3)
+    for number in (1, 2, 3, 1, 4):
+        store.remember(page(number), TAG)
+
+    assert [bool(await store.validators(page(number))) for number in range(1, 5)] == [True, False, True, True]
+
+
+async def test_memory_is_bounded_in_octets_and_counts_back_to_nothing() -> None:
+    store = MemoryValidators(max_memory=1 << 16)
+    for number in range(1_000):
+        store.remember(page(number), TAG)
+        assert store.memory_used <= 1 << 16
+    for number in range(1_000):
+        store.remember(page(number), Validators())
+
+    assert store.memory_used == 0
+
+
+@pytest.mark.parametrize("options", [{"max_urls": 0}, {"max_urls": 1.5}, {"max_memory": 1}])
+def test_memory_refuses_limits_that_are_none(options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidOption, match=f"MemoryValidators: {next(iter(options))}"):
+        MemoryValidators(**options)

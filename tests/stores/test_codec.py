@@ -1,8 +1,10 @@
-"""Snapshots as octets, for stores that users write: what comes back, and what is refused."""
+"""Snapshots as rows and as octets: what comes back, and what is refused."""
 
 import json
 import pickle
-from dataclasses import replace
+import tracemalloc
+import zlib
+from dataclasses import MISSING, fields, replace
 from typing import Any
 
 import pytest
@@ -10,26 +12,195 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polite
-from polite.ports import Snapshot, merged
+from polite.ports import SavedBackOff, Snapshot
+from polite.recrawl import Validators
+from polite.robots.policy import RobotsPolicy
+from polite.robots.reason import Reason
 from polite.robots.result import Found, Unavailable, Unreachable
-from polite.stores import rows
+from polite.robots.snapshot import renewed
+from polite.stores import codec
 from polite.stores.codec import decode, encode
 
-URL = "https://example.com/robots.txt"
+NAME = "https://example.com"
+URL = f"{NAME}/robots.txt"
 FILE = Found(bytes(range(256)) * 40, 200, URL, 1, capped=True, elapsed_s=0.5, max_age_s=60.0, downgraded=True)
 GOOD = Snapshot(FILE, 1e9, 1.1e9, good=FILE, good_at=1e9)
-GONE = Unavailable(polite.Reason.CLIENT_ERROR, URL, 404, probes=1)
-FAILED = Unreachable(polite.Reason.TIMEOUT, URL, 503, "5 s, né", retry_after_s=7.0)
+GONE = Unavailable(Reason.CLIENT_ERROR, URL, 404, probes=1)
+FAILED = Unreachable(Reason.TIMEOUT, URL, 503, "5 s, né", retry_after_s=7.0)
 BOTH = Snapshot(FAILED, 1e9, 1.1e9, GONE, 9e8, 9.5e8, 3, 9.9e8)
-ROW = rows.encoded(rows.row("", GOOD))
+MARK = b"polite-snapshot "
 
 
-@pytest.mark.parametrize("snapshot", [GOOD, BOTH, replace(GOOD, access=FILE.kept()), merged(BOTH, GOOD)])
-def test_a_snapshot_comes_back_whole(snapshot: Snapshot) -> None:
-    octets = encode(snapshot)
+def as_row_and_back(snapshot: Snapshot) -> Snapshot:
+    row = codec.row(NAME, snapshot)
 
-    assert decode(octets) == decode(memoryview(octets)) == snapshot
-    assert len(octets) < 6_000
+    assert len(row) == len(codec.COLUMNS)
+    assert codec.decoded(NAME, codec.encoded(row), codec.COLUMNS) == row
+    return codec.snapshot(row)
+
+
+def with_unusual_fields(kind: Any) -> Any:
+    """A result with every field that has a default set to something else."""
+    usual = {"file": b"x", "status": 203, "url": URL, "reason": Reason.TIMEOUT}
+    others = {bool: True, int: 7, float: 2.5, str: "other", type(None): 3}
+    return kind(
+        **{
+            each.name: usual[each.name] if each.default is MISSING else others[type(each.default)]
+            for each in fields(kind)
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    "access", [FILE, FILE.kept(), GONE, FAILED, *map(with_unusual_fields, (Found, Unavailable, Unreachable))]
+)
+@pytest.mark.parametrize("snapshot", [GOOD, BOTH])
+def test_every_field_of_a_snapshot_comes_back(access: Any, snapshot: Snapshot) -> None:
+    snapshot = replace(snapshot, access=access)
+
+    assert as_row_and_back(snapshot) == snapshot
+    assert decode(encode(snapshot)) == decode(memoryview(encode(snapshot))) == snapshot
+    assert len(encode(snapshot)) < 9_000
+
+
+def test_rows_of_back_offs_and_validators_come_back() -> None:
+    back_off, validators = SavedBackOff(1.0, 2.0, "status 429"), Validators('"1"', None)
+
+    assert codec.back_off(codec.back_off_row(NAME, back_off)) == back_off
+    assert len(codec.back_off_row(NAME, replace(back_off, because="x" * 1_000))[-1]) == 500  # type: ignore[arg-type]
+    assert codec.validators(codec.validators_row(URL, validators)) == validators
+    assert codec.validators((URL, '"a\r\nX: y"', 5)) == Validators()
+    with pytest.raises(codec.Unreadable):
+        codec.back_off((NAME, 1.0, "2", "status 429"))
+
+
+texts = st.text(st.characters(codec=None), max_size=30)
+times = st.floats(allow_nan=False)
+
+
+@given(
+    st.builds(Found, st.binary(max_size=9_000), st.integers(0, 999), texts, elapsed_s=times),
+    st.builds(Unavailable, st.sampled_from(Reason), texts, st.none() | st.integers(0, 999)),
+    times,
+    st.none() | times,
+)
+def test_any_snapshot_comes_back(found, unavailable, fetched_at, good_at) -> None:
+    snapshot = Snapshot(found, fetched_at, 2.0, good=unavailable, good_at=good_at)
+
+    back = as_row_and_back(snapshot)
+
+    assert back.access == replace(found, url=back.access.url)
+    assert back.good == replace(unavailable, url=back.good.url)
+    assert (back.fetched_at, back.good_at) == (fetched_at, good_at)
+
+
+def test_a_text_that_utf_8_cannot_hold_is_kept_readable() -> None:
+    snapshot = Snapshot(replace(FAILED, detail="broken \udcff name"), 1.0, 2.0)
+
+    assert as_row_and_back(snapshot).access.detail == r"broken \udcff name"
+
+
+def test_a_good_copy_that_is_the_result_itself_is_written_once() -> None:
+    found = Found(b"User-agent: *\n", 200, URL)
+    row = codec.row(NAME, renewed(None, found, RobotsPolicy(), 1.0))
+    snapshot = codec.snapshot(row)
+
+    assert row.count(found.body) == 1
+    assert snapshot.good is snapshot.access
+
+
+@pytest.mark.parametrize("lines", [0, 5, 5_000])
+def test_a_long_body_is_compressed_and_a_short_one_can_be_read_by_others(lines: int) -> None:
+    found, at = Found(b"Disallow: /\n" * lines, 200, URL), codec.COLUMNS.index("body")
+    row = codec.row(NAME, Snapshot(found, 1.0, 2.0))
+
+    assert row == codec.row(NAME, Snapshot(found.kept(), 1.0, 2.0))
+    assert len(row[at]) < 1_000
+    assert (row[at] == found.body) is (lines < 5_000)
+    assert codec.snapshot(row).access == found
+
+
+def test_a_body_that_compression_makes_longer_stays_as_it_is() -> None:
+    body = zlib.compress(bytes(range(256)) * 400, 9) + bytes(i * i * 31 % 251 for i in range(9_000))
+    body = bytes(a ^ b for a, b in zip(body, zlib.compress(body) * 3, strict=False))
+
+    assert as_row_and_back(Snapshot(Found(body, 200, URL), 1.0, 2.0)).access.body == body
+
+
+def test_a_bomb_inflates_no_further_than_its_row_says() -> None:
+    bomb = zlib.compress(bytes(50_000_000))
+    tracemalloc.start()
+
+    with pytest.raises(ValueError, match="100 octets"):
+        codec.inflated(bomb, 100)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak < 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("outcome", "perhaps"),
+        ("outcome", [1]),
+        ("reason", "NO_SUCH_REASON"),
+        ("body", None),
+        ("body", b"not packed"),
+        ("octets", 3),
+        ("octets", -1),
+        ("octets", 1 << 40),
+        ("octets", "many"),
+        ("fetched_at", "yesterday"),
+        ("fetched_at", 10**400),
+        ("failures", None),
+        ("more", "{"),
+        ("more", "[" * 5_000),
+        ("good_outcome", "found"),
+        ("good_outcome", "perhaps"),
+    ],
+)
+def test_a_row_that_makes_no_sense_is_refused(column: str, value: Any) -> None:
+    row = list(codec.row(NAME, GOOD))
+    row[codec.COLUMNS.index(column)] = value
+
+    with pytest.raises(codec.Unreadable, match=r"example\.com"):
+        codec.snapshot(row)
+
+
+def test_a_failure_is_no_good_copy() -> None:
+    row = list(codec.row(NAME, Snapshot(FAILED, 1.0, 2.0)))
+    row[codec.COLUMNS.index("good_outcome")] = "same"
+
+    with pytest.raises(codec.Unreadable):
+        codec.snapshot(row)
+
+
+def test_fields_that_a_newer_polite_adds_are_skipped() -> None:
+    row = list(codec.row(NAME, BOTH))
+    row[codec.COLUMNS.index("more")] = '{"colour": "green"}'
+
+    assert codec.snapshot(row) == BOTH
+
+
+def test_octets_of_an_earlier_release_are_read() -> None:
+    octets = (
+        b'polite-snapshot 1[488659706,1000000000.0,1100000000.0,null,0,1000000000.0,null,"found","OK",[],200,null,0,0.5,60.0,'
+        b'null,0,13,13,null,"same"]\nUser-agent: *'
+    )
+
+    assert decode(octets).access == Found(
+        b"User-agent: *", 200, "/robots.txt", 0, elapsed_s=0.5, max_age_s=60.0
+    )
+
+
+ROW = codec.encoded(codec.row("", GOOD))
+
+
+def forged(column: str, value: Any) -> bytes:
+    row = list(codec.row("", GOOD))
+    row[codec.COLUMNS.index(column)] = value
+    return MARK + codec.encoded(tuple(row))
 
 
 @pytest.mark.parametrize(
@@ -42,11 +213,17 @@ def test_a_snapshot_comes_back_whole(snapshot: Snapshot) -> None:
         encode(GOOD)[:-1],
         encode(GOOD) + b"x",
         encode(GOOD).replace(b"200", b"404"),
-        b"polite-snapshot ",
-        b"polite-snapshot 1" + b"[" * 100_000,
-        b"polite-snapshot 1[]\n",
-        b"polite-snapshot 1{}",
-        b"polite-snapshot 2" + ROW[1:],
+        MARK,
+        MARK + b"1" + b"[" * 100_000,
+        MARK + b"1[]\n",
+        MARK + b"1{}",
+        MARK + b"2" + ROW[1:],
+        # Their checksums are right, and no encode made them.
+        forged("fetched_at", float("nan")),
+        forged("url", 5),
+        forged("url", ["a"]),
+        forged("status", "200"),
+        forged("more", '{"downgraded": 7}'),
     ],
 )
 def test_octets_of_others_and_damaged_ones_are_refused(octets: bytes) -> None:
@@ -54,36 +231,10 @@ def test_octets_of_others_and_damaged_ones_are_refused(octets: bytes) -> None:
         decode(octets)
 
 
-@pytest.mark.parametrize(
-    ("column", "value"),
-    [
-        ("url", 5),
-        ("url", ["a"]),
-        ("status", "200"),
-        ("fetched_at", float("nan")),
-        ("octets", 1 << 40),
-        ("octets", -1),
-        ("reason", "NONSENSE"),
-        ("outcome", "nonsense"),
-        ("outcome", [1]),
-        ("more", "[" * 5_000),
-        ("more", '{"downgraded": 7}'),
-        ("fetched_at", 10**400),
-    ],
-)
-def test_nonsense_with_a_right_checksum_is_refused(column: str, value: Any) -> None:
-    values = list(rows.row("", GOOD)[:-1])
-    values[rows.COLUMNS.index(column)] = value
-    forged = rows.encoded(rows.with_checksum(tuple(values)))
-
-    with pytest.raises(polite.CorruptRobots, match="a snapshot"):
-        decode(b"polite-snapshot " + forged)
-
-
 @given(st.binary(max_size=60), st.integers(0, 400))
 def test_no_octets_raise_another_error(noise: bytes, at: int) -> None:
     octets = encode(BOTH)
-    for each in (noise, b"polite-snapshot 1" + noise, octets[:at] + noise + octets[at + len(noise) :]):
+    for each in (noise, MARK + b"1" + noise, octets[:at] + noise + octets[at + len(noise) :]):
         try:
             found = decode(each)
         except polite.CorruptRobots:

@@ -1,6 +1,7 @@
-"""The store in a file: kept between runs, shared between stores and processes, and its options checked."""
+"""The store in a file: one thread, group commit, shared between stores, loops and processes, and its options checked."""
 
 import asyncio
+import logging
 import sqlite3
 import subprocess
 import sys
@@ -10,24 +11,34 @@ from pathlib import Path
 
 import pytest
 
-from polite.errors import InvalidOption
-from polite.origin import Origin
-from polite.ports import BackOffStore, RobotsStore
+from polite.errors import InvalidOption, Overloaded
+from polite.origin import Origin, Target
+from polite.ports import BackOffStore, RobotsStore, SavedBackOff
+from polite.recrawl import Validators
 from polite.robots.reason import Reason
 from polite.robots.result import Found, Unreachable
 from polite.robots.snapshot import renewed
+from polite.stores import codec
+from polite.stores import sqlite as module
 from polite.stores.sqlite import SqliteStore
-from tests.stores.support import (
-    FIRST,
-    OTHER,
-    POLICY,
-    SECOND,
-    SITE,
-    raw,
-)
-from tests.support import started_since
+from tests.stores.support import FIRST, HOUR, OTHER, POLICY, SECOND, SITE, raw
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGE, TAG = Target.of("https://site.test/1"), Validators('"1"')
+NUMBERED = [Origin.of(f"https://h{number}.test") for number in range(500)]
+
+
+def batches_of(store, monkeypatch):
+    """How many snapshots, and how many pages, each transaction has written."""
+    batches = []
+    write = store._file.write
+
+    def noted(snapshots, back_offs, pages):
+        write(snapshots, back_offs, pages)
+        batches.append((len(snapshots), len(pages)))
+
+    monkeypatch.setattr(store._file, "write", noted)
+    return batches
 
 
 async def test_it_is_a_robots_store_that_keeps_back_offs(opened):
@@ -37,14 +48,6 @@ async def test_it_is_a_robots_store_that_keeps_back_offs(opened):
     assert isinstance(store, BackOffStore)
 
 
-async def test_what_was_saved_is_there_after_a_restart(opened):
-    first = opened()
-    await first.save(SITE, SECOND)
-    await first.close()
-
-    assert await opened().load(SITE) == SECOND
-
-
 async def test_what_was_saved_is_there_for_another_process_at_once(opened, path):
     await opened().save(SITE, FIRST)
 
@@ -52,6 +55,8 @@ async def test_what_was_saved_is_there_for_another_process_at_once(opened, path)
     assert raw(path, "SELECT origin, outcome, status, body FROM robots") == [
         ("https://site.test", "found", 200, b"User-agent: *")
     ]
+    # Written ahead, so that a reader never waits.
+    assert raw(path, "PRAGMA journal_mode") == [("wal",)]
 
 
 async def test_a_closed_store_is_whole_in_its_file_although_another_connection_is_open(
@@ -68,29 +73,51 @@ async def test_a_closed_store_is_whole_in_its_file_although_another_connection_i
     assert raw(alone, "SELECT origin FROM robots") == [("https://site.test",)]
 
 
-async def test_the_file_is_written_ahead_so_that_a_reader_never_waits(opened, path):
-    await opened().save(SITE, FIRST)
-
-    assert raw(path, "PRAGMA journal_mode") == [("wal",)]
-
-
 async def test_saves_that_come_together_are_one_transaction(opened, monkeypatch):
-    store, batches = opened(), []
-    write = store._write_file.write
-    monkeypatch.setattr(
-        store._write_file, "write", lambda s, *more: (batches.append(len(s)), write(s, *more))
-    )
+    store = opened()
+    batches = batches_of(store, monkeypatch)
 
-    await asyncio.gather(*(store.save(Origin.of(f"https://h{n}.test"), FIRST) for n in range(500)))
+    await asyncio.gather(*(store.save(origin, FIRST) for origin in NUMBERED))
 
-    assert sum(batches) == 500
-    assert len(batches) < 10
+    assert sum(saved for saved, _ in batches) == 500
+    assert len(batches) < 20
 
 
-async def test_of_two_saves_of_one_origin_the_later_counts(opened):
+async def test_a_batch_has_a_bound(opened, monkeypatch):
+    monkeypatch.setattr(module, "_MAX_BATCH", 100)
+    store = opened()
+    batches = batches_of(store, monkeypatch)
+
+    await asyncio.gather(*(store.save(origin, FIRST) for origin in NUMBERED))
+
+    assert max(saved for saved, _ in batches) == 100
+
+
+async def test_validators_are_written_together_a_second_later(opened, monkeypatch, path):
+    monkeypatch.setattr(module, "_WRITE_AFTER_S", 0.01)
+    store = opened()
+    batches = batches_of(store, monkeypatch)
+
+    for number in range(500):
+        store.remember(Target.of(f"https://site.test/{number}"), TAG)
+    while not batches:
+        await asyncio.sleep(0)
+
+    assert batches == [(0, 500)]
+    assert raw(path, "SELECT url, etag, last_modified FROM validators LIMIT 1") == [
+        ("https://site.test/0", '"1"', None)
+    ]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_of_two_saves_of_one_origin_the_later_counts(opened, at_once):
     store = opened()
 
-    await asyncio.gather(store.save(SITE, FIRST), store.save(SITE, SECOND))
+    if at_once:
+        await asyncio.gather(store.save(SITE, FIRST), store.save(SITE, SECOND), store.save(SITE, FIRST))
+    else:
+        for each in (FIRST, SECOND, FIRST):
+            await store.save(SITE, each)
 
     assert await store.load(SITE) == SECOND
 
@@ -107,16 +134,29 @@ async def test_a_save_whose_caller_was_cancelled_is_written_all_the_same(opened)
     assert await store.load(SITE) == FIRST
 
 
-async def test_a_closed_store_may_be_used_again_and_leaves_no_thread(opened):
-    before = set(threading.enumerate())
+async def test_a_closed_store_may_be_used_again_and_leaves_no_thread(opened, path):
     store = opened()
     await store.save(SITE, FIRST)
-    await store.load(SITE)
     await store.close()
     await store.close()
 
-    assert not started_since(before)
+    assert not [each for each in threading.enumerate() if str(path) in each.name]
     assert await store.load(SITE) == FIRST
+
+
+async def test_closing_writes_what_was_asked_for_although_nothing_waits_for_it(opened, path):
+    store = opened()
+    saving = asyncio.create_task(store.save(SITE, FIRST))
+    await asyncio.sleep(0)
+
+    closing_it = asyncio.create_task(store.close())
+    await asyncio.sleep(0)
+    closing_it.cancel()
+    await saving
+    await store.close()
+
+    assert raw(path, "SELECT origin FROM robots") == [("https://site.test",)]
+    assert not any(str(path) in thread.name for thread in threading.enumerate())
 
 
 async def test_the_loop_goes_on_while_the_file_is_locked(opened, path):
@@ -127,21 +167,45 @@ async def test_the_loop_goes_on_while_the_file_is_locked(opened, path):
         saving = asyncio.create_task(store.save(SITE, FIRST))
         for _ in range(100):
             await asyncio.sleep(0)
-        read_meanwhile, waiting = await store.load(OTHER), not saving.done()
+        waiting = not saving.done()
         rival.execute("ROLLBACK")
     await saving
 
     assert waiting
-    assert read_meanwhile == FIRST
+
+
+async def test_event_loops_of_several_threads_share_a_store(opened):
+    store = opened()
+
+    async def use(origins):
+        await asyncio.gather(*(store.save(origin, FIRST) for origin in origins))
+        return await asyncio.gather(*map(store.load, origins))
+
+    async def leave():
+        store._queue(module._Job(str(SITE), SECOND, asyncio.get_running_loop().create_future()))
+
+    await asyncio.to_thread(asyncio.run, leave())  # its loop has ended when the job is done
+    elsewhere = asyncio.to_thread(asyncio.run, use(NUMBERED[:250]))
+    found = await asyncio.gather(use(NUMBERED[250:]), elsewhere)
+
+    assert found == [[FIRST] * 250] * 2
+    assert await store.load(SITE) == SECOND
 
 
 async def test_two_stores_write_to_one_file_and_nothing_is_lost(opened):
-    stores = [opened(), opened()]
-    origins = [Origin.of(f"https://h{n}.test") for n in range(400)]
+    one, other = opened(), opened()
+    copy = renewed(None, Found(b"Disallow: /", 200, SITE.robots_url), POLICY, 10.0)
+    failure = renewed(None, Unreachable(Reason.SERVER_ERROR, SITE.robots_url, 503), POLICY, 11.0)
 
-    await asyncio.gather(*(stores[n % 2].save(origin, FIRST) for n, origin in enumerate(origins)))
+    await asyncio.gather(
+        *(one.save(origin, copy) for origin in NUMBERED),
+        *(other.save(origin, failure) for origin in reversed(NUMBERED)),
+    )
+    kept = [await one.load(origin) for origin in NUMBERED]
 
-    assert [await stores[0].load(origin) for origin in origins] == [FIRST] * 400
+    assert {(each.access, each.good, each.expires_at) for each in kept} == {
+        (failure.access, copy.access, failure.expires_at)
+    }
 
 
 @pytest.mark.slow("starts processes")
@@ -160,40 +224,92 @@ def test_processes_that_open_a_new_file_at_once_all_succeed(path):
     assert [process.wait(60) for process in processes] == [0] * 6
 
 
+async def test_more_than_the_disk_takes_is_refused(opened, monkeypatch, caplog):
+    monkeypatch.setattr(module, "_MAX_WAITING", 0)
+    store = opened()
+
+    with pytest.raises(Overloaded, match="does not keep up"):
+        await store.save(SITE, FIRST)
+    store.hold(SITE, HOUR)
+    store.remember(PAGE, TAG)
+
+    assert caplog.text.count("saved: ") == 2
+
+
+async def test_a_defect_of_ours_is_raised_to_the_caller_and_the_thread_goes_on(opened, monkeypatch, caplog):
+    store = opened()
+    with monkeypatch.context() as patched:
+        patched.setattr(codec, "row", lambda *_: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            await store.save(SITE, FIRST)
+    caplog.set_level(logging.ERROR)
+
+    await store.save(SITE, FIRST)
+
+    assert await store.load(SITE) == FIRST
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_a_hold_never_becomes_shorter(opened, at_once):
+    store, year = opened(), 365 * 86_400.0
+    shorter, longer = SavedBackOff(20.0, 30.0, "shorter"), SavedBackOff(30.0, 9_000.0, "longer")
+    # A hold of a clock that was ahead hides no longer one.
+    ahead, behind = SavedBackOff(year, year + 20.0, "ahead"), SavedBackOff(5.0, 15.0, "behind")
+
+    for origin, holds in ((SITE, (HOUR, shorter, longer, shorter)), (OTHER, (ahead, behind, longer, behind))):
+        for hold in holds:
+            store.hold(origin, hold)
+            if not at_once:
+                await store.save(origin, FIRST)
+        await store.save(origin, FIRST)
+
+    assert (await store.held(SITE), await store.held(OTHER)) == (longer, longer)
+    assert await store.load(SITE) == FIRST
+
+
+@pytest.mark.parametrize(("now", "left"), [(10.0, 3600.0), (3_600.0, 10.0), (4_000.0, 0.0), (-1e9, 3_600.0)])
+def test_a_hold_is_never_longer_than_it_was_however_a_clock_is_set(now, left):
+    assert HOUR.left_s(now) == left
+
+
+async def test_a_hold_is_kept_when_the_store_is_closed(opened):
+    first = opened()
+    first.hold(SITE, HOUR)
+    await first.close()
+
+    assert await opened().held(SITE) == HOUR
+    assert await opened().held(OTHER) is None
+
+
+@pytest.mark.parametrize("then", ["used", "closed"])
+async def test_what_comes_after_closing_starts_no_thread_and_is_saved_with_the_next_use(
+    opened, caplog, path, then
+):
+    store = opened()
+    await store.save(SITE, FIRST)
+    await store.close()
+
+    store.hold(SITE, HOUR)
+    store.remember(PAGE, TAG)
+    await asyncio.sleep(0)
+    threads = [each for each in threading.enumerate() if str(path) in each.name]
+    await (store.save(OTHER, FIRST) if then == "used" else store.close())
+
+    assert not threads
+    assert caplog.text.count("came after") == 1
+    again = opened()
+    assert (await again.held(SITE), await again.validators(PAGE)) == (HOUR, TAG)
+
+
 @pytest.mark.parametrize("path", ["", ":memory:", "a\0b", 3, None, b"crawl.sqlite"])
 def test_a_name_that_is_none_of_a_file_is_refused(path):
     with pytest.raises(InvalidOption, match="name of a file"):
         SqliteStore(path)
 
 
-@pytest.mark.parametrize(
-    "option",
-    [
-        {"max_origins": 0},
-        {"max_bytes": 1000},
-        {"busy_timeout": -1.0},
-        {"on_failure": "ignore"},
-    ],
-)
+@pytest.mark.parametrize("option", [{"max_bytes": 1000}, {"busy_timeout": -1.0}, {"on_failure": "ignore"}])
 def test_an_option_outside_its_limits_is_refused(option):
     (name,) = option
 
     with pytest.raises(InvalidOption, match=f"SqliteStore: {name} must be"):
         SqliteStore("x", **option)
-
-
-async def test_two_processes_that_save_the_same_origins_lose_neither_the_copy_nor_the_back_off(opened):
-    one, other = opened(), opened()
-    copy = renewed(None, Found(b"Disallow: /", 200, SITE.robots_url), POLICY, 10.0)
-    failure = renewed(None, Unreachable(Reason.SERVER_ERROR, SITE.robots_url, 503), POLICY, 11.0)
-    origins = [Origin.of(f"https://h{number}.test") for number in range(300)]
-
-    await asyncio.gather(
-        *(one.save(origin, copy) for origin in origins),
-        *(other.save(origin, failure) for origin in reversed(origins)),
-    )
-    kept = [await one.load(origin) for origin in origins]
-
-    assert {(each.access, each.good, each.expires_at) for each in kept} == {
-        (failure.access, copy.access, failure.expires_at)
-    }

@@ -11,19 +11,7 @@ from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 import polite
-from polite.events import (
-    BackedOff,
-    CircuitClosed,
-    CircuitOpened,
-    Event,
-    Granted,
-    Left,
-    PermitDelayed,
-    Reclaimed,
-    Refused,
-    RobotsFetched,
-    Skipped,
-)
+from polite.events import BackedOff, CircuitOpened, Event, Left, Refused, RobotsFetched
 from polite.gate.tally import Counters
 from polite.integrations.aiohttp import middleware
 from polite.ports import (
@@ -61,37 +49,24 @@ AGENT = polite.UserAgent(
 
 def rules_without_io(body: bytes) -> None:
     robots = polite.parse(body)
-    assert_type(robots, polite.Robots)
     assert_type(polite.parse("User-agent: *", dialect=polite.RFC9309), polite.Robots)
     decision = robots.decide("ExampleBot/1.0", "https://example.com/a?b")
-    assert_type(decision, polite.Decision)
-    assert_type(robots.decide(AGENT, "/a?b"), polite.Decision)
-    assert_type(decision.allowed, bool)
-    assert_type(bool(decision), bool)
-    assert_type(decision.rule, polite.Rule | None)
-    if decision.rule is not None:
-        assert_type(decision.rule.allows, bool)
-        assert_type(decision.rule.pattern, str)
-        assert_type(decision.rule.line, int)
-    assert_type(decision.reason, polite.Reason)
-    assert_type(decision.cause, polite.Reason | None)
+    assert_type((decision, robots.decide(AGENT, "/a?b")), tuple[polite.Decision, polite.Decision])
+    assert_type((decision.allowed, decision.undefined, bool(decision)), tuple[bool, bool, bool])
+    assert_type((decision.reason, decision.cause), tuple[polite.Reason, polite.Reason | None])
     assert_type(decision.overruled, tuple[polite.Rule, ...])
-    assert_type(decision.undefined, bool)
+    if (rule := decision.rule) is not None:
+        assert_type((rule.allows, rule.pattern, rule.line), tuple[bool, str, int])
 
 
 def one_agent_many_urls(robots: polite.Robots) -> None:
     rules = robots.rules_for("ExampleBot/1.0")
-    assert_type(rules, polite.RuleSet)
-    assert_type(rules.allows("/a?b"), bool)
-    assert_type(rules.decide("/a?b"), polite.Decision)
-    assert_type(rules.crawl_delay, float | None)
-    assert_type(rules.group, str | None)
-    assert_type(robots.sitemaps, tuple[str, ...])
-    assert_type(robots.host, str | None)
+    assert_type((rules.allows("/a?b"), rules.decide("/a?b")), tuple[bool, polite.Decision])
+    assert_type((rules.crawl_delay, rules.group), tuple[float | None, str | None])
+    assert_type((robots.sitemaps, robots.host), tuple[tuple[str, ...], str | None])
     assert_type(robots.extensions, Mapping[str, tuple[tuple[int, str], ...]])
     for group in robots.groups:
-        assert_type(group.agents, tuple[str, ...])
-        assert_type(group.rules, tuple[polite.Rule, ...])
+        assert_type((group.agents, group.rules), tuple[tuple[str, ...], tuple[polite.Rule, ...]])
 
 
 def dialects() -> list[polite.Dialect]:
@@ -108,13 +83,10 @@ def findings(body: bytes) -> None:
 
 
 def origins(url: str) -> None:
-    origin = polite.Origin.of(url)
+    origin, target = polite.Origin.of(url), polite.Target.of(url)
     assert_type((origin.scheme, origin.host, origin.port), tuple[str, str, int | None])
-    assert_type(origin.robots_url, str)
-    target = polite.Target.of(url)
-    assert_type(target.origin, polite.Origin)
-    assert_type((target.path, target.url), tuple[str, str])
-    assert_type(target.join("../b"), polite.Target)
+    assert_type((target.path, target.url, origin.robots_url), tuple[str, str, str])
+    assert_type((target.origin, target.join("../b")), tuple[polite.Origin, polite.Target])
     assert_type({origin: 1}, dict[polite.Origin, int])
     assert_type(polite.redact_url(url), str)
 
@@ -205,18 +177,13 @@ async def the_gate(url: str, headers: Mapping[str, str]) -> None:
         assert_type(gate, polite.Gate)
         assert_type(await gate.check(url), polite.Decision)
         async with gate.permit(url) as permit:
-            assert_type(permit, polite.Permit)
-            assert_type(permit.url, str)
-            assert_type(permit.request_url, URL)
+            assert_type((permit, permit.url, permit.request_url), tuple[polite.Permit, str, URL])
             permit.require()
             await permit.ready()
             sent: bool = permit.valid
             permit.report(status=200 if sent else 0, headers=headers)
-        async with gate.permit(url) as permit:
-            permit.report(status=200)
         detached = await gate.acquire(url)
-        assert_type(detached, polite.Permit)
-        assert_type(detached.target, polite.Target)
+        assert_type((detached, detached.target), tuple[polite.Permit, polite.Target])
         asyncio.get_running_loop().call_soon(detached.leave)
         entered = await gate.permit(url).enter()
         assert_type(entered, polite.Permit)
@@ -227,18 +194,12 @@ async def the_gate(url: str, headers: Mapping[str, str]) -> None:
         entered.unsent()
         assert_type(gate.agent, polite.UserAgent)
         explanation = await gate.explain(url)
-        assert_type(explanation, polite.Explanation)
-        assert_type(explanation.target, polite.Target)
-        assert_type(explanation.decision, polite.Decision)
-        assert_type(explanation.snapshot, Snapshot)
-        assert_type(explanation.pause, Pause)
-        assert_type(explanation.wait_s, float)
-        assert_type(explanation.held_s, float | None)
+        assert_type((explanation.target, explanation.decision), tuple[polite.Target, polite.Decision])
+        assert_type((explanation.snapshot, explanation.pause), tuple[Snapshot, Pause])
+        assert_type((explanation.wait_s, explanation.held_s), tuple[float, float | None])
         gate.pacing = gate.pacing.override(url, min_delay=5)
-        assert_type(gate.counters, Counters)
-        assert_type(gate.counters.granted, int)
-        end = gate.listen(listen)
-        end()
+        assert_type((gate.counters, gate.counters.granted), tuple[Counters, int])
+        gate.listen(listen)()
         await gate.close()
 
 
@@ -281,33 +242,10 @@ def listen(event: Event, /) -> None:
     match event:
         case RobotsFetched():
             assert_type((event.origin, event.outcome, event.status), tuple[str, str, int | None])
-        case Refused():
-            assert_type((event.url, event.reason, event.line), tuple[str, str, int | None])
-        case Granted():
-            assert_type((event.url, event.waited_s, event.origin), tuple[str, float, str])
-        case Left():
-            assert_type(
-                (event.url, event.status, event.elapsed_s, event.held_s),
-                tuple[str, int | None, float | None, float],
-            )
-        case PermitDelayed():
-            assert_type(
-                (event.url, event.scope, event.for_s, event.because), tuple[str, str, float, str | None]
-            )
-        case Skipped():
-            assert_type((event.url, event.because), tuple[str, str])
-        case Reclaimed():
-            assert_type((event.url, event.held_s), tuple[str, float])
-        case CircuitOpened():
-            assert_type(
-                (event.origin, event.failures, event.for_s, event.because), tuple[str, int, float, str]
-            )
-        case CircuitClosed():
-            assert_type((event.origin, event.status), tuple[str, int])
-        case BackedOff():
-            assert_type(
-                (event.origin, event.status, event.pause_s, event.because), tuple[str, int, float, str]
-            )
+        case Left() | Refused():
+            assert_type(event.url, str)
+        case CircuitOpened() | BackedOff():
+            assert_type((event.origin, event.because), tuple[str, str])
 
 
 class Choosy:
@@ -419,13 +357,7 @@ async def every_option() -> None:
         transports={"archive": transport},
     ):
         pass
-    async with polite.open_gate(AGENT, listener=Choosy()):
-        pass
-    async with polite.open_gate(AGENT, throttle=OwnThrottle()):
-        pass
-    async with polite.open_gate(AGENT, throttle=Longest(MinDelay(1.0), OwnPart())):
-        pass
-    async with polite.open_gate(AGENT, store="crawl.sqlite"):
+    async with polite.open_gate(AGENT, listener=Choosy(), throttle=Longest(MinDelay(1.0), OwnPart())):
         pass
     async with polite.open_gate(AGENT, store=SqliteStore("crawl.sqlite", on_failure="memory")):
         pass
@@ -506,13 +438,9 @@ async def a_frontier_that_lasts(gate: polite.Gate) -> None:
 
 def threads(url: str) -> None:
     with polite.blocking.open_gate(AGENT, pacing=polite.PacingPolicy(min_delay=2)) as gate:
-        assert_type(gate, polite.blocking.Gate)
-        assert_type(gate.check(url), polite.Decision)
-        assert_type(gate.explain(url), polite.Explanation)
+        assert_type((gate.check(url), gate.explain(url)), tuple[polite.Decision, polite.Explanation])
         with gate.permit(url) as permit:
-            assert_type(permit, polite.blocking.Permit)
-            assert_type(permit.url, str)
-            assert_type(permit.valid, bool)
+            assert_type((permit, permit.url, permit.valid), tuple[polite.blocking.Permit, str, bool])
             permit.require()
             permit.ready()
             permit.report(status=200, headers={"Retry-After": "1"})
@@ -528,15 +456,12 @@ def threads(url: str) -> None:
 async def sitemaps_of_a_site(gate: polite.Gate, frontier: polite.Frontier, since: datetime) -> None:
     sitemaps = gate.sitemaps("https://example.com", since=since, policy=SitemapPolicy(max_files=10))
     async for entry in sitemaps:
-        assert_type(entry, SitemapEntry)
-        assert_type(entry.lastmod, datetime | None)
-        assert_type(entry.priority, float | None)
+        assert_type((entry, entry.alternates), tuple[SitemapEntry, tuple[Alternate, ...]])
+        assert_type((entry.lastmod, entry.priority), tuple[datetime | None, float | None])
         assert_type(entry.changefreq, ChangeFrequency | None)
-        assert_type(entry.alternates, tuple[Alternate, ...])
     assert_type(sitemaps.files, list[SitemapFile])
     put = await frontier.put_sitemaps(polite.Origin.of("https://example.com"), since=since, depth=1)
-    assert_type(put.waiting, int)
-    assert_type(put.admissions[polite.Admission.REFUSED], int)
+    assert_type((put.waiting, put.admissions[polite.Admission.REFUSED]), tuple[int, int])
 
 
 def a_sitemap_without_io(body: bytes) -> None:
@@ -577,8 +502,7 @@ async def who_sends_it() -> None:
     )
     signer = OwnSigner()
     async with polite.open_gate(AGENT, signer=signer) as gate, gate.permit("https://example.com/") as permit:
-        assert_type(gate.signs, bool)
-        assert_type(permit.sign("GET"), dict[str, str])
+        assert_type((gate.signs, permit.sign("GET")), tuple[bool, dict[str, str]])
         assert_type(permit.sign("HEAD", "https://www.example.com/"), dict[str, str])
     async with polite.open_session(AGENT, signer=polite.WebBotAuth("key.pem", "https://bot.example")):
         pass

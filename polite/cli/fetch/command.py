@@ -27,15 +27,15 @@ from polite.compose.frontier import open_frontier
 from polite.compose.gate import open_gate
 from polite.errors import InvalidOption, StoreFailed, redact_url
 from polite.frontier.frontier import Frontier
+from polite.frontier.sqlite.file_lock import FileLock
 from polite.frontier.sqlite.inspector import QueueInspector, is_queue, waiting_by_origin, waiting_payloads
 from polite.gate.gate import Gate
 from polite.recrawl import RecrawlPolicy
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.signing.web_bot_auth import WebBotAuth
 from polite.status.serving import serve
-from polite.stores.database import FileLock
-from polite.stores.inspector import StoreInspector
 from polite.stores.redis.address import Address
+from polite.stores.robots_database import StoreInspector
 from polite.stores.sqlite import SqliteStore
 from polite.transports.capture import CapturedResponse, Take, capture_responses
 

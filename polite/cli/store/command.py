@@ -18,8 +18,8 @@ from polite.cli.terminal import Exit, printable
 from polite.errors import InvalidOption
 from polite.frontier.sqlite.inspector import QueuedOrigin, QueuedTask, QueueInspector, QueueTotals, is_queue
 from polite.origin import Origin
-from polite.stores.inspector import StoreInspector
 from polite.stores.redis.address import is_address
+from polite.stores.robots_database import StoreInspector
 
 
 def queue_file(options: argparse.Namespace) -> Exit:

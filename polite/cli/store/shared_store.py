@@ -22,7 +22,7 @@ from polite.clock import SystemClock
 from polite.errors import InvalidOption, StoreFailed
 from polite.origin import Origin
 from polite.robots.result import Found
-from polite.stores import rows
+from polite.stores import codec
 from polite.stores.redis.address import Address
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ async def _show_robots(options: argparse.Namespace, inspector: "SharedInspector"
         return Exit.DISALLOWED
     known: dict[str, Any] = {"origin": str(origin)}
     if snapshot is not None:
-        known |= zip(rows.COLUMNS, rows.row(str(origin), snapshot), strict=True)
+        known |= zip(codec.COLUMNS, codec.row(str(origin), snapshot), strict=True)
     if back_off is not None:
         known |= {"back_off_until": back_off.until, "back_off_because": back_off.because}
     # The latest copy, as for a file.

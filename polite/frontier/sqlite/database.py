@@ -20,13 +20,24 @@ from polite.frontier.durable.batch import (
 )
 from polite.frontier.sqlite import notes
 from polite.frontier.sqlite.activation import Activations
-from polite.frontier.sqlite.rows import TASK, change_origin, covered, new_row, origin_sum, row_sum, sound_task
+from polite.frontier.sqlite.file_lock import FileLock, identities, set_foreign_log_aside
+from polite.frontier.sqlite.rows import (
+    TASK,
+    DamagedRows,
+    change_origin,
+    checksum,
+    covered,
+    new_row,
+    origin_sum,
+    row_sum,
+    sound_task,
+)
 from polite.frontier.sqlite.schema import SQL_ORDERS, make
 from polite.frontier.sqlite.totals import State
 from polite.frontier.sqlite.waiting_origins import WaitingOrigins
 from polite.origin import Origin, Target
 from polite.schedulers import ORDERS, FileOrder
-from polite.stores.database import Damaged, DamagedRows, Database, FileLock, checksum
+from polite.stores.database import Damaged, Database
 from polite.task import NOT_UNIQUE
 
 # The columns of a Row follow one another: see rows.TASK.
@@ -60,7 +71,7 @@ class QueueFile:
 
     A task's row that does not match its checksum is set aside: it stays in the file, and is not given out.
 
-    The file is locked from `open` to `close`, by a lock on a file of its own too (polite.stores.database).
+    The file is locked from `open` to `close`, by a lock on a file of its own too (`FileLock`).
 
     Args:
         order: The order in which an origin's tasks are loaded.
@@ -99,14 +110,14 @@ class QueueFile:
         """Lock the file. Requeue what was in flight at its last use, with one more try. See Backend.open."""
         self._take()
         with self._words():
-            self._database.set_foreign_log_aside(self._lock.noted())
+            set_foreign_log_aside(self.path, self._lock.noted())
         with self._database.connected() as connection:
             (last,) = connection.execute("SELECT ifnull(max(id), 0) FROM origins").fetchone()
             given_up = self._transact(connection, lambda: self._recovered(connection, max_tries))
             self._activations.budgets.open(connection)
             (aside,) = connection.execute("SELECT count(*) FROM tasks WHERE place = 3").fetchone()
         with self._words():
-            self._lock.note(self._database.identities)
+            self._lock.note(identities(self.path))
         state = self._state
         counts = state.waiting, state.done, state.refused, state.dropped
         return StoreSummary(int(last), state.time, *counts, given_up, int(aside), list(self._aside))

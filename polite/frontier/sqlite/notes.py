@@ -4,7 +4,8 @@ import sqlite3
 from collections.abc import Collection, Iterable
 
 from polite.frontier.durable.batch import Note
-from polite.stores.database import Damaged, checksum
+from polite.frontier.sqlite.rows import checksum
+from polite.stores.database import Damaged
 
 # In files of all versions: a version that does not know it leaves it alone.
 TABLE = """

@@ -3,8 +3,9 @@
 import sqlite3
 from collections.abc import Mapping
 
+from polite.frontier.sqlite.rows import checksum
 from polite.pacing.budgets import Spent
-from polite.stores.database import Damaged, checksum
+from polite.stores.database import Damaged
 
 # In files of all versions: a version that does not know it leaves it alone.
 TABLE = """

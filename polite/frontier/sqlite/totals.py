@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 
 from polite.frontier.durable.batch import EndedTask
-from polite.stores.database import Damaged, checksum
+from polite.frontier.sqlite.rows import checksum
+from polite.stores.database import Damaged
 
 
 @dataclass(slots=True)

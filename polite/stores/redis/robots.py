@@ -9,10 +9,9 @@ from typing import NamedTuple
 from polite.errors import StoreFailed
 from polite.log import fields
 from polite.origin import Origin
-from polite.ports import Clock, SavedBackOff
+from polite.ports import Clock, SavedBackOff, later
 from polite.robots.snapshot import Snapshot, merged
-from polite.stores import rows
-from polite.stores.fallback import later
+from polite.stores import codec
 from polite.stores.redis.link import RedisLink, Script
 from polite.stores.redis.patience import PATIENCE_S, Patience
 
@@ -82,7 +81,7 @@ class RedisStore:
         kept = None if self._server_time is not None else (await self._run(origin, "load")).kept
         for _ in range(_MAX_ATTEMPTS):
             both = merged(self._snapshot(origin, kept), snapshot, self._clock.wall())
-            value = rows.encoded(rows.row(str(origin), both.shifted(self._ahead_s)))
+            value = codec.encoded(codec.row(str(origin), both.shifted(self._ahead_s)))
             left_s = both.expires_at - self._clock.wall() + _KEPT_AFTER_S
             reply = await self._run(origin, "save", kept, value, left_s)
             if reply.done:
@@ -163,7 +162,7 @@ class RedisStore:
         for _ in range(_MAX_ATTEMPTS):
             last = later(back_off, self._back_off(origin, held))
             moved = SavedBackOff(last.since + self._ahead_s, last.until + self._ahead_s, last.because)
-            value = rows.encoded(rows.back_off_row(str(origin), moved))
+            value = codec.encoded(codec.back_off_row(str(origin), moved))
             reply = await self._run(origin, "hold", held, value, last.left_s(self._clock.wall()) + 1.0)
             if reply.done:
                 return
@@ -198,18 +197,18 @@ class RedisStore:
         return float(round(server + self._clock.lasting() - at - self._clock.wall()))
 
     def _snapshot(self, origin: Origin, value: bytes | None) -> Snapshot | None:
-        row = rows.decoded(str(origin), value, len(rows.COLUMNS))
         try:
-            return None if row is None else rows.snapshot(row).shifted(-self._ahead_s)
-        except rows.Unreadable as error:
+            row = None if value is None else codec.decoded(str(origin), value, codec.COLUMNS)
+            return None if row is None else codec.snapshot(row).shifted(-self._ahead_s)
+        except codec.Unreadable as error:
             log.warning("%r: %s; it is fetched again", self, error, extra=self._damaged(origin, error))
             return None
 
     def _back_off(self, origin: Origin, value: bytes | None) -> SavedBackOff | None:
-        row = rows.decoded(str(origin), value, len(rows.BACK_OFF_COLUMNS))
         try:
-            found = None if row is None else rows.back_off(row)
-        except rows.Unreadable as error:
+            row = None if value is None else codec.decoded(str(origin), value, codec.BACK_OFF_COLUMNS)
+            found = None if row is None else codec.back_off(row)
+        except codec.Unreadable as error:
             log.warning("%r: %s", self, error, extra=self._damaged(origin, error))
             return None
         return found and SavedBackOff(found.since - self._ahead_s, found.until - self._ahead_s, found.because)

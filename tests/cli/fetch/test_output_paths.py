@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from polite.stores.database import FileLock
+from polite.frontier.sqlite.file_lock import FileLock
 
 LINKS = {"symbolic": "symlink_to", "hard": "hardlink_to"}
 

@@ -213,7 +213,9 @@ def test_a_folder_is_called_a_folder(tmp_path, capsys):
 
 
 def test_a_file_that_stays_locked_is_told_without_a_python_name(crawl, monkeypatch, capsys):
-    monkeypatch.setattr("polite.stores.inspector.RobotsDatabase", partial(RobotsDatabase, busy_timeout=0.01))
+    monkeypatch.setattr(
+        "polite.stores.robots_database.RobotsDatabase", partial(RobotsDatabase, busy_timeout=0.01)
+    )
     with closing(sqlite3.connect(crawl, isolation_level=None)) as rival:
         rival.execute("BEGIN IMMEDIATE")
         assert main(["store", "purge", crawl]) == 2

@@ -13,7 +13,7 @@ import pytest
 from polite.errors import StoreFailed
 from polite.frontier.durable.batch import Batch, Put
 from polite.frontier.sqlite.database import QueueFile
-from polite.stores.database import FileLock
+from polite.frontier.sqlite.file_lock import FileLock, identities
 
 
 def queue(path: Path) -> QueueFile:
@@ -143,7 +143,7 @@ def _end_child(file: QueueFile) -> None:
     # What was noted before is of files that close removed.
     lock = FileLock(file.path)
     assert lock.acquire(1)
-    lock.note(file._database.identities)
+    lock.note(identities(file.path))
     os.close(lock._descriptor or 0)
     lock._descriptor = None
 
