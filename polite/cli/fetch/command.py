@@ -32,7 +32,7 @@ from polite.gate.gate import Gate
 from polite.recrawl import RecrawlPolicy
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.signing.web_bot_auth import WebBotAuth
-from polite.status.serving import serve
+from polite.status import serve
 from polite.stores.database import FileLock
 from polite.stores.inspector import StoreInspector
 from polite.stores.redis.address import Address
