@@ -1,4 +1,4 @@
-"""`polite check`: print for each URL whether it may be fetched, in input order and without delay."""
+"""`polite check` and `polite explain`: whether URLs may be fetched, in input order and without delay, and why one may."""
 
 import argparse
 import asyncio
@@ -8,18 +8,17 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import replace
-from itertools import islice
-from typing import Protocol, TextIO
+from itertools import chain, islice
+from typing import TextIO
 
-from polite.cli import options as file
 from polite.cli import stdin
-from polite.cli import stdin as urls
-from polite.cli.option_names import command_line_text
-from polite.cli.options import file_rules, open_gate_for
-from polite.cli.terminal import Exit
-from polite.errors import InvalidURL, redact_url
-from polite.origin import Target
-from polite.robots.decision import Decision, Rule
+from polite.cli.options import file_rules, open_gate_for, read_octets, unnamed_agent
+from polite.cli.terminal import Exit, printable, spelled
+from polite.errors import InvalidOption, InvalidURL, InvalidUserAgent, redact_url
+from polite.gate.gate import Gate
+from polite.origin import Origin, Target
+from polite.robots.agent import UserAgent
+from polite.robots.decision import Decision
 from polite.robots.dialect import BY_NAME
 from polite.robots.lines import readable, rows
 from polite.robots.parse import Robots, parse
@@ -29,25 +28,6 @@ from polite.robots.trace import DecisionTrace
 from polite.robots.usage import Usage, usage
 
 UrlResult = Decision | InvalidURL
-
-
-class Decided(Protocol):
-    """What a decision says; `Decision` has it."""
-
-    @property
-    def allowed(self) -> bool: ...
-
-    @property
-    def reason(self) -> Reason: ...
-
-    @property
-    def cause(self) -> Reason | None: ...
-
-    @property
-    def rule(self) -> Rule | None: ...
-
-    @property
-    def undefined(self) -> bool: ...
 
 
 _WORDS = {
@@ -83,10 +63,10 @@ def as_object(url: str, result: UrlResult) -> dict[str, object]:
     """Return the fields of a JSON object. `url` is canonical; an invalid one is shown as far as possible."""
     if isinstance(result, InvalidURL):
         return {"url": result.url, "allowed": None, "error": str(result)}
-    return {"url": url if url.startswith("/") else Target.of(url).url, **decision_fields(result)}
+    return {"url": url if url.startswith("/") else Target.of(url).url, **_decision_fields(result)}
 
 
-def decision_fields(result: Decided) -> dict[str, object]:
+def _decision_fields(result: Decision) -> dict[str, object]:
     """Return the fields of a JSON object that say what was decided, and why."""
     rule = result.rule
     return {
@@ -135,13 +115,15 @@ class _Printer:
 
 def check(options: argparse.Namespace) -> Exit:
     """Print the decision for each URL, in order. Return the highest exit status."""
+    if options.agents is not None:
+        return asyncio.run(_check_agents(options))
     robots, show = file_rules(options), _Printer(as_json=options.json)
     if robots is None:
         asyncio.run(_check_sites(options, show))
         return show.gravest
     for url in _listed(options.urls):
         try:
-            show(str(url), robots.decide(options.agent, urls.require_url(url)))
+            show(str(url), robots.decide(options.agent, stdin.require_url(url)))
         except InvalidURL as error:
             show(str(url), error)
     return show.gravest
@@ -162,7 +144,7 @@ async def _check_sites(options: argparse.Namespace, show: _Printer) -> None:
 
 async def _check(url: str | InvalidURL, decide: Callable[[str], Awaitable[Decision]]) -> _Checked:
     try:
-        return str(url), await decide(urls.require_url(url))
+        return str(url), await decide(stdin.require_url(url))
     except InvalidURL as error:
         return str(url), error
 
@@ -179,8 +161,131 @@ def _listed(arguments: Iterable[str]) -> Iterator[str | InvalidURL]:
         if argument != "-":
             yield argument
         else:
-            yield from urls.parse_lines(stdin.lines())
+            yield from stdin.parse_lines(stdin.lines())
 
+
+# Many agents.
+
+# The limit on agents: a list of a hundred thousand is no table, but a mistake. And on cells of one table.
+MAX_AGENTS, _MAX_CELLS = 1_000, 100_000
+
+_Agents = dict[str, UserAgent | None]
+_Row = tuple[str, list[Decision]]
+
+
+async def _check_agents(options: argparse.Namespace) -> Exit:
+    """Print a table, or one object per URL and agent. Raises InvalidOption, OSError."""
+    if [options.agents, *options.urls].count("-") > 1:
+        raise InvalidOption("only one of --agents and the URLs can read standard input")
+    agents = _agents(options.agents)
+    show = _show_objects if options.json else _table_printer()
+    robots, gravest = file_rules(options), Exit.ALLOWED
+    batch: list[_Row] = []
+    async with open_gate_for(options) as gate, aclosing(stdin.in_thread(_listed(options.urls))) as listed:
+        # Lists name one site after the other.
+        origin: Origin | None = None
+        decide = _by_rules(robots or parse(b""), agents)
+        async for line in listed:
+            try:
+                url = stdin.require_url(line)
+                target = None if robots is not None and url.startswith("/") else Target.of(url)
+            except InvalidURL as error:
+                print(f"polite: {error}", file=sys.stderr)
+                gravest = max(gravest, Exit.USAGE)
+                continue
+            if target is not None and robots is None and target.origin != origin:
+                origin, decide = target.origin, await _by_site(gate, target, agents, options)
+            row = decide(url if target is None else target.path)
+            gravest = max(gravest, *map(exit_for, row))
+            batch.append((redact_url(url if target is None else target.url), row))
+            if options.json or len(batch) * len(agents) >= _MAX_CELLS:
+                show(agents, batch)
+                batch.clear()
+    if batch:
+        show(agents, batch)
+    return gravest
+
+
+def _agents(name: str) -> _Agents:
+    """Return the agents of a list by header; None is one that no group names. Raises InvalidOption, OSError."""
+    batches = stdin.line_batches() if name == "-" else stdin.file_batches(name)
+    agents: _Agents = {}
+    for number, line in enumerate(chain.from_iterable(batches), 1):
+        header = stdin.as_given(line).strip()
+        if stdin.is_comment(line):
+            continue
+        try:
+            agents[header] = None if header == "*" else UserAgent(header)
+        except InvalidUserAgent as error:
+            raise InvalidOption(f"--agents {name}, line {number}: {error}") from error
+        if len(agents) > MAX_AGENTS:
+            raise InvalidOption(f"--agents {name} has more than {MAX_AGENTS} agents: split the list")
+    if not agents:
+        raise InvalidOption(
+            f"--agents {name} has no agent: write one User-Agent header per line, or * for any other"
+        )
+    return agents
+
+
+def _by_rules(robots: Robots, agents: _Agents) -> Callable[[str], list[Decision]]:
+    """Return what decides about a path for each agent."""
+    bindings = robots.bindings()
+    unnamed = unnamed_agent(bindings.names())
+    rules = [bindings.rules_for(agent or unnamed) for agent in agents.values()]
+    return lambda path: [each.decide(path) for each in rules]
+
+
+async def _by_site(
+    gate: Gate, target: Target, agents: _Agents, options: argparse.Namespace
+) -> Callable[[str], list[Decision]]:
+    explanation = await gate.explain(target.url)
+    access = explanation.snapshot.access
+    if isinstance(access, Found):
+        return _by_rules(parse(access.body, options.dialect), agents)
+    # Without a file all agents are in the same case.
+    return lambda _: [explanation.decision] * len(agents)
+
+
+def _show_objects(agents: _Agents, rows: Iterable[_Row]) -> None:
+    for url, decisions in rows:
+        for header, decision in zip(agents, decisions, strict=True):
+            print(json.dumps({"url": url, "agent": header, **_decision_fields(decision)}), flush=True)
+
+
+def _table_printer() -> Callable[[_Agents, Iterable[_Row]], None]:
+    """Return what prints a table: a cell has the line of the rule that decides. Raises InvalidOption without the package rich."""
+    try:
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+    except ImportError as error:
+        raise InvalidOption(
+            "polite check --agents needs the package rich: pip install 'polite-crawl[cli]', or use --json"
+        ) from error
+
+    def show(agents: _Agents, rows: Iterable[_Row]) -> None:
+        table = Table(box=None, pad_edge=False)
+        table.add_column("URL", overflow="fold")
+        names = ["*" if agent is None else agent.named[0] for agent in agents.values()]
+        for name, header in zip(names, agents, strict=True):
+            # Agents of one name are told apart by their headers.
+            table.add_column(Text(printable(name if names.count(name) == 1 else header)), overflow="fold")
+        for url, decisions in rows:
+            table.add_row(Text(printable(url)), *(Text(*_cell(each)) for each in decisions))
+        Console(file=sys.stdout).print(table)
+
+    return show
+
+
+def _cell(decision: Decision) -> tuple[str, str]:
+    """Return the text of a cell, and its colour."""
+    status = exit_for(decision)
+    word = {Exit.ALLOWED: "yes", Exit.DISALLOWED: "no"}.get(status, _WORDS[status])
+    line = "" if decision.rule is None else f" {decision.rule.line}"
+    return f"{word}{'?' if decision.undefined else ''}{line}", "green" if decision.allowed else "red"
+
+
+# One URL.
 
 # The limit on lines of robots.txt that are printed.
 _MAX_LINES = 60
@@ -189,21 +294,21 @@ _MAX_LICENSES = 10
 
 def explain(options: argparse.Namespace) -> Exit:
     """Print the explanation. Return the exit status of its decision."""
-    return exit_for(asyncio.run(_by_site(options)) if options.robots is None else _by_file(options))
+    return exit_for(asyncio.run(_explain_site(options)) if options.robots is None else _explain_file(options))
 
 
-async def _by_site(options: argparse.Namespace) -> Decision:
+async def _explain_site(options: argparse.Namespace) -> Decision:
     async with open_gate_for(options) as gate:
         explanation = await gate.explain(options.url)
-    print(command_line_text(str(explanation)))
+    print(spelled(str(explanation)))
     access = explanation.snapshot.access
     if isinstance(access, Found):
         _show(parse(access.body, options.dialect), access.body, options)
     return explanation.decision
 
 
-def _by_file(options: argparse.Namespace) -> Decision:
-    body = file.read_octets(options.robots)
+def _explain_file(options: argparse.Namespace) -> Decision:
+    body = read_octets(options.robots)
     robots = parse(body, options.dialect)
     decision, bound = robots.decide(options.agent, options.url), robots.rules_for(options.agent)
     print(redact_url(options.url))

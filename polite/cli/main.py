@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from polite.cli.fetch.options import SWITCHED_OFF
-from polite.cli.option_names import command_line_text
 from polite.cli.parser import WrongUsage, parser
-from polite.cli.terminal import Exit
+from polite.cli.terminal import Exit, message_of, spelled
 from polite.errors import InvalidOption, PoliteError
 
-_OF_ONE_AGENT = frozenset({"card", "check", "explain", "fetch", "lint", "matrix", "sitemaps"})
+_OF_ONE_AGENT = frozenset({"card", "check", "explain", "fetch", "lint", "sitemaps"})
 # Variables, the option that each stands for, and the commands that have it.
 ENVIRONMENT = {
     "POLITE_AGENT": ("--agent", _OF_ONE_AGENT),
@@ -167,7 +166,7 @@ class _CommandLineFormatter(logging.Formatter):
     """Formats warnings in terms of the command line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return command_line_text(super().format(record))
+        return spelled(super().format(record))
 
 
 def program() -> NoReturn:
@@ -220,7 +219,7 @@ def _report(error: Exception) -> Exit:
         case OSError(filename=str(name), strerror=str(reason)):
             print(f"polite: {name}: {reason}", file=sys.stderr)
         case OSError() | PoliteError():
-            print(f"polite: {command_line_text(str(error))}", file=sys.stderr)
+            print(f"polite: {message_of(error)}", file=sys.stderr)
         case _:
             raise error
     return Exit.USAGE

@@ -323,7 +323,7 @@ def _check(name: str, value: object) -> None:
         _require_statuses(option, value)
     elif name == "on_long_delay":
         if value not in get_args(LongDelay):
-            raise InvalidOption(f'{option} must be "cap", "obey" or "refuse", got {value!r}')
+            raise InvalidOption(f'must be "cap", "obey" or "refuse", got {value!r}', option=option)
     elif name in _COUNTS:
         integer(option, value, least=_COUNTS[name])
     else:
@@ -350,5 +350,6 @@ def _require_statuses(option: str, value: object) -> None:
     ):
         return
     raise InvalidOption(
-        f"{option} must be a set of statuses from 400 to 599, without 401 and 402 (waiting changes nothing there), got {value!r}"
+        f"must be a set of statuses from 400 to 599, without 401 and 402 (waiting changes nothing there), got {value!r}",
+        option=option,
     )

@@ -74,14 +74,6 @@ def test_a_variable_that_is_empty_is_not_set(monkeypatch):
     assert parse(["fetch"]).agent.header.startswith("polite-cli/")
 
 
-def test_another_file_on_the_command_line_overrules_that_of_the_environment(written, folder, monkeypatch):
-    written("[fetch]\ntries = 9")
-    (folder / "other.toml").write_text("[fetch]\ntries = 8")
-    monkeypatch.setenv("POLITE_CONFIG", "polite.toml")
-
-    assert parse(["fetch", "--config", "other.toml"]).tries == 8
-
-
 def test_the_agent_of_the_environment_is_that_of_each_command_with_one(monkeypatch):
     (subcommands,) = [each for each in parser()._actions if isinstance(each, argparse._SubParsersAction)]
     single = {
@@ -93,7 +85,7 @@ def test_the_agent_of_the_environment_is_that_of_each_command_with_one(monkeypat
 
     assert ENVIRONMENT["POLITE_AGENT"][1] == single
     monkeypatch.setenv("POLITE_AGENT", "EnvBot/1.0")
-    for name in single - {"matrix"}:  # which needs three files
+    for name in single:
         assert parse([name, "http://a.test/"]).agent.header == "EnvBot/1.0"
 
 

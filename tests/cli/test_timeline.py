@@ -81,16 +81,6 @@ def test_the_busiest_origins_are_drawn_in_order_of_first_entry():
     assert "3 more origins with fewer marks not drawn" in picture
 
 
-def test_an_entry_written_late_counts_at_its_own_time():
-    entries = [
-        LogEntry(5.0, "http://b.test", Kind.PAGE),
-        LogEntry(9.0, A, Kind.PAGE),
-        LogEntry(1.0, A, Kind.PAGE),
-    ]
-
-    assert [title.partition(".")[0] for title in _rows(_draw(entries))] == ["http://a", "http://b"]
-
-
 def test_the_first_origins_of_a_log_with_too_many_are_drawn(monkeypatch):
     monkeypatch.setattr(svg_module, "_COUNTED", 1)
 
@@ -124,10 +114,6 @@ def test_the_axis_has_few_round_numbers(end, last):
     assert labels[0] == "0 s"
     assert labels[-1] == last
     assert len(labels) <= 11
-
-
-def test_nothing_is_a_picture_too():
-    assert _rows(_draw([])) == {}
 
 
 def test_the_legend_counts_all_that_happened():
@@ -224,19 +210,6 @@ def test_a_clock_that_was_set_back_makes_no_back_off_longer(log):
     assert _bars(log) == [(2.0, 7.0)]
 
 
-def test_back_offs_of_too_many_origins_are_cut_only(log, monkeypatch):
-    monkeypatch.setattr(log_entry_module, "_MOST_BACK_OFFS", 0)
-    log.write_text(
-        _run(1_000.0)
-        + _entry("slowed", 2.0, for_s=60.0)
-        + _entry("refused", 4.0)
-        + _run(1_010.0)
-        + _entry("request", 6.0, status=200)
-    )
-
-    assert _bars(log) == [(2.0, 4.0)]
-
-
 @pytest.mark.parametrize("event", ["request", "robots"])
 def test_there_is_no_mark_where_no_server_was_asked(event, log):
     log.write_text(
@@ -284,20 +257,6 @@ def test_what_is_no_log_is_one_line(line, log, capsys, monkeypatch):
 
     assert main(["timeline", str(log)]) == 2
     assert capsys.readouterr().err.startswith(f"polite: {log}:2: ")
-
-
-def test_records_are_no_log_and_the_message_says_what_is_missing(log, capsys):
-    log.write_text('{"url": "http://a.test/", "outcome": "fetched"}\n')
-
-    assert main(["timeline", str(log)]) == 2
-    assert capsys.readouterr().err == (
-        f"polite: {log}:1: not a line that polite fetch --log wrote: it has no 'event'\n"
-    )
-
-
-def test_a_missing_log_is_one_line(log, capsys):
-    assert main(["timeline", str(log)]) == 2
-    assert capsys.readouterr().err == f"polite: {log}: No such file or directory\n"
 
 
 def test_a_picture_is_the_same_each_time(log, capsys):
