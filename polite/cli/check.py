@@ -8,7 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import islice
 from typing import TextIO
 
 from polite.cli import stdin
@@ -208,9 +208,8 @@ async def _check_agents(options: argparse.Namespace) -> Exit:
 
 def _agents(name: str) -> _Agents:
     """Return the agents of a list by header; None is one that no group names. Raises InvalidOption, OSError."""
-    batches = stdin.line_batches() if name == "-" else stdin.file_batches(name)
     agents: _Agents = {}
-    for number, line in enumerate(chain.from_iterable(batches), 1):
+    for number, line in enumerate(stdin.lines(name), 1):
         header = stdin.as_given(line).strip()
         if stdin.is_comment(line):
             continue

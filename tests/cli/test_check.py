@@ -56,17 +56,6 @@ def test_a_site_that_fails_is_unreachable(site, capsys):
     assert capsys.readouterr().out.startswith("unreachable ")
 
 
-def test_more_urls_than_are_under_way_at_once_keep_their_order(site, feed, capsys):
-    urls = [f"{site.origin}/{'no' if n % 3 else 'yes'}/{n}" for n in range(200)]
-    feed("\n".join(urls).encode())
-
-    main(["check", "--allow-private", "--json", "-"])
-
-    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [answer["url"] for answer in answers] == urls
-    assert [answer["allowed"] for answer in answers] == [n % 3 == 0 for n in range(200)]
-
-
 def test_octets_that_are_not_utf8_spoil_their_own_line_only(rules, feed, capsys):
     feed(b"http://x/\xff\nhttp://x/yes\n")
 

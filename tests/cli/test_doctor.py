@@ -46,7 +46,6 @@ def test_a_good_header_is_well(header: str, capsys: pytest.CaptureFixture[str]) 
     ("header", "verdict", "says"),
     [
         ("My Bot/1.0 (+https://acme.dev/)", "warning", "addresses it as `my`, not as `My Bot`"),
-        ("My Bot/1.0 (+https://acme.dev/)", "warning", "write MyBot, or My-Bot"),
         ("Acme.Bot/1.0 (+https://acme.dev/)", "warning", "addresses it as `acme`, not as `Acme.Bot`"),
         ("Acmebot2/1.0 (+https://acme.dev/)", "warning", "`Acmebot2` has digits"),
         ("Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/130.0", "problem", "a browser's header"),
@@ -56,12 +55,10 @@ def test_a_good_header_is_well(header: str, capsys: pytest.CaptureFixture[str]) 
         ("AcmeBot/1.0", "problem", "it has no URL"),
         ("AcmeBot/1.0 (bot@acme.dev)", "warning", "it has only a mail address"),
         ("AcmeBot/1.0 (+https://example.com/bot)", "warning", "is an address of examples"),
-        ("AcmeBot/1.0 (+https://acme.test/bot)", "warning", "is an address of examples"),
         ("AcmeBot/1.0 (+http://acme.dev/bot)", "warning", "is not https"),
         ("AcmeBot/1.0 (+https://acme:dev/bot)", "problem", "the URL in it"),
         ("AcmeBot/1.0 (+https://user:secret@acme.dev/)", "ok", "it names a page: https://acme.dev/"),
         ("", "problem", "the User-Agent header is empty"),
-        ("1/2", "problem", "names no product"),
         ("Acme\tBot (+https://acme.dev/)", "problem", "printable latin-1"),
     ],
 )
@@ -201,18 +198,6 @@ def test_a_page_that_its_own_robots_txt_closes(doctor: Doctor) -> None:
     assert "disallowed by Disallow: / (line 2)" in said
     assert status == 3
     assert doctor.paths == ["/robots.txt"]
-
-
-def test_a_robots_txt_that_is_unreachable(doctor: Doctor) -> None:
-    async def answer(request: web.BaseRequest) -> web.StreamResponse:
-        return web.Response(status=500)
-
-    status, checks = doctor.says(answer)
-
-    assert any(
-        "was not fetched" in text and verdict == "problem" for text, verdict in verdicts(checks).items()
-    )
-    assert status == 3
 
 
 def test_a_page_that_drips_has_an_end(doctor: Doctor) -> None:

@@ -31,14 +31,6 @@ def test_of_very_many_lines_the_first_are_shown(tmp_path, capsys):
     assert capsys.readouterr().out.endswith("       60 | Disallow: /\n    and 41 more\n")
 
 
-def test_a_conflict_that_the_document_leaves_undefined_is_told(tmp_path, capsys):
-    path = tmp_path / "robots.txt"
-    path.write_bytes(b"User-agent: *\nAllow: /page\nDisallow: /*.htm\n")
-
-    assert main(["explain", "--robots", str(path), "--dialect", "google-2019", "/page.htm"]) == 1
-    assert "undefined: the document gives no order" in capsys.readouterr().out
-
-
 def test_a_site_is_explained_with_its_delay_and_turn(site, capsys):
     site.robots = (200, b"User-agent: *\nDisallow: /\nAllow: /a\nCrawl-delay: 7\n")
 

@@ -7,12 +7,17 @@ import subprocess
 import sys
 import threading
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from threading import Timer
 
 import pytest
 
-from polite.cli.stdin import LONGEST_LINE, in_thread, split
+from polite.cli.stdin import LONGEST_LINE, batches_of, in_thread
+
+
+def split(read):
+    return chain.from_iterable(batches_of(read))
 
 
 def _reads(*chunks):
@@ -21,12 +26,6 @@ def _reads(*chunks):
 
 def test_lines_come_out_of_whatever_pieces_they_arrive_in():
     assert list(split(_reads(b"a", b"b\nc", b"\n\nd\ne"))) == [b"ab", b"c", b"", b"d", b"e"]
-
-
-def test_a_line_is_given_before_more_is_read():
-    lines = split(_reads(b"a\nb"))
-
-    assert next(lines) == b"a"
 
 
 def test_of_a_line_too_long_only_its_start_is_kept():
@@ -110,15 +109,6 @@ def _answer(process, url):
     process.stdin.write(f"{url}\n".encode())
     process.stdin.flush()
     return process.stdout.readline().decode()
-
-
-def test_an_answer_comes_before_the_next_line_is_read(start, rules):
-    process = start("check", "--robots", rules, "-")
-
-    assert _answer(process, "http://x/yes").startswith("allowed ")
-    assert _answer(process, "http://x/no").startswith("disallowed ")
-    process.stdin.close()
-    assert process.wait(LIMIT_S) == 1
 
 
 @pytest.mark.slow("starts processes", fast=1)

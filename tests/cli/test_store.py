@@ -122,16 +122,6 @@ def test_show_gives_an_object_with_the_body(crawl, capsys):
     assert len(known["body"]) == 9_030
 
 
-@pytest.mark.parametrize("origin", [NONE, HELD, EVER])
-def test_show_of_an_origin_without_a_file_has_no_body(crawl, origin, capsys):
-    assert main(["store", "show", str(origin), crawl]) == 0
-    text = capsys.readouterr().out
-    assert main(["store", "show", str(origin), crawl, "--json"]) == 0
-
-    assert "\n\n" not in text
-    assert json.loads(capsys.readouterr().out)["body"] is None
-
-
 def test_purge_forgets_all_but_the_back_offs_that_run(crawl, capsys):
     assert main(["store", "purge", crawl]) == 0
     said = capsys.readouterr().out
@@ -259,18 +249,6 @@ def test_ls_names_the_totals_and_each_origin_with_the_most_urls_first(queue, cap
     assert second.startswith(f"{QB}  1 waiting, 1 of them later, in ")
 
 
-def test_ls_of_a_queue_gives_objects(queue, capsys):
-    totals, first, second = map(json.loads, _lines(capsys, "ls", "--json", queue))
-
-    assert (totals["queue"], totals["waiting"], totals["refused"], totals["origins"]) == (queue, 4, 1, 2)
-    assert (first["origin"], first["waiting"], first["crawl_delay"]) == (QA, 3, 7.0)
-    assert (second["delayed"], second["ready_at"]) == (1, 4e9)
-
-
-def test_of_many_origins_the_rest_is_counted(queue, capsys):
-    assert _lines(capsys, "ls", "--limit", "1", queue)[2:] == ["... 1 URL more of other origins (--limit 1)"]
-
-
 def test_show_lists_the_urls_of_an_origin(queue, capsys):
     assert _lines(capsys, "show", f"{QA}/any", queue, "--limit", "2") == [
         f"{QA}  3 waiting, Crawl-delay 7 s",
@@ -278,6 +256,9 @@ def test_show_lists_the_urls_of_an_origin(queue, capsys):
         "  /3  ready, depth 1",
         "  ... 1 more (--limit 2)",
     ]
+    assert _lines(capsys, "ls", "--limit", "1", queue)[2:] == ["... 1 URL more of other origins (--limit 1)"]
+    totals, first, _ = map(json.loads, _lines(capsys, "ls", "--json", queue))
+    assert (totals["waiting"], totals["refused"], first["origin"], first["crawl_delay"]) == (4, 1, QA, 7.0)
     (known,) = map(json.loads, _lines(capsys, "show", QA, queue, "--json"))
     assert [each["path"] for each in known["tasks"]] == ["/2", "/3", "/4"]
 
