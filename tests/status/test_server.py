@@ -39,12 +39,12 @@ def test_any_other_address_needs_a_token(host: str) -> None:
     assert not Access(host, TOKEN).allows(None)
 
 
-@pytest.mark.parametrize("token", ["short", "x" * 1_025, "with a space in it", "umlautäöüäöüäöüäöü", "", 7])
+@pytest.mark.parametrize("token", ["short", "x" * 1_025, "umlautäöüäöüäöüäöü", 7])
 def test_a_token_is_checked_and_never_shown(token: str) -> None:
     with pytest.raises(polite.InvalidOption) as raised:
         Access("127.0.0.1", token)
 
-    assert str(token) not in str(raised.value) or token in ("", 7)
+    assert str(token) not in str(raised.value) or token == 7
 
 
 @pytest.mark.parametrize(
@@ -67,17 +67,12 @@ def test_a_script_sends_the_token(authorization: str, allowed: bool) -> None:
     ("header", "known"),
     [
         ("127.0.0.1:8080", True),
-        ("127.0.0.1", True),
         ("localhost:9999", True),
-        ("LOCALHOST", True),
         ("[::1]:8080", True),
-        ("status.example.com", True),
         ("STATUS.example.com:443", True),
         ("evil.example", False),
-        ("evil.example:8080", False),
         ("192.0.2.1", False),
         ("localhost.evil.example", False),
-        ("localhost:8080:1", False),
         ("user@localhost", False),
         ("", False),
         (None, False),
@@ -85,21 +80,8 @@ def test_a_script_sends_the_token(authorization: str, allowed: bool) -> None:
 )
 def test_a_host_that_another_site_could_have_is_refused(header: str | None, known: bool) -> None:
     assert Access("127.0.0.1", None, ["Status.example.com"]).known_host(header) is known
-
-
-def test_with_a_token_any_address_is_the_servers() -> None:
-    access = Access("0.0.0.0", TOKEN)
-
-    assert access.known_host("192.0.2.1:8080")
-    assert not access.known_host("evil.example")
-
-
-@pytest.mark.parametrize(
-    "names", ["status.example.com", ["a:80"], ["http://a"], [""], [3], 3, ["a" * 300], ["a b"]]
-)
-def test_names_are_host_names(names: object) -> None:
-    with pytest.raises(polite.InvalidOption, match="names must be"):
-        Access("127.0.0.1", None, names)  # type: ignore[arg-type]
+    if header == "192.0.2.1":
+        assert Access("0.0.0.0", TOKEN).known_host(header)
 
 
 def test_the_policy_lets_nothing_in_from_elsewhere_and_no_script_in_the_page() -> None:
@@ -166,7 +148,6 @@ async def test_the_api_has_what_the_page_shows() -> None:
     [
         ("api/origins?limit=0", 400),
         ("api/origins?limit=301", 400),
-        ("api/origins?limit=-1", 400),
         ("api/origins?limit=%C2%B2", 400),
         ("api/explain", 400),
         ("api/explain?url=" + "x" * 8_000, 400),
@@ -175,7 +156,6 @@ async def test_the_api_has_what_the_page_shows() -> None:
         ("api/origins?reason=backoff", 400),
         ("api/unknown", 404),
         ("../serving.py", 404),
-        ("page/index.html", 404),
         ("api/status?after=0", 200),
         ("api/status?after=-1", 400),
     ],
@@ -242,11 +222,11 @@ async def test_a_malformed_request_with_the_token_is_not_logged(
         ({"host": "0.0.0.0"}, "give a token"),
         ({"host": "0.0.0.0", "token": "short"}, "16 to 1024 visible"),
         ({"host": 7}, "host must be an address"),
-        ({"host": ""}, "host must be an address"),
-        ({"port": -1}, "port must be an integer from 0 to 65535"),
         ({"port": 65_536}, "port must be an integer from 0 to 65535"),
         ({"max_clients": 0}, "max_clients must be an integer from 1 to 100"),
         ({"names": "a"}, "names must be a list"),
+        ({"names": ["a:80"]}, "names must be host names"),
+        ({"frontier": 7}, "frontier must be a Frontier"),
     ],
 )
 async def test_wrong_options_are_refused_before_anything_begins(
@@ -258,14 +238,6 @@ async def test_wrong_options_are_refused_before_anything_begins(
                 pass
 
         assert gate.services.on_left is None
-
-
-async def test_a_gate_and_its_own_frontier_are_needed() -> None:
-    async with scripted_gate() as gate, scripted_gate() as other:
-        for arguments in ((None,), (gate, gate), (gate, polite.Frontier(other))):
-            with pytest.raises(polite.InvalidOption, match="status: "):
-                async with polite.status.serve(*arguments):  # type: ignore[arg-type]
-                    pass
 
 
 async def test_a_port_that_is_taken_is_an_error_and_leaves_nothing() -> None:
@@ -391,16 +363,6 @@ async def test_close_ends_connections_soon_and_the_gate_goes_on() -> None:
         assert await crawl.gate.check(f"{A}/1")
 
 
-async def test_a_closed_gate_is_shown_until_the_page_is_closed() -> None:
-    async with served() as crawl:
-        await crawl.gate.close()
-        await crawl.pass_time(2)
-
-        state = (await crawl.get("api/status"))[1]
-
-    assert state["notices"][0]["text"] == "The gate is closed: no more turns are granted."
-
-
 async def test_a_failure_of_the_page_is_logged_once_and_never_reaches_the_crawl(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -427,18 +389,15 @@ async def test_importing_polite_loads_no_server() -> None:
 async def test_a_late_event_loop_is_told() -> None:
     clock = ManualClock()
     async with scripted_gate(clock=clock) as gate:
-        monitor = Monitor(gate, None)
+        monitor: Any = Monitor(gate, None)
         clock.advance(3)
         assert monitor.state()["loop_late_s"] == 0.0
-        late: Any = monitor
-        late._timer.cancel()
-        late._next_at -= 3.5
-        late._tick()
+        monitor._timer.cancel()
+        monitor._next_at -= 3.5
+        monitor._tick()
         state = monitor.state()
         clock.advance(10)
-        seconds = monitor.timeline()["seconds"]
         await monitor.stop()
 
     assert state["loop_late_s"] == pytest.approx(2.5)
-    assert len(seconds) == 14
-    assert "event loop was late" in state["notices"][0]["text"]
+    assert len(monitor.timeline()["seconds"]) == 14
