@@ -9,8 +9,8 @@ import json
 import math
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def store(options: argparse.Namespace) -> Exit:
     """Run the action. Raises InvalidOption, InvalidURL, StoreFailed."""
     if is_address(options.file):
-        return _shared_store(options)
+        return asyncio.run(_shared_store(options))
     _refuse(options, ": FILE is a file, and no shared store", "crawl", "yes")
     if is_queue(Path(options.file)):
         return _queue_file(options)
@@ -238,59 +238,25 @@ def _number(count: int, noun: str) -> str:
 # A shared store.
 
 
-def _origin_lines(origin: str, crawl: str, state: "OriginState") -> Iterator[str]:
-    """Yield what an operator asks first: why does this site wait?"""
-    yield printable(f"{origin} in crawl {crawl}")
-    yield f"  tasks: {state.left} left, {state.out} of them with a worker; {state.ended} ended"
-    if state.home is not None:
-        yield printable(f"  home {state.home}: {_held(state)}")
-        if state.delayed_s > 0:
-            yield f"  delayed for {state.delayed_s:.1f} s by a response, its robots.txt, or a circuit"
-    if state.postponed_s is not None:
-        yield f"  robots.txt was unreachable: asked for again in {max(0.0, state.postponed_s):.1f} s"
-
-
-def _held(state: "OriginState") -> str:
-    if state.session is not None:
-        ends = state.ends_s
-        if ends is None or ends <= 0:
-            return f"held by session {state.session}, which ended without a word"
-        return f"held by session {state.session}, which ends in {ends:.1f} s unless renewed"
-    if state.line_s is None:
-        return "no session holds it, and it has no task that is ready"
-    if state.line_s > 0:
-        return f"in line, not to be taken for {state.line_s:.1f} s"
-    return f"in line, ready for {-state.line_s:.1f} s, waits for a session with room"
-
-
 # The command line does not wait for a server that is away.
 _PATIENCE_S = 5.0
 # Columns of a result that are bodies, or say nothing to people.
 _NOT_SHOWN = ("body", "good_body", "checksum")
 
 
-def _shared_store(options: argparse.Namespace) -> Exit:
+async def _shared_store(options: argparse.Namespace) -> Exit:
     """Run the action. Raises InvalidOption, InvalidURL, StoreFailed."""
     _refuse(options, ": that is for files", "expired", "back_offs")
-    return asyncio.run(_run(options))
-
-
-async def _run(options: argparse.Namespace) -> Exit:
-    async with _inspector(options.file) as inspector:
-        actions = {"ls": _ls_shared, "show": _show_shared, "purge": _purge_shared}
-        return await actions[options.action](options, inspector)
-
-
-@asynccontextmanager
-async def _inspector(url: str) -> "AsyncIterator[SharedInspector]":
     from polite.stores.redis.inspector import SharedInspector
     from polite.stores.redis.opening import open_shared
     from polite.stores.redis.patience import Patience
 
-    address, clock = Address.of(url).with_login_of(), SystemClock()
+    address, clock = Address.of(options.file).with_login_of(), SystemClock()
     shared = await open_shared(address, clock)
     try:
-        yield SharedInspector(shared, Patience(address.name, clock, _PATIENCE_S))
+        inspector = SharedInspector(shared, Patience(address.name, clock, _PATIENCE_S))
+        actions = {"ls": _ls_shared, "show": _show_shared, "purge": _purge_shared}
+        return await actions[options.action](options, inspector)
     finally:
         await shared.close()
 
@@ -300,20 +266,22 @@ async def _ls_shared(options: argparse.Namespace, inspector: "SharedInspector") 
     names = [options.crawl] if options.crawl is not None else await inspector.crawls(options.limit)
     if not names:
         print("polite: there is no crawl in this database", file=sys.stderr)
-    results = [await _ls_one(name, inspector, in_json=options.json) for name in names]
-    return max(results, default=Exit.ALLOWED)
-
-
-async def _ls_one(name: str, inspector: "SharedInspector", *, in_json: bool) -> Exit:
-    """Print a crawl. One that cannot be read does not hide the others."""
-    try:
-        terms, partitions = await inspector.terms(name), await inspector.partitions(name, 1)
-    except StoreFailed as error:
-        print(f"polite: {name}: {error}", file=sys.stderr)
-        return Exit.USAGE
-    totals = _totals(partitions)
-    print(json.dumps({"crawl": name, **terms, **totals}) if in_json else f"{name}  {_summary_of(totals)}")
-    return Exit.ALLOWED
+    status = Exit.ALLOWED
+    for name in names:
+        try:
+            terms, partitions = await inspector.terms(name), await inspector.partitions(name, 1)
+        except StoreFailed as error:
+            # One that cannot be read does not hide the others.
+            print(f"polite: {name}: {error}", file=sys.stderr)
+            status = Exit.USAGE
+            continue
+        totals = _totals(partitions)
+        print(
+            json.dumps({"crawl": name, **terms, **totals})
+            if options.json
+            else f"{name}  {_summary_of(totals)}"
+        )
+    return status
 
 
 async def _show_shared(options: argparse.Namespace, inspector: "SharedInspector") -> Exit:
@@ -348,9 +316,29 @@ async def _show_origin(options: argparse.Namespace, inspector: "SharedInspector"
     if options.json:
         print(json.dumps({"crawl": options.crawl, "origin": str(origin), **asdict(state)}))
         return Exit.ALLOWED
-    for line in _origin_lines(str(origin), options.crawl, state):
-        print(line)
+    # What an operator asks first: why does this site wait?
+    print(printable(f"{origin} in crawl {options.crawl}"))
+    print(f"  tasks: {state.left} left, {state.out} of them with a worker; {state.ended} ended")
+    if state.home is not None:
+        print(printable(f"  home {state.home}: {_held(state)}"))
+        if state.delayed_s > 0:
+            print(f"  delayed for {state.delayed_s:.1f} s by a response, its robots.txt, or a circuit")
+    if state.postponed_s is not None:
+        print(f"  robots.txt was unreachable: asked for again in {max(0.0, state.postponed_s):.1f} s")
     return Exit.ALLOWED
+
+
+def _held(state: "OriginState") -> str:
+    if state.session is not None:
+        ends = state.ends_s
+        if ends is None or ends <= 0:
+            return f"held by session {state.session}, which ended without a word"
+        return f"held by session {state.session}, which ends in {ends:.1f} s unless renewed"
+    if state.line_s is None:
+        return "no session holds it, and it has no task that is ready"
+    if state.line_s > 0:
+        return f"in line, not to be taken for {state.line_s:.1f} s"
+    return f"in line, ready for {-state.line_s:.1f} s, waits for a session with room"
 
 
 async def _show_robots(options: argparse.Namespace, inspector: "SharedInspector") -> Exit:

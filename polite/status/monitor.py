@@ -233,7 +233,7 @@ class Monitor:
             "waiting": self.survey.reasons(),
             "origins": self.survey.longest(limit=LONGEST),
             "open_circuits": look.open_circuits,
-            "circuits": self.survey.circuits(),
+            "circuits": look.circuits,
             "held": self.survey.held(),
             "events": [each._asdict() for each in recorder.noted(EVENTS, without="Refused")],
             "survey": {"visited": look.visited, "left_out": look.left_out, "took_s": look.took_s},

@@ -6,7 +6,6 @@ milliseconds: what is left then is counted as `unseen`. So an answer costs the s
 
 import asyncio
 import math
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 from enum import Enum
 from heapq import nlargest
@@ -104,15 +103,6 @@ class Total:
     longest: list[tuple[float, OriginQueue | Turn, Wait]] = field(default_factory=list)
 
 
-class OpenCircuit(NamedTuple):
-    """A circuit that is open. `opened_at` is monotonic seconds."""
-
-    scope: Hashable
-    failures: int
-    openings: int
-    opened_at: float
-
-
 @dataclass(slots=True)
 class Look:
     """What one look found.
@@ -122,7 +112,7 @@ class Look:
         took_s: How long the loop was used for it.
         visited: Origin queues and permits that were visited.
         left_out: Origin queues that were not.
-        circuits: Open circuits, those that opened most often since they were closed. `open_circuits` counts all.
+        circuits: Rows of the open circuits that opened most often since they were closed. `open_circuits` counts all.
     """
 
     at: float
@@ -130,7 +120,7 @@ class Look:
     visited: int = 0
     left_out: int = 0
     totals: dict[WaitReason, Total] = field(default_factory=lambda: {each: Total() for each in WaitReason})
-    circuits: list[OpenCircuit] = field(default_factory=list)
+    circuits: list[Row] = field(default_factory=list)
     open_circuits: int = 0
 
 
@@ -157,21 +147,15 @@ class Survey:
             return self._last
         if now - self._last.at > _REMEMBERED_S:
             self._seen.clear()
-        look = self._last = Look(now)
+        look = Look(now)
         if self._parts is not None:
             self._visit_queues(look, self._parts, began + _LOOK_S)
         self._visit_permits(look)
-        rows = self._turns.policies.circuits.rows
-        found = [
-            OpenCircuit(scope, row.failures, row.openings, row.opened_at)
-            for scope, row in islice(rows.items(), _MOST_CIRCUITS)
-            if row.opened_at is not None
-        ]
-        look.circuits = nlargest(_OF_A_REASON, found, key=lambda each: each.openings)
-        look.open_circuits = len(found)
+        self._visit_circuits(look)
         for total in look.totals.values():
             total.longest = nlargest(_OF_A_REASON, total.longest, key=lambda entry: entry[0])
         look.took_s = perf_counter() - began
+        self._last = look
         return look
 
     def _visit_queues(self, look: Look, parts: Parts, end: float) -> None:
@@ -217,6 +201,23 @@ class Survey:
         # The others wait for rules.
         rest = WaitReason.UNSEEN if turns == _MOST_PERMITS else WaitReason.FETCHING_ROBOTS
         look.totals[rest].permits += max(0, left)
+
+    def _visit_circuits(self, look: Look) -> None:
+        rows = islice(self._turns.policies.circuits.rows.items(), _MOST_CIRCUITS)
+        found = [(scope, row, row.opened_at) for scope, row in rows if row.opened_at is not None]
+        look.open_circuits = len(found)
+        for scope, row, opened_at in nlargest(_OF_A_REASON, found, key=lambda each: each[1].openings):
+            outlook = self._turns.pacer.outlook((scope,))
+            look.circuits.append(
+                {
+                    "scope": clipped(str(scope)),
+                    "failures": row.failures,
+                    "openings": row.openings,
+                    "since_s": max(0.0, look.at - opened_at),
+                    "until_s": max(0.0, outlook.ready_at - look.at),
+                    "because": clipped(outlook.because or ""),
+                }
+            )
 
     # Why one queue or turn waits.
 
@@ -392,23 +393,6 @@ class Survey:
             "text": clipped(str(decision)),
             "line": None if rule is None else rule.line,
         }
-
-    def circuits(self) -> list[Row]:
-        """Return the open circuits that opened most often."""
-        now, rows = self._clock.monotonic(), []
-        for circuit in self.look().circuits:
-            outlook = self._turns.pacer.outlook((circuit.scope,))
-            rows.append(
-                {
-                    "scope": clipped(str(circuit.scope)),
-                    "failures": circuit.failures,
-                    "openings": circuit.openings,
-                    "since_s": max(0.0, now - circuit.opened_at),
-                    "until_s": max(0.0, outlook.ready_at - now),
-                    "because": clipped(outlook.because or ""),
-                }
-            )
-        return rows
 
     def held(self) -> list[Row]:
         """Return the permits that have been held longest."""

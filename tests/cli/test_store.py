@@ -308,3 +308,11 @@ def test_a_queue_that_a_crawl_has_open_is_named(queue, capsys, monkeypatch):
         capsys.readouterr().err
         == f"polite: {queue}: a crawl has it open; its own progress shows what waits\n"
     )
+
+
+def test_the_queue_of_polite_fetch_is_counted_as_its_records_are(queue, capsys):
+    with closing(sqlite3.connect(queue)) as file, file:
+        notes = [("options", "options", "{}", 0), (f"{QA}/9", "given up", "{}", 0)]
+        file.executemany("INSERT INTO notes VALUES (?, ?, ?, ?)", notes)
+
+    assert "4 waiting, 0 fetched, 1 refused, 0 failed, 1 given up" in _lines(capsys, "ls", queue)[0]

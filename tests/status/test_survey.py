@@ -54,6 +54,18 @@ async def test_urls_wait_for_the_delay_between_two_requests() -> None:
     assert row["url"].startswith(f"{A}/")
 
 
+async def test_a_rule_that_would_take_long_to_find_is_left_out() -> None:
+    rules = "".join(f"Disallow: /*{n}*a*b*c*d$\n" for n in range(2_000))
+    script = {f"{A}/robots.txt": Reply(200, f"User-agent: *\nCrawl-delay: 100\n{rules}".encode())}
+    async with watched(script) as crawl:
+        working = await visit_some(crawl, [f"{A}/{n}{'x' * 30_000}" for n in range(3)], status=200)
+        await asyncio.sleep(130)
+        state = await crawl.look()
+        working.cancel()
+
+    assert row_of(state, A)["rule"] is None
+
+
 async def test_urls_wait_for_a_back_off_after_429() -> None:
     async with watched() as crawl:
         working = await visit_some(crawl, [f"{A}/1", f"{A}/2"], status=429, headers={"Retry-After": "600"})
