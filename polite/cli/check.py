@@ -23,7 +23,8 @@ from polite.robots.dialect import BY_NAME
 from polite.robots.lines import readable, rows
 from polite.robots.parse import Robots, parse
 from polite.robots.reason import Reason
-from polite.robots.result import Found
+from polite.robots.result import Found, Unavailable
+from polite.robots.rules import RuleSet
 from polite.robots.trace import DecisionTrace
 from polite.robots.usage import Usage, usage
 
@@ -184,7 +185,7 @@ async def _check_agents(options: argparse.Namespace) -> Exit:
     async with open_gate_for(options) as gate, aclosing(stdin.in_thread(_listed(options.urls))) as listed:
         # Lists name one site after the other.
         origin: Origin | None = None
-        decide = _by_rules(robots or parse(b""), agents)
+        decide = _by_rules(parse(b"") if robots is None else robots, agents)
         async for line in listed:
             try:
                 url = stdin.require_url(line)
@@ -197,7 +198,7 @@ async def _check_agents(options: argparse.Namespace) -> Exit:
                 origin, decide = target.origin, await _by_site(gate, target, agents, options)
             row = decide(url if target is None else target.path)
             gravest = max(gravest, *map(exit_for, row))
-            batch.append((redact_url(url if target is None else target.url), row))
+            batch.append((url if target is None else target.url, row))
             if options.json or len(batch) * len(agents) >= _MAX_CELLS:
                 show(agents, batch)
                 batch.clear()
@@ -210,12 +211,12 @@ def _agents(name: str) -> _Agents:
     """Return the agents of a list by header; None is one that no group names. Raises InvalidOption, OSError."""
     agents: _Agents = {}
     for number, line in enumerate(stdin.lines(name), 1):
-        header = stdin.as_given(line).strip()
         if stdin.is_comment(line):
             continue
         try:
+            header = line.decode("utf-8-sig").strip()
             agents[header] = None if header == "*" else UserAgent(header)
-        except InvalidUserAgent as error:
+        except (UnicodeDecodeError, InvalidUserAgent) as error:
             raise InvalidOption(f"--agents {name}, line {number}: {error}") from error
         if len(agents) > MAX_AGENTS:
             raise InvalidOption(f"--agents {name} has more than {MAX_AGENTS} agents: split the list")
@@ -237,12 +238,16 @@ def _by_rules(robots: Robots, agents: _Agents) -> Callable[[str], list[Decision]
 async def _by_site(
     gate: Gate, target: Target, agents: _Agents, options: argparse.Namespace
 ) -> Callable[[str], list[Decision]]:
-    explanation = await gate.explain(target.url)
-    access = explanation.snapshot.access
-    if isinstance(access, Found):
-        return _by_rules(parse(access.body, options.dialect), agents)
+    access = (await gate.explain(target.url)).snapshot.access
+    match access:
+        case Found():
+            return _by_rules(parse(access.body, options.dialect), agents)
+        case Unavailable():
+            rules = RuleSet.allow_all(Reason.UNAVAILABLE, access=access, dialect=options.dialect)
+        case _:
+            rules = RuleSet.deny_all(Reason.UNREACHABLE, access=access, dialect=options.dialect)
     # Without a file all agents are in the same case.
-    return lambda _: [explanation.decision] * len(agents)
+    return lambda path: [rules.decide(path)] * len(agents)
 
 
 def _show_objects(agents: _Agents, rows: Iterable[_Row]) -> None:
