@@ -5,11 +5,11 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from itertools import islice
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from polite.cli import stdin
 from polite.cli.options import file_rules, open_gate_for, read_octets, unnamed_agent
@@ -171,7 +171,21 @@ def _listed(arguments: Iterable[str]) -> Iterator[str | InvalidURL]:
 MAX_AGENTS, _MAX_CELLS = 1_000, 100_000
 
 _Agents = dict[str, UserAgent | None]
-_Row = tuple[str, list[Decision]]
+
+
+class _Cell(NamedTuple):
+    """What is said of a decision. The decision itself holds all rules of its agent, which may be megabytes."""
+
+    status: Exit
+    fields: dict[str, object]
+
+    @classmethod
+    def of(cls, decision: Decision) -> "_Cell":
+        return cls(exit_for(decision), _decision_fields(decision))
+
+
+_Row = tuple[str, list[_Cell]]
+_Decide = Callable[[Sequence[str]], list[list[_Cell]]]
 
 
 async def _check_agents(options: argparse.Namespace) -> Exit:
@@ -181,11 +195,20 @@ async def _check_agents(options: argparse.Namespace) -> Exit:
     agents = _agents(options.agents)
     show = _show_objects if options.json else _table_printer()
     robots, gravest = file_rules(options), Exit.ALLOWED
-    batch: list[_Row] = []
+    # URLs of one site with their paths, which wait to be decided together; and rows that wait to be shown.
+    pending: list[tuple[str, str]] = []
+    rows: list[_Row] = []
+    decide = _by_rules(parse(b"") if robots is None else robots, agents)
+
+    def decide_pending() -> None:
+        nonlocal gravest
+        for (url, _), row in zip(pending, decide([path for _, path in pending]), strict=True):
+            gravest = max(gravest, *(cell.status for cell in row))
+            rows.append((url, row))
+        pending.clear()
+
     async with open_gate_for(options) as gate, aclosing(stdin.in_thread(_listed(options.urls))) as listed:
-        # Lists name one site after the other.
         origin: Origin | None = None
-        decide = _by_rules(parse(b"") if robots is None else robots, agents)
         async for line in listed:
             try:
                 url = stdin.require_url(line)
@@ -195,15 +218,16 @@ async def _check_agents(options: argparse.Namespace) -> Exit:
                 gravest = max(gravest, Exit.USAGE)
                 continue
             if target is not None and robots is None and target.origin != origin:
+                decide_pending()
                 origin, decide = target.origin, await _by_site(gate, target, agents, options)
-            row = decide(url if target is None else target.path)
-            gravest = max(gravest, *map(exit_for, row))
-            batch.append((url if target is None else target.url, row))
-            if options.json or len(batch) * len(agents) >= _MAX_CELLS:
-                show(agents, batch)
-                batch.clear()
-    if batch:
-        show(agents, batch)
+            pending.append((url, url) if target is None else (target.url, target.path))
+            if (len(rows) + len(pending)) * len(agents) >= _MAX_CELLS:
+                decide_pending()
+                show(agents, rows)
+                rows.clear()
+    decide_pending()
+    if rows:
+        show(agents, rows)
     return gravest
 
 
@@ -227,17 +251,27 @@ def _agents(name: str) -> _Agents:
     return agents
 
 
-def _by_rules(robots: Robots, agents: _Agents) -> Callable[[str], list[Decision]]:
-    """Return what decides about a path for each agent."""
+def _by_rules(robots: Robots, agents: _Agents) -> _Decide:
+    """Return what decides about paths: a row for each, with the decision for each agent."""
     bindings = robots.bindings()
     unnamed = unnamed_agent(bindings.names())
-    rules = [bindings.rules_for(agent or unnamed) for agent in agents.values()]
-    return lambda path: [each.decide(path) for each in rules]
+
+    def decide(paths: Sequence[str]) -> list[list[_Cell]]:
+        # Agent by agent. Those of the same group share the decisions.
+        columns: list[list[_Cell]] = []
+        decided: RuleSet | None = None
+        for agent in agents.values():
+            rules = bindings.rules_for(agent or unnamed)
+            columns.append(
+                columns[-1] if rules is decided else [_Cell.of(rules.decide(path)) for path in paths]
+            )
+            decided = rules
+        return [list(row) for row in zip(*columns, strict=True)]
+
+    return decide
 
 
-async def _by_site(
-    gate: Gate, target: Target, agents: _Agents, options: argparse.Namespace
-) -> Callable[[str], list[Decision]]:
+async def _by_site(gate: Gate, target: Target, agents: _Agents, options: argparse.Namespace) -> _Decide:
     access = (await gate.explain(target.url)).snapshot.access
     match access:
         case Found():
@@ -247,13 +281,13 @@ async def _by_site(
         case _:
             rules = RuleSet.deny_all(Reason.UNREACHABLE, access=access, dialect=options.dialect)
     # Without a file all agents are in the same case.
-    return lambda path: [rules.decide(path)] * len(agents)
+    return lambda paths: [[_Cell.of(rules.decide(path))] * len(agents) for path in paths]
 
 
 def _show_objects(agents: _Agents, rows: Iterable[_Row]) -> None:
-    for url, decisions in rows:
-        for header, decision in zip(agents, decisions, strict=True):
-            print(json.dumps({"url": url, "agent": header, **_decision_fields(decision)}), flush=True)
+    for url, cells in rows:
+        for header, cell in zip(agents, cells, strict=True):
+            print(json.dumps({"url": url, "agent": header, **cell.fields}))
 
 
 def _table_printer() -> Callable[[_Agents, Iterable[_Row]], None]:
@@ -274,19 +308,17 @@ def _table_printer() -> Callable[[_Agents, Iterable[_Row]], None]:
         for name, header in zip(names, agents, strict=True):
             # Agents of one name are told apart by their headers.
             table.add_column(Text(printable(name if names.count(name) == 1 else header)), overflow="fold")
-        for url, decisions in rows:
-            table.add_row(Text(printable(url)), *(Text(*_cell(each)) for each in decisions))
+        for url, cells in rows:
+            texts = []
+            for status, fields in cells:
+                word = {Exit.ALLOWED: "yes", Exit.DISALLOWED: "no"}.get(status, _WORDS[status])
+                line = "" if fields["line"] is None else f" {fields['line']}"
+                colour = "green" if fields["allowed"] else "red"
+                texts.append(Text(f"{word}{'?' if fields['undefined'] else ''}{line}", colour))
+            table.add_row(Text(printable(url)), *texts)
         Console(file=sys.stdout).print(table)
 
     return show
-
-
-def _cell(decision: Decision) -> tuple[str, str]:
-    """Return the text of a cell, and its colour."""
-    status = exit_for(decision)
-    word = {Exit.ALLOWED: "yes", Exit.DISALLOWED: "no"}.get(status, _WORDS[status])
-    line = "" if decision.rule is None else f" {decision.rule.line}"
-    return f"{word}{'?' if decision.undefined else ''}{line}", "green" if decision.allowed else "red"
 
 
 # One URL.

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import tracemalloc
 
 import pytest
 
@@ -237,6 +238,25 @@ def test_a_list_of_agents_that_is_none_is_one_line(agents, said, many):
 
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert said in err
+
+
+@pytest.mark.slow("measures memory with a large input")
+def test_memory_does_not_grow_with_the_number_of_agents(many, tmp_path):
+    def peak(count):
+        names = [f"bot{n}" for n in range(count)]
+        large = "".join(f"Disallow: /{n}*x\n" for n in range(2_000))
+        own = "".join(f"User-agent: {name}\nDisallow: /c\n" for name in names)
+        groups = "".join(f"User-agent: {name}\n" for name in names) + large + own
+        (tmp_path / "many.txt").write_text(groups)
+        tracemalloc.start()
+        assert many(b"/c\n", "--json", agents="\n".join(names).encode())[0] == 1
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return peak
+
+    peak(2)  # what is made once
+
+    assert peak(24) <= 1.5 * peak(3)
 
 
 def test_only_one_list_is_standard_input(capsys):

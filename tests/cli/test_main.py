@@ -22,13 +22,6 @@ def _raising(error):
     return check
 
 
-def test_a_folder_for_a_file_is_one_line(tmp_path, capsys):
-    status = main(["lint", str(tmp_path)])
-
-    assert status == 2
-    assert capsys.readouterr().err == f"polite: {tmp_path}: Is a directory\n"
-
-
 def test_sigterm_ends_any_command_with_the_shells_status():
     program = """
 import importlib, os, signal
@@ -68,31 +61,6 @@ def test_a_defect_of_ours_is_not_hidden(monkeypatch):
 
     with pytest.raises(RuntimeError, match="ours"):
         main(["check", "/x"])
-
-
-def test_a_closed_pipe_ends_quietly(monkeypatch, capsys, rules, tmp_path):
-    class Unread:
-        written = ""
-        descriptor = (tmp_path / "out").open("w")
-
-        def isatty(self):
-            return False
-
-        def write(self, text):
-            self.written += text
-
-        def flush(self):
-            raise BrokenPipeError(32, "Broken pipe")
-
-        def fileno(self):
-            return self.descriptor.fileno()
-
-    monkeypatch.setattr(sys, "stdout", Unread())
-    status = main(["check", "--robots", rules, "/x"])
-    Unread.descriptor.close()
-
-    assert status == 141
-    assert capsys.readouterr().err == ""
 
 
 def test_what_the_terminal_cannot_write_is_escaped(rules, tmp_path):

@@ -179,17 +179,6 @@ def test_a_file_that_is_no_store_is_left_as_it_is(tmp_path, action, octets, said
     assert octets is None or b"plain" not in octets or path.read_bytes() == octets
 
 
-def test_a_copy_that_was_changed_is_one_line(crawl, capsys):
-
-    connection = sqlite3.connect(crawl)
-    with connection:
-        connection.execute("UPDATE robots SET body = 'x'")
-    connection.close()
-
-    assert main(["store", "show", str(FILE), crawl]) == 2
-    assert "the copy of https://file.test cannot be read" in capsys.readouterr().err
-
-
 def test_purging_expired_entries_keeps_all_others(crawl, capsys):
     assert main(["store", "purge", "--expired", "--back-offs", crawl]) == 0
 

@@ -6,7 +6,6 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from polite.cli import timeline as log_entry_module
-from polite.cli import timeline as svg_module
 from polite.cli.main import main
 from polite.cli.timeline import Kind, Log, LogEntry, draw
 
@@ -79,15 +78,6 @@ def test_the_busiest_origins_are_drawn_in_order_of_first_entry():
 
     assert [title.partition(":")[2].partition(":")[0] for title in _rows(picture)] == ["//c.test", "//d.test"]
     assert "3 more origins with fewer marks not drawn" in picture
-
-
-def test_the_first_origins_of_a_log_with_too_many_are_drawn(monkeypatch):
-    monkeypatch.setattr(svg_module, "_COUNTED", 1)
-
-    picture = _draw([LogEntry(0.0, A, Kind.PAGE), LogEntry(1.0, "http://b.test", Kind.PAGE)])
-
-    assert len(_rows(picture)) == 1
-    assert "1 more origin" in picture
 
 
 def test_what_a_name_may_contain_is_escaped():
