@@ -121,7 +121,18 @@ class InvalidOption(PoliteError, ValueError):
             pacing = polite.PacingPolicy(min_delay=seconds)
         except polite.InvalidOption as error:
             sys.exit(f"configuration: {error}")
+
+    Attributes:
+        option: The option if it is one alone, such as "PacingPolicy.min_delay"; else None.
+        problem: The message without the option's name.
+        url: The URL that the error is about, without credentials, or None.
     """
+
+    def __init__(self, problem: str, *, option: str | None = None, url: str | None = None) -> None:
+        super().__init__(problem if option is None else f"{option} {problem}", url=url)
+        # Messages name a field as "PacingPolicy: min_delay".
+        self.option: str | None = None if option is None else option.replace(": ", ".").partition(" ")[0]
+        self.problem = problem
 
 
 class GateClosed(PoliteError):

@@ -21,7 +21,7 @@ def integer(option: str, value: object, *, least: int, most: int | None = None) 
     """
     if type(value) is not int or value < least or (most is not None and value > most):
         limits = f">= {least}" if most is None else f"from {least} to {most}"
-        raise InvalidOption(f"{option} must be an integer {limits}, got {value!r}")
+        raise InvalidOption(f"must be an integer {limits}, got {value!r}", option=option)
     return value
 
 
@@ -46,7 +46,7 @@ def number(option: str, value: object, *, least: float = 0.0, most: float = _FIN
         needed = f"a number from {least:g} to {most:g}"
     else:
         needed = f"a {'finite ' if most == _FINITE else ''}number >= {least:g}"
-    raise InvalidOption(f"{option} must be {needed}, got {value!r}")
+    raise InvalidOption(f"must be {needed}, got {value!r}", option=option)
 
 
 def boolean(option: str, value: object) -> bool:
@@ -56,5 +56,5 @@ def boolean(option: str, value: object) -> bool:
         InvalidOption: It is not.
     """
     if type(value) is not bool:
-        raise InvalidOption(f"{option} must be True or False, got {value!r}")
+        raise InvalidOption(f"must be True or False, got {value!r}", option=option)
     return value

@@ -1,13 +1,11 @@
 """The `polite` command: one file or package per subcommand.
 
-`parser` declares the subcommands, and imports one only when it runs, so that `polite --help` loads no HTTP client. A package whose
-subcommand has many options declares them in `options`.
-`main` runs it, and turns expected errors into one line on standard error and an exit status (`exit_codes`).
-Each subcommand is a function from the parsed options to an exit status. It uses the library as any program would: `gate` opens
-a gate from the options. Only the files of a crawl are read below the public API: `stores.robots_database` lists a robots store, and
-`frontier.sqlite.inspector` counts what waits in a queue. `stdin` and `urls` read lists of URLs while they arrive, and
-`url_report` formats the decision about one URL. The library names options as Python does; `option_names` translates them
-before a message is printed.
+`parser` declares the subcommands, and imports one only when it runs, so that `polite --help` loads no HTTP client. Options that
+several subcommands share, and those of subcommands with many, are in `options`. `main` runs a subcommand, and turns expected
+errors into one line on standard error and an exit status.
+Each subcommand is a function from the parsed options to an exit status. It uses the library as any program would. Only the files
+of a crawl are read below the public API: `store` lists them. `stdin` reads lists of URLs while they arrive. The library names
+options as Python does; `terminal` has the names of the command line.
 """
 
 from polite.cli.main import main, program

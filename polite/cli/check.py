@@ -1,53 +1,34 @@
-"""`polite check`: print for each URL whether it may be fetched, in input order and without delay."""
+"""`polite check` and `polite explain`: whether URLs may be fetched, in input order and without delay, and why one may."""
 
 import argparse
 import asyncio
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from itertools import islice
-from typing import Protocol, TextIO
+from typing import NamedTuple, TextIO
 
-from polite.cli import options as file
 from polite.cli import stdin
-from polite.cli import stdin as urls
-from polite.cli.option_names import command_line_text
-from polite.cli.options import file_rules, open_gate_for
-from polite.cli.terminal import Exit
-from polite.errors import InvalidURL, redact_url
-from polite.origin import Target
-from polite.robots.decision import Decision, Rule
+from polite.cli.options import file_rules, open_gate_for, read_octets, unnamed_agent
+from polite.cli.terminal import Exit, printable, spelled
+from polite.errors import InvalidOption, InvalidURL, InvalidUserAgent, redact_url
+from polite.gate.gate import Gate
+from polite.origin import Origin, Target
+from polite.robots.agent import UserAgent
+from polite.robots.decision import Decision
 from polite.robots.dialect import BY_NAME
 from polite.robots.lines import readable, rows
 from polite.robots.parse import Robots, parse
 from polite.robots.reason import Reason
-from polite.robots.result import Found
+from polite.robots.result import Found, Unavailable
+from polite.robots.rules import RuleSet
 from polite.robots.trace import DecisionTrace
 from polite.terms.usage import Usage, usage
 
 UrlResult = Decision | InvalidURL
-
-
-class Decided(Protocol):
-    """What a decision says; `Decision` has it."""
-
-    @property
-    def allowed(self) -> bool: ...
-
-    @property
-    def reason(self) -> Reason: ...
-
-    @property
-    def cause(self) -> Reason | None: ...
-
-    @property
-    def rule(self) -> Rule | None: ...
-
-    @property
-    def undefined(self) -> bool: ...
 
 
 _WORDS = {
@@ -83,10 +64,10 @@ def as_object(url: str, result: UrlResult) -> dict[str, object]:
     """Return the fields of a JSON object. `url` is canonical; an invalid one is shown as far as possible."""
     if isinstance(result, InvalidURL):
         return {"url": result.url, "allowed": None, "error": str(result)}
-    return {"url": url if url.startswith("/") else Target.of(url).url, **decision_fields(result)}
+    return {"url": url if url.startswith("/") else Target.of(url).url, **_decision_fields(result)}
 
 
-def decision_fields(result: Decided) -> dict[str, object]:
+def _decision_fields(result: Decision) -> dict[str, object]:
     """Return the fields of a JSON object that say what was decided, and why."""
     rule = result.rule
     return {
@@ -135,13 +116,15 @@ class _Printer:
 
 def check(options: argparse.Namespace) -> Exit:
     """Print the decision for each URL, in order. Return the highest exit status."""
+    if options.agents is not None:
+        return asyncio.run(_check_agents(options))
     robots, show = file_rules(options), _Printer(as_json=options.json)
     if robots is None:
         asyncio.run(_check_sites(options, show))
         return show.gravest
     for url in _listed(options.urls):
         try:
-            show(str(url), robots.decide(options.agent, urls.require_url(url)))
+            show(str(url), robots.decide(options.agent, stdin.require_url(url)))
         except InvalidURL as error:
             show(str(url), error)
     return show.gravest
@@ -162,7 +145,7 @@ async def _check_sites(options: argparse.Namespace, show: _Printer) -> None:
 
 async def _check(url: str | InvalidURL, decide: Callable[[str], Awaitable[Decision]]) -> _Checked:
     try:
-        return str(url), await decide(urls.require_url(url))
+        return str(url), await decide(stdin.require_url(url))
     except InvalidURL as error:
         return str(url), error
 
@@ -179,8 +162,166 @@ def _listed(arguments: Iterable[str]) -> Iterator[str | InvalidURL]:
         if argument != "-":
             yield argument
         else:
-            yield from urls.parse_lines(stdin.lines())
+            yield from stdin.parse_lines(stdin.lines())
 
+
+# Many agents.
+
+# The limit on agents: a list of a hundred thousand is no table, but a mistake. And on cells of one table.
+MAX_AGENTS, _MAX_CELLS = 1_000, 100_000
+
+_Agents = dict[str, UserAgent | None]
+
+
+class _Cell(NamedTuple):
+    """What is said of a decision. The decision itself holds all rules of its agent, which may be megabytes."""
+
+    status: Exit
+    fields: dict[str, object]
+
+    @classmethod
+    def of(cls, decision: Decision) -> "_Cell":
+        return cls(exit_for(decision), _decision_fields(decision))
+
+
+_Row = tuple[str, list[_Cell]]
+_Decide = Callable[[Sequence[str]], list[list[_Cell]]]
+
+
+async def _check_agents(options: argparse.Namespace) -> Exit:
+    """Print a table, or one object per URL and agent. Raises InvalidOption, OSError."""
+    if [options.agents, *options.urls].count("-") > 1:
+        raise InvalidOption("only one of --agents and the URLs can read standard input")
+    agents = _agents(options.agents)
+    show = _show_objects if options.json else _table_printer()
+    robots, gravest = file_rules(options), Exit.ALLOWED
+    # URLs of one site with their paths, which wait to be decided together; and rows that wait to be shown.
+    pending: list[tuple[str, str]] = []
+    rows: list[_Row] = []
+    decide = _by_rules(parse(b"") if robots is None else robots, agents)
+
+    def decide_pending() -> None:
+        nonlocal gravest
+        for (url, _), row in zip(pending, decide([path for _, path in pending]), strict=True):
+            gravest = max(gravest, *(cell.status for cell in row))
+            rows.append((url, row))
+        pending.clear()
+
+    async with open_gate_for(options) as gate, aclosing(stdin.in_thread(_listed(options.urls))) as listed:
+        origin: Origin | None = None
+        async for line in listed:
+            try:
+                url = stdin.require_url(line)
+                target = None if robots is not None and url.startswith("/") else Target.of(url)
+            except InvalidURL as error:
+                print(f"polite: {error}", file=sys.stderr)
+                gravest = max(gravest, Exit.USAGE)
+                continue
+            if target is not None and robots is None and target.origin != origin:
+                decide_pending()
+                origin, decide = target.origin, await _by_site(gate, target, agents, options)
+            pending.append((url, url) if target is None else (target.url, target.path))
+            if (len(rows) + len(pending)) * len(agents) >= _MAX_CELLS:
+                decide_pending()
+                show(agents, rows)
+                rows.clear()
+    decide_pending()
+    if rows:
+        show(agents, rows)
+    return gravest
+
+
+def _agents(name: str) -> _Agents:
+    """Return the agents of a list by header; None is one that no group names. Raises InvalidOption, OSError."""
+    agents: _Agents = {}
+    for number, line in enumerate(stdin.lines(name), 1):
+        if stdin.is_comment(line):
+            continue
+        try:
+            header = line.decode("utf-8-sig").strip()
+            agents[header] = None if header == "*" else UserAgent(header)
+        except (UnicodeDecodeError, InvalidUserAgent) as error:
+            raise InvalidOption(f"--agents {name}, line {number}: {error}") from error
+        if len(agents) > MAX_AGENTS:
+            raise InvalidOption(f"--agents {name} has more than {MAX_AGENTS} agents: split the list")
+    if not agents:
+        raise InvalidOption(
+            f"--agents {name} has no agent: write one User-Agent header per line, or * for any other"
+        )
+    return agents
+
+
+def _by_rules(robots: Robots, agents: _Agents) -> _Decide:
+    """Return what decides about paths: a row for each, with the decision for each agent."""
+    bindings = robots.bindings()
+    unnamed = unnamed_agent(bindings.names())
+
+    def decide(paths: Sequence[str]) -> list[list[_Cell]]:
+        # Agent by agent. Those of the same group share the decisions.
+        columns: list[list[_Cell]] = []
+        decided: RuleSet | None = None
+        for agent in agents.values():
+            rules = bindings.rules_for(agent or unnamed)
+            columns.append(
+                columns[-1] if rules is decided else [_Cell.of(rules.decide(path)) for path in paths]
+            )
+            decided = rules
+        return [list(row) for row in zip(*columns, strict=True)]
+
+    return decide
+
+
+async def _by_site(gate: Gate, target: Target, agents: _Agents, options: argparse.Namespace) -> _Decide:
+    access = (await gate.explain(target.url)).snapshot.access
+    match access:
+        case Found():
+            return _by_rules(parse(access.body, options.dialect), agents)
+        case Unavailable():
+            rules = RuleSet.allow_all(Reason.UNAVAILABLE, access=access, dialect=options.dialect)
+        case _:
+            rules = RuleSet.deny_all(Reason.UNREACHABLE, access=access, dialect=options.dialect)
+    # Without a file all agents are in the same case.
+    return lambda paths: [[_Cell.of(rules.decide(path))] * len(agents) for path in paths]
+
+
+def _show_objects(agents: _Agents, rows: Iterable[_Row]) -> None:
+    for url, cells in rows:
+        for header, cell in zip(agents, cells, strict=True):
+            print(json.dumps({"url": url, "agent": header, **cell.fields}))
+
+
+def _table_printer() -> Callable[[_Agents, Iterable[_Row]], None]:
+    """Return what prints a table: a cell has the line of the rule that decides. Raises InvalidOption without the package rich."""
+    try:
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+    except ImportError as error:
+        raise InvalidOption(
+            "polite check --agents needs the package rich: pip install 'polite-crawl[cli]', or use --json"
+        ) from error
+
+    def show(agents: _Agents, rows: Iterable[_Row]) -> None:
+        table = Table(box=None, pad_edge=False)
+        table.add_column("URL", overflow="fold")
+        names = ["*" if agent is None else agent.named[0] for agent in agents.values()]
+        for name, header in zip(names, agents, strict=True):
+            # Agents of one name are told apart by their headers.
+            table.add_column(Text(printable(name if names.count(name) == 1 else header)), overflow="fold")
+        for url, cells in rows:
+            texts = []
+            for status, fields in cells:
+                word = {Exit.ALLOWED: "yes", Exit.DISALLOWED: "no"}.get(status, _WORDS[status])
+                line = "" if fields["line"] is None else f" {fields['line']}"
+                colour = "green" if fields["allowed"] else "red"
+                texts.append(Text(f"{word}{'?' if fields['undefined'] else ''}{line}", colour))
+            table.add_row(Text(printable(url)), *texts)
+        Console(file=sys.stdout).print(table)
+
+    return show
+
+
+# One URL.
 
 # The limit on lines of robots.txt that are printed.
 _MAX_LINES = 60
@@ -189,21 +330,21 @@ _MAX_LICENSES = 10
 
 def explain(options: argparse.Namespace) -> Exit:
     """Print the explanation. Return the exit status of its decision."""
-    return exit_for(asyncio.run(_by_site(options)) if options.robots is None else _by_file(options))
+    return exit_for(asyncio.run(_explain_site(options)) if options.robots is None else _explain_file(options))
 
 
-async def _by_site(options: argparse.Namespace) -> Decision:
+async def _explain_site(options: argparse.Namespace) -> Decision:
     async with open_gate_for(options) as gate:
         explanation = await gate.explain(options.url)
-    print(command_line_text(str(explanation)))
+    print(spelled(str(explanation)))
     access = explanation.snapshot.access
     if isinstance(access, Found):
         _show(parse(access.body, options.dialect), access.body, options)
     return explanation.decision
 
 
-def _by_file(options: argparse.Namespace) -> Decision:
-    body = file.read_octets(options.robots)
+def _explain_file(options: argparse.Namespace) -> Decision:
+    body = read_octets(options.robots)
     robots = parse(body, options.dialect)
     decision, bound = robots.decide(options.agent, options.url), robots.rules_for(options.agent)
     print(redact_url(options.url))

@@ -5,14 +5,12 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from itertools import chain
 from typing import NamedTuple
 
-from polite.cli import options as file
 from polite.cli import stdin
-from polite.cli import stdin as urls
 from polite.cli.check import as_object
-from polite.cli.options import unnamed_agent
+from polite.cli.options import read_octets, unnamed_agent
 from polite.cli.terminal import Exit
 from polite.errors import InvalidURL, redact_url
 from polite.origin import Target
@@ -24,7 +22,6 @@ from polite.robots.rules import RuleSet
 # The limit on agents named in the files that are compared; a message says if there are more.
 _MAX_AGENTS = 1_000
 _LONGEST_NAME = 128
-_CHUNK = 65_536
 # URLs, and their characters, that are compared for all agents at a time.
 _BATCH = 10_000
 _BATCH_SIZE = 4_194_304
@@ -42,48 +39,28 @@ class _Change(NamedTuple):
 
 def diff(options: argparse.Namespace) -> Exit:
     """Print each changed decision. Return 1 if there are any, 2 if a URL is invalid."""
-    old, new = (
-        parse(file.read_octets(name), options.dialect).bindings() for name in (options.old, options.new)
-    )
+    old, new = (parse(read_octets(name), options.dialect).bindings() for name in (options.old, options.new))
     agents = list(_agents(options, old, new))
     show = _as_json if options.json else _as_text
-    status = Exit.ALLOWED
-    reader = _Paths(urls.parse_lines(_lines(options.urls)))
-    for paths in reader.batches():
-        for name, change in _changes(paths, agents, old, new):
-            print(show(name, change))
-            status = Exit.DISALLOWED
-    return Exit.USAGE if reader.invalid else status
-
-
-class _Paths:
-    """The URLs of a list with their paths, in batches.
-
-    Attributes:
-        invalid: whether a line so far was not a URL.
-    """
-
-    def __init__(self, listed: Iterable[str | InvalidURL]) -> None:
-        self._listed = listed
-        self.invalid = False
-
-    def batches(self) -> Iterator[list[tuple[str, str]]]:
-        batch: list[tuple[str, str]] = []
-        size = 0
-        for each in self._listed:
+    status, invalid = Exit.ALLOWED, False
+    batch: list[tuple[str, str]] = []
+    size = 0
+    # None is the end.
+    for each in chain(stdin.parse_lines(stdin.lines(options.urls)), [None]):
+        if each is not None:
             try:
-                url = urls.require_url(each)
+                url = stdin.require_url(each)
                 batch.append((url, url if url.startswith("/") else Target.of(url).path))
+                size += len(url)
             except InvalidURL as error:
                 print(f"polite: {error}", file=sys.stderr)
-                self.invalid = True
-                continue
-            size += len(url)
-            if len(batch) >= _BATCH or size >= _BATCH_SIZE:
-                yield batch
-                batch, size = [], 0
-        if batch:
-            yield batch
+                invalid = True
+        if each is None or len(batch) >= _BATCH or size >= _BATCH_SIZE:
+            for name, change in _changes(batch, agents, old, new):
+                print(show(name, change))
+                status = Exit.DISALLOWED
+            batch, size = [], 0
+    return Exit.USAGE if invalid else status
 
 
 def _changes(
@@ -135,11 +112,3 @@ def _agents(options: argparse.Namespace, old: Bindings, new: Bindings) -> Iterat
         )
     yield from ((name, UserAgent(name)) for name in listed[:_MAX_AGENTS])
     yield unnamed
-
-
-def _lines(name: str) -> Iterator[bytes]:
-    if name == "-":
-        yield from stdin.lines()
-        return
-    with Path(name).open("rb") as listed:
-        yield from stdin.split(lambda: listed.read(_CHUNK))

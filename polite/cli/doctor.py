@@ -4,15 +4,14 @@ import argparse
 import asyncio
 import json
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from enum import StrEnum
+from functools import partial
 from typing import NamedTuple
 
 import aiohttp
 
-from polite.cli.option_names import command_line_text
-from polite.cli.terminal import Exit
+from polite.cli.terminal import Exit, spelled
 from polite.errors import InvalidURL, InvalidUserAgent, redact_url
 from polite.integrations.session import open_session
 from polite.origin import Target
@@ -44,8 +43,10 @@ class Check(NamedTuple):
     text: str
 
 
-# Section 2.2 is about the header.
-_HEADER = "2.2"
+# Section 2.2 is about the header and the page that it names.
+_OK, _WARNING, _PROBLEM = (
+    partial(Check, "2.2", each) for each in (Verdict.OK, Verdict.WARNING, Verdict.PROBLEM)
+)
 _URL = re.compile(r"https?://[^\s;,()<>\"']+", re.IGNORECASE)
 _MAIL = re.compile(r"[^\s;,()<>\"'@]+@[^\s;,()<>\"'@]+\.[A-Za-z]{2,}")
 # What identifies a piece of software that many crawlers use.
@@ -64,7 +65,7 @@ facebookexternalhit facebot gptbot google-extended googlebot googlebot-image goo
 linkedinbot meta-externalagent mj12bot msnbot oai-searchbot perplexitybot petalbot pinterestbot semrushbot seznambot slurp
 telegrambot twitterbot yandex yandexbot
 """
-_EXAMPLES = ("example.com", "example.org", "example.net", ".example", ".test", ".invalid", "localhost")
+_EXAMPLES = (".example.com", ".example.org", ".example.net", ".example", ".test", ".invalid", ".localhost")
 
 
 def check_header(header: str) -> Iterator[Check]:
@@ -72,10 +73,31 @@ def check_header(header: str) -> Iterator[Check]:
     try:
         agent = UserAgent(header)
     except InvalidUserAgent as error:
-        yield Check(_HEADER, Verdict.PROBLEM, str(error))
+        yield _PROBLEM(str(error))
         return
-    yield from _check_name(agent)
-    yield from _check_url(agent)
+    yield from _check_name(header, agent.named[0], product_token(agent))
+    url = page_of(header)
+    if url is None:
+        page = "add that of a page about the crawler, such as (+https://yourdomain/bot)"
+        has_mail = _MAIL.search(header) is not None
+        yield (
+            _WARNING(f"it has only a mail address: {page}")
+            if has_mail
+            else _PROBLEM(f"it has no URL: {page}")
+        )
+        return
+    try:
+        origin = Target.of(url).origin
+    except InvalidURL as error:
+        yield _PROBLEM(f"the URL in it: {error}")
+        return
+    shown = redact_url(url)
+    if f".{origin.host}".endswith(_EXAMPLES):
+        yield _WARNING(f"{shown} is an address of examples: name a page of yours")
+    elif origin.scheme != "https":
+        yield _WARNING(f"{shown} is not https: anyone on the way can change what it says")
+    else:
+        yield _OK(f"it names a page: {shown}")
 
 
 def page_of(header: str) -> str | None:
@@ -84,86 +106,42 @@ def page_of(header: str) -> str | None:
     return None if found is None else found[0].rstrip(".")
 
 
-def _check_name(agent: UserAgent) -> Iterator[Check]:
-    name, spelled = agent.named[0], product_token(agent)
-    if (whose := _whose(name, spelled)) is not None:
-        yield Check(_HEADER, Verdict.PROBLEM, whose)
-        return
-    if name in _GENERIC.split():
-        yield Check(
-            _HEADER,
-            Verdict.WARNING,
-            f"`{spelled}` is a name that many crawlers have: choose one that says whose crawler it is, and what for",
-        )
-    yield _check_spelling(agent.header, name, spelled)
-
-
-def _whose(name: str, spelled: str) -> str | None:
-    """Say whose name it is, if it is not one of the crawler's own."""
+def _check_name(header: str, name: str, spelled: str) -> Iterator[Check]:
+    """Yield whether the name is the crawler's own, and whether robots.txt can address it as it is written."""
     if name == "mozilla":
-        return (
+        yield _PROBLEM(
             "it is a browser's header: sites cannot tell the crawler from a person, and robots.txt addresses it as `mozilla`; "
             "write ExampleBot/1.0 (+URL), or Mozilla/5.0 (compatible; ExampleBot/1.0; +URL)"
         )
+        return
     if name in _LIBRARIES.split():
-        return f"`{spelled}` names a piece of software that many use: robots.txt cannot address this crawler alone"
+        yield _PROBLEM(
+            f"`{spelled}` names a piece of software that many use: robots.txt cannot address this crawler alone"
+        )
+        return
     if name in _KNOWN_CRAWLERS.split():
-        return f"`{spelled}` is the name of a crawler that sites know: use one of your own"
-    return None
-
-
-def _check_spelling(header: str, name: str, spelled: str) -> Check:
-    """Return whether robots.txt can address the name as it is written."""
-    if cut := _cut(header, spelled):
-        return Check(
-            _HEADER,
-            Verdict.WARNING,
-            f"robots.txt addresses it as `{name}`, not as `{cut}`: a product token has letters, - and _ only (RFC 9309, 2.2.1); "
-            f"write {re.sub(r'[^A-Za-z0-9_-]', '', cut)}, or {re.sub(r'[^A-Za-z0-9_-]+', '-', cut)}",
+        yield _PROBLEM(f"`{spelled}` is the name of a crawler that sites know: use one of your own")
+        return
+    if name in _GENERIC.split():
+        yield _WARNING(
+            f"`{spelled}` is a name that many crawlers have: choose one that says whose crawler it is, and what for"
         )
-    if any(character.isdigit() for character in name):
-        return Check(
-            _HEADER,
-            Verdict.WARNING,
-            f"`{spelled}` has digits: a product token has letters, - and _ only (RFC 9309, 2.2.1); some parsers stop before them",
-        )
-    return Check(_HEADER, Verdict.OK, f"robots.txt addresses it as `{spelled}`, a product token")
-
-
-def _cut(header: str, spelled: str) -> str:
-    """Return the whole name if the product token is only its beginning, such as `My Bot` in `My Bot/1.0`."""
-    start = header.find(spelled)
-    following = re.match(r"[^/();,+]*", header[start + len(spelled) :])
-    rest = "" if following is None else following[0].rstrip()
+    # The rest of the name if the product token is only its beginning, such as `My Bot` in `My Bot/1.0`.
     # A second product (`ExampleBot Foo/1.0`) cannot be told from a name of two words, so both are warned of.
-    return f"{spelled}{rest}" if rest.strip() and not rest.startswith((":", "=")) else ""
-
-
-def _check_url(agent: UserAgent) -> Iterator[Check]:
-    url = page_of(agent.header)
-    if url is None:
-        mail = _MAIL.search(agent.header)
-        said = "only a mail address" if mail else "no URL"
-        yield Check(
-            _HEADER,
-            Verdict.WARNING if mail else Verdict.PROBLEM,
-            f"it has {said}: add that of a page about the crawler, such as (+https://yourdomain/bot)",
+    following = re.match(r"[^/();,+]*", header[header.find(spelled) + len(spelled) :])
+    rest = "" if following is None else following[0].rstrip()
+    if rest.strip() and not rest.startswith((":", "=")):
+        whole = f"{spelled}{rest}"
+        yield _WARNING(
+            f"robots.txt addresses it as `{name}`, not as `{whole}`: a product token has letters, - and _ only (RFC 9309, 2.2.1); "
+            f"write {re.sub(r'[^A-Za-z0-9_-]', '', whole)}, or {re.sub(r'[^A-Za-z0-9_-]+', '-', whole)}"
         )
-        return
-    try:
-        origin = Target.of(url).origin
-    except InvalidURL as error:
-        yield Check(_HEADER, Verdict.PROBLEM, f"the URL in it: {error}")
-        return
-    shown = redact_url(url)
-    if f".{origin.host}".endswith(tuple(name if name[0] == "." else f".{name}" for name in _EXAMPLES)):
-        yield Check(_HEADER, Verdict.WARNING, f"{shown} is an address of examples: name a page of yours")
-    elif origin.scheme != "https":
-        yield Check(
-            _HEADER, Verdict.WARNING, f"{shown} is not https: anyone on the way can change what it says"
+    elif any(character.isdigit() for character in name):
+        yield _WARNING(
+            f"`{spelled}` has digits: a product token has letters, - and _ only (RFC 9309, 2.2.1); some parsers stop before them"
         )
     else:
-        yield Check(_HEADER, Verdict.OK, f"it names a page: {shown}")
+        yield _OK(f"robots.txt addresses it as `{spelled}`, a product token")
 
 
 # Octets of the page that are read.
@@ -171,95 +149,64 @@ _MOST = 1 << 20
 _MOST_REDIRECTS = 5
 # robots.txt, the page and its redirects may take so many times --timeout together.
 _MOST_TIMES = 4
-_SAYS, _RANGES, _NAMED = "2.6", "2.5", "2.2"
 _MAIL_ON_PAGE = re.compile(r"mailto:|[\w.+-]{1,64}(?:@|\s?\[at\]\s?)[\w-]{1,63}\.[a-z]", re.IGNORECASE)
 _LINK = re.compile(r"<link\b[^>]{0,500}\brel\s*=\s*[\"']?[^\"'>]{0,100}\bclient-ranges\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Page:
-    """A page as it came.
-
-    Attributes:
-        url: Where it came from, after redirects.
-        links: Its Link header fields.
-    """
-
-    url: str
-    status: int
-    text: str
-    links: str
-
-
-class NotFetched(Exception):
-    """The page was not fetched; the check says why."""
-
-    def __init__(self, check: Check) -> None:
-        super().__init__(check.text)
-        self.check = check
-
-
-async def fetch(agent: UserAgent, url: str, fetching: FetchPolicy, names: dict[str, str] | None) -> Page:
-    """Fetch the page as the crawler itself would: if its robots.txt allows that, and within limits. Raises NotFetched."""
-    shown = redact_url(url)
+async def _visit(options: argparse.Namespace, url: str) -> tuple[list[Check], Exit]:
+    """Fetch the page as the crawler itself would: if its robots.txt allows that, and within limits."""
+    agent, shown = UserAgent(options.agent), redact_url(url)
+    fetching = FetchPolicy(timeout=options.timeout, allow_private=options.allow_private)
     try:
         async with (
             asyncio.timeout(_MOST_TIMES * fetching.timeout),
-            open_session(agent, fetching=fetching, resolver=names) as session,
+            open_session(agent, fetching=fetching, resolver=options.resolve) as session,
             session.get(url, max_redirects=_MOST_REDIRECTS) as response,
         ):
             body = await response.content.read(_MOST)
             while more := await response.content.read(_MOST - len(body)):
                 body += more
-            links = ", ".join(response.headers.getall("Link", []))
-            return Page(str(response.url), response.status, body.decode("utf-8", "replace"), links)
     except RobotsUnreachable as error:
-        raise NotFetched(
-            Check(_NAMED, Verdict.PROBLEM, f"{shown} was not fetched: {error.decision}")
-        ) from error
+        failed = _PROBLEM(f"{shown} was not fetched: {error.decision}")
     except Disallowed as error:
-        said = f"{shown} is closed to the crawler it is about: {error.decision}"
-        raise NotFetched(Check(_NAMED, Verdict.WARNING, said)) from error
+        failed = _WARNING(f"{shown} is closed to the crawler it is about: {error.decision}")
     except (aiohttp.ClientError, TimeoutError, OSError, InvalidURL) as error:
-        said = f"{shown} was not fetched: {str(error) or type(error).__name__}"
-        raise NotFetched(Check(_NAMED, Verdict.PROBLEM, said)) from error
+        failed = _PROBLEM(f"{shown} was not fetched: {str(error) or type(error).__name__}")
+    else:
+        return list(_check_page(agent, response, body.decode("utf-8", "replace"))), Exit.ALLOWED
+    return [failed, *unseen("the page was not fetched")], Exit.UNREACHABLE
 
 
-def check_page(agent: UserAgent, page: Page) -> Iterator[Check]:
+def _check_page(agent: UserAgent, response: aiohttp.ClientResponse, text: str) -> Iterator[Check]:
     """Yield what the page says, and what it does not."""
-    shown = redact_url(page.url)
-    if page.status != 200:
-        yield Check(_NAMED, Verdict.PROBLEM, f"{shown} is no page: the server returned status {page.status}")
+    shown = redact_url(str(response.url))
+    if response.status != 200:
+        yield _PROBLEM(f"{shown} is no page: the server returned status {response.status}")
         return
-    yield Check(_NAMED, Verdict.OK, f"{shown} is there")
-    token, text = product_token(agent), page.text.lower()
-    named = token.lower() in text
-    yield _said(named, f"it names `{token}`", f"it does not name `{token}`")
-    yield _said(
-        _MAIL_ON_PAGE.search(page.text) is not None,
-        "it has a mail address",
-        "it has no mail address to write to",
-    )
-    yield _said(
-        "user-agent:" in text and "disallow" in text and named,
-        "it has an example of a robots.txt",
-        f"it has no robots.txt that blocks the crawler: show `User-agent: {token}` and `Disallow: /`",
-    )
+    yield _OK(f"{shown} is there")
+    token, lower = product_token(agent), text.lower()
+    named = token.lower() in lower
+    links = ", ".join(response.headers.getall("Link", []))
+    for section, holds, good, bad in (
+        ("2.6", named, f"it names `{token}`", f"it does not name `{token}`"),
+        ("2.6", _MAIL_ON_PAGE.search(text), "it has a mail address", "it has no mail address to write to"),
+        (
+            "2.6",
+            "user-agent:" in lower and "disallow" in lower and named,
+            "it has an example of a robots.txt",
+            f"it has no robots.txt that blocks the crawler: show `User-agent: {token}` and `Disallow: /`",
+        ),
+        (
+            "2.5",
+            "client-ranges" in links.lower() or _LINK.search(text),
+            "it links the addresses that the crawler comes from",
+            'it links no address ranges: add <link rel="client-ranges" href="https://yourdomain/ranges.json">',
+        ),
+    ):
+        yield Check(section, Verdict.OK if holds else Verdict.WARNING, good if holds else bad)
     yield Check(
-        _SAYS, Verdict.YOURS, "whether it says what the data is used for, and whether pages are rendered"
+        "2.6", Verdict.YOURS, "whether it says what the data is used for, and whether pages are rendered"
     )
-    ranges = "client-ranges" in page.links.lower() or _LINK.search(page.text) is not None
-    yield Check(
-        _RANGES,
-        Verdict.OK if ranges else Verdict.WARNING,
-        "it links the addresses that the crawler comes from"
-        if ranges
-        else 'it links no address ranges: add <link rel="client-ranges" href="https://yourdomain/ranges.json">',
-    )
-
-
-def _said(holds: bool, good: str, bad: str) -> Check:  # noqa: FBT001 - read at the call
-    return Check(_SAYS, Verdict.OK if holds else Verdict.WARNING, good if holds else bad)
 
 
 # What polite does for each crawler, and what it leaves to its operator; docs/explanation/best-practices.md has the tests.
@@ -276,32 +223,25 @@ BY_POLITE = (
 
 def doctor(options: argparse.Namespace) -> Exit:
     """Print the checks. Return 1 if there is a warning or a problem, 3 if the page was not fetched."""
-    checks = list(check_header(options.agent))
-    status = Exit.ALLOWED
+    checks, status = list(check_header(options.agent)), Exit.ALLOWED
     url = page_of(options.agent)
-    if url is None or _cannot_be_sent(options.agent):
+    # A header that cannot be sent has no other check.
+    if url is None or len(checks) == 1:
         checks += unseen("no page is known")
     elif options.offline:
         checks += unseen("not looked for: --offline")
     else:
         found, status = asyncio.run(_visit(options, url))
         checks += found
-    checks += BY_POLITE
-    checks.sort(key=lambda check: check.section)
-    _print(checks, as_json=options.json)
+    for check in sorted([*checks, *BY_POLITE], key=lambda check: check.section):
+        text = spelled(check.text)
+        if options.json:
+            print(json.dumps({"practice": check.section, "verdict": check.verdict, "text": text}))
+        else:
+            print(f"{check.section}  {check.verdict:8} {text}")
     if any(check.verdict in (Verdict.WARNING, Verdict.PROBLEM) for check in checks):
         return max(status, Exit.DISALLOWED)
     return status
-
-
-async def _visit(options: argparse.Namespace, url: str) -> tuple[list[Check], Exit]:
-    agent = UserAgent(options.agent)
-    fetching = FetchPolicy(timeout=options.timeout, allow_private=options.allow_private)
-    try:
-        fetched = await fetch(agent, url, fetching, options.resolve)
-    except NotFetched as error:
-        return [error.check, *unseen("the page was not fetched")], Exit.UNREACHABLE
-    return list(check_page(agent, fetched)), Exit.ALLOWED
 
 
 def unseen(because: str) -> list[Check]:
@@ -314,20 +254,3 @@ def unseen(because: str) -> list[Check]:
             f"a page that says how to block it, and what the data is used for ({because})",
         ),
     ]
-
-
-def _cannot_be_sent(header: str) -> bool:
-    try:
-        UserAgent(header)
-    except InvalidUserAgent:
-        return True
-    return False
-
-
-def _print(checks: Iterable[Check], *, as_json: bool) -> None:
-    for check in checks:
-        text = command_line_text(check.text)
-        if as_json:
-            print(json.dumps({"practice": check.section, "verdict": check.verdict, "text": text}))
-        else:
-            print(f"{check.section}  {check.verdict:8} {text}")

@@ -9,9 +9,8 @@ from dataclasses import asdict
 from typing import NamedTuple
 from urllib.parse import quote
 
-from polite.cli import options as file
 from polite.cli import stdin
-from polite.cli.options import site_file, why_none
+from polite.cli.options import READ_LIMIT, read_octets, site_file, why_none
 from polite.cli.terminal import Exit
 from polite.errors import redact_url
 from polite.robots.lint.checks import CODES, Finding
@@ -33,35 +32,28 @@ def sarif(findings: Iterable[Finding], source: str) -> dict[str, object]:
         for code, each in CODES.items()
     ]
     driver = {"name": "polite", "version": __version__, "rules": rules}
-    uri = _uri(source)
-    results = [_result(finding, uri) for finding in findings]
+    uri = "robots.txt" if source == "-" else redact_url(source) if "://" in source else quote(source)
+    results = [
+        {
+            "ruleId": each.code,
+            "level": CODES[each.code].level,
+            "message": {"text": f"{each.message}. {each.hint}."},
+            "locations": [
+                {
+                    "physicalLocation": {
+                        "artifactLocation": {"uri": uri},
+                        "region": {"startLine": each.line},
+                    }
+                }
+            ],
+        }
+        for each in findings
+    ]
     return {
         "$schema": _SCHEMA,
         "version": "2.1.0",
         "runs": [{"tool": {"driver": driver}, "results": results}],
     }
-
-
-def _result(finding: Finding, uri: str) -> dict[str, object]:
-    return {
-        "ruleId": finding.code,
-        "level": CODES[finding.code].level,
-        "message": {"text": f"{finding.message}. {finding.hint}."},
-        "locations": [
-            {
-                "physicalLocation": {
-                    "artifactLocation": {"uri": uri},
-                    "region": {"startLine": finding.line},
-                }
-            }
-        ],
-    }
-
-
-def _uri(source: str) -> str:
-    if source == "-":
-        return "robots.txt"
-    return redact_url(source) if "://" in source else quote(source)
 
 
 class _File(NamedTuple):
@@ -92,15 +84,15 @@ def lint(options: argparse.Namespace) -> Exit:
 
 def _file(options: argparse.Namespace) -> _File | None:
     if options.source == "-":
-        return _File("-", stdin.read_octets(file.READ_LIMIT))
+        return _File("-", stdin.read_octets(READ_LIMIT))
     if "://" in options.source:
         return asyncio.run(_fetch(options))
-    return _File(options.source, file.read_octets(options.source))
+    return _File(options.source, read_octets(options.source))
 
 
 async def _fetch(options: argparse.Namespace) -> _File | None:
     """Return the robots.txt of the URL's origin. If there is none, print why and return None."""
-    target, access = await site_file(options, options.source, max_bytes=file.READ_LIMIT)
+    target, access = await site_file(options, options.source, max_bytes=READ_LIMIT)
     if isinstance(access, Found):
         return _File(access.url, access.body)
     where = target.origin.robots_url

@@ -13,14 +13,12 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
-from polite import early_exit
 from polite.cli.fetch.options import SWITCHED_OFF
-from polite.cli.option_names import command_line_text
 from polite.cli.parser import WrongUsage, parser
-from polite.cli.terminal import Exit
+from polite.cli.terminal import Exit, message_of, spelled
 from polite.errors import InvalidOption, PoliteError
 
-_OF_ONE_AGENT = frozenset({"card", "check", "explain", "fetch", "lint", "matrix", "sitemaps"})
+_OF_ONE_AGENT = frozenset({"card", "check", "explain", "fetch", "lint", "sitemaps"})
 # Variables, the option that each stands for, and the commands that have it.
 ENVIRONMENT = {
     "POLITE_AGENT": ("--agent", _OF_ONE_AGENT),
@@ -44,22 +42,25 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     # First alone: what is wrong in it is not the fault of the others.
     options = _parsed(arguments)
     command = arguments[0]
-    if environment := _environment_arguments(command):
-        for name, argument in environment.items():
-            _parsed([command, argument, *arguments[1:]], source=f"{name}: ")
-        options = _parsed([command, *environment.values(), *arguments[1:]])
+    # An empty variable counts as not set.
+    environment = {
+        name: f"{option}={value}"
+        for name, (option, commands) in ENVIRONMENT.items()
+        if command in commands and (value := os.environ.get(name))
+    }
+    for name, argument in environment.items():
+        _parsed([command, argument, *arguments[1:]], source=f"{name}: ")
     given = [*environment.values(), *arguments[1:]]
+    if environment:
+        options = _parsed([command, *given])
     if (file := getattr(options, "config", None)) is not None:
         configured = _file_arguments(file)
         for argument in configured:
             _parsed([command, argument, *arguments[1:]], source=f"{file}: ")
         given = [*configured, *given]
         options = _parsed([command, *given])
-    return options if getattr(options, "resume", None) is None else _continued(command, given, options)
-
-
-def _continued(command: str, given: Sequence[str], options: argparse.Namespace) -> argparse.Namespace:
-    """Return the options with those that the queue file keeps. Raises InvalidOption if they differ or are damaged."""
+    if getattr(options, "resume", None) is None:
+        return options
     from polite.cli.fetch import kept_options
 
     kept = kept_options.read(options)
@@ -78,15 +79,6 @@ def _parsed(arguments: Sequence[str], *, source: str = "") -> argparse.Namespace
     except WrongUsage as wrong:
         print(f"polite: {source}{wrong.message} (see {wrong.program} --help)", file=sys.stderr)
         raise SystemExit(Exit.USAGE) from None
-
-
-def _environment_arguments(command: str) -> dict[str, str]:
-    """Return by variable the argument that it stands for. An empty one counts as not set."""
-    return {
-        name: f"{option}={value}"
-        for name, (option, commands) in ENVIRONMENT.items()
-        if command in commands and (value := os.environ.get(name))
-    }
 
 
 def _file_arguments(file: str) -> list[str]:
@@ -133,48 +125,36 @@ def _arguments_of(file: str, name: str, value: object, known: Mapping[str, bool]
         near = get_close_matches(name, known, 1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise InvalidOption(f"{file}: polite fetch has no option --{name}{hint}")
-    if known[name] and not isinstance(value, bool):
-        raise InvalidOption(f"{file}: {name} is a switch: it must be true or false, got {value!r:.100}")
     match value:
-        case bool():
-            if not known[name]:
-                raise InvalidOption(
-                    f"{file}: {name} is no switch: it must have a value, got {str(value).lower()}"
-                )
+        case bool() if known[name]:
             # A queue that is continued may have it on.
             off = [f"--no-{name}"] if name in SWITCHED_OFF else []
             return [f"--{name}"] if value else off
+        case _ if known[name]:
+            needed = f"is a switch: it must be true or false, got {value!r:.100}"
+        case bool():
+            needed = f"is no switch: it must have a value, got {str(value).lower()}"
         case str() | int() | float():
             return [f"--{name}={value}"]
         case [*items] if all(isinstance(item, str) for item in items):
             return [f"--{name}={item}" for item in items]
         case _:
-            raise InvalidOption(
-                f"{file}: {name} must be a string, a number, true, false or an array of strings, got {_kind(value)}"
-            )
-
-
-def _kind(value: object) -> str:
-    match value:
-        case list():
-            return "an array of other values"
-        case Mapping():
-            return "a table"
-        case _:
-            return f"a {type(value).__name__}"
+            kinds: dict[type, str] = {list: "an array of other values", dict: "a table"}
+            kind = kinds.get(type(value), f"a {type(value).__name__}")
+            needed = f"must be a string, a number, true, false or an array of strings, got {kind}"
+    raise InvalidOption(f"{file}: {name} {needed}")
 
 
 class _CommandLineFormatter(logging.Formatter):
     """Formats warnings in terms of the command line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return command_line_text(super().format(record))
+        return spelled(super().format(record))
 
 
 def program() -> NoReturn:
     """Run the command as a process. A signal after the end does not change the exit status."""
     signal.signal(signal.SIGTERM, _terminate)
-    early_exit.restore()
     status = main()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
@@ -222,7 +202,7 @@ def _report(error: Exception) -> Exit:
         case OSError(filename=str(name), strerror=str(reason)):
             print(f"polite: {name}: {reason}", file=sys.stderr)
         case OSError() | PoliteError():
-            print(f"polite: {command_line_text(str(error))}", file=sys.stderr)
+            print(f"polite: {message_of(error)}", file=sys.stderr)
         case _:
             raise error
     return Exit.USAGE

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar, cast
 
-from polite.cli.option_names import command_line_text, option_of
+from polite.cli.terminal import OPTIONS, message_of, spelled
 from polite.compose.gate import open_gate
 from polite.errors import InvalidOption
 from polite.gate.gate import Gate
@@ -105,8 +105,8 @@ def why_none(access: Unavailable | Unreachable) -> str:
     """Say why there is no file, and which command-line option changes that, if any does."""
     if access.reason is Reason.ADDRESS_REFUSED and isinstance(access, Unreachable) and access.detail:
         # It depends on the address whether an option permits it.
-        return command_line_text(access.detail)
-    option = option_of(access.reason.option)
+        return spelled(access.detail)
+    option = OPTIONS.get(access.reason.option)
     return f"{access.reason.value}; {option} changes it" if option else access.reason.value
 
 
@@ -236,7 +236,7 @@ def typed(make: Callable[[str], T]) -> Callable[[str], T]:
         try:
             return make(text)
         except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from error
+            raise argparse.ArgumentTypeError(message_of(error)) from error
 
     return convert
 
@@ -253,11 +253,10 @@ def whole(option: str, text: str, *, least: int = 1, most: int) -> int:
 def duration(option: str, text: str, make: Callable[[float], float]) -> float:
     """Return seconds within the limits of the policy that `make` fills. Raises InvalidOption."""
     try:
-        return make(float(text))
-    except InvalidOption as error:
-        raise InvalidOption(command_line_text(str(error))) from error
+        seconds = float(text)
     except ValueError:
         raise InvalidOption(f"{option} must be a number of seconds, got {text!r}") from None
+    return make(seconds)
 
 
 def add_card_options(card: argparse.ArgumentParser) -> None:
@@ -300,46 +299,6 @@ def add_card_options(card: argparse.ArgumentParser) -> None:
         most=366,
         default="30",
     )
-
-
-def add_matrix_options(matrix: argparse.ArgumentParser) -> None:
-    """Add all options of `polite matrix`."""
-    matrix.add_argument(
-        "--robots",
-        required=True,
-        metavar="FILE|URL",
-        help="a robots.txt, - for standard input, or any URL of the site",
-    )
-    matrix.add_argument(
-        "--agents",
-        required=True,
-        metavar="FILE",
-        help="a list of User-Agent headers, one per line, or * for an agent that no group names; - reads standard input",
-    )
-    matrix.add_argument(
-        "--urls",
-        required=True,
-        metavar="FILE",
-        help="a list of URLs or paths, one per line; - reads standard input",
-    )
-    matrix.add_argument(
-        "--rules",
-        action="store_true",
-        help="add the rule of each verdict, and its line (json always has them)",
-    )
-    add_format(
-        matrix,
-        ("text", "json", "csv"),
-        "text (default), json (one object per URL and agent), or csv (one record per URL)",
-    )
-    add_number(
-        matrix,
-        "--width",
-        "limit on characters of a line of text (default: the terminal's width, or 80)",
-        least=40,
-        most=1_000,
-    )
-    add_network(matrix)
 
 
 def add_store_options(store: argparse.ArgumentParser) -> None:

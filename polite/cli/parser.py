@@ -1,8 +1,10 @@
-"""Declares the subcommands, and the options of those that have few."""
+"""Declares the subcommands, and the options of those that have few; prints the script with which a shell completes them."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import partial
+from importlib import import_module
 from typing import NoReturn, TypeAlias
 
 from polite.cli.fetch.options import add_fetch_options
@@ -13,14 +15,15 @@ from polite.cli.options import (
     add_dialect,
     add_format,
     add_json,
-    add_matrix_options,
     add_network,
     add_number,
     add_rules,
     add_store_options,
     typed,
 )
+from polite.errors import InvalidOption
 from polite.robots.agent import UserAgent
+from polite.robots.dialect import BY_NAME
 from polite.version import __compiled__, __version__
 
 _EXITS = (
@@ -33,7 +36,10 @@ _ALL_EXITS = (
     "141 output closed, 143 terminated; COMMAND --help has those of a command"
 )
 
-_AddCommand: TypeAlias = Callable[..., argparse.ArgumentParser]
+_Add: TypeAlias = Callable[[str, str, str], argparse.ArgumentParser]
+
+# Where a subcommand's function is: in the file of its name, or here.
+_MODULES = {"explain": "polite.cli.check", "fetch": "polite.cli.fetch.command", "completion": __name__}
 
 
 class WrongUsage(Exception):
@@ -65,44 +71,62 @@ def parser() -> argparse.ArgumentParser:
         "--version", action="version", version=f"polite {__version__}{form}", help="print the version"
     )
     commands = command.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    _add_check(commands.add_parser)
-    _add_explain(commands.add_parser)
-    _add_lint(commands.add_parser)
-    _add_diff(commands.add_parser)
-    _add_matrix(commands.add_parser)
-    _add_store(commands.add_parser)
-    _add_fetch(commands.add_parser)
-    _add_sitemaps(commands.add_parser)
-    _add_timeline(commands.add_parser)
-    _add_doctor(commands.add_parser)
-    _add_card(commands.add_parser)
-    _add_completion(commands.add_parser)
+
+    def add(name: str, text: str, epilog: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=text, description=text, epilog=epilog)
+        # Imported when it runs: --help and --version need none of them.
+        module = _MODULES.get(name, f"polite.cli.{name}")
+        added.set_defaults(run=partial(_run, module, name))
+        return added
+
+    for add_one in (
+        _add_check,
+        _add_explain,
+        _add_lint,
+        _add_diff,
+        _add_store,
+        _add_fetch,
+        _add_sitemaps,
+        _add_timeline,
+        _add_doctor,
+        _add_card,
+        _add_completion,
+    ):
+        add_one(add)
     return command
 
 
-def _add_check(add_command: _AddCommand) -> None:
-    text = "print for each URL whether robots.txt allows it"
-    check = add_command("check", help=text, description=text, epilog=_EXITS)
+def _run(module: str, name: str, options: argparse.Namespace) -> int:
+    return int(getattr(import_module(module), name)(options))
+
+
+def _add_check(add: _Add) -> None:
+    text = "print for each URL whether robots.txt allows it, or a table for many agents"
+    check = add("check", text, _EXITS)
     check.add_argument(
         "urls", nargs="+", metavar="URL", help="a URL; - reads URLs from standard input, one per line"
     )
+    check.add_argument(
+        "--agents",
+        metavar="FILE",
+        help="print a table for these agents: User-Agent headers, one per line, or * for one that no group names; "
+        "- reads standard input (needs polite-crawl[cli], but not with --json)",
+    )
     add_json(check)
     add_rules(check)
-    check.set_defaults(run=_run_check)
 
 
-def _add_explain(add_command: _AddCommand) -> None:
+def _add_explain(add: _Add) -> None:
     text = "explain the decision about a URL: rule, age of robots.txt, delay, next turn"
-    explain = add_command("explain", help=text, description=text, epilog=_EXITS)
+    explain = add("explain", text, _EXITS)
     explain.add_argument("url", metavar="URL", help="the URL to explain")
     add_rules(explain)
-    explain.set_defaults(run=_run_explain)
 
 
-def _add_lint(add_command: _AddCommand) -> None:
+def _add_lint(add: _Add) -> None:
     text = "print what is wrong in a robots.txt, by line, and how to correct it"
     epilog = "exit status: 0 no findings, 1 findings, 2 wrong usage, 3 no robots.txt"
-    lint = add_command("lint", help=text, description=text, epilog=epilog)
+    lint = add("lint", text, epilog)
     lint.add_argument(
         "source", metavar="FILE|URL", help="a file, - for standard input, or any URL of the site"
     )
@@ -112,13 +136,12 @@ def _add_lint(add_command: _AddCommand) -> None:
         "text (default), json (one object per line), or sarif (one SARIF 2.1.0 document)",
     )
     add_network(lint)
-    lint.set_defaults(run=_run_lint)
 
 
-def _add_diff(add_command: _AddCommand) -> None:
+def _add_diff(add: _Add) -> None:
     text = "print which URLs two robots.txt files decide differently, and for which agents"
     epilog = "exit status: 0 no change, 1 a decision changes, 2 wrong usage or invalid URL"
-    diff = add_command("diff", help=text, description=text, epilog=epilog)
+    diff = add("diff", text, epilog)
     diff.add_argument("old", metavar="OLD", help="a robots.txt on disk")
     diff.add_argument("new", metavar="NEW", help="the robots.txt that replaces it")
     diff.add_argument(
@@ -136,53 +159,39 @@ def _add_diff(add_command: _AddCommand) -> None:
     )
     add_dialect(diff)
     add_json(diff)
-    diff.set_defaults(run=_run_diff)
 
 
-def _add_matrix(add_command: _AddCommand) -> None:
-    text = "print which of many URLs which of many agents may fetch, as a table"
-    epilog = (
-        "exit status: 0 all is allowed, 1 a URL is disallowed for an agent, 2 wrong usage or an invalid line, "
-        "3 robots.txt unreachable; the highest counts"
-    )
-    matrix = add_command("matrix", help=text, description=text, epilog=epilog)
-    add_matrix_options(matrix)
-    matrix.set_defaults(run=_run_matrix)
-
-
-def _add_store(add_command: _AddCommand) -> None:
+def _add_store(add: _Add) -> None:
     text = "print or delete what a crawler keeps between runs"
     epilog = (
         "exit status: 0 success, 1 the store has nothing about the origin, 2 wrong usage or unusable store; "
         "POLITE_STORE_USER and POLITE_STORE_PASSWORD are for a URL without credentials"
     )
-    store = add_command("store", help=text, description=text, epilog=epilog)
+    store = add("store", text, epilog)
     add_store_options(store)
-    store.set_defaults(run=_run_store)
 
 
-def _add_fetch(add_command: _AddCommand) -> None:
+def _add_fetch(add: _Add) -> None:
     text = "fetch a list of URLs politely, and write one record per URL"
     epilog = (
         "exit status: 0 a response for each URL, 1 a URL is disallowed, 2 wrong usage or invalid URL, "
         "3 a page or robots.txt is unreachable (with --resume, also if an earlier run left it so), 130 interrupted, "
         "143 terminated; the highest counts"
     )
-    fetch = add_command("fetch", help=text, description=text, epilog=epilog)
+    fetch = add("fetch", text, epilog)
     fetch.add_argument(
         "urls", nargs="*", metavar="URL", help="a URL; - reads URLs from standard input, one per line"
     )
     add_fetch_options(fetch)
-    fetch.set_defaults(run=_run_fetch)
 
 
-def _add_sitemaps(add_command: _AddCommand) -> None:
+def _add_sitemaps(add: _Add) -> None:
     text = "print the URLs that a site's sitemaps name"
     epilog = (
         "exit status: 0 all sitemaps were read, 1 one is disallowed, 2 wrong usage or invalid URL, "
         "3 robots.txt or a sitemap is unreachable, or is not read to its end; the highest counts"
     )
-    sitemaps = add_command("sitemaps", help=text, description=text, epilog=epilog)
+    sitemaps = add("sitemaps", text, epilog)
     sitemaps.add_argument("url", metavar="URL", help="a site such as https://example.com, or one sitemap")
     # Only to say what is wrong with them.
     sitemaps.add_argument("others", nargs="*", help=argparse.SUPPRESS)
@@ -196,13 +205,12 @@ def _add_sitemaps(add_command: _AddCommand) -> None:
     add_number(sitemaps, "--limit", "limit on URLs", most=1_000_000_000)
     timeout = "limit for one robots.txt or one sitemap, with its redirects"
     add_network(sitemaps, timeout=timeout, few=f"{FEW} files")
-    sitemaps.set_defaults(run=_run_sitemaps)
 
 
-def _add_timeline(add_command: _AddCommand) -> None:
+def _add_timeline(add: _Add) -> None:
     text = "draw the requests of a run by origin over time, as SVG on standard output"
     epilog = "exit status: 0 success, 2 wrong usage, or RUN is not a log"
-    timeline = add_command("timeline", help=text, description=text, epilog=epilog)
+    timeline = add("timeline", text, epilog)
     timeline.add_argument("log", metavar="RUN", help="a log that polite fetch --log wrote")
     add_number(
         timeline,
@@ -211,119 +219,87 @@ def _add_timeline(add_command: _AddCommand) -> None:
         most=1_000,
         default="50",
     )
-    timeline.set_defaults(run=_run_timeline)
 
 
-def _add_doctor(add_command: _AddCommand) -> None:
+def _add_doctor(add: _Add) -> None:
     text = "check a crawler's User-Agent header, and the page that it names"
     epilog = "exit status: 0 all is well, 1 a warning or a problem, 2 wrong usage, 3 the page was not fetched"
-    doctor = add_command("doctor", help=text, description=text, epilog=epilog)
+    doctor = add("doctor", text, epilog)
     doctor.add_argument(
         "agent", metavar="AGENT", help='the header, such as "ExampleBot/1.0 (+https://example.com/bot)"'
     )
     doctor.add_argument("--offline", action="store_true", help="do not fetch the page")
     add_json(doctor)
     add_connections(doctor, timeout="limit for each connection and each read")
-    doctor.set_defaults(run=_run_doctor)
 
 
-def _add_card(add_command: _AddCommand) -> None:
+def _add_card(add: _Add) -> None:
     text = "write the key directory and the card of a crawler that signs its requests, or make its key"
     epilog = "exit status: 0 success, 2 wrong usage, or the key cannot be used (needs polite-crawl[sign])"
-    card = add_command("card", help=text, description=text, epilog=epilog)
+    card = add("card", text, epilog)
     add_card_options(card)
-    card.set_defaults(run=_run_card)
 
 
-def _add_completion(add_command: _AddCommand) -> None:
+def _add_completion(add: _Add) -> None:
     text = "print a script with which a shell completes command lines of polite"
     epilog = (
         "exit status: 0 success, 2 wrong usage, or the package shtab is missing (needs polite-crawl[cli])"
     )
-    completion = add_command("completion", help=text, description=text, epilog=epilog)
+    completion = add("completion", text, epilog)
     completion.add_argument(
         "shell",
         choices=("bash", "zsh", "fish"),
         metavar="bash|zsh|fish",
         help="the shell that reads the script",
     )
-    completion.set_defaults(run=_run_completion)
-
-
-# Subcommands are imported when they run: --help and --version need none of them.
-def _run_check(options: argparse.Namespace) -> int:
-    from polite.cli.check import check
-
-    return check(options)
-
-
-def _run_explain(options: argparse.Namespace) -> int:
-    from polite.cli.check import explain
-
-    return explain(options)
-
-
-def _run_lint(options: argparse.Namespace) -> int:
-    from polite.cli.lint import lint
-
-    return lint(options)
-
-
-def _run_diff(options: argparse.Namespace) -> int:
-    from polite.cli.diff import diff
-
-    return diff(options)
-
-
-def _run_matrix(options: argparse.Namespace) -> int:
-    from polite.cli.matrix import matrix
-
-    return matrix(options)
-
-
-def _run_store(options: argparse.Namespace) -> int:
-    from polite.cli.store.command import store
-
-    return store(options)
-
-
-def _run_fetch(options: argparse.Namespace) -> int:
-    from polite.cli.fetch.command import fetch
-
-    return fetch(options)
 
 
 def _since(text: str) -> datetime:
-    from polite.cli.sitemaps import date
+    from polite.sitemaps.entry import parse_date
 
-    return date(text)
-
-
-def _run_sitemaps(options: argparse.Namespace) -> int:
-    from polite.cli.sitemaps import sitemaps
-
-    return sitemaps(options)
+    found, _ = parse_date(text.strip())
+    if found is None:
+        raise InvalidOption(f"--since must be a date such as 2026-05-01 or 2026-05-01T10:30Z, got {text!r}")
+    return found
 
 
-def _run_timeline(options: argparse.Namespace) -> int:
-    from polite.cli.timeline import timeline
-
-    return timeline(options)
-
-
-def _run_doctor(options: argparse.Namespace) -> int:
-    from polite.cli.doctor import doctor
-
-    return doctor(options)
+def subcommands(command: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """Yield each subcommand and its parser, in the order of --help."""
+    # argparse has no public way to them; completers and documentation tools read the same attributes.
+    for action in command._actions:  # noqa: SLF001
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            yield from action.choices.items()
 
 
-def _run_card(options: argparse.Namespace) -> int:
-    from polite.cli.card import card
+def arguments(command: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """Yield what a command takes itself: positional arguments and options that --help shows."""
+    for action in command._actions:  # noqa: SLF001
+        if action.help is not argparse.SUPPRESS and not isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            yield action
 
-    return card(options)
+
+# What an argument takes, by its metavar. Others are words of the user's own, such as a URL: nothing completes them.
+# ORIGIN of `polite store` may be left out: then its file stands there.
+_FILES = frozenset({"FILE", "FILE|URL", "KEY", "NEW", "OLD", "ORIGIN", "RUN"})
+_FOLDERS = frozenset({"DIR"})
 
 
-def _run_completion(options: argparse.Namespace) -> int:
-    from polite.cli.completion import completion
-
-    return completion(options)
+def completion(options: argparse.Namespace) -> int:
+    """Print the script for a shell. Raises InvalidOption without the package shtab."""
+    try:
+        import shtab
+    except ImportError as error:
+        raise InvalidOption(
+            "polite completion needs the package shtab: pip install 'polite-crawl[cli]'"
+        ) from error
+    # A parser of its own, since what shtab reads is added to it.
+    command = parser()
+    for _, subcommand in subcommands(command):
+        for action in arguments(subcommand):
+            if "--dialect" in action.option_strings:
+                action.choices = tuple(BY_NAME)
+            elif action.metavar in _FILES or action.metavar in _FOLDERS:
+                taken = shtab.FILE if action.metavar in _FILES else shtab.DIRECTORY
+                vars(action)["complete"] = taken
+    print(shtab.complete(command, options.shell))
+    return 0

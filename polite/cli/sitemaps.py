@@ -6,16 +6,14 @@ import json
 import sys
 from contextlib import aclosing
 from dataclasses import replace
-from datetime import datetime
 
-from polite.cli.option_names import command_line_text
 from polite.cli.options import FEW, agent_needed, is_unnamed, open_gate_for
-from polite.cli.terminal import Exit
+from polite.cli.terminal import Exit, spelled
 from polite.errors import InvalidOption
 from polite.gate.sitemaps import Sitemaps
 from polite.origin import Target
 from polite.robots.decision import RobotsUnreachable
-from polite.sitemaps.entry import SitemapEntry, SitemapFile, SitemapPolicy, parse_date
+from polite.sitemaps.entry import SitemapEntry, SitemapFile, SitemapPolicy
 
 
 def sitemaps(options: argparse.Namespace) -> Exit:
@@ -25,14 +23,6 @@ def sitemaps(options: argparse.Namespace) -> Exit:
             f"sitemaps lists one site at a time, got {1 + len(options.others)} URLs; run it once for each"
         )
     return asyncio.run(_list(options))
-
-
-def date(text: str) -> datetime:
-    """Return the value of --since. Raises InvalidOption."""
-    found, _ = parse_date(text.strip())
-    if found is None:
-        raise InvalidOption(f"--since must be a date such as 2026-05-01 or 2026-05-01T10:30Z, got {text!r}")
-    return found
 
 
 async def _list(options: argparse.Namespace) -> Exit:
@@ -90,4 +80,4 @@ def _exit_for(file: SitemapFile) -> Exit:
 
 
 def _complain(text: str) -> None:
-    print(f"polite: {command_line_text(text)}", file=sys.stderr)
+    print(f"polite: {spelled(text)}", file=sys.stderr)

@@ -39,29 +39,25 @@ def read_octets(limit: int) -> bytes:
         return stream.read(limit)
 
 
-def lines() -> Iterator[bytes]:
-    """Yield lines as they arrive. Raises OSError."""
-    return chain.from_iterable(line_batches())
+def lines(name: str = "-") -> Iterator[bytes]:
+    """Yield the lines of a file, or of standard input (`-`) as they arrive, without LF. Raises OSError."""
+    return chain.from_iterable(line_batches() if name == "-" else file_batches(name))
 
 
 def line_batches() -> Iterator[list[bytes]]:
     """Yield lines as they arrive, those that one read returned together. Raises OSError."""
     source = descriptor()
-    return _batches(lambda: os.read(source, _CHUNK))
+    return batches_of(lambda: os.read(source, _CHUNK))
 
 
 def file_batches(name: str) -> Iterator[list[bytes]]:
     """Yield the lines of a file, those of one piece together. Raises OSError."""
     with Path(name).open("rb", buffering=0) as file:
-        yield from _batches(lambda: file.read(_CHUNK))
+        yield from batches_of(lambda: file.read(_CHUNK))
 
 
-def split(read: Callable[[], bytes]) -> Iterator[bytes]:
-    """Yield lines without LF. A line longer than LONGEST_LINE is cut to LONGEST_LINE + 1 octets."""
-    return chain.from_iterable(_batches(read))
-
-
-def _batches(read: Callable[[], bytes]) -> Iterator[list[bytes]]:
+def batches_of(read: Callable[[], bytes]) -> Iterator[list[bytes]]:
+    """Yield the lines that each read completes. A line longer than LONGEST_LINE is cut to LONGEST_LINE + 1 octets."""
     line = bytearray()
     while chunk := read():
         *ends, begun = chunk.split(b"\n")

@@ -1,7 +1,10 @@
-"""What a terminal gets: a rich console if rich is installed, and text without control characters."""
+"""What a terminal gets: exit statuses, text in terms of the command line and without control characters, a rich console."""
 
+import re
 from enum import IntEnum
 from typing import TYPE_CHECKING, TextIO
+
+from polite.errors import InvalidOption
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,3 +36,61 @@ def console(out: TextIO) -> "Console | None":
 def printable(text: str) -> str:
     """Escape control characters, which a site could send to control the terminal."""
     return "".join(c if c.isprintable() or c == "\t" else repr(c)[1:-1] for c in text)
+
+
+# The command-line options of the library's.
+OPTIONS = {
+    "FetchPolicy.timeout": "--timeout",
+    "FetchPolicy.allow_private": "--allow-private",
+    "SitemapPolicy.timeout": "--timeout",
+    "RobotsPolicy.dialect": "--dialect",
+    "PacingPolicy.min_delay": "--delay",
+    "PacingPolicy.backoff_statuses": "--back-off-on",
+    "PacingPolicy.on_long_delay": "--long-delay",
+    "PacingPolicy.max_pages": "--max-pages",
+    "PacingPolicy.max_bytes": "--max-origin-bytes",
+    "PacingPolicy.max_failures": "--max-failures",
+    "WebBotAuth.signature_agent": "--signature-agent",
+    "open_gate(signer=...)": "--sign",
+    "crawl": "--crawl",
+    "min_delay": "--delay",
+    "on_long_delay": "--long-delay",
+    "max_tries": "--tries",
+}
+# What has no option and is said often.
+_WORDS = {"max_crawl_delay": "the limit on Crawl-delay", "max_retry_after": "the limit on Retry-After"}
+_PHRASES = {
+    " blocked; only FetchPolicy.allowed_networks can permit": " blocked and never fetched: no option permits",
+    "FetchPolicy.allow_private or allowed_networks": "FetchPolicy.allow_private",
+}
+_CHANGES = re.compile(r"(\S+)(?= changes it)")
+# An option as messages about a URL or an origin name it. Not within a URL, which may hold any word.
+_NAMED = re.compile(
+    r"(?<![^\s(;,])((?:(?:Fetch|Robots|Pacing|Sitemap)Policy|Frontier)\.\w+|(?:min|max|on|latency)_[a-z_]+|open_gate\(signer=\.\.\.\))(?:(=)|(?![^\s).,:;]))"
+)
+
+
+def message_of(error: Exception) -> str:
+    """Return the message of an error, which names the command line's option if the error is about one."""
+    if isinstance(error, InvalidOption) and error.option in OPTIONS:
+        return f"{OPTIONS[error.option]} {error.problem}"
+    return spelled(str(error))
+
+
+def spelled(text: str) -> str:
+    """Return what the library says of a URL or an origin in terms of the command line."""
+    for phrase, plain in _PHRASES.items():
+        text = text.replace(phrase, plain)
+    text = _CHANGES.sub(lambda found: OPTIONS.get(found[1], "no command-line option"), text)
+    return _NAMED.sub(_spelled_name, text)
+
+
+def _spelled_name(found: re.Match[str]) -> str:
+    name, sign = found[1], found[2] or ""
+    if name in OPTIONS:
+        return OPTIONS[name] + sign
+    field = name.rpartition(".")[2]
+    if sign:
+        return "the limit of "
+    words = _WORDS.get(field, field.replace("_", " "))
+    return f"the option {words}" if "." in name else words

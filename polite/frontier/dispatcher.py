@@ -8,7 +8,7 @@ their tasks or forgets them.
 import asyncio
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 
 from polite.errors import GateClosed, OriginDeclined, Overloaded, StoreFailed
@@ -17,7 +17,7 @@ from polite.frontier.fetch_slots import FetchSlots
 from polite.frontier.given_up_queues import GivenUpQueues
 from polite.frontier.in_flight import InFlight
 from polite.frontier.origin_queue import OriginQueue
-from polite.frontier.origin_queues import OriginQueues, QueueRing
+from polite.frontier.origin_queues import OriginQueues
 from polite.frontier.postponed_queues import PostponedQueues
 from polite.frontier.progress import Progress
 from polite.frontier.queue_states import NoTransition, QueueEvent, QueueState
@@ -178,13 +178,9 @@ class Dispatcher:
             return None
         return self._rules.refusal(task, known)
 
-    def ring(self) -> QueueRing:
-        """Return a ring of all origin queues, which follows them until `drop_ring`."""
-        return self._queues.ring()
-
-    def drop_ring(self, ring: QueueRing) -> None:
-        """Keep the ring up to date no more."""
-        self._queues.drop(ring)
+    def queues(self) -> Collection[OriginQueue]:
+        """Return all origin queues, the oldest first. Read it at once: they come and go."""
+        return self._queues.by_text.values()
 
     def queue_of(self, origin: Origin) -> OriginQueue | None:
         """Return the origin's queue, if it has tasks."""

@@ -280,12 +280,13 @@ def _check(name: str, value: object) -> None:
         case "backoff_statuses":
             if not isinstance(value, AbstractSet) or not all(map(_is_refusal, value)):
                 raise InvalidOption(
-                    f"{option} must be a set of statuses from 400 to 599, without 401 and 402 (waiting changes nothing "
-                    f"there), got {value!r}"
+                    f"must be a set of statuses from 400 to 599, without 401 and 402 (waiting changes nothing there), "
+                    f"got {value!r}",
+                    option=option,
                 )
         case "on_long_delay":
             if value not in get_args(LongDelay):
-                raise InvalidOption(f'{option} must be "cap", "obey" or "refuse", got {value!r}')
+                raise InvalidOption(f'must be "cap", "obey" or "refuse", got {value!r}', option=option)
         case _:
             number(option, value)
 

@@ -154,14 +154,14 @@ def _checked_components(components: object) -> tuple[str, ...]:
 def _checked_url(url: object) -> str:
     """Return the URL as it is sent. A bare origin has no path, not even `/` (RFC 6454, 6.2)."""
     if not isinstance(url, str):
-        raise InvalidOption(f"WebBotAuth: signature_agent must be a URL, got {url!r}")
+        raise InvalidOption(f"must be a URL, got {url!r}", option="WebBotAuth: signature_agent")
     try:
         target = Target.of(url)
     except InvalidURL as error:
-        raise InvalidOption(f"WebBotAuth: signature_agent: {error}") from error
+        raise InvalidOption(f"is wrong: {error}", option="WebBotAuth: signature_agent") from error
     if target.origin.scheme != "https" or "@" in url or "#" in url:
         raise InvalidOption(
-            "WebBotAuth: signature_agent must be an https URL without credentials and fragment, "
-            f"got {redact_url(url)!r}"
+            f"must be an https URL without credentials and fragment, got {redact_url(url)!r}",
+            option="WebBotAuth: signature_agent",
         )
     return target.origin.text if target.path == "/" else target.url

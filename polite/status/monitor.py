@@ -1,64 +1,173 @@
 """Monitor: looks at a gate and its frontier once a second, and makes what the page and the API show."""
 
 import asyncio
+import math
 from collections import deque
-from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
-from polite.errors import GateClosed
+from polite.compose.shared import Membership, memberships
+from polite.errors import GateClosed, StoreFailed
 from polite.frontier.frontier import Frontier
 from polite.frontier.parts import Parts
 from polite.gate.gate import Gate
-from polite.ports import Timer
-from polite.status.recorder import Facts, FailureLog, Recorder, Second, Timeline, clipped, notices
-from polite.status.rows import Rows, SharedCrawl, UrlReports
-from polite.status.survey import Survey, WaitReason, Walk
+from polite.gate.single_flight import start_later
+from polite.origin import Target
+from polite.ports import Clock, Timer
+from polite.status.recorder import Recorder, Second, Timeline, clipped
+from polite.status.survey import Look, Survey, WaitReason
 from polite.version import __version__
 
 State = dict[str, Any]
 
 _TICK_S = 1.0
-# For so long after an answer (seconds) what it needs is kept up to date.
-_WANTED_S = 15.0
-# Rows of an answer.
-LONGEST, EVENTS = 50, 40
+# Rows of an answer; events about one URL.
+LONGEST, EVENTS, _EVENTS_OF_A_URL = 50, 40, 10
 # Seconds of which a rate is made, and of which the worst lateness is remembered.
 _RATE_S, _MINUTE_S = 10, 60
+
+
+# Nothing was granted for so long (seconds), although URLs wait: that is said.
+_SILENT_S = 60.0
+# A share of failed or slowed responses in the last minute that is said, if there were so many responses.
+_SHARE, _ENOUGH = 0.2, 10
+# The event loop was late by so much (seconds).
+_LATE_S = 0.5
+
+
+class Notice(NamedTuple):
+    """One sentence. `level` is "bad", "warn" or "info"."""
+
+    level: str
+    text: str
+
+
+class Facts(NamedTuple):
+    """What notices are made of.
+
+    Attributes:
+        closed: Whether the gate is closed.
+        failure: What stopped the frontier; None if nothing did.
+        ended: Whether the frontier has ended: nothing is left.
+        paused: Whether `Frontier.pause` was called.
+        store_away_s: For how long the shared store has not responded; None if it does.
+        waiting: URLs and permits that wait.
+        silent_s: Seconds since a permit was granted last.
+        minute: The last 60 seconds.
+        open_circuits: Circuits that are open, as far as is known.
+        unreachable: Origins that wait since their robots.txt was out of reach.
+        wait_for_worker: Origins that wait for an idle worker.
+        late_s: By how much the event loop was late at most in the last minute.
+    """
+
+    closed: bool
+    failure: str | None
+    ended: bool
+    paused: bool
+    store_away_s: float | None
+    waiting: int
+    silent_s: float
+    minute: list[Second]
+    open_circuits: int
+    unreachable: int
+    wait_for_worker: int
+    late_s: float
+
+
+def notices(facts: Facts) -> list[Notice]:
+    """Return what is not as it should be, the gravest first; otherwise that all is well."""
+    failed = sum(each.failed for each in facts.minute)
+    slowed = sum(each.slowed for each in facts.minute)
+    every = failed + slowed + sum(each.well + each.not_well for each in facts.minute)
+    enough, many_slowed = every >= _ENOUGH, slowed >= _SHARE * every and every >= _ENOUGH
+    still = facts.closed or facts.paused
+    found = (
+        (facts.failure is not None, "bad", f"The frontier has failed: {facts.failure}"),
+        (
+            facts.store_away_s is not None,
+            "bad",
+            f"The shared store has not responded for {facts.store_away_s or 0.0:.0f} s.",
+        ),
+        (
+            facts.waiting > 0 and facts.silent_s >= _SILENT_S and not still,
+            "bad",
+            f"No permit was granted for {facts.silent_s:.0f} s, and {_many(facts.waiting, 'URL waits', 'URLs wait')}.",
+        ),
+        (
+            enough and failed >= _SHARE * every,
+            "bad",
+            f"{failed} of {every} requests failed in the last minute (5xx, or no response).",
+        ),
+        (many_slowed, "bad", f"{slowed} of {every} responses in the last minute were 429 or 503."),
+        (facts.closed and facts.failure is None, "warn", "The gate is closed: no more turns are granted."),
+        (
+            facts.paused and not facts.closed,
+            "warn",
+            "The frontier is paused: nothing is given out until resume().",
+        ),
+        (
+            facts.open_circuits > 0,
+            "warn",
+            f"{_many(facts.open_circuits, 'circuit is', 'circuits are')} open.",
+        ),
+        (
+            facts.unreachable > 0,
+            "warn",
+            f"robots.txt of {_many(facts.unreachable, 'origin is out of reach; its', 'origins is out of reach; their')} URLs wait.",
+        ),
+        (
+            slowed > 0 and not many_slowed,
+            "warn",
+            f"{_many(slowed, 'response in the last minute was', 'responses in the last minute were')} 429 or 503.",
+        ),
+        (
+            facts.late_s >= _LATE_S,
+            "warn",
+            f"The event loop was late by {facts.late_s:.1f} s in the last minute: something blocks it.",
+        ),
+        (
+            facts.ended and not facts.closed and facts.failure is None,
+            "info",
+            "The crawl has ended: nothing is left.",
+        ),
+        (
+            facts.wait_for_worker > 0,
+            "info",
+            f"{_many(facts.wait_for_worker, 'origin waits', 'origins wait')} for an idle worker: more would make the crawl faster.",
+        ),
+    )
+    return [Notice(level, text) for holds, level, text in found if holds] or [Notice("info", "All is well.")]
+
+
+def _many(count: int, one: str, several: str) -> str:
+    return f"{count:,} {one if count == 1 else several}"
 
 
 class Monitor:
     """Owns what the status page knows. After `stop` it stands still.
 
     Attributes:
-        told: Called once a second, with the seconds that are new.
-        urls: Says why a URL waits, or does not come.
+        survey: What waits, and why.
     """
 
     def __init__(self, gate: Gate, frontier: Frontier | None) -> None:
         self._gate = gate
-        self._services = gate.services
         self._clock = gate.services.clock
         self._frontier = frontier
-        self.told: Callable[[list[Second]], None] = lambda _: None
         parts: Parts | None = None if frontier is None else frontier.parts
         self._parts = parts
         self._recorder = Recorder(self._clock.wall)
-        self._survey = Survey(self._services, parts)
-        self._rows = Rows(self._services, parts, self._survey)
+        self.survey: Survey = Survey(gate.services, parts)
         self._shared = SharedCrawl(gate, self._clock)
-        self.urls: UrlReports = UrlReports(self._services, parts, self._rows, self._recorder)
         now = self._clock.monotonic()
         self._began, self._granted_at = now, now
         self._timeline = Timeline(now)
         self._counted = gate.counters
         self._late: deque[float] = deque(maxlen=_MINUTE_S)
         self._response_s: float | None = None
-        self._timer: Timer | None = None
         self._next_at = now + _TICK_S
-        self._failures = FailureLog()
         self._end_listening = gate.listen(self._recorder)
-        self._set_timer()
+        self._timer: Timer | None = self._clock.call_at(self._next_at, self._tick)
 
     async def stop(self) -> None:
         """Listen and look no more. May be called twice."""
@@ -66,27 +175,15 @@ class Monitor:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._survey.stop()
         await self._shared.stop()
-
-    # Once a second.
-
-    def _set_timer(self) -> None:
-        self._timer = self._clock.call_at(self._next_at, self._tick)
 
     def _tick(self) -> None:
         now = self._clock.monotonic()
         self._late.append(max(0.0, now - self._next_at))
-        self._next_at += _TICK_S
-        if self._next_at <= now:
-            self._next_at = now + _TICK_S
-        self._set_timer()
-        try:
-            self.told(self._look(now))
-        except (Exception, asyncio.CancelledError):  # noqa: BLE001 - logged; the crawl goes on
-            self._failures.note()
-
-    def _look(self, now: float) -> list[Second]:
+        self._next_at = (
+            max(self._next_at, now) + _TICK_S if self._next_at + _TICK_S <= now else self._next_at + _TICK_S
+        )
+        self._timer = self._clock.call_at(self._next_at, self._tick)
         counters, before = self._gate.counters, self._counted
         self._counted = counters
         if counters.granted > before.granted:
@@ -98,27 +195,16 @@ class Monitor:
             in_flight=self._gate.inside,
             waiting=self._waiting,
         )
-        return self._timeline.add(now, second)
+        self._timeline.add(now, second)
 
-    # What is shown.
+    def state(self, after: int | None = None) -> State:
+        """Return all of the page. Its size and its cost are bounded, whatever waits.
 
-    def want(self) -> None:
-        """Keep what `state` shows up to date for some seconds: a browser or a script reads it."""
-        self._survey.want(_WANTED_S)
+        Args:
+            after: The timeline has the seconds after this one; None leaves the timeline out.
+        """
         self._shared.want()
-
-    def watched(self) -> State:
-        """Return the state, and keep it up to date for the next answer."""
-        self.want()
-        return self.state()
-
-    def whole(self) -> State:
-        """Return the state and the timeline: all that a browser needs to begin with."""
-        return {**self.watched(), "timeline": list(self._timeline.seconds)}
-
-    def state(self) -> State:
-        """Return all but the timeline. Its size and its cost are bounded, whatever waits."""
-        walk = self._survey.last or Walk()
+        look = self.survey.look()
         requests, robots = self._timeline.rate(_RATE_S)
         recorder = self._recorder
         return {
@@ -126,7 +212,7 @@ class Monitor:
             "version": __version__,
             "agent": clipped(self._gate.agent.header),
             "uptime_s": self._clock.monotonic() - self._began,
-            "notices": [notice._asdict() for notice in notices(self._facts(walk))],
+            "notices": [notice._asdict() for notice in notices(self._facts(look))],
             "rates": {"requests": requests, "robots": robots, "response_s": self._response_s},
             "gate": {
                 **asdict(self._gate.counters),
@@ -144,45 +230,39 @@ class Monitor:
             ],
             "refused": dict(recorder.refused.most_common()),
             "dropped": dict(recorder.dropped.most_common()),
-            "waiting": self._rows.reasons(walk),
-            "origins": self._rows.longest(walk, limit=LONGEST),
-            "open_circuits": walk.open_circuits,
-            "circuits": self._rows.circuits(walk),
-            "held": self._rows.held(),
+            "waiting": self.survey.reasons(),
+            "origins": self.survey.longest(limit=LONGEST),
+            "open_circuits": look.open_circuits,
+            "circuits": look.circuits,
+            "held": self.survey.held(),
             "events": [each._asdict() for each in recorder.noted(EVENTS, without="Refused")],
-            "survey": self._of_walk(walk),
+            "survey": {"visited": look.visited, "left_out": look.left_out, "took_s": look.took_s},
             "loop_late_s": max(self._late, default=0.0),
             "shared": self._shared.last,
+            "second": self._timeline.count,
+            **({} if after is None else {"timeline": self._timeline.last(self._timeline.count - after)}),
         }
 
     def timeline(self) -> State:
         """Return the last ten minutes."""
         return {"fields": Second._fields, "seconds": list(self._timeline.seconds)}
 
-    def origins(self, *, reason: str | None, containing: str, limit: int) -> State:
-        """Return the origins that wait longest: those of a reason, and those whose name contains a text."""
-        walk = self._survey.last or Walk()
-        return {
-            "origins": self._rows.longest(walk, limit=limit, reason=reason, containing=containing),
-            "survey": self._of_walk(walk),
-        }
-
     def events(self, limit: int) -> list[State]:
         """Return the newest events that an operator may need, the newest first."""
         return [each._asdict() for each in self._recorder.noted(limit)]
 
-    @property
     def shared(self) -> State | None:
-        """What the server of a shared crawl said last."""
+        """Return what the server of a shared crawl said last."""
+        self._shared.want()
         return self._shared.last
 
-    def _of_walk(self, walk: Walk) -> State:
-        age_s = None if walk.ended_at is None else self._clock.monotonic() - walk.ended_at
+    async def explain(self, url: str) -> State:
+        """Return why a URL waits, or does not come, and its latest events. Raises InvalidURL."""
+        target = Target.of(url)
+        events = self._recorder.noted_of(target.url, target.origin.text)[:_EVENTS_OF_A_URL]
         return {
-            "age_s": age_s,
-            "took_s": walk.took_s,
-            "longest_slice_s": walk.longest_slice_s,
-            "visited": walk.visited,
+            **await self.survey.explain(target),
+            "events": [each._asdict() for each in events],
         }
 
     def _of_frontier(self) -> State | None:
@@ -207,14 +287,14 @@ class Monitor:
     def _waiting(self) -> int:
         return self._gate.waiting + (0 if self._frontier is None else self._frontier.waiting)
 
-    def _facts(self, walk: Walk) -> Facts:
+    def _facts(self, look: Look) -> Facts:
         now, parts = self._clock.monotonic(), self._parts
         failure = None if parts is None else parts.progress.failure
         if isinstance(failure, GateClosed):
             failure = None  # The gate says so itself.
         away = self._recorder.store_away
         return Facts(
-            closed=self._services.shutdown.begun,
+            closed=self._gate.services.shutdown.begun,
             failure=None if failure is None else clipped(f"{type(failure).__name__}: {failure}"),
             ended=parts is not None and parts.progress.over,
             paused=parts is not None and parts.workers.paused,
@@ -222,8 +302,88 @@ class Monitor:
             waiting=self._waiting,
             silent_s=now - self._granted_at,
             minute=self._timeline.last(_MINUTE_S),
-            open_circuits=walk.open_circuits,
-            unreachable=walk.totals[WaitReason.UNREACHABLE].origins,
-            wait_for_worker=0 if parts is None else walk.totals[WaitReason.WORKER].origins,
+            open_circuits=look.open_circuits,
+            unreachable=look.totals[WaitReason.UNREACHABLE].origins,
+            wait_for_worker=0 if parts is None else look.totals[WaitReason.WORKER].origins,
             late_s=max(self._late, default=0.0),
         )
+
+
+# Seconds between two questions to the server, and the limit on one.
+_EVERY_S, _SHARED_PATIENCE_S = 5.0, 3.0
+# Sessions, held homes and homes in line that are listed of each partition; of all partitions together.
+_LISTED, _SHOWN = 20, 50
+
+
+class SharedCrawl:
+    """Asks the server of the gate's crawl, if it has one.
+
+    Attributes:
+        last: What the server said last; None before. An error is told as `{"error": ...}`.
+    """
+
+    def __init__(self, gate: Gate, clock: Clock) -> None:
+        self._gate = gate
+        self._clock = clock
+        self.last: dict[str, Any] | None = None
+        self._asked_at = -math.inf
+        self._asking: asyncio.Task[None] | None = None
+
+    def want(self) -> None:
+        """Ask again, unless that was done a moment ago. Returns at once."""
+        found, now = memberships.get(self._gate), self._clock.monotonic()
+        if found is None or now - self._asked_at < _EVERY_S:
+            return
+        self._asked_at = now
+        self._asking = start_later(lambda: self._ask(found))
+
+    async def stop(self) -> None:
+        """Ask no more."""
+        self._asked_at = math.inf
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.wait([self._asking])
+
+    async def _ask(self, found: Membership) -> None:
+        # Imported here: a crawl on one machine needs no package for it.
+        from polite.stores.redis.inspector import SharedInspector
+        from polite.stores.redis.patience import Patience
+
+        inspector = SharedInspector(
+            found.store, Patience(found.store.link.name, self._clock, _SHARED_PATIENCE_S)
+        )
+        try:
+            partitions = await inspector.partitions(found.crawl, _LISTED)
+        except StoreFailed as error:
+            self.last = {"crawl": found.crawl, "store": found.store.link.name, "error": str(error)}
+            return
+        except Exception as error:  # noqa: BLE001 - shown; the crawl goes on
+            self.last = {"error": f"{type(error).__name__}: {error}"}
+            return
+        sessions: dict[str, dict[str, Any]] = {}
+        for partition in partitions:
+            for name, ends_s, homes, closed in partition.sessions:
+                session = sessions.setdefault(
+                    name, {"name": name, "ends_s": ends_s, "homes": 0, "closed": closed}
+                )
+                session["homes"] += homes
+                session["ends_s"] = min(session["ends_s"], ends_s)
+        self.last = {
+            "crawl": found.crawl,
+            "store": found.store.link.name,
+            "lease_s": found.lease_s,
+            "sessions": sorted(sessions.values(), key=lambda each: each["name"])[:_SHOWN],
+            "held": [
+                {"home": home, "session": name, "delayed_s": rest_s}
+                for partition in partitions
+                for home, name, rest_s in partition.held
+            ][:_SHOWN],
+            "line": [
+                {"home": home, "in_s": in_s} for partition in partitions for home, in_s in partition.line
+            ][:_SHOWN],
+            "counts": {
+                name: sum(partition.counts[index] for partition in partitions)
+                for index, name in ((1, "held"), (2, "line"), (3, "later"))
+            },
+            "quiet_s": max((partition.quiet_s for partition in partitions), default=0.0),
+        }

@@ -1,9 +1,8 @@
 """Counts what events tell: responses by status, robots.txt results, refusals; and remembers the latest that an operator needs."""
 
-import logging
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import Any, NamedTuple, overload
+from typing import NamedTuple
 
 from polite.events import (
     BackedOff,
@@ -22,7 +21,6 @@ from polite.events import (
     StoreAway,
     StoreBack,
 )
-from polite.log import fields
 
 # Seconds that are remembered.
 LENGTH_S = 600
@@ -53,10 +51,15 @@ class Second(NamedTuple):
 
 
 class Timeline:
-    """A ring of Seconds, the newest last. `now` is monotonic seconds."""
+    """A ring of Seconds, the newest last. `now` is monotonic seconds.
+
+    Attributes:
+        count: How many seconds were ever added.
+    """
 
     def __init__(self, now: float) -> None:
         self.seconds: deque[Second] = deque(maxlen=LENGTH_S)
+        self.count: int = 0
         self._until = now
 
     def add(self, now: float, second: Second) -> list[Second]:
@@ -68,6 +71,7 @@ class Timeline:
         # Nothing is known of the seconds that were missed but the gauges, which are those of their end.
         added = [Second(in_flight=second.in_flight, waiting=second.waiting)] * missed + [second]
         self.seconds.extend(added)
+        self.count += len(added)
         return added
 
     def rate(self, length_s: int) -> tuple[float, float]:
@@ -78,153 +82,7 @@ class Timeline:
 
     def last(self, length_s: int) -> list[Second]:
         """Return the newest seconds, the oldest of them first."""
-        first = max(0, len(self.seconds) - length_s)
-        return [self.seconds[index] for index in range(first, len(self.seconds))]
-
-
-log: logging.Logger = logging.getLogger("polite")
-
-
-class FailureLog:
-    """The failures of one part of the page. The first is an error, later ones are for debugging."""
-
-    def __init__(self) -> None:
-        self._failed = False
-
-    def note(self, where: str = "") -> None:
-        """Log the exception that is being handled."""
-        level = logging.DEBUG if self._failed else logging.ERROR
-        log.log(level, "the status page failed%s", where, exc_info=True, extra=fields("status_page_failed"))
-        self._failed = True
-
-
-# Nothing was granted for so long (seconds), although URLs wait: that is said.
-_SILENT_S = 60.0
-# A share of failed or slowed responses in the last minute that is said, if there were so many responses.
-_SHARE, _ENOUGH = 0.2, 10
-# The event loop was late by so much (seconds).
-_LATE_S = 0.5
-
-
-class Notice(NamedTuple):
-    """One sentence. `level` is "bad", "warn" or "info"."""
-
-    level: str
-    text: str
-
-
-class Facts(NamedTuple):
-    """What notices are made of.
-
-    Attributes:
-        closed: Whether the gate is closed.
-        failure: What stopped the frontier; None if nothing did.
-        ended: Whether the frontier has ended: nothing is left.
-        paused: Whether `Frontier.pause` was called.
-        store_away_s: For how long the shared store has not responded; None if it does.
-        waiting: URLs and permits that wait.
-        silent_s: Seconds since a permit was granted last.
-        minute: The last 60 seconds.
-        open_circuits: Circuits that are open, as far as is known.
-        unreachable: Origins that wait since their robots.txt was out of reach.
-        wait_for_worker: Origins that wait for an idle worker.
-        late_s: By how much the event loop was late at most in the last minute.
-    """
-
-    closed: bool
-    failure: str | None
-    ended: bool
-    paused: bool
-    store_away_s: float | None
-    waiting: int
-    silent_s: float
-    minute: list[Second]
-    open_circuits: int
-    unreachable: int
-    wait_for_worker: int
-    late_s: float
-
-
-def notices(facts: Facts) -> list[Notice]:
-    """Return what is not as it should be, the gravest first; otherwise that all is well."""
-    found = [*_ends(facts), *_troubles(facts)]
-    order = ("bad", "warn", "info")
-    return sorted(found, key=lambda notice: order.index(notice.level)) or [Notice("info", "All is well.")]
-
-
-def _ends(facts: Facts) -> list[Notice]:
-    found = []
-    if facts.failure is not None:
-        found.append(Notice("bad", f"The frontier has failed: {facts.failure}"))
-    elif facts.closed:
-        found.append(Notice("warn", "The gate is closed: no more turns are granted."))
-    elif facts.ended:
-        found.append(Notice("info", "The crawl has ended: nothing is left."))
-    if facts.paused and not facts.closed:
-        found.append(Notice("warn", "The frontier is paused: nothing is given out until resume()."))
-    return found
-
-
-def _troubles(facts: Facts) -> list[Notice]:
-    found = []
-    if facts.store_away_s is not None:
-        found.append(Notice("bad", f"The shared store has not responded for {facts.store_away_s:.0f} s."))
-    if facts.waiting and facts.silent_s >= _SILENT_S and not (facts.closed or facts.paused):
-        waits = f"{_many(facts.waiting, 'URL')} {_verb(facts.waiting, 'wait')}"
-        found.append(Notice("bad", f"No permit was granted for {facts.silent_s:.0f} s, and {waits}."))
-    if facts.open_circuits:
-        verb = "is" if facts.open_circuits == 1 else "are"
-        found.append(Notice("warn", f"{_many(facts.open_circuits, 'circuit')} {verb} open."))
-    if facts.unreachable:
-        found.append(
-            Notice(
-                "warn",
-                f"robots.txt of {_many(facts.unreachable, 'origin')} is out of reach; "
-                f"{'its' if facts.unreachable == 1 else 'their'} URLs wait.",
-            )
-        )
-    found += _of_responses(facts.minute)
-    if facts.wait_for_worker:
-        found.append(
-            Notice(
-                "info",
-                f"{_many(facts.wait_for_worker, 'origin')} {_verb(facts.wait_for_worker, 'wait')} for an idle worker: "
-                "more workers would make the crawl faster.",
-            )
-        )
-    if facts.late_s >= _LATE_S:
-        found.append(
-            Notice(
-                "warn",
-                f"The event loop was late by {facts.late_s:.1f} s in the last minute: something blocks it.",
-            )
-        )
-    return found
-
-
-def _of_responses(minute: list[Second]) -> list[Notice]:
-    failed = sum(each.failed for each in minute)
-    slowed = sum(each.slowed for each in minute)
-    every = failed + slowed + sum(each.well + each.not_well for each in minute)
-    found = []
-    if failed >= _SHARE * every and every >= _ENOUGH:
-        found.append(
-            Notice("bad", f"{failed} of {every} requests failed in the last minute (5xx, or no response).")
-        )
-    if slowed >= _SHARE * every and every >= _ENOUGH:
-        found.append(Notice("bad", f"{slowed} of {every} responses in the last minute were 429 or 503."))
-    elif slowed:
-        verb = "response in the last minute was" if slowed == 1 else "responses in the last minute were"
-        found.append(Notice("warn", f"{slowed} {verb} 429 or 503."))
-    return found
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
-def _verb(count: int, verb: str) -> str:
-    return f"{verb}s" if count == 1 else verb
+        return list(self.seconds)[-length_s:] if length_s > 0 else []
 
 
 # Events of one kind that are remembered: a flood of one kind does not push out the others.
@@ -254,6 +112,26 @@ class Noted(NamedTuple):
     text: str
 
 
+_EVENTS: frozenset[type] = frozenset(
+    (
+        Left,
+        RobotsFetched,
+        Refused,
+        Dropped,
+        BackedOff,
+        PaymentRequired,
+        LicenseRequired,
+        CircuitOpened,
+        CircuitClosed,
+        OriginPostponed,
+        Reclaimed,
+        SetAside,
+        StoreAway,
+        StoreBack,
+    )
+)
+
+
 class Recorder:
     """A listener of the gate.
 
@@ -270,6 +148,7 @@ class Recorder:
 
     def __init__(self, wall: Callable[[], float]) -> None:
         self._wall = wall
+        self.events: frozenset[type] = _EVENTS
         self.robots: Counter[tuple[str, str]] = Counter()
         self.responses: Counter[int] = Counter()
         self.refused: Counter[str] = Counter()
@@ -278,26 +157,50 @@ class Recorder:
         self._noted: dict[str, deque[Noted]] = {}
         self._well = self._not_well = self._slowed = self._failed = 0
         self._took_s, self._timed = 0.0, 0
-        self._by_kind: dict[type, Callable[[Any], None]] = {
-            Left: self._left,
-            RobotsFetched: self._robots_fetched,
-            Refused: self._refused,
-            Dropped: self._dropped,
-            BackedOff: self._backed_off,
-            PaymentRequired: self._payment_required,
-            LicenseRequired: self._license_required,
-            CircuitOpened: self._circuit_opened,
-            CircuitClosed: self._circuit_closed,
-            OriginPostponed: self._postponed,
-            Reclaimed: self._reclaimed,
-            SetAside: self._set_aside,
-            StoreAway: self._store_away,
-            StoreBack: self._store_back,
-        }
-        self.events: frozenset[type] = frozenset(self._by_kind)
 
-    def __call__(self, event: Event, /) -> None:
-        self._by_kind[type(event)](event)
+    def __call__(self, event: Event, /) -> None:  # noqa: C901 - a table
+        match event:
+            case Left():
+                self._left(event)
+            case RobotsFetched(outcome=outcome, reason=reason):
+                self.robots[outcome, reason] += 1
+                if outcome == "unreachable":
+                    status = "" if event.status is None else f", status {event.status}"
+                    text = f"robots.txt is unreachable: {reason}{status}; requested again in {event.next_in_s:.0f} s"
+                    self._note("warn", event, event.origin, text)
+            case Refused():
+                _count(self.refused, event.reason)
+                line = "" if event.line is None else f", line {event.line} of robots.txt"
+                self._note("info", event, event.url, f"disallowed: {event.reason}{line}")
+            case Dropped():
+                _count(self.dropped, clipped(event.because))
+                tries = "1 try" if event.tries == 1 else f"{event.tries} tries"
+                self._note("bad", event, event.url, f"given up after {tries}: {event.because}")
+            case BackedOff():
+                self._note(
+                    "warn", event, event.origin, f"backs off for {event.pause_s:.1f} s: {event.because}"
+                )
+            case PaymentRequired():
+                self._note("warn", event, event.url, f"a payment is asked for: {event.price}")
+            case LicenseRequired():
+                self._note("warn", event, event.url, f"a licence is asked for: {event.challenge}")
+            case CircuitOpened():
+                self._note("bad", event, event.origin, event.because)
+            case CircuitClosed():
+                self._note("info", event, event.origin, f"circuit closed: status {event.status}")
+            case OriginPostponed():
+                urls = "1 URL waits" if event.tasks == 1 else f"{event.tasks} URLs wait"
+                self._note("warn", event, event.origin, f"{urls} {event.for_s:.0f} s: {event.because}")
+            case Reclaimed():
+                self._note("bad", event, event.url, f"held for {event.held_s:.0f} s: its turn was taken back")
+            case SetAside():
+                self._note("bad", event, event.file, f"row {event.row} is damaged")
+            case StoreAway():
+                self.store_away = self._wall(), clipped(event.because)
+                self._note("bad", event, event.store, f"does not respond: {event.because}")
+            case StoreBack():
+                self.store_away = None
+                self._note("info", event, event.store, f"responds again, after {event.away_s:.0f} s")
 
     def take_second(self, *, robots: int, granted: int, in_flight: int, waiting: int) -> Second:
         """Return what was counted since the last call, together with these numbers."""
@@ -352,65 +255,11 @@ class Recorder:
             self._failed += 1
             self._note("warn", event, event.url, f"status {status}")
 
-    def _robots_fetched(self, event: RobotsFetched) -> None:
-        self.robots[event.outcome, event.reason] += 1
-        if event.outcome == "unreachable":
-            status = "" if event.status is None else f", status {event.status}"
-            text = f"robots.txt is unreachable: {event.reason}{status}; requested again in {event.next_in_s:.0f} s"
-            self._note("warn", event, event.origin, text)
-
-    def _refused(self, event: Refused) -> None:
-        _count(self.refused, event.reason)
-        line = "" if event.line is None else f", line {event.line} of robots.txt"
-        self._note("info", event, event.url, f"disallowed: {event.reason}{line}")
-
-    def _dropped(self, event: Dropped) -> None:
-        _count(self.dropped, clipped(event.because))
-        tries = "1 try" if event.tries == 1 else f"{event.tries} tries"
-        self._note("bad", event, event.url, f"given up after {tries}: {event.because}")
-
-    def _backed_off(self, event: BackedOff) -> None:
-        self._note("warn", event, event.origin, f"backs off for {event.pause_s:.1f} s: {event.because}")
-
-    def _payment_required(self, event: PaymentRequired) -> None:
-        self._note("warn", event, event.url, f"a payment is asked for: {event.price}")
-
-    def _license_required(self, event: LicenseRequired) -> None:
-        self._note("warn", event, event.url, f"a licence is asked for: {event.challenge}")
-
-    def _circuit_opened(self, event: CircuitOpened) -> None:
-        self._note("bad", event, event.origin, event.because)
-
-    def _circuit_closed(self, event: CircuitClosed) -> None:
-        self._note("info", event, event.origin, f"circuit closed: status {event.status}")
-
-    def _postponed(self, event: OriginPostponed) -> None:
-        urls = "1 URL waits" if event.tasks == 1 else f"{event.tasks} URLs wait"
-        self._note("warn", event, event.origin, f"{urls} {event.for_s:.0f} s: {event.because}")
-
-    def _reclaimed(self, event: Reclaimed) -> None:
-        self._note("bad", event, event.url, f"held for {event.held_s:.0f} s: its turn was taken back")
-
-    def _set_aside(self, event: SetAside) -> None:
-        self._note("bad", event, event.file, f"row {event.row} is damaged")
-
-    def _store_away(self, event: StoreAway) -> None:
-        self.store_away = self._wall(), clipped(event.because)
-        self._note("bad", event, event.store, f"does not respond: {event.because}")
-
-    def _store_back(self, event: StoreBack) -> None:
-        self.store_away = None
-        self._note("info", event, event.store, f"responds again, after {event.away_s:.0f} s")
-
 
 def _count(counts: Counter[str], reason: str) -> None:
     counts[reason if reason in counts or len(counts) < _MOST_REASONS else _OTHER] += 1
 
 
-@overload
-def clipped(text: str) -> str: ...
-@overload
-def clipped(text: None) -> None: ...
-def clipped(text: str | None) -> str | None:
+def clipped(text: str) -> str:
     """Return a text that is short enough to show."""
-    return text if text is None or len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -1,69 +1,52 @@
-"""What all URLs wait for, and which origins wait longest: found by walks in short slices, while the page is read.
+"""What all URLs wait for, and which origins wait longest: found in one look of a few milliseconds.
 
-A walk visits each origin queue of the frontier, each permit that waits for a turn, and each circuit. After two milliseconds
-it lets other tasks of the event loop run, for twenty times as long. So it takes a twentieth of the loop at most, and the wait
-for it is bounded, however many origins there are. Answers are made of the last walk that ended.
+A look visits the origin queues of the frontier, the oldest first, permits that wait for a turn, and circuits. It ends after three
+milliseconds: what is left then is counted as `unseen`. So an answer costs the same with ten origins and with a million.
 """
 
 import asyncio
 import math
-from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from heapq import heappush, heapreplace
+from heapq import nlargest
+from itertools import islice
 from time import perf_counter
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
+from polite.errors import InvalidURL, PoliteError, redact_url
 from polite.frontier.origin_queue import OriginQueue
-from polite.frontier.origin_queues import QueueRing
 from polite.frontier.parts import Parts
 from polite.frontier.queue_states import QueueState
+from polite.gate.explanation import Explanation, explained
 from polite.gate.services import Services
-from polite.origin import Origin
+from polite.origin import Origin, Target
 from polite.pacers.shared import SharedPacer
 from polite.pacing.effective_policy import OpeningHours
-from polite.pacing.pacer import Call, LocalPacer
+from polite.pacing.pacer import Call
 from polite.pacing.turn import ScopeState, Turn
-from polite.ports import Timer
-from polite.status.recorder import FailureLog
+from polite.robots.reason import Reason
+from polite.status.recorder import clipped
 
-T = TypeVar("T")
+Row = dict[str, Any]
 
-
-class Longest(Generic[T]):
-    """Keeps the `limit` items with the greatest length; of equal ones, those that were offered first."""
-
-    __slots__ = ("_heap", "_limit", "_offered", "least")
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._heap: list[tuple[float, int, T]] = []
-        self._offered = 0
-        # What an item must exceed to be kept.
-        self.least: float = float("-inf")
-
-    def offer(self, length: float, item: T) -> None:
-        """Keep the item if it is among the longest."""
-        if length <= self.least:
-            return
-        self._offered -= 1
-        if len(self._heap) < self._limit:
-            heappush(self._heap, (length, self._offered, item))
-        else:
-            heapreplace(self._heap, (length, self._offered, item))
-        if len(self._heap) == self._limit:
-            self.least = self._heap[0][0]
-
-    def longest_first(self) -> list[tuple[float, T]]:
-        """Return lengths and items, the longest first."""
-        return [(length, item) for length, _, item in sorted(self._heap, key=lambda e: (-e[0], -e[1]))]
+# Of each reason, so many origins are remembered. Also the limit on circuits.
+_OF_A_REASON = 25
+# How long a look may take, and how long it is as good as a new one (seconds).
+_LOOK_S, _FRESH_S = 0.003, 0.5
+# What was seen in a look before counts for the next one if that comes so soon (seconds).
+_REMEMBERED_S = 15.0
+# Origins that are visited between two looks at the clock.
+_AT_A_TIME = 64
+# Turns that are looked at to find those of permits, the oldest first; and circuits.
+_MOST_PERMITS, _MOST_CIRCUITS = 2_000, 5_000
+# Permits that are listed, those that have been held longest.
+_OLDEST_HELD = 20
+# How long a store may take to say whether it knows a URL (seconds).
+_PATIENCE_S = 2.0
 
 
 class WaitReason(Enum):
     """Why a URL waits. The value is the text for people."""
-
-    # Hot path: the hash of Enum is a Python call.
-    __hash__: Callable[..., int] = object.__hash__
 
     UNREACHABLE = "robots.txt was out of reach; it is requested again later"
     CIRCUIT = "the circuit is open, after failures in a row"
@@ -81,24 +64,8 @@ class WaitReason(Enum):
     DROPPING = "the end: its tasks are dropped"
     NOT_BEFORE = "its own time (not_before, retry)"
     STORED = "its origin to become active: it is in the store"
+    UNSEEN = "something that was not looked at: the oldest origins come first"
 
-
-# Of each reason, so many origins are remembered. Also the limit on circuits.
-_OF_A_REASON = 25
-# Of each reason whose waits have no beginning, so many origins are followed.
-_FOLLOWED = 200
-# Seconds of a slice, and between two slices; seconds between two walks.
-_SLICE_S, _REST_S, _EVERY_S = 0.002, 0.04, 1.0
-# Turns that are looked at to find those of permits: the oldest.
-_MOST_PERMITS = 20_000
-# Origins that are visited between two looks at the clock.
-_AT_A_TIME = 128
-
-# Hot path: an enum's member costs a descriptor call each time it is named.
-_WAITING_TURN, _CHOSEN = QueueState.WAITING_TURN, QueueState.CHOSEN
-_DELAY, _BACK_OFF, _CIRCUIT = WaitReason.DELAY, WaitReason.BACK_OFF, WaitReason.CIRCUIT
-_IN_FLIGHT, _TURN, _SHARED_SCOPE = WaitReason.IN_FLIGHT, WaitReason.TURN, WaitReason.SHARED_SCOPE
-_HOURS, _HOME, _UNREACHABLE = WaitReason.HOURS, WaitReason.HOME, WaitReason.UNREACHABLE
 
 # States in which nothing says how long the queue waits.
 _BY_STATE = {
@@ -106,7 +73,7 @@ _BY_STATE = {
     QueueState.FETCHING_RULES: WaitReason.FETCHING_ROBOTS,
     QueueState.READY: WaitReason.WORKER,
     QueueState.DROPPING: WaitReason.DROPPING,
-    QueueState.WITHDRAWN: _HOME,
+    QueueState.WITHDRAWN: WaitReason.HOME,
     QueueState.NEW: WaitReason.DECIDING,
     QueueState.SEEKING: WaitReason.DECIDING,
     QueueState.DECIDING: WaitReason.DECIDING,
@@ -128,56 +95,40 @@ class Wait(NamedTuple):
 
 @dataclass(slots=True)
 class Total:
-    """How many wait for one reason."""
+    """How many wait for one reason, and those that wait longest: their length, queue or turn, and wait."""
 
     origins: int = 0
     urls: int = 0
     permits: int = 0
-
-
-class OpenCircuit(NamedTuple):
-    """A circuit that is open. `opened_at` is monotonic seconds."""
-
-    scope: Hashable
-    failures: int
-    openings: int
-    opened_at: float
+    longest: list[tuple[float, OriginQueue | Turn, Wait]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class Walk:
-    """What one walk found.
+class Look:
+    """What one look found.
 
     Attributes:
-        ended_at: Monotonic seconds; None while it goes on.
-        took_s: How long the loop was used for it, all slices together.
-        longest_slice_s: The longest slice.
-        visited: Origin queues and permits.
-        totals: How many wait, by reason.
-        longest: The origins that wait longest, by reason: queues of the frontier, and turns of permits.
-        circuits: Open circuits, those that opened most often since they were closed. `open_circuits` counts all.
+        at: Monotonic seconds.
+        took_s: How long the loop was used for it.
+        visited: Origin queues and permits that were visited.
+        left_out: Origin queues that were not.
+        circuits: Rows of the open circuits that opened most often since they were closed. `open_circuits` counts all.
     """
 
-    ended_at: float | None = None
+    at: float
     took_s: float = 0.0
-    longest_slice_s: float = 0.0
     visited: int = 0
+    left_out: int = 0
     totals: dict[WaitReason, Total] = field(default_factory=lambda: {each: Total() for each in WaitReason})
-    longest: dict[WaitReason, Longest[tuple[OriginQueue | Turn, Wait]]] = field(
-        default_factory=lambda: {each: Longest(_OF_A_REASON) for each in WaitReason}
-    )
-    circuits: Longest[OpenCircuit] = field(default_factory=lambda: Longest(_OF_A_REASON))
+    circuits: list[Row] = field(default_factory=list)
     open_circuits: int = 0
 
 
 class Survey:
-    """Walks over what waits while it is wanted.
+    """Looks at what waits, when it is asked for.
 
     Args:
         parts: The frontier's parts, if there is one.
-
-    Attributes:
-        last: What the last walk found; None before the first.
     """
 
     def __init__(self, services: Services, parts: Parts | None) -> None:
@@ -185,246 +136,333 @@ class Survey:
         self._clock = services.clock
         self._turns = services.turns
         self._parts = parts
-        # Made now, and kept: to fill a ring with a million queues takes some milliseconds.
-        self._ring = None if parts is None else parts.dispatcher.ring()
-        self.last: Walk | None = None
-        self._wanted_until = -math.inf
-        self._steps: Iterator[None] | None = None
-        self._walk = Walk()
-        self._timer: Timer | None = None
-        self._seen: dict[WaitReason, dict[OriginQueue, float]] = {}
-        self._failures = FailureLog()
-        self._stopped = False
+        self._last = Look(-math.inf)
+        # Of the queues of the last look: what they waited for, and since when.
+        self._seen: dict[OriginQueue, tuple[WaitReason, float]] = {}
 
-    def want(self, for_s: float) -> None:
-        """Walk for so many seconds from now. If the last walk is old, a first slice is done at once."""
-        if self._stopped:
-            return
-        now = self._clock.monotonic()
-        self._wanted_until = max(self._wanted_until, now + for_s)
-        if self._timer is None:
-            self._guarded_step()
+    def look(self) -> Look:
+        """Return what waits now, or did a moment ago."""
+        now, began = self._clock.monotonic(), perf_counter()
+        if now - self._last.at < _FRESH_S:
+            return self._last
+        if now - self._last.at > _REMEMBERED_S:
+            self._seen.clear()
+        look = Look(now)
+        if self._parts is not None:
+            self._visit_queues(look, self._parts, began + _LOOK_S)
+        self._visit_permits(look)
+        self._visit_circuits(look)
+        for total in look.totals.values():
+            total.longest = nlargest(_OF_A_REASON, total.longest, key=lambda entry: entry[0])
+        look.took_s = perf_counter() - began
+        self._last = look
+        return look
 
-    def stop(self) -> None:
-        """Walk no more."""
-        self._stopped = True
-        self._steps = None
-        if self._parts is not None and self._ring is not None:
-            self._parts.dispatcher.drop_ring(self._ring)
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def wait_of(self, queue: OriginQueue) -> Wait:
-        """Return why a queue waits now."""
-        now = self._clock.monotonic()
-        reason, since, until = self._wait_of(queue, now)
-        return Wait(reason, self._seen.get(reason, {}).get(queue, now) if since is None else since, until)
-
-    # Slices.
-
-    def _step(self) -> None:
-        self._timer = None
-        now = self._clock.monotonic()
-        if self._steps is None:
-            if now > self._wanted_until:
-                self._seen.clear()
-                return
-            self._walk = Walk()
-            self._steps = self._visit(self._walk)
-        ended = self._slice(self._steps)
-        if ended:
-            self._walk.ended_at = self._clock.monotonic()
-            self.last, self._steps = self._walk, None
-        self._timer = self._clock.call_at(now + (_EVERY_S if ended else _REST_S), self._guarded_step)
-
-    def _guarded_step(self) -> None:
-        try:
-            self._step()
-        except (Exception, asyncio.CancelledError):  # noqa: BLE001 - logged; begun again
-            self._failures.note()
-            self._steps = None
-            if not self._stopped:
-                self._timer = self._clock.call_at(self._clock.monotonic() + _EVERY_S, self._guarded_step)
-
-    def _slice(self, steps: Iterator[None]) -> bool:
-        """Go on for the time of one slice. Whether the walk has ended."""
-        began = perf_counter()
-        walk = self._walk
-        while True:
-            ended = next(steps, _END) is _END
-            took_s = perf_counter() - began
-            if ended or took_s >= _SLICE_S:
+    def _visit_queues(self, look: Look, parts: Parts, end: float) -> None:
+        seen: dict[OriginQueue, tuple[WaitReason, float]] = {}
+        queues, now = parts.dispatcher.queues(), look.at
+        look.left_out = len(queues)
+        for queue in queues:
+            wait = self._wait_of(queue, now)
+            seen[queue] = wait.reason, wait.since
+            total = look.totals[wait.reason]
+            total.origins += 1
+            total.urls += queue.waiting
+            total.longest.append((max(now, wait.until or now) - wait.since, queue, wait))
+            look.visited += 1
+            look.left_out -= 1
+            if look.visited % _AT_A_TIME == 0 and perf_counter() >= end:
                 break
-        walk.took_s += took_s
-        walk.longest_slice_s = max(walk.longest_slice_s, took_s)
-        return ended
+        self._seen = seen
+        look.totals[WaitReason.NOT_BEFORE].urls += parts.dispatcher.later
+        surveyed = sum(total.urls for total in look.totals.values())
+        rest = WaitReason.UNSEEN if look.left_out else WaitReason.STORED
+        look.totals[rest].urls = max(0, parts.progress.waiting.taken - surveyed)
+        look.totals[rest].origins = look.left_out
 
-    # What a walk visits.
+    def _visit_permits(self, look: Look) -> None:
+        """Permits, and fetches of robots.txt that wait for a turn. A frontier's queues were visited before."""
+        pacer = self._turns.pacer
+        left, turns = self._services.waiting.now(self._services.counters.granted), 0
+        if left > 0:
+            for turn in pacer.waiting(_MOST_PERMITS):
+                turns += 1
+                if turn.granted_at is None and not pacer.calls_back(turn) and left > 0:
+                    left -= 1
+                    wait = self._wait_of_turn(turn, look.at)
+                    total = look.totals[wait.reason]
+                    total.permits += 1
+                    total.longest.append(((wait.until or look.at) - wait.since, turn, wait))
+                    look.visited += 1
+        if isinstance(pacer, SharedPacer):
+            taking = min(pacer.takers, max(0, left))
+            look.totals[WaitReason.HOME].permits += taking
+            left -= taking
+        # The others wait for rules.
+        rest = WaitReason.UNSEEN if turns == _MOST_PERMITS else WaitReason.FETCHING_ROBOTS
+        look.totals[rest].permits += max(0, left)
 
-    def _visit(self, walk: Walk) -> Iterator[None]:
-        if self._parts is not None and self._ring is not None:
-            yield from self._visit_queues(walk, self._parts, self._ring)
-        yield from self._visit_permits(walk)
-        yield from self._visit_circuits(walk)
+    def _visit_circuits(self, look: Look) -> None:
+        rows = islice(self._turns.policies.circuits.rows.items(), _MOST_CIRCUITS)
+        found = [(scope, row, row.opened_at) for scope, row in rows if row.opened_at is not None]
+        look.open_circuits = len(found)
+        for scope, row, opened_at in nlargest(_OF_A_REASON, found, key=lambda each: each[1].openings):
+            outlook = self._turns.pacer.outlook((scope,))
+            look.circuits.append(
+                {
+                    "scope": clipped(str(scope)),
+                    "failures": row.failures,
+                    "openings": row.openings,
+                    "since_s": max(0.0, look.at - opened_at),
+                    "until_s": max(0.0, outlook.ready_at - look.at),
+                    "because": clipped(outlook.because or ""),
+                }
+            )
 
-    def _visit_queues(self, walk: Walk, parts: Parts, ring: QueueRing) -> Iterator[None]:
-        seen_now: dict[WaitReason, dict[OriginQueue, float]] = {}
-        left = len(ring)
-        while left > 0:
-            now = self._clock.monotonic()
-            # Queues that are removed meanwhile may leave the ring otherwise.
-            for _ in range(min(_AT_A_TIME, left, len(ring))):
-                queue = ring.visit()
-                if queue is not None:
-                    self._count_queue(walk, queue, now, seen_now)
-            left -= _AT_A_TIME
-            yield
-        self._seen = seen_now
-        _add(walk, WaitReason.NOT_BEFORE, parts.dispatcher.later)
-        surveyed = sum(total.urls for total in walk.totals.values())
-        _add(walk, WaitReason.STORED, parts.progress.waiting.taken - surveyed)
+    # Why one queue or turn waits.
 
-    def _count_queue(
-        self, walk: Walk, queue: OriginQueue, now: float, seen_now: dict[WaitReason, dict[OriginQueue, float]]
-    ) -> None:
-        # Hot path: called for each origin, so no more than needed.
-        reason, since, until = self._wait_of(queue, now)
+    def _wait_of(self, queue: OriginQueue, now: float) -> Wait:
+        reason, since, until = self._reason_of_queue(queue, now)
         if since is None:
-            since = self._since(queue, reason, now, seen_now)
-        total = walk.totals[reason]
-        total.origins += 1
-        total.urls += queue.waiting
-        walk.visited += 1
-        length = (now if until is None or until < now else until) - since
-        longest = walk.longest[reason]
-        if length > longest.least:
-            longest.offer(length, (queue, Wait(reason, since, until)))
+            # Nothing says when it began, but the look before.
+            before, seen_at = self._seen.get(queue, (None, now))
+            since = seen_at if before is reason else now
+        return Wait(reason, since, until)
 
-    def _since(
-        self,
-        queue: OriginQueue,
-        reason: WaitReason,
-        now: float,
-        seen_now: dict[WaitReason, dict[OriginQueue, float]],
-    ) -> float:
-        """Return when a walk first saw the queue waiting so. Of each reason, the queues that were seen first are followed."""
-        since = self._seen.get(reason, {}).get(queue, now)
-        followed = seen_now.setdefault(reason, {})
-        if len(followed) < (_FOLLOWED if since == now else 2 * _FOLLOWED):
-            followed[queue] = since
-        return since
-
-    def _wait_of(self, queue: OriginQueue, now: float) -> tuple[WaitReason, float | None, float | None]:
+    def _reason_of_queue(
+        self, queue: OriginQueue, now: float
+    ) -> tuple[WaitReason, float | None, float | None]:
         """Return why the queue waits, since when, and until when, as far as is known."""
         state, seeker = queue.state, queue.seeker
-        if state is _WAITING_TURN and isinstance(seeker, Call):
+        if state is QueueState.WAITING_TURN and isinstance(seeker, Call):
             return self._wait_of_turn(seeker.turn, now)
         if state is QueueState.POSTPONED:
-            if queue.failures:
-                return _UNREACHABLE, self._unreachable_since(queue.origin, now), queue.wakes_at
-            return self._by_outlook(queue, now, queue.wakes_at)
-        if state is _WAITING_TURN or state is _CHOSEN:
+            if not queue.failures:
+                return self._by_outlook(queue, now, queue.wakes_at)
+            known = self._services.origins.last_known(queue.origin)
+            wall = None if known is None else known.latest.unreachable_since
+            since = None if wall is None else now - max(0.0, self._clock.wall() - wall)
+            return WaitReason.UNREACHABLE, since, queue.wakes_at
+        if state in (QueueState.WAITING_TURN, QueueState.CHOSEN):
             return self._by_outlook(queue, now, None)
-        return _BY_STATE.get(state, _TURN), None, None
+        return _BY_STATE.get(state, WaitReason.TURN), None, None
 
-    def _unreachable_since(self, origin: Origin, now: float) -> float | None:
-        known = self._services.origins.last_known(origin)
-        since = None if known is None else known.latest.unreachable_since
-        return None if since is None else now - max(0.0, self._clock.wall() - since)
-
-    def _wait_of_turn(self, turn: Turn, now: float) -> tuple[WaitReason, float, float | None]:
+    def _wait_of_turn(self, turn: Turn, now: float) -> Wait:
         scope = turn.path[turn.stage]
-        ready_at = scope.ready_at
-        until = ready_at if ready_at > now else None
+        until = scope.ready_at if scope.ready_at > now else None
         since = scope.since if scope.since > -math.inf else now
-        return self._reason_of(turn, scope, until), since, until
+        return Wait(self._reason_of_turn(turn, scope, until), since, until)
 
-    def _reason_of(self, turn: Turn, scope: ScopeState, until: float | None) -> WaitReason:
-        circuits = self._turns.policies.circuits
-        if circuits.rows and circuits.is_open(scope.key):
-            return _CIRCUIT
-        if scope.key.__class__ is OpeningHours:
-            return _HOURS
+    def _reason_of_turn(self, turn: Turn, scope: ScopeState, until: float | None) -> WaitReason:
+        if self._turns.policies.circuits.is_open(scope.key):
+            return WaitReason.CIRCUIT
+        if isinstance(scope.key, OpeningHours):
+            return WaitReason.HOURS
         if scope is not turn.scope_states[0]:
-            return _SHARED_SCOPE
+            return WaitReason.SHARED_SCOPE
         if until is not None:
-            return _BACK_OFF if scope.strikes else _DELAY
-        return _IN_FLIGHT if scope.open >= scope.limit else _TURN
+            return WaitReason.BACK_OFF if scope.strikes else WaitReason.DELAY
+        return WaitReason.IN_FLIGHT if scope.open >= scope.limit else WaitReason.TURN
 
     def _by_outlook(
         self, queue: OriginQueue, now: float, wakes_at: float | None
     ) -> tuple[WaitReason, float | None, float | None]:
         """Return why a queue waits whose turn in the pacer is not known, or that has none."""
-        turns, target = self._turns, queue.requested or queue.sample
-        known = queue.grounds
-        # Hot path: nearly always the origin alone decides.
-        if wakes_at is None and (known is None or known.pace is None) and isinstance(turns.pacer, LocalPacer):
-            scope = turns.pacer.state_of(turns.scopes_of(target)[0])
-            if scope is not None and scope.ready_at > now and not turns.policies.circuits.rows:
-                return _BACK_OFF if scope.strikes else _DELAY, scope.since, scope.ready_at
+        turns, target, known = self._turns, queue.requested or queue.sample, queue.grounds
         outlook = turns.outlook(target, None if known is None else known.pace)
         until = max(wakes_at or now, outlook.ready_at)
         if outlook.scope is None and turns.shared and not turns.owns(target):
-            return _HOME, None, None
+            return WaitReason.HOME, None, None
         if outlook.scope is None or until <= now:
-            return (_TURN, None, None) if wakes_at is None else (_DELAY, None, wakes_at)
+            return (WaitReason.TURN if wakes_at is None else WaitReason.DELAY), None, wakes_at
         if turns.policies.circuits.is_open(outlook.scope):
-            return _CIRCUIT, outlook.since, until
-        if isinstance(outlook.scope, OpeningHours):
-            return _HOURS, outlook.since, until
-        if not isinstance(outlook.scope, Origin):
-            return _SHARED_SCOPE, outlook.since, until
-        return (
-            _BACK_OFF if turns.pacer.strikes(outlook.scope) else _DELAY,
-            outlook.since,
-            until,
+            reason = WaitReason.CIRCUIT
+        elif isinstance(outlook.scope, OpeningHours):
+            reason = WaitReason.HOURS
+        elif not isinstance(outlook.scope, Origin):
+            reason = WaitReason.SHARED_SCOPE
+        else:
+            reason = WaitReason.BACK_OFF if turns.pacer.strikes(outlook.scope) else WaitReason.DELAY
+        return reason, outlook.since, until
+
+    # Rows for people and scripts: dicts of JSON values. A row costs some microseconds.
+
+    def reasons(self) -> list[Row]:
+        """Return how many wait for each reason, the most URLs first."""
+        rows = [
+            {
+                "reason": reason.name.lower(),
+                "text": reason.value,
+                "origins": total.origins,
+                "urls": total.urls,
+                "permits": total.permits,
+            }
+            for reason, total in self.look().totals.items()
+            if total.urls or total.permits
+        ]
+        return sorted(rows, key=lambda row: -(row["urls"] + row["permits"]))
+
+    def longest(self, *, limit: int, reason: str | None = None, containing: str = "") -> list[Row]:
+        """Return the origins that wait longest, the longest first.
+
+        Args:
+            reason: Only those that wait for this reason.
+            containing: Only those whose origin has this in it. An origin or a URL is looked up, however long it waits.
+        """
+        totals = self.look().totals
+        chosen = [each for each in WaitReason if reason is None or each.name.lower() == reason]
+        found = sorted(
+            (entry for each in chosen for entry in totals[each].longest), key=lambda entry: -entry[0]
         )
+        waiting = [(each, wait) for _, each, wait in found if containing in _name_of(each)]
+        looked_up = self._looked_up(containing) if "://" in containing else None
+        if looked_up is not None and looked_up[1].reason in chosen:
+            waiting.insert(0, looked_up)
+        rows: dict[str, Row] = {}
+        for each, wait in waiting:
+            if len(rows) >= limit:
+                break
+            name = _name_of(each)
+            if name not in rows:
+                rows[name] = self._row(each, wait)
+        return list(rows.values())
 
-    def _visit_permits(self, walk: Walk) -> Iterator[None]:
-        """Permits, and fetches of robots.txt that wait for a turn. A frontier's queues were visited before."""
-        pacer = self._turns.pacer
-        waiting = self._services.waiting.now(self._services.counters.granted)
-        if waiting <= 0:
-            return
-        counted = 0
-        if isinstance(pacer, LocalPacer):
-            for number, turn in enumerate(pacer.waiting(_MOST_PERMITS)):
-                if number % _AT_A_TIME == 0:
-                    yield
-                if turn.granted_at is None and not pacer.calls_back(turn) and counted < waiting:
-                    counted += 1
-                    self._count_permit(walk, turn)
-        if isinstance(pacer, SharedPacer):
-            taking = min(pacer.takers, waiting - counted)
-            walk.totals[_HOME].permits += taking
-            counted += taking
-        # The others wait for rules.
-        walk.totals[WaitReason.FETCHING_ROBOTS].permits += max(0, waiting - counted)
+    def _looked_up(self, url: str) -> tuple[OriginQueue, Wait] | None:
+        try:
+            queue = None if self._parts is None else self._parts.dispatcher.queue_of(Origin.of(url))
+        except InvalidURL:
+            return None
+        return None if queue is None else (queue, self._wait_of(queue, self._clock.monotonic()))
 
-    def _count_permit(self, walk: Walk, turn: Turn) -> None:
+    def _row(self, waiting: OriginQueue | Turn, wait: Wait) -> Row:
+        now = self._services.clock.monotonic()
+        return {
+            "origin": clipped(_name_of(waiting)),
+            "reason": wait.reason.name.lower(),
+            "text": wait.reason.value,
+            "since_s": max(0.0, now - wait.since),
+            "until_s": None if wait.until is None else wait.until - now,
+            **(self._of_queue(waiting, wait) if isinstance(waiting, OriginQueue) else self._of_turn(waiting)),
+        }
+
+    def _of_turn(self, turn: Turn) -> Row:
+        scope = turn.path[turn.stage]
+        return {
+            "urls": 0,
+            "permits": scope.waiting,
+            "url": None,
+            "scope": clipped(str(scope.key)),
+            "because": scope.because and clipped(scope.because),
+            "ahead": max(0, scope.waiting - 1),
+            "in_flight": scope.open,
+            "rule": None,
+            "failures": 0,
+        }
+
+    def _of_queue(self, queue: OriginQueue, wait: Wait) -> Row:
+        turns, target = self._turns, queue.requested or queue.sample
+        known = self._services.origins.last_known(queue.origin)
+        outlook = turns.outlook(target, None if known is None else known.pace)
+        because = queue.drop_reason or outlook.because
+        if wait.reason is WaitReason.UNREACHABLE and known is not None:
+            # Its delay may be over long before the file is requested again.
+            access = known.latest.access
+            status = "" if access.status is None else f" (status {access.status})"
+            because = f"robots.txt: {access.reason.value}{status}"
+        return {
+            "urls": queue.waiting,
+            "permits": 0,
+            "url": redact_url(target.url),
+            "scope": None if outlook.scope is None else clipped(str(outlook.scope)),
+            "because": because and clipped(because),
+            "ahead": max(0, outlook.waiting - 1),
+            "in_flight": outlook.open,
+            "rule": self._rule(target),
+            "failures": queue.failures,
+        }
+
+    def _rule(self, target: Target) -> Row | None:
+        """Return the rule of robots.txt that decides about a URL, if that is quick to find out."""
+        known = self._services.origins.last_known(target.origin)
+        if known is None or len(target.path) > known.rules.quick_length:
+            return None
+        decision = known.rules.decide(target.path)
+        rule = decision.rule
+        return {
+            "allowed": decision.allowed,
+            "text": clipped(str(decision)),
+            "line": None if rule is None else rule.line,
+        }
+
+    def held(self) -> list[Row]:
+        """Return the permits that have been held longest."""
         now = self._clock.monotonic()
-        reason, since, until = self._wait_of_turn(turn, now)
-        walk.visited += 1
-        walk.totals[reason].permits += 1
-        length = (until or now) - since
-        if length > walk.longest[reason].least:
-            walk.longest[reason].offer(length, (turn, Wait(reason, since, until)))
+        return [
+            {
+                "url": redact_url(holder.url),
+                "held_s": 0.0 if turn.granted_at is None else max(0.0, now - turn.granted_at),
+            }
+            for turn, holder in islice(self._services.held_turns.items(), _OLDEST_HELD)
+        ]
 
-    def _visit_circuits(self, walk: Walk) -> Iterator[None]:
-        rows = self._turns.policies.circuits.rows
-        for number, (scope, row) in enumerate(list(rows.items())):
-            if number % _AT_A_TIME == 0:
-                yield
-            if row.opened_at is not None:
-                walk.open_circuits += 1
-                circuit = OpenCircuit(scope, row.failures, row.openings, row.opened_at)
-                walk.circuits.offer(float(row.openings), circuit)
+    # One URL.
+
+    async def explain(self, target: Target) -> Row:
+        """Return why a URL waits, or does not come. No robots.txt is fetched for it, and no turn taken."""
+        known = self._services.origins.last_known(target.origin)
+        explanation = None if known is None else await explained(self._services, target, known)
+        looked_up = self._looked_up(target.url)
+        queue = None if looked_up is None else self._row(*looked_up)
+        task = await self._task(target)
+        return {
+            "url": redact_url(target.url),
+            "origin": target.origin.text,
+            "allowed": None if explanation is None else explanation.decision.allowed,
+            "explanation": None if explanation is None else str(explanation),
+            "queue": queue,
+            "task": task,
+            "verdict": _verdict(task, queue, explanation),
+        }
+
+    async def _task(self, target: Target) -> str:
+        """Return how far the URL is: "in flight", "put", "never put", "unknown", or "no frontier"."""
+        if any(holder.url == target.url for holder in self._services.held_turns.values()):
+            return "in flight"
+        if self._parts is None:
+            return "no frontier"
+        try:
+            seen = self._parts.store.seen(target, None, again=False)
+            if not isinstance(seen, bool):
+                # Not cancelled if it takes long: the store is to answer it still.
+                asked = asyncio.ensure_future(seen)
+                done, _ = await asyncio.wait([asked], timeout=_PATIENCE_S)
+                if not done:
+                    return "unknown"
+                seen = asked.result()
+        except PoliteError:
+            return "unknown"
+        return "put" if seen else "never put"
 
 
-# What `next` returns when a walk has ended.
-_END: Callable[[], None] = lambda: None  # noqa: E731
+def _name_of(waiting: OriginQueue | Turn) -> str:
+    return waiting.origin.text if isinstance(waiting, OriginQueue) else str(waiting.narrowest)
 
 
-def _add(walk: Walk, reason: WaitReason, urls: int) -> None:
-    walk.totals[reason].urls += max(0, urls)
+def _verdict(task: str, queue: Row | None, explanation: Explanation | None) -> str:
+    """Return the answer in one sentence."""
+    decision = None if explanation is None else explanation.decision
+    if task == "in flight":
+        return "It is in flight: a worker has its permit."
+    if decision is not None and decision.reason is not Reason.UNREACHABLE and not decision.allowed:
+        return f"It does not come: it is {decision}."
+    if task == "never put":
+        return "It does not come: it was never put into this frontier, or that was forgotten."
+    if queue is not None:
+        return f"Unless it has ended, it waits with its origin: for {queue['text']}."
+    if decision is not None and not decision.allowed:
+        return "It may not be fetched for now: robots.txt of its origin is out of reach."
+    if task == "put":
+        return "It has ended, or waits in the store: nothing of its origin waits in memory."
+    if decision is None:
+        return "Nothing is known of its origin: its robots.txt was not fetched in this run."
+    return "It may be fetched when its turn comes."

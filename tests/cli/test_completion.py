@@ -43,15 +43,12 @@ def run(*command):
     ("line", "found"),
     [
         (["ch"], ["check"]),
-        (["fetch", "--max-b"], ["--max-bytes"]),
         (["fetch", "--long-delay", ""], ["cap", "obey", "refuse"]),
         (["check", "--dialect", "google-"], ["google-2010", "google-2019"]),
         (["check", "--robots", "ro"], ["robots.txt"]),
         (["store", "pu"], ["purge"]),
-        (["store", "ls", "ro"], ["robots.txt"]),
         (["store", "show", "https://example.com", "ro"], ["robots.txt"]),
         (["fetch", "--output", ""], ["records"]),
-        (["completion", "z"], ["zsh"]),
     ],
 )
 def test_bash_completes_commands_options_choices_and_files(script, line, found):
@@ -64,7 +61,6 @@ def test_bash_completes_commands_options_choices_and_files(script, line, found):
     ("line", "found"),
     [
         ("ch", "check"),
-        ("fetch --max-b", "--max-bytes"),
         ("fetch --long-delay ob", "obey"),
         ("lint ro", "robots.txt"),
     ],

@@ -59,27 +59,13 @@ def test_the_command_line_overrules_the_environment_and_that_the_file(written, m
         options = parse(["fetch", *arguments])
         return options.agent.header, options.delay, options.tries
 
+    monkeypatch.setenv("POLITE_AGENT", "")
     assert found() == ("FileBot/1.0", 2, 9)
     monkeypatch.setenv("POLITE_AGENT", "EnvBot/1.0")
     monkeypatch.setenv("POLITE_DELAY", "3")
     assert found() == ("EnvBot/1.0", 3, 9)
     assert found("--agent", "LineBot/1.0", "--delay=4") == ("LineBot/1.0", 4, 9)
     assert parse(["fetch", "--header", "X-One: line"]).header[-1] == ("X-One", "line")
-
-
-def test_a_variable_that_is_empty_is_not_set(monkeypatch):
-    for name in ENVIRONMENT:
-        monkeypatch.setenv(name, "")
-
-    assert parse(["fetch"]).agent.header.startswith("polite-cli/")
-
-
-def test_another_file_on_the_command_line_overrules_that_of_the_environment(written, folder, monkeypatch):
-    written("[fetch]\ntries = 9")
-    (folder / "other.toml").write_text("[fetch]\ntries = 8")
-    monkeypatch.setenv("POLITE_CONFIG", "polite.toml")
-
-    assert parse(["fetch", "--config", "other.toml"]).tries == 8
 
 
 def test_the_agent_of_the_environment_is_that_of_each_command_with_one(monkeypatch):
@@ -93,7 +79,7 @@ def test_the_agent_of_the_environment_is_that_of_each_command_with_one(monkeypat
 
     assert ENVIRONMENT["POLITE_AGENT"][1] == single
     monkeypatch.setenv("POLITE_AGENT", "EnvBot/1.0")
-    for name in single - {"matrix"}:  # which needs three files
+    for name in single:
         assert parse([name, "http://a.test/"]).agent.header == "EnvBot/1.0"
 
 
@@ -101,28 +87,16 @@ def test_the_agent_of_the_environment_is_that_of_each_command_with_one(monkeypat
     ("text", "said"),
     [
         ("[fetch]\nagent =\n", "polite.toml:2: Invalid value"),
-        ("[fetch]\nagent = 'x", "polite.toml:2: Expected"),
         ("\n\n\ufeff[fetch]", "polite.toml:3: "),
         (b"[fetch]\n# \xff", "polite.toml:2: it is not UTF-8"),
         ("agent = 'x'", "polite.toml: 'agent' is not known; options of polite fetch are in a table [fetch]"),
-        ("fetch = 7", "polite.toml: 'fetch' is not known"),
         ("[fetch]\nagnet = 'x'", "polite.toml: polite fetch has no option --agnet; did you mean agent?"),
-        ("[fetch]\nhelp = true", "polite.toml: polite fetch has no option --help"),
         ("[fetch]\nconfig = 'x'", "polite.toml: polite fetch has no option --config"),
-        ("[fetch]\nmax-b = 7", "polite.toml: polite fetch has no option --max-b; did you mean max-bytes?"),
-        (
-            "[fetch]\ndelay = 1979-05-27",
-            "delay must be a string, a number, true, false or an array of strings, got a date",
-        ),
-        (
-            "[fetch]\nheader = [1]",
-            "header must be a string, a number, true, false or an array of strings, got an array",
-        ),
+        ("[fetch]\ndelay = 1979-05-27", "delay must be a string, a number, true, false"),
+        ("[fetch]\nheader = [1]", "true, false or an array of strings, got an array"),
         ("[fetch.delay]\nx = 1", "got a table"),
         ("[fetch]\nquiet = 'yes'", "quiet is a switch: it must be true or false, got 'yes'"),
-        ("[fetch]\nallow-private = 1", "allow-private is a switch: it must be true or false, got 1"),
         ("[fetch]\ndelay = false", "delay is no switch: it must have a value, got false"),
-        ("[fetch]\ndelay = true", "delay is no switch: it must have a value, got true"),
         ("x" * 2_000_000, "a configuration has at most 1048576 octets"),
         ("[fetch]\nx = " + "[" * 100_000, "polite.toml:"),
     ],
@@ -157,7 +131,7 @@ def test_a_value_that_is_wrong_names_the_file(text, said, written, capsys):
     assert said in err
 
 
-@pytest.mark.parametrize("command", ["check", "explain", "fetch", "lint", "sitemaps"])
+@pytest.mark.parametrize("command", ["check", "fetch"])
 def test_a_variable_that_is_wrong_is_named(command, monkeypatch, capsys):
     monkeypatch.setenv("POLITE_AGENT", "1.0")
 

@@ -1,7 +1,8 @@
 """`polite explain`, with a file and with a site."""
 
+import re
+
 from polite.cli.main import main
-from tests.cli.test_option_names import PYTHON_NAMES
 
 
 def test_a_file_explains_the_rule_and_what_it_overruled(rules, capsys):
@@ -22,43 +23,12 @@ def test_a_file_explains_the_rule_and_what_it_overruled(rules, capsys):
     ]
 
 
-def test_a_url_that_no_rule_decides_has_no_line_marked(rules, capsys):
-    assert main(["explain", "--robots", rules, "/yes"]) == 0
-
-    out = capsys.readouterr().out
-    assert out.endswith("        1 | User-agent: *\n")
-    assert ">" not in out
-
-
 def test_of_very_many_lines_the_first_are_shown(tmp_path, capsys):
     path = tmp_path / "robots.txt"
     path.write_bytes(b"User-agent: *\n" + b"Disallow: /\n" * 100)
 
     assert main(["explain", "--robots", str(path), "/"]) == 1
     assert capsys.readouterr().out.endswith("       60 | Disallow: /\n    and 41 more\n")
-
-
-def test_a_conflict_that_the_document_leaves_undefined_is_told(tmp_path, capsys):
-    path = tmp_path / "robots.txt"
-    path.write_bytes(b"User-agent: *\nAllow: /page\nDisallow: /*.htm\n")
-
-    assert main(["explain", "--robots", str(path), "--dialect", "google-2019", "/page.htm"]) == 1
-    assert "undefined: the document gives no order" in capsys.readouterr().out
-
-
-def test_a_delay_of_nothing_is_not_the_same_as_none(rules, capsys):
-    assert main(["explain", "--robots", rules, "--agent", "OtherBot", "http://x/"]) == 1
-
-    out = capsys.readouterr().out
-    assert "group: otherbot (line 5)\n" in out
-    assert "Crawl-delay: 0 s" in out
-
-
-def test_a_file_without_groups_restricts_no_agent(tmp_path, capsys):
-    (tmp_path / "empty").touch()
-
-    assert main(["explain", "--robots", str(tmp_path / "empty"), "/a"]) == 0
-    assert "group: none" in capsys.readouterr().out
 
 
 def test_a_site_is_explained_with_its_delay_and_turn(site, capsys):
@@ -74,12 +44,6 @@ def test_a_site_is_explained_with_its_delay_and_turn(site, capsys):
     assert out.count("allowed by Allow: /a (line 3)") == 1
 
 
-def test_a_site_that_fails_has_status_3(site):
-    site.robots = (500, b"")
-
-    assert main(["explain", "--allow-private", f"{site.origin}/a"]) == 3
-
-
 def test_an_invalid_url_is_one_line(rules, capsys):
     assert main(["explain", "nonsense"]) == 2
     assert main(["explain", "--robots", rules, "nonsense"]) == 2
@@ -87,27 +51,6 @@ def test_an_invalid_url_is_one_line(rules, capsys):
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("\n") == 2
-
-
-def test_the_explanation_of_a_private_address_names_the_option_that_permits_it(capsys):
-    assert main(["explain", "http://127.0.0.1:9/"]) == 3
-
-    out = capsys.readouterr().out
-    assert "use --allow-private to permit it" in out
-    assert "FetchPolicy" not in out
-
-
-def test_a_field_of_a_dialect_that_no_dialect_alone_reverses_is_not_named(tmp_path, capsys):
-    path = tmp_path / "robots.txt"
-    path.write_bytes(b"User-agent: *\nDisallow: /*.pdf\n")
-
-    assert main(["explain", "--robots", str(path), "/a.pdf"]) == 1
-
-    out = capsys.readouterr().out
-    assert [line for line in out.splitlines() if "dialect:" in line] == [
-        "  dialect: --dialect classic would reverse this decision"
-    ]
-    assert "has_wildcards" not in out
 
 
 def test_a_site_is_explained_without_python_names(site, capsys):
@@ -118,7 +61,7 @@ def test_a_site_is_explained_without_python_names(site, capsys):
 
     assert main(["explain", "--allow-private", f"{site.origin}/a.htm"]) == 1
 
-    assert not PYTHON_NAMES.search(capsys.readouterr().out)
+    assert not re.search(r"Policy|open_gate|[a-z]+_[a-z]+", capsys.readouterr().out)
 
 
 def test_the_uses_of_the_page_that_robots_txt_names_are_shown_refusals_first(tmp_path, capsys):
@@ -147,11 +90,3 @@ def test_of_very_many_uses_and_licences_the_first_are_shown(tmp_path, capsys):
     assert "  and 40 more uses" in lines
     assert lines[-1] == "  and 20 more licences"
     assert len(lines) < 90
-
-
-def test_a_site_that_says_nothing_of_uses_has_no_such_lines(rules, capsys):
-    assert main(["explain", "--robots", rules, "http://x/no/but"]) == 0
-
-    out = capsys.readouterr().out
-    assert "use:" not in out
-    assert "licence" not in out

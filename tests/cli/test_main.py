@@ -1,14 +1,18 @@
-"""The command as a whole: an expected error is one line, never a traceback."""
+"""The command as a whole: an expected error is one line, never a traceback; exit statuses; messages name its own options."""
 
-import os
+import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import polite
 from polite.cli import check as check_module
 from polite.cli.main import main
+from polite.cli.parser import parser, subcommands
+from polite.cli.terminal import OPTIONS, Exit, message_of, spelled
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -18,78 +22,6 @@ def _raising(error):
         raise error
 
     return check
-
-
-def test_a_missing_file_is_one_line(capsys):
-    status = main(["check", "--robots", "/nowhere/robots.txt", "/x"])
-
-    assert status == 2
-    assert capsys.readouterr().err == "polite: /nowhere/robots.txt: No such file or directory\n"
-
-
-def test_a_folder_for_a_file_is_one_line(tmp_path, capsys):
-    status = main(["lint", str(tmp_path)])
-
-    assert status == 2
-    assert capsys.readouterr().err == f"polite: {tmp_path}: Is a directory\n"
-
-
-@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
-def test_an_interrupt_at_the_very_end_changes_no_status(number):
-    program = f"""
-import importlib, os, signal
-module = importlib.import_module("polite.cli.main")
-
-class Last:
-    def __del__(self, kill=os.kill, pid=os.getpid(), number=signal.{number}):
-        kill(pid, number)  # Python has given its signal handlers back by now
-
-module.main = lambda: 130
-module.last = Last()
-module.program()
-"""
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-
-    assert (ended.returncode, ended.stderr) == (130, "")
-
-
-@pytest.mark.parametrize(
-    ("command", "module"),
-    [
-        ("polite", "polite.errors"),
-        ("polite", "polite.cli.main"),
-        ("-m polite", "polite.gate.gate"),
-        ("-m polite", "polite.cli.parser"),
-        ("other", "polite.errors"),
-    ],
-)
-def test_an_interrupt_of_imports_is_no_traceback(command, module, tmp_path):
-    (tmp_path / "sitecustomize.py").write_text(f"""
-import signal, sys
-
-class Interrupting:
-    def find_spec(self, name, path=None, target=None):
-        if name == {module!r}:
-            signal.raise_signal(signal.SIGINT)
-
-sys.meta_path.insert(0, Interrupting())
-""")
-    for name in ("polite", "other"):
-        (tmp_path / name).write_text("from polite.cli import program\nprogram()\n")
-    arguments = command.split() if command.startswith("-") else [str(tmp_path / command)]
-
-    ended = subprocess.run(
-        [sys.executable, *arguments, "--version"],
-        env={"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    if command == "other":
-        assert "KeyboardInterrupt" in ended.stderr
-    else:
-        assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 
 def test_sigterm_ends_any_command_with_the_shells_status():
@@ -133,37 +65,6 @@ def test_a_defect_of_ours_is_not_hidden(monkeypatch):
         main(["check", "/x"])
 
 
-def test_a_closed_pipe_ends_quietly(monkeypatch, capsys, rules, tmp_path):
-    class Unread:
-        written = ""
-        descriptor = (tmp_path / "out").open("w")
-
-        def isatty(self):
-            return False
-
-        def write(self, text):
-            self.written += text
-
-        def flush(self):
-            raise BrokenPipeError(32, "Broken pipe")
-
-        def fileno(self):
-            return self.descriptor.fileno()
-
-    monkeypatch.setattr(sys, "stdout", Unread())
-    status = main(["check", "--robots", rules, "/x"])
-    Unread.descriptor.close()
-
-    assert status == 141
-    assert capsys.readouterr().err == ""
-
-
-def test_a_closed_output_is_no_error(monkeypatch, rules):
-    monkeypatch.setattr(sys, "stdout", None)
-
-    assert main(["check", "--robots", rules, "/no"]) == 1
-
-
 def test_what_the_terminal_cannot_write_is_escaped(rules, tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "polite", "check", "--robots", rules, "http://x/ü"],
@@ -194,7 +95,74 @@ def test_help_and_version_load_neither_aiohttp_nor_rich(option):
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_polite_is_the_module_and_the_command():
-    from polite.cli import main as exported
+def test_what_ends_a_program_is_what_a_shell_reports():
+    assert [Exit.INTERRUPTED, Exit.OUTPUT_CLOSED, Exit.TERMINATED] == [128 + 2, 128 + 13, 128 + 15]
 
-    assert exported is main
+
+def test_the_gravest_of_several_is_the_highest():
+    answers = [Exit.ALLOWED, Exit.UNREACHABLE, Exit.DISALLOWED]
+
+    assert max(answers) == 3
+    assert [Exit.ALLOWED, Exit.DISALLOWED, Exit.USAGE, Exit.UNREACHABLE] == [0, 1, 2, 3]
+
+
+# Options in messages.
+
+
+def test_every_option_of_the_table_is_one_of_the_command_line():
+    known = {
+        option
+        for _, each in subcommands(parser())
+        for action in each._actions
+        for option in action.option_strings
+    }
+
+    assert set(OPTIONS.values()) <= known
+
+
+def test_an_error_about_an_option_names_the_command_lines():
+    with pytest.raises(polite.InvalidOption) as raised:
+        polite.FetchPolicy(timeout=-1)
+
+    assert (raised.value.option, raised.value.problem) == (
+        "FetchPolicy.timeout",
+        "must be a number from 0.001 to 3600, got -1",
+    )
+    assert message_of(raised.value) == "--timeout must be a number from 0.001 to 3600, got -1"
+    assert pickle.loads(pickle.dumps(raised.value)).option == "FetchPolicy.timeout"  # noqa: S301 - our own
+
+
+@pytest.mark.parametrize("reason", polite.Reason)
+def test_the_option_of_every_reason_is_named_without_python(reason):
+    said = spelled(f"failed once; {reason.option} changes it ({reason.value})")
+
+    assert not re.search(r"Policy|open_gate|[a-z]+_[a-z]+", said)
+    assert said.startswith(
+        f"failed once; {OPTIONS.get(reason.option, 'no command-line option')} changes it ("
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("no whole answer within FetchPolicy.timeout=7 s", "no whole answer within --timeout=7 s"),
+        (
+            "use FetchPolicy.allow_private or allowed_networks to permit it",
+            "use --allow-private to permit it",
+        ),
+        (
+            "fe80::1 is blocked; only FetchPolicy.allowed_networks can permit it",
+            "fe80::1 is blocked and never fetched: no option permits it",
+        ),
+        ("more than SitemapPolicy.max_files=5 files", "more than the limit of 5 files"),
+        ("does not count (RobotsPolicy.keep_stale)", "does not count (the option keep stale)"),
+        (
+            "Retry-After 9 s, held to max_retry_after 5 s",
+            "Retry-After 9 s, held to the limit on Retry-After 5 s",
+        ),
+        ("max_tries=13", "--tries=13"),
+        ("http://a.test/min_delay?max_hold=1 /max_hold", "http://a.test/min_delay?max_hold=1 /max_hold"),
+    ],
+)
+def test_names_are_spelled_as_on_the_command_line_and_urls_are_not(text, said):
+    assert spelled(text) == said

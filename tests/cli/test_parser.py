@@ -1,31 +1,11 @@
-"""Options: each command has help, and wrong usage is one line."""
+"""Options: each command has help, wrong usage is one line, and each form of --resolve."""
 
 import pytest
 
-from polite.cli.completion import arguments, subcommands
-from polite.cli.main import main
-from polite.cli.parser import parser
-
-
-@pytest.mark.parametrize(
-    ("command", "says"),
-    [
-        ([], "COMMAND"),
-        (["check"], "standard input"),
-        (["explain"], "age of robots.txt, delay"),
-        (["lint"], "any URL of the site"),
-        (["diff"], "decide differently"),
-        (["matrix"], "which of many agents may fetch"),
-        (["fetch"], "limit on requests in flight"),
-        (["timeline"], "a log that polite fetch --log wrote"),
-    ],
-)
-def test_each_command_has_help(command, says, capsys):
-    with pytest.raises(SystemExit) as left:
-        main([*command, "--help"])
-
-    assert left.value.code == 0
-    assert says in " ".join(capsys.readouterr().out.split())
+from polite.cli.main import main, parse
+from polite.cli.options import named_host
+from polite.cli.parser import arguments, parser, subcommands
+from polite.errors import InvalidOption
 
 
 @pytest.mark.parametrize(
@@ -54,17 +34,6 @@ def test_help_texts_have_one_form():
             assert not text.endswith("."), text
 
 
-def test_the_version_is_printed(capsys):
-    import polite
-
-    with pytest.raises(SystemExit) as left:
-        main(["--version"])
-
-    assert left.value.code == 0
-    form = " (compiled)" if polite.__compiled__ else ""
-    assert capsys.readouterr().out == f"polite {polite.__version__}{form}\n"
-
-
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -77,25 +46,13 @@ def test_the_version_is_printed(capsys):
         ),
         (["check", "/x", "--agent", "Bot\nX-Evil: 1"], "at character 3"),
         (["check", "/x", "--dialect", "latin"], "the dialects are classic"),
-        (["check", "/x", "--timeout", "soon"], "'soon'"),
-        (["check", "/x", "--timeout", "nan"], "--timeout must be a number from"),
-        (["check", "/x", "--timeout", "-1"], "--timeout must be a number from"),
-        (["lint", "x", "--dialect", "latin"], "the dialects are classic"),
+        (["check", "/x", "--timeout", "nan"], " --timeout must be a number from 0.001 to 3600, got nan"),
         (["lint", "x", "--format", "xml"], "invalid choice"),
         (["fetch", "/x", "--delay", "-1"], " --delay must be a finite number >= 0, got -1.0"),
+        (["fetch", "/x", "--delay", "soon"], " --delay must be a number of seconds, got 'soon'"),
         (["fetch", "/x", "--concurrency", "0"], "--concurrency must be an integer from 1 to 10000, got 0"),
         (["fetch", "/x", "--tries", "many"], "'many'"),
-        (["fetch", "/x", "--max-bytes", "0"], " --max-bytes must be an integer from 1 to 67108864, got 0"),
-        (
-            ["fetch", "/x", "--max-redirects", "99"],
-            " --max-redirects must be an integer from 0 to 20, got 99",
-        ),
-        (
-            ["fetch", "/x", "--max-bytes", "1e3"],
-            " --max-bytes must be an integer from 1 to 67108864, got '1e3'",
-        ),
-        (["fetch", "/x", "--delay", "soon"], " --delay must be a number of seconds, got 'soon'"),
-        (["check", "/x", "--timeout", "-1"], " --timeout must be a number from 0.001 to 3600, got -1.0"),
+        (["fetch", "/x", "--back-off-on", "402"], "--back-off-on must be a set of statuses"),
         (["timeline", "x", "--rows", "0"], "--rows must be"),
         (["diff", "a", "b"], "--urls"),
         (["diff", "a", "b", "--urls", "-", "--agent", "1.0"], "no product"),
@@ -110,3 +67,72 @@ def test_wrong_usage_is_one_line_and_status_2(arguments, says, capsys):
     assert says in err
     assert err.startswith("polite: ")
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("example.com:127.0.0.1", ("example.com", "127.0.0.1")),
+        ("Example.com:127.0.0.1", ("example.com", "127.0.0.1")),
+        ("example.com:443:127.0.0.1", ("example.com:443", "127.0.0.1")),
+        ("example.com:127.0.0.1:8443", ("example.com", "127.0.0.1:8443")),
+        ("example.com:443:127.0.0.1:8443", ("example.com:443", "127.0.0.1:8443")),
+        ("example.com:[::1]", ("example.com", "[::1]")),
+        ("example.com:443:[::1]:8443", ("example.com:443", "[::1]:8443")),
+    ],
+)
+def test_each_form_names_a_host_and_its_address(text: str, named: tuple[str, str]) -> None:
+    assert named_host(text) == named
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "example.com",
+        "example.com:",
+        ":127.0.0.1",
+        "example.com:::1",
+        "example.com:1:2::3",
+        "example.com:localhost",
+        "example.com:0:127.0.0.1",
+        "example.com:65536:127.0.0.1",
+        "127.0.0.1:127.0.0.2",
+        "[::1]:127.0.0.1",
+        "*.test:127.0.0.1",
+        "*:127.0.0.1",
+    ],
+)
+def test_anything_else_is_refused_with_the_form(text: str) -> None:
+    with pytest.raises(InvalidOption, match=r"HOST:PORT:ADDRESS"):
+        named_host(text)
+
+
+def test_it_may_be_repeated_and_not_contradict_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["check", "--resolve", "a.test:127.0.0.1", "--resolve", "b.test:127.0.0.2", "http://a.test/"]
+
+    assert parse(command).resolve == {"a.test": "127.0.0.1", "b.test": "127.0.0.2"}
+    with pytest.raises(SystemExit):
+        parse([*command, "--resolve", "A.test:127.0.0.3"])
+    assert "--resolve names a.test twice" in capsys.readouterr().err
+
+
+def named(site, host: str = "example.com") -> list[str]:
+    return ["--resolve", f"{host}:{site.origin.removeprefix('http://')}"]
+
+
+def test_check_and_explain_read_the_robots_of_the_named_address(site, capsys):
+    assert main(["check", "--allow-private", *named(site), "http://example.com/no"]) == 1
+    assert main(["explain", "--allow-private", *named(site), "http://example.com/no"]) == 1
+    assert site.asked == ["/robots.txt", "/robots.txt"]
+
+
+def test_a_named_address_that_is_private_needs_the_option_that_the_message_names(site, capsys):
+    assert main(["check", *named(site), "http://example.com/no"]) == 3
+    assert "--allow-private" not in capsys.readouterr().err
+    assert main(["explain", *named(site), "http://example.com/no"]) == 3
+    assert (
+        "127.0.0.1 is not public, so it is blocked; use --allow-private to permit it"
+        in capsys.readouterr().out
+    )
+    assert site.asked == []

@@ -1,13 +1,23 @@
-"""Standard input as lines: bounded, as they arrive, and without blocking the end of the program."""
+"""Standard input as lines: bounded, as they arrive, and without blocking the end of the program; and in a pipe."""
 
 import asyncio
-import queue
+import os
+import signal
+import subprocess
+import sys
 import threading
-from concurrent.futures import Future
+from contextlib import ExitStack
+from itertools import chain
+from pathlib import Path
+from threading import Timer
 
 import pytest
 
-from polite.cli.stdin import LONGEST_LINE, _serve, in_thread, split
+from polite.cli.stdin import LONGEST_LINE, batches_of, in_thread
+
+
+def split(read):
+    return chain.from_iterable(batches_of(read))
 
 
 def _reads(*chunks):
@@ -18,12 +28,6 @@ def test_lines_come_out_of_whatever_pieces_they_arrive_in():
     assert list(split(_reads(b"a", b"b\nc", b"\n\nd\ne"))) == [b"ab", b"c", b"", b"d", b"e"]
 
 
-def test_a_line_is_given_before_more_is_read():
-    lines = split(_reads(b"a\nb"))
-
-    assert next(lines) == b"a"
-
-
 def test_of_a_line_too_long_only_its_start_is_kept():
     chunks = [b"x" * 50_000] * 20
 
@@ -31,22 +35,6 @@ def test_of_a_line_too_long_only_its_start_is_kept():
 
     assert first == b"x" * (LONGEST_LINE + 1)
     assert second == b"y"
-
-
-def test_a_line_that_its_last_piece_makes_too_long_is_cut_as_well():
-    first, second = split(_reads(b"x" * LONGEST_LINE, b"xyz\ny"))
-
-    assert (len(first), second) == (LONGEST_LINE + 1, b"y")
-
-
-def test_a_line_too_long_in_one_piece_is_cut_as_well():
-    first, second = split(_reads(b"x" * 2 * LONGEST_LINE + b"\ny\n"))
-
-    assert (len(first), second) == (LONGEST_LINE + 1, b"y")
-
-
-async def test_in_thread_yields_the_same_items():
-    assert [item async for item in in_thread(iter("abc"))] == ["a", "b", "c"]
 
 
 async def test_an_error_of_the_source_is_raised_in_the_waiting_reader():
@@ -87,25 +75,77 @@ async def test_a_line_that_never_comes_does_not_block_the_end():
     never.set()
 
 
-async def test_a_reader_cancelled_before_its_line_takes_no_line():
-    reading, go_on = threading.Event(), threading.Event()
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT_S = 20
 
-    def slow():
-        reading.set()
-        go_on.wait()
-        yield from "ab"
 
-    wanted: queue.SimpleQueue[Future[list[str]] | None] = queue.SimpleQueue()
-    served, left = Future(), Future()
-    for answer in (served, left):
-        wanted.put(answer)
-    thread = threading.Thread(target=_serve, args=(slow(), wanted))
-    thread.start()
-    reading.wait()
-    left.cancel()
-    go_on.set()
-    thread.join(10)
+@pytest.fixture
+def start():
+    """`start(arguments...)`: `polite` with pipes on all three streams; ended with the test."""
+    with ExitStack() as started:
 
-    assert not thread.is_alive()
-    assert served.result() == ["a"]
-    assert left.cancelled()
+        def start(*arguments):
+            process = subprocess.Popen(
+                [sys.executable, "-m", "polite", *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=ROOT,
+                # Pipes are buffered by default: the command itself must flush each result.
+                env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
+            )
+            started.enter_context(process)
+            started.callback(process.kill)
+            # A hanging test must fail: killing the process ends the blocked read.
+            guard = Timer(LIMIT_S, process.kill)
+            guard.start()
+            started.callback(guard.cancel)
+            return process
+
+        yield start
+
+
+def _answer(process, url):
+    process.stdin.write(f"{url}\n".encode())
+    process.stdin.flush()
+    return process.stdout.readline().decode()
+
+
+@pytest.mark.slow("starts processes", fast=1)
+@pytest.mark.parametrize("by_site", [False, True])
+def test_a_reader_that_leaves_ends_it_quietly(by_site, start, site, rules):
+    process = start("check", *(["--allow-private"] if by_site else ["--robots", rules]), "-")
+    _answer(process, f"{site.origin}/yes")
+
+    process.stdout.close()
+    process.stdin.write(f"{site.origin}/no\n".encode())
+    process.stdin.flush()
+
+    # Standard input is still open: the command must not wait for another line.
+    assert process.wait(LIMIT_S) == 141
+    assert process.stderr.read() == b""
+
+
+def _fetching(start):
+    return start("fetch", "--allow-private", "--quiet", "--delay", "0", "-")
+
+
+@pytest.mark.slow("starts processes")
+def test_a_record_comes_before_the_next_line_is_read(start, site):
+    process = _fetching(start)
+
+    assert '"outcome": "fetched"' in _answer(process, f"{site.origin}/yes")
+    assert '"outcome": "refused"' in _answer(process, f"{site.origin}/no")
+    process.stdin.close()
+    assert process.wait(LIMIT_S) == 1
+
+
+@pytest.mark.slow("starts processes")
+def test_an_interrupted_fetch_waits_for_no_line_that_may_never_come(start, site):
+    process = _fetching(start)
+    _answer(process, f"{site.origin}/yes")
+
+    process.send_signal(signal.SIGINT)
+
+    assert process.wait(LIMIT_S) == 130
+    assert b"the list was not read to its end" in process.stderr.read()

@@ -31,12 +31,11 @@ async def told(monitor: Monitor) -> dict[str, Any]:
     """Return what the server says, asked now."""
     shared: Any = monitor._shared
     shared._asked_at = float("-inf")
-    monitor.want()
-    while shared._asking is not None:
-        await asyncio.wait([shared._asking])
-        await asyncio.sleep(0)
-    assert monitor.shared is not None
-    return monitor.shared
+    monitor.shared()
+    await asyncio.wait([shared._asking])
+    state = monitor.shared()
+    assert state is not None
+    return state
 
 
 async def test_sessions_and_homes_of_all_processes_are_shown(valkey: ValkeyServer) -> None:
@@ -70,7 +69,7 @@ async def test_the_server_is_asked_every_five_seconds_at_most(valkey: ValkeyServ
     async with member(valkey) as (_, _, monitor):
         await told(monitor)
         for _ in range(5):
-            monitor.want()
+            monitor.shared()
             await asyncio.sleep(0.01)
 
     assert asked == [20]
@@ -97,12 +96,12 @@ async def test_a_server_that_refuses_or_fails_is_told(valkey: ValkeyServer, monk
         monkeypatch.setattr(SharedInspector, "partitions", hang)
         shared: Any = monitor._shared
         shared._asked_at = float("-inf")
-        monitor.want()
+        monitor.shared()
         await asyncio.sleep(0.01)
 
     assert (refused["error"], refused["crawl"]) == ("no permission", CRAWL)
     assert failed == {"error": "ZeroDivisionError: a defect"}
-    assert shared._asking is None
+    assert shared._asking.cancelled()
 
 
 async def test_permits_that_wait_for_a_home_of_another_process_are_counted(valkey: ValkeyServer) -> None:
@@ -116,8 +115,7 @@ async def test_permits_that_wait_for_a_home_of_another_process_are_counted(valke
         monitor = Monitor(other, None)
         waiting = asyncio.ensure_future(other.acquire(f"{A}/2"))
         reasons: dict[str, int] = {}
-        for _ in range(200):
-            monitor.want()
+        for _ in range(500):
             await asyncio.sleep(0.02)
             reasons = {row["reason"]: row["permits"] for row in monitor.state()["waiting"]}
             if reasons.get("home"):

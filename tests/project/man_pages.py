@@ -10,9 +10,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from polite.cli.completion import arguments, subcommands
 from polite.cli.main import ENVIRONMENT
-from polite.cli.parser import parser
+from polite.cli.parser import arguments, parser, subcommands
 from polite.version import __version__
 
 ROOT = Path(__file__).resolve().parents[2]

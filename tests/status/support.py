@@ -23,12 +23,10 @@ class Watched:
     frontier: Frontier
     monitor: Monitor
 
-    async def look(self, seconds: float = 2.0) -> dict[str, Any]:
-        """Look, as a browser does, until a walk has ended; return the state."""
-        self.monitor.want()
+    async def look(self, seconds: float = 3.5) -> dict[str, Any]:
+        """Look, as a browser does, then and now; return the state."""
+        self.monitor.state()
         await asyncio.sleep(seconds)
-        self.monitor.want()
-        await asyncio.sleep(1.5)
         return self.monitor.state()
 
 
@@ -53,7 +51,7 @@ async def watched(
 
 @dataclass
 class Served:
-    """A page that is served on loopback, and a client of it. `clock` stands still until `advance`."""
+    """A page that is served on loopback, and a client of it. `clock` stands still until `pass_time`."""
 
     gate: polite.Gate
     frontier: Frontier
@@ -61,11 +59,11 @@ class Served:
     session: aiohttp.ClientSession
     clock: ManualClock
 
-    async def get(self, path: str, **headers: str) -> tuple[int, Any]:
+    async def get(self, path: str, method: str = "GET", **headers: str) -> tuple[int, Any]:
         """Return status and body; JSON as its value."""
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
-        async with self.session.get(self.page.url + path, headers=sent, allow_redirects=False) as response:
-            json = response.content_type == "application/json"
+        async with self.session.request(method, self.page.url + path, headers=sent) as response:
+            json = response.content_type == "application/json" and method == "GET"
             return response.status, await (response.json() if json else response.text())
 
     async def visit(self, url: str, *, status: int) -> None:
@@ -79,11 +77,6 @@ class Served:
     async def pass_time(self, seconds: float) -> None:
         """Let time pass on the crawl's clock."""
         await self.clock.advance_and_run(seconds)
-
-
-def local_session() -> aiohttp.ClientSession:
-    """Return a client that asks no nameserver."""
-    return aiohttp.ClientSession(connector=aiohttp.TCPConnector(resolver=aiohttp.ThreadedResolver()))
 
 
 @asynccontextmanager
@@ -100,5 +93,7 @@ async def served(
         gate = await stack.enter_async_context(scripted_gate(script, clock=clock, pacing=pacing))
         queue = await stack.enter_async_context(polite.open_frontier(gate, **(frontier or {})))
         page = await stack.enter_async_context(polite.status.serve(gate, queue, **options))
-        session = await stack.enter_async_context(local_session())
+        # A client that asks no nameserver.
+        connector = aiohttp.TCPConnector(resolver=aiohttp.ThreadedResolver())
+        session = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
         yield Served(gate, queue, page, session, clock)

@@ -1,4 +1,6 @@
-"""What is counted of events, and which are remembered."""
+"""What is counted of events, which are remembered, the last ten minutes, and what an operator is told first."""
+
+import pytest
 
 from polite.events import (
     BackedOff,
@@ -16,7 +18,8 @@ from polite.events import (
     StoreAway,
     StoreBack,
 )
-from polite.status.recorder import Recorder, Second
+from polite.status.monitor import Facts, notices
+from polite.status.recorder import LENGTH_S, Recorder, Second, Timeline
 
 URL, ORIGIN = "https://example.com/a", "https://example.com"
 
@@ -128,3 +131,138 @@ def test_a_flood_of_one_kind_pushes_out_no_other_and_memory_is_bounded() -> None
     assert len(recorder.dropped) == 51
     assert recorder.dropped["other reasons"] == 10_000 - 50
     assert max(len(each.text) for each in recorder.noted(10_000)) < 320
+
+
+# The last ten minutes.
+
+
+def test_each_second_is_a_row_and_ten_minutes_are_remembered() -> None:
+    timeline = Timeline(100.0)
+
+    for n in range(LENGTH_S + 50):
+        timeline.add(101.0 + n, Second(well=n))
+
+    assert len(timeline.seconds) == LENGTH_S
+    assert (timeline.seconds[0].well, timeline.seconds[-1].well) == (50, LENGTH_S + 49)
+
+
+def test_seconds_that_were_missed_are_empty_but_for_what_is_the_case() -> None:
+    timeline = Timeline(100.0)
+
+    added = timeline.add(104.2, Second(well=7, waiting=3, in_flight=2))
+
+    empty = Second(waiting=3, in_flight=2)
+    assert added == [empty, empty, empty, Second(well=7, waiting=3, in_flight=2)]
+    assert list(timeline.seconds) == added
+
+
+def test_a_long_sleep_adds_no_more_than_is_remembered() -> None:
+    timeline = Timeline(0.0)
+
+    assert len(timeline.add(1e9, Second(well=1))) == LENGTH_S
+    assert len(timeline.add(1e9 + 1, Second(well=1))) == 1
+
+
+def test_a_tick_that_comes_early_adds_one_second() -> None:
+    timeline = Timeline(100.0)
+    timeline.add(101.0, Second(well=1))
+
+    assert timeline.add(101.9, Second(well=2)) == [Second(well=2)]
+    assert timeline.add(103.0, Second(well=3)) == [Second(well=3)]
+    assert timeline.add(105.0, Second(well=4)) == [Second(), Second(well=4)]
+
+
+def test_a_rate_is_of_the_seconds_that_there_were() -> None:
+    timeline = Timeline(0.0)
+    assert timeline.rate(10) == (0.0, 0.0)
+
+    timeline.add(1.0, Second(granted=4, robots=2))
+    timeline.add(2.0, Second(granted=2))
+    assert timeline.rate(10) == (3.0, 1.0)
+    assert timeline.rate(1) == (2.0, 0.0)
+
+
+# What an operator is told first.
+
+WELL = Facts(
+    closed=False,
+    failure=None,
+    ended=False,
+    paused=False,
+    store_away_s=None,
+    waiting=5,
+    silent_s=1.0,
+    minute=[Second(well=50)],
+    open_circuits=0,
+    unreachable=0,
+    wait_for_worker=0,
+    late_s=0.0,
+)
+
+
+def test_a_crawl_that_is_well_says_so() -> None:
+    assert notices(WELL) == [("info", "All is well.")]
+
+
+@pytest.mark.parametrize(
+    ("changed", "level", "text"),
+    [
+        ({"failure": "SchedulerFailed: no"}, "bad", "The frontier has failed: SchedulerFailed: no"),
+        ({"closed": True}, "warn", "The gate is closed: no more turns are granted."),
+        ({"ended": True}, "info", "The crawl has ended: nothing is left."),
+        ({"paused": True}, "warn", "The frontier is paused: nothing is given out until resume()."),
+        ({"store_away_s": 12.4}, "bad", "The shared store has not responded for 12 s."),
+        ({"silent_s": 61.0}, "bad", "No permit was granted for 61 s, and 5 URLs wait."),
+        ({"open_circuits": 1200}, "warn", "1,200 circuits are open."),
+        ({"unreachable": 1}, "warn", "robots.txt of 1 origin is out of reach; its URLs wait."),
+        (
+            {"wait_for_worker": 3},
+            "info",
+            "3 origins wait for an idle worker: more would make the crawl faster.",
+        ),
+        (
+            {"late_s": 0.7},
+            "warn",
+            "The event loop was late by 0.7 s in the last minute: something blocks it.",
+        ),
+        (
+            {"minute": [Second(well=30), Second(failed=10)]},
+            "bad",
+            "10 of 40 requests failed in the last minute (5xx, or no response).",
+        ),
+        (
+            {"minute": [Second(well=30, slowed=10)]},
+            "bad",
+            "10 of 40 responses in the last minute were 429 or 503.",
+        ),
+        (
+            {"minute": [Second(well=300, slowed=1)]},
+            "warn",
+            "1 response in the last minute was 429 or 503.",
+        ),
+    ],
+)
+def test_each_trouble_has_a_sentence(changed: dict[str, object], level: str, text: str) -> None:
+    assert notices(WELL._replace(**changed)) == [(level, text)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"waiting": 0, "silent_s": 900.0},
+        {"paused": True, "silent_s": 900.0},
+        {"closed": True, "silent_s": 900.0},
+        {"minute": []},
+        {"minute": [Second(failed=9)]},
+    ],
+)
+def test_what_is_to_be_expected_is_no_trouble(changed: dict[str, object]) -> None:
+    levels = {notice.level for notice in notices(WELL._replace(**changed))}  # type: ignore[arg-type]
+
+    assert "bad" not in levels
+
+
+def test_the_gravest_comes_first() -> None:
+    facts = WELL._replace(wait_for_worker=1, open_circuits=1, store_away_s=3.0)
+
+    assert [notice.level for notice in notices(facts)] == ["bad", "warn", "info"]

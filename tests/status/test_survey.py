@@ -1,22 +1,18 @@
-"""Why each URL waits, and which origins wait longest: scenes of a frontier in virtual time."""
+"""Why each URL waits, which origins wait longest, and what is said of one URL: scenes of a frontier in virtual time."""
 
 import asyncio
-import logging
+import json
+from time import thread_time
 from typing import Any
 
 import pytest
 
 import polite
-from polite.frontier.origin_queue import OriginQueue
-from polite.frontier.origin_queues import OriginQueues
-from polite.frontier.queue_states import QueueEvent
-from polite.origin import Origin
-from polite.robots.exchange import Failed, Reply
-from polite.robots.reason import Reason
-from polite.status.survey import Survey
+from polite.robots.exchange import Reply
+from polite.status.monitor import Monitor
 from polite.testing import ScriptedTransport
 from tests.status.support import Watched, watched
-from tests.support import RULES, A, B, fetch_all
+from tests.support import RULES, A, B, fetch_all, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -41,43 +37,54 @@ async def visit_some(crawl: Watched, urls: list[str], **report: Any) -> "asyncio
     return asyncio.create_task(work(crawl.frontier, **report))
 
 
-async def test_nothing_is_looked_at_while_nobody_looks() -> None:
-    async with watched() as crawl:
-        await crawl.frontier.put(f"{A}/1")
-        await asyncio.sleep(60)
+@pytest.mark.parametrize(
+    ("robots", "report", "sleep_s", "reason", "because", "until_s"),
+    [
+        # The clock begins at 22:13 UTC.
+        ("Crawl-delay: 100", {"status": 200}, 130, "delay", "Crawl-delay 100 s", 66.5),
+        (
+            "",
+            {"status": 429, "headers": {"Retry-After": "600"}},
+            20,
+            "back_off",
+            "status 429, Retry-After 600 s",
+            576.5,
+        ),
+        ("Visit-time: 0200-0300", {"status": 200}, 30, "hours", "Visit-time 02:00-03:00 UTC", 13_566.5),
+    ],
+)
+async def test_urls_wait_for_a_delay_a_back_off_and_the_hours_of_a_site(
+    robots: str, report: dict[str, Any], sleep_s: float, reason: str, because: str, until_s: float
+) -> None:
+    body = f"User-agent: *\nDisallow: /no\nAllow: /\n{robots}\n"
+    async with watched({f"{A}/robots.txt": Reply(200, body.encode())}) as crawl:
+        working = await visit_some(crawl, [f"{A}/{n}" for n in range(5)], **report)
+        await asyncio.sleep(sleep_s)
+        state = await crawl.look()
+        explained = await crawl.monitor.explain(f"{A}/3")
+        working.cancel()
 
-        state = crawl.monitor.state()
+    row = row_of(state, A)
+    assert reasons(state) == {reason: (1, row["urls"], 0)}
+    assert (row["reason"], row["scope"], row["urls"] >= 4) == (reason, row["scope"], True)
+    assert because in row["because"]
+    assert row["until_s"] == pytest.approx(until_s, abs=30)
+    assert row["since_s"] >= 3.5
+    assert row["rule"] == {"allowed": True, "text": "allowed by Allow: / (line 3)", "line": 3}
+    assert explained["verdict"].startswith("Unless it has ended, it waits with its origin: for ")
+    assert explained["queue"]["urls"] == row["urls"]
 
-    assert state["survey"]["age_s"] is None
-    assert state["waiting"] == state["origins"] == []
 
-
-async def test_urls_wait_for_the_delay_between_two_requests() -> None:
-    script = {f"{A}/robots.txt": Reply(200, b"User-agent: *\nDisallow: /no\nAllow: /\nCrawl-delay: 100\n")}
+async def test_a_rule_that_would_take_long_to_find_is_left_out() -> None:
+    rules = "".join(f"Disallow: /*{n}*a*b*c*d$\n" for n in range(2_000))
+    script = {f"{A}/robots.txt": Reply(200, f"User-agent: *\nCrawl-delay: 100\n{rules}".encode())}
     async with watched(script) as crawl:
-        working = await visit_some(crawl, [f"{A}/{n}" for n in range(5)], status=200)
+        working = await visit_some(crawl, [f"{A}/{n}{'x' * 30_000}" for n in range(3)], status=200)
         await asyncio.sleep(130)
         state = await crawl.look()
         working.cancel()
 
-    row = row_of(state, A)
-    assert reasons(state) == {"delay": (1, 4, 0)}
-    assert (row["reason"], row["because"], row["scope"], row["urls"]) == ("delay", "Crawl-delay 100 s", A, 4)
-    assert row["rule"] == {"allowed": True, "text": "allowed by Allow: / (line 3)", "line": 3}
-    assert row["since_s"] == pytest.approx(33.5, abs=0.1)
-    assert row["until_s"] == pytest.approx(66.5, abs=0.1)
-    assert row["url"].startswith(f"{A}/")
-
-
-async def test_urls_wait_for_a_back_off_after_429() -> None:
-    async with watched() as crawl:
-        working = await visit_some(crawl, [f"{A}/1", f"{A}/2"], status=429, headers={"Retry-After": "600"})
-        await asyncio.sleep(20)
-        state = await crawl.look()
-        working.cancel()
-
-    assert reasons(state) == {"back_off": (1, 1, 0)}
-    assert row_of(state, A)["because"] == "status 429, Retry-After 600 s"
+    assert row_of(state, A)["rule"] is None
 
 
 async def test_urls_wait_for_an_open_circuit() -> None:
@@ -122,15 +129,6 @@ async def test_urls_wait_for_a_robots_txt_that_is_out_of_reach() -> None:
     assert "out of reach" in state["notices"][0]["text"]
 
 
-async def test_a_robots_txt_without_a_response_is_what_its_urls_wait_for() -> None:
-    async with watched({f"{A}/robots.txt": Failed(Reason.CONNECTION_REFUSED)}) as crawl:
-        await crawl.frontier.put(f"{A}/1")
-        state = await crawl.look(0.1)
-
-    row = row_of(state, A)
-    assert (row["reason"], row["because"]) == ("unreachable", "robots.txt: the server refused the connection")
-
-
 async def test_urls_wait_for_an_idle_worker_and_for_the_request_in_flight() -> None:
     async with watched({f"{B}/robots.txt": RULES}) as crawl:
         await crawl.frontier.put_many([f"{A}/1", f"{A}/2"])
@@ -153,45 +151,18 @@ async def test_urls_wait_for_their_own_time() -> None:
     assert reasons(state) == {"not_before": (0, 1, 0)}
 
 
-async def test_urls_wait_for_a_site_to_open() -> None:
-    # The clock begins at 22:13 UTC.
-    script = {f"{A}/robots.txt": Reply(200, b"User-agent: *\nVisit-time: 0200-0300\nAllow: /\n")}
-    async with watched(script) as crawl:
-        working = await visit_some(crawl, [f"{A}/1"], status=200)
-        await asyncio.sleep(30)
-        state = await crawl.look()
-        working.cancel()
-
-    row = row_of(state, A)
-    assert reasons(state) == {"hours": (1, 1, 0)}
-    assert "Visit-time 02:00-03:00 UTC" in row["because"]
-    assert row["until_s"] > 3_600
-
-
-@pytest.mark.parametrize("rounds", [1, 3])
-async def test_urls_wait_for_a_scope_that_origins_share(rounds: int) -> None:
+async def test_urls_and_permits_wait_for_a_scope_that_origins_share() -> None:
     pacing = polite.PacingPolicy(scopes=polite.Scopes(crawl=polite.ScopeLimit(delay=100.0)))
     async with watched(pacing=pacing) as crawl:
         working = await visit_some(crawl, [f"{B}/{n}" for n in range(9)], status=200)
-        await asyncio.sleep(50 + 100 * rounds)
+        waiting = asyncio.ensure_future(crawl.gate.acquire(f"{A}/1"))
+        await asyncio.sleep(250)
         state = await crawl.look()
         working.cancel()
+        waiting.cancel()
 
-    assert [row["reason"] for row in state["waiting"]] == ["shared_scope"]
+    assert [(row["reason"], row["permits"]) for row in state["waiting"]] == [("shared_scope", 1)]
     assert row_of(state, B)["scope"] == "crawl"
-
-
-async def test_permits_wait_for_a_scope_that_origins_share() -> None:
-    pacing = polite.PacingPolicy(scopes=polite.Scopes(crawl=polite.ScopeLimit(delay=100.0)))
-    async with watched(pacing=pacing) as crawl:
-        waiting = [asyncio.ensure_future(crawl.gate.acquire(f"{each}/1")) for each in (A, B)]
-        await asyncio.sleep(150)
-        state = await crawl.look()
-        for each in waiting:
-            each.cancel()
-
-    assert reasons(state) == {"shared_scope": (0, 0, 2)}
-    assert state["origins"][0]["scope"] == "crawl"
 
 
 async def test_urls_that_a_file_keeps_are_counted(tmp_path: Any) -> None:
@@ -256,132 +227,138 @@ async def test_the_longest_waits_come_first_and_each_reason_keeps_some() -> None
         working = asyncio.create_task(work(crawl.frontier, status=200))
         await asyncio.sleep(5)
         state = await crawl.look(1.0)
-        found = crawl.monitor.origins(reason="delay", containing="h5", limit=300)
-        one = crawl.monitor.origins(reason=None, containing="https://h0.test/any", limit=300)
-        none = crawl.monitor.origins(reason="delay", containing=A, limit=300)
+        found = crawl.monitor.survey.longest(reason="delay", containing="h5", limit=300)
+        one = crawl.monitor.survey.longest(reason=None, containing="https://h0.test/any", limit=300)
+        none = crawl.monitor.survey.longest(reason="delay", containing=A, limit=300)
         working.cancel()
 
     names = [row["origin"] for row in state["origins"]]
     assert names[0] == "https://h59.test"
     assert A in names
     assert len(names) == 26
-    assert [row["origin"] for row in found["origins"]] == [f"https://h{n}.test" for n in range(59, 49, -1)]
-    assert [row["origin"] for row in one["origins"]] == ["https://h0.test"]
-    assert none["origins"] == []
+    assert [row["origin"] for row in found] == [f"https://h{n}.test" for n in range(59, 49, -1)]
+    assert [row["origin"] for row in one] == ["https://h0.test"]
+    assert none == []
 
 
-async def test_a_walk_that_fails_is_logged_once_and_begun_again(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with watched() as crawl:
-        await crawl.frontier.put(f"{A}/1")
-
-        def broken(*_: object) -> None:
-            raise ZeroDivisionError
-
-        with monkeypatch.context() as patched:
-            patched.setattr(Survey, "_visit_circuits", broken)
-            with caplog.at_level(logging.INFO):
-                await crawl.look(10.0)
-        state = await crawl.look()
-
-    assert [each.message for each in caplog.records] == ["the status page failed"]
-    assert state["survey"]["visited"] == 1
-
-
-async def test_walks_end_when_nobody_looks_any_more() -> None:
-    async with watched() as crawl:
-        await crawl.look()
-        await asyncio.sleep(60)
-        age_s = crawl.monitor.state()["survey"]["age_s"]
-        await asyncio.sleep(100)
-
-        assert crawl.monitor.state()["survey"]["age_s"] == pytest.approx(age_s + 100)
-
-
-async def test_a_stopped_survey_looks_no_more() -> None:
-    async with watched() as crawl:
-        await crawl.monitor.stop()
-        crawl.monitor.want()
-        await asyncio.sleep(10)
-
-        assert crawl.monitor.state()["survey"]["age_s"] is None
-
-
-async def test_a_walk_goes_on_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polite.status.survey._SLICE_S", 0.0)
+async def test_a_look_is_bounded_and_the_oldest_origins_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polite.status.survey._LOOK_S", 0.0)
     transport = ScriptedTransport()
     transport.hold()
     async with watched(transport) as crawl:
-        await crawl.frontier.put_many([f"https://h{n}.test/" for n in range(1_000)])
-        crawl.monitor.want()
-        assert crawl.monitor.state()["survey"]["age_s"] is None
-        await asyncio.sleep(0.1)
-        assert crawl.monitor.state()["survey"]["age_s"] is None
-        await asyncio.sleep(2)
+        await crawl.frontier.put_many([f"https://h{n}.test/" for n in range(200)])
+        state = crawl.monitor.state()
+        last = crawl.monitor.survey.longest(limit=9, containing="https://h199.test/x")
 
-        assert crawl.monitor.state()["survey"]["visited"] == 1_000
-
-
-# The ring of queues.
+    assert state["survey"]["visited"] == 64
+    assert state["survey"]["left_out"] == 136
+    assert reasons(state)["unseen"] == (136, 136, 0)
+    assert sum(urls for _, urls, _ in reasons(state).values()) == 200
+    assert [row["origin"] for row in last] == ["https://h199.test"]
 
 
-def queue_of(name: str) -> OriginQueue:
-    origin = Origin("https", name, None)
-    return OriginQueue(origin, origin.robots)
+@pytest.mark.slow("50,000 origins")
+async def test_an_answer_takes_milliseconds_however_many_origins_there_are() -> None:
+    transport = ScriptedTransport()
+    transport.hold()
+    async with watched(transport) as crawl:
+        await crawl.frontier.put_many([f"https://h{n}.test/" for n in range(50_000)])
+        began = thread_time()
+        state = crawl.monitor.state(0)
+        took_s = thread_time() - began
+
+    assert 0 < state["survey"]["visited"] < 50_000
+    # Ten times what was seen.
+    assert took_s < 0.05
+    assert len(json.dumps(state)) < 100_000
 
 
-def remove(queues: OriginQueues, queue: OriginQueue) -> None:
-    for event in (QueueEvent.SEEK, QueueEvent.RULES_KNOWN):
-        queue.move(event)
-    queues.remove(queue)
-
-
-def round_of(ring: Any) -> set[str]:
-    visited = [ring.visit() for _ in range(len(ring))]
-    return {queue.origin.host for queue in visited if queue is not None}
-
-
-def test_a_ring_has_all_queues_while_they_come_and_go() -> None:
-    queues = OriginQueues()
-    first, second, third = map(queue_of, ("a.test", "b.test", "c.test"))
-    queues.add(first)
-    ring = queues.ring()
-    queues.add(second)
-    assert round_of(ring) == {"a.test", "b.test"}
-
-    remove(queues, first)
-    queues.add(third)
-    assert round_of(ring) == {"b.test", "c.test"}
-    assert len(ring) == 2
-
-    queues.drop(ring)
-    queues.add(queue_of("d.test"))
-    assert round_of(ring) == {"b.test", "c.test"}
-
-
-def test_a_ring_that_nobody_visits_stays_small() -> None:
-    queues = OriginQueues()
-    ring = queues.ring()
-    stays = queue_of("stays.test")
-    queues.add(stays)
-
-    for n in range(10_000):
-        queue = queue_of(f"h{n}.test")
-        queues.add(queue)
-        remove(queues, queue)
-
-    assert len(ring) <= 1_010
-    assert round_of(ring) == {"stays.test"}
-
-
-async def test_a_page_costs_a_frontier_nothing_when_it_is_gone() -> None:
+async def test_a_page_costs_nothing_when_it_is_gone() -> None:
     async with watched() as crawl:
         await crawl.monitor.stop()
-        queues: Any = crawl.frontier.parts.dispatcher._queues
 
-        assert queues._rings == ()
-        assert crawl.gate.services.listener.on_left is None
+        assert crawl.gate.services.on_left is None
         await crawl.frontier.put(f"{A}/1")
         crawl.frontier.close()
         assert await fetch_all(crawl.frontier) == [f"{A}/1"]
+
+
+# One URL. Nothing is fetched to say it.
+
+SCRIPT = {f"{A}/robots.txt": RULES}
+
+
+async def test_a_url_is_unknown_disallowed_in_flight_or_ended() -> None:
+    transport = ScriptedTransport(SCRIPT)
+    async with watched(transport) as crawl:
+        unknown = await crawl.monitor.explain(f"{A}/1")
+        asked = list(transport.asked)
+        await crawl.frontier.put_many([f"{A}/private/x", f"{A}/1"])
+        async with await anext(crawl.frontier) as permit:
+            inside = await crawl.monitor.explain(f"{A}/1")
+            permit.report(status=200)
+        ended = await crawl.monitor.explain(f"{A}/1")
+        refused = await crawl.monitor.explain(f"{A}/private/x")
+
+    assert asked == []
+    assert unknown["verdict"].startswith("It does not come: it was never put")
+    assert (unknown["task"], unknown["explanation"], unknown["queue"]) == ("never put", None, None)
+    assert inside["verdict"] == "It is in flight: a worker has its permit."
+    assert ended["verdict"].startswith("It has ended, or waits in the store")
+    assert refused["verdict"] == "It does not come: it is disallowed by Disallow: /private (line 2)."
+    assert refused["allowed"] is False
+    assert "line 2" in refused["explanation"]
+    assert [each["kind"] for each in refused["events"]] == ["Refused"]
+
+
+async def test_a_url_whose_robots_txt_is_out_of_reach() -> None:
+    async with watched({f"{A}/robots.txt": Reply(503, retry_after="600")}) as crawl:
+        await crawl.frontier.put(f"{A}/1")
+        await asyncio.sleep(30)
+        waiting = await crawl.monitor.explain(f"{A}/1")
+        with pytest.raises(polite.RobotsUnreachable):
+            await crawl.gate.acquire(f"{A}/2")
+        other = await crawl.monitor.explain(f"{A}/2")
+
+    assert "robots.txt was out of reach" in waiting["verdict"]
+    assert waiting["queue"]["failures"] == 1
+    assert "RobotsFetched" in [each["kind"] for each in waiting["events"]]
+    assert other["task"] == "never put"
+
+
+async def test_a_gate_without_a_frontier() -> None:
+    async with scripted_gate({f"{A}/robots.txt": RULES, f"{B}/robots.txt": Reply(500)}) as gate:
+        monitor = Monitor(gate, None)
+        unknown = await monitor.explain(f"{A}/1")
+        await gate.check(f"{A}/1")
+        await gate.check(f"{B}/1")
+        known, away = await monitor.explain(f"{A}/1"), await monitor.explain(f"{B}/1")
+        state = monitor.state()
+        await monitor.stop()
+
+    assert unknown["verdict"].startswith("Nothing is known of its origin")
+    assert known["verdict"] == "It may be fetched when its turn comes."
+    assert away["verdict"].startswith("It may not be fetched for now")
+    assert state["frontier"] is None
+
+
+async def test_a_store_that_does_not_say_whether_it_knows_the_url(tmp_path: Any) -> None:
+    async with watched(frontier={"store": str(tmp_path / "queue.sqlite")}) as crawl:
+        await crawl.frontier.put(f"{A}/1")
+        put, other = await crawl.monitor.explain(f"{A}/1"), await crawl.monitor.explain(f"{A}/2")
+        store: Any = crawl.frontier.parts.store
+
+        def silent(*_: object, **__: object) -> Any:
+            return asyncio.get_running_loop().create_future()
+
+        def broken(*_: object, **__: object) -> Any:
+            raise polite.StoreFailed("the disk is full")
+
+        store.seen = silent
+        unknown = await crawl.monitor.explain(f"{A}/1")
+        store.seen = broken
+        failed = await crawl.monitor.explain(f"{A}/1")
+        del store.seen
+
+    assert (put["task"], other["task"]) == ("put", "never put")
+    assert (unknown["task"], failed["task"]) == ("unknown", "unknown")

@@ -12,7 +12,7 @@ from polite.frontier.frontier import Frontier
 from polite.pacing.policy import PacingPolicy
 from polite.ports import Failed, Reply
 from polite.robots.reason import Reason
-from polite.status.serving import serve
+from polite.status import serve
 from polite.testing.clock import ManualClock
 from polite.testing.transport import ScriptedTransport
 

@@ -33,7 +33,7 @@ from polite.gate.gate import Gate
 from polite.recrawl import RecrawlPolicy
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.signing.web_bot_auth import WebBotAuth
-from polite.status.serving import serve
+from polite.status import serve
 from polite.stores.redis.address import Address
 from polite.stores.robots_database import StoreInspector
 from polite.stores.sqlite import SqliteStore

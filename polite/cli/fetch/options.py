@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from functools import partial
 from typing import get_args
 
-from polite.cli.option_names import command_line_text
 from polite.cli.options import FEW, add_network, add_number, duration, typed, whole
 from polite.errors import InvalidOption
 from polite.options import number
@@ -271,10 +270,7 @@ def _add_budgets(fetch: argparse.ArgumentParser) -> None:
 
 def _refusal(text: str) -> int:
     status = whole("--back-off-on", text, least=400, most=599)
-    try:
-        PacingPolicy(backoff_statuses={status})
-    except InvalidOption as error:
-        raise InvalidOption(command_line_text(str(error))) from error
+    PacingPolicy(backoff_statuses={status})
     return status
 
 

@@ -8,8 +8,7 @@ from heapq import nlargest
 from typing import TYPE_CHECKING, Self, TextIO
 
 from polite.cli.fetch.record import words_of
-from polite.cli.option_names import fetch_text
-from polite.cli.terminal import console, printable
+from polite.cli.terminal import console, printable, spelled
 from polite.errors import redact_url
 from polite.events import BackedOff, Dropped, Event, Granted, OriginPostponed, Refused, Retried, RobotsFetched
 from polite.gate.explanation import Explanation
@@ -288,7 +287,7 @@ def state(entry: Entry, now: float) -> str:
     """Return what an origin does or waits for, in terms of the command line."""
     if entry.in_flight:
         return "fetching"
-    wait_s, why = entry.until - now, fetch_text(entry.why)
+    wait_s, why = entry.until - now, spelled(entry.why)
     return f"in {clock(wait_s)}: {why}" if wait_s > 0 else why
 
 

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple, TextIO
 import aiohttp
 
 from polite.cli.fetch.page import AddressBlocked, ConnectionLost, NoFinalResponse, Page
-from polite.cli.option_names import fetch_text, option_of
-from polite.cli.terminal import Exit
+from polite.cli.terminal import OPTIONS, Exit, spelled
 from polite.errors import InvalidOption, InvalidURL
 from polite.origin import Target
 from polite.robots.exchange import BodyEnd
@@ -70,7 +69,7 @@ def of_drop(because: str) -> Cause:
             f"{ROBOTS}{because}", f"{words_of(because)}; robots.txt is unreachable, so no page was requested"
         )
     codes = (code for start, code in _DROPS.items() if because.startswith(start))
-    return Cause(next(codes, "NO_TURN"), fetch_text(because))
+    return Cause(next(codes, "NO_TURN"), spelled(because))
 
 
 def words_of(because: str) -> str:
@@ -78,7 +77,7 @@ def words_of(because: str) -> str:
     reason = Reason.__members__.get(because)
     if reason is None:
         return because
-    option = option_of(reason.option)
+    option = OPTIONS.get(reason.option)
     return reason.value if option is None else f"{reason.value} (see {option})"
 
 
@@ -96,7 +95,7 @@ def of_error(error: aiohttp.ClientError | TimeoutError, *, timeout_s: float) -> 
         case _:
             reason = reason_of_error(error)
             text = f"{reason.value} ({error})" if reason in _VAGUE else reason.value
-    return Cause(f"{_PAGE}{reason.name}", f"{fetch_text(text)[:_LONGEST]}; the page was not fetched")
+    return Cause(f"{_PAGE}{reason.name}", f"{spelled(text)[:_LONGEST]}; the page was not fetched")
 
 
 def of_status(status: int) -> Cause:

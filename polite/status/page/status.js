@@ -1,10 +1,10 @@
 "use strict";
-// Shows what /api/stream sends. Whatever comes from outside is set as text, never as HTML.
+// Shows what /api/status says, asked once a second. Whatever comes from outside is set as text, never as HTML.
 
 const $ = (id) => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg";
 const LENGTH = 600;
-// The fields of a second that are stacked, in the order of polite.status.timeline.Second, and what people read.
+// The fields of a second that are stacked, in the order of polite.status.recorder.Second, and what people read.
 const SERIES = [["well", "2xx and 3xx", 0], ["robots", "robots.txt", 4], ["not-well", "4xx", 1], ["slowed", "429 and 503", 2], ["failed", "5xx, none", 3]];
 const IN_FLIGHT = 6, WAITING = 7;
 const GRAVE = { circuit: "bad", unreachable: "bad", back_off: "warn", hours: "warn", fetch_slot: "warn", worker: "warn", home: "warn", dropping: "bad" };
@@ -183,8 +183,8 @@ function side() {
     key: row.reason, label: row.text, count: row.urls + row.permits,
     more: row.origins ? `of ${many(row.origins, "origin")}` : row.permits && !row.urls ? "permits" : "",
     pick: () => { $("reason").value = row.reason; $("reason").dispatchEvent(new Event("change")); $("origins").focus(); },
-  })), state.survey.age_s === null ? "Looking..." : "Nothing waits.");
-  set($("waiting-total"), state.survey.age_s > 5 ? `as of ${duration(state.survey.age_s)} ago` : "");
+  })), "Nothing waits.");
+  set($("waiting-total"), state.survey.left_out ? `${number(state.survey.visited)} looked at` : "");
   bars("robots", state.robots.map((row) => ({
     key: `${row.outcome} ${row.reason}`, label: row.reason === "OK" ? row.outcome : `${row.outcome}: ${words(row.reason)}`,
     count: row.count, kind: { found: "well", unavailable: "not-well", unreachable: "failed" }[row.outcome],
@@ -238,7 +238,7 @@ function events(id, rows) {
   }, () => {});
 }
 
-// Origins: the longest waits of the stream, or what /api/origins finds for a filter.
+// Origins: the longest waits of the state, or what /api/origins finds for a filter.
 
 function origins(rows) {
   list($("rows"), rows, (row) => row.origin, (row) => {
@@ -280,15 +280,15 @@ async function showOrigins() {
   const turn = ++filtering;
   const query = new URLSearchParams({ q: $("filter").value.trim(), reason: $("reason").value, limit: "100" });
   try {
-    const found = await fetch(`/api/origins?${query}`).then((response) => response.json());
+    const found = await get(`/api/origins?${query}`);
     if (turn === filtering && filtered()) noted(found.origins);
-  } catch { /* The stream says that the connection is lost. */ }
+  } catch { /* The next question says that the connection is lost. */ }
 }
 function noted(rows) {
   origins(rows);
   const among = state.waiting.reduce((sum, row) => sum + row.origins, 0);
   set($("rows-note"), rows.length ? (among > rows.length ? `The ${number(rows.length)} that wait longest of ${many(among, "origin")}. To look another one up, filter by its URL.` : "")
-    : state.survey.age_s === null ? "Looking..." : filtered() ? "No origin that waits long matches." : "No origin waits.");
+    : filtered() ? "No origin that waits long matches." : "No origin waits.");
 }
 function reasons() {
   list($("reason"), [{ reason: "", text: "all reasons" }, ...state.waiting], (row) => row.reason, (row) => { const node = make("option"); node.value = row.reason; return node; },
@@ -304,7 +304,7 @@ async function ask(url) {
   set($("answer-verdict"), "...");
   let found;
   try {
-    found = await fetch(`/api/explain?${new URLSearchParams({ url })}`).then((response) => response.json());
+    found = await get(`/api/explain?${new URLSearchParams({ url })}`);
   } catch {
     found = { error: "The crawler does not respond." };
   }
@@ -322,7 +322,7 @@ async function ask(url) {
 }
 function closeAnswer() { $("answer").hidden = true; $("url").value = ""; }
 
-// The stream.
+// Once a second.
 
 function show() {
   document.title = `${state.notices[0].level === "info" ? "" : "(!) "}${number(state.rates.requests)}/s, ${number(state.gate.waiting + (state.frontier ? state.frontier.waiting : 0))} waiting - polite`;
@@ -339,24 +339,38 @@ function live(name, text) {
   document.body.classList.toggle("stale", name === "off");
 }
 
-function connect() {
-  const source = new EventSource("/api/stream");
-  source.onmessage = (message) => {
-    const next = JSON.parse(message.data);
-    if (next.timeline) { seconds = next.timeline; count = seconds.length; }
-    else { seconds.push(...next.added); count += next.added.length; }
+// The token is in the address once (`/#TOKEN`), or typed; then it is in a header, and in no address, cookie or file.
+let token = sessionStorage.getItem("token") || "";
+if (location.hash.length > 1 && location.hash !== "#origins") {
+  token = decodeURIComponent(location.hash.slice(1));
+  history.replaceState(null, "", "/");
+}
+async function get(path) {
+  const response = await fetch(path, { headers: token ? { Authorization: `Bearer ${token}` } : {}, signal: AbortSignal.timeout(10000) });
+  $("login").hidden = response.status !== 401;
+  if (response.status === 401) {
+    $("wrong").hidden = !token;
+    token = "";
+    $("token").focus();
+  } else if (token) sessionStorage.setItem("token", token);
+  return response.json();
+}
+
+async function next() {
+  try {
+    const found = await get(`/api/status?after=${count}`);
+    if (found.second < count) { seconds = []; count = 0; return setTimeout(next, 0); }
+    seconds.push(...found.timeline);
+    count = found.second;
     if (seconds.length > LENGTH) seconds.splice(0, seconds.length - LENGTH);
     lastAt = Date.now();
-    if (paused) return;
-    state = next;
-    live("on", "live");
-    show();
-  };
-  source.onerror = () => {
-    if (source.readyState !== EventSource.CLOSED) return;
-    // Refused: perhaps too many look, or the token is needed again.
-    setTimeout(connect, 5000);
-  };
+    if (!paused) {
+      state = found;
+      live("on", "live");
+      show();
+    }
+  } catch { /* Said below, when it lasts. */ }
+  if ($("login").hidden) setTimeout(next, 1000);
 }
 setInterval(() => {
   const silent = (Date.now() - lastAt) / 1000;
@@ -373,6 +387,7 @@ function pause() {
 // Keyboard and mouse.
 
 $("ask").addEventListener("submit", (event) => { event.preventDefault(); const url = $("url").value.trim(); if (url) ask(url); });
+$("login").addEventListener("submit", (event) => { event.preventDefault(); token = $("token").value; $("token").value = ""; next(); });
 $("answer-close").addEventListener("click", closeAnswer);
 $("pause").addEventListener("click", pause);
 $("filter").addEventListener("input", () => state && showOrigins());
@@ -398,4 +413,4 @@ plot.addEventListener("keydown", (event) => {
   const step = { ArrowLeft: -4, ArrowRight: 4 }[event.key];
   if (step) { event.preventDefault(); point(Math.min(LENGTH - 1, Math.max(0, (cursor === null ? LENGTH - 3 : cursor) + step))); }
 });
-connect();
+next();

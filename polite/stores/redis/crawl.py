@@ -21,7 +21,8 @@ def crawl_name(name: object) -> str:
     """Return a crawl's name, which becomes part of each key. Raises InvalidOption."""
     if type(name) is not str or not _NAME.fullmatch(name):
         raise InvalidOption(
-            f"crawl must be a name of 1 to 100 letters, digits, dots, hyphens and underscores, got {name!r}"
+            f"must be a name of 1 to 100 letters, digits, dots, hyphens and underscores, got {name!r}",
+            option="crawl",
         )
     return name
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from polite.cli.fetch.page import AddressBlocked, Pages
-from polite.cli.option_names import command_line_text
+from polite.cli.terminal import spelled
 from polite.compose.gate import open_gate
 from polite.pacing.policy import PacingPolicy
 from polite.robots.agent import UserAgent
@@ -40,9 +40,7 @@ def test_no_option_permits_a_metadata_service(site, caplog):
     assert site.run("http://169.254.169.254/") == 3
 
     assert site.records["http://169.254.169.254/"]["code"] == "ROBOTS_ADDRESS_REFUSED"
-    assert "169.254.169.254 is blocked and never fetched: no option permits it" in command_line_text(
-        caplog.text
-    )
+    assert "169.254.169.254 is blocked and never fetched: no option permits it" in spelled(caplog.text)
 
 
 async def test_a_name_that_resolves_to_a_private_address_after_its_robots_txt_is_blocked():

@@ -86,7 +86,7 @@ async def test_what_was_given_up_has_a_record():
             "MAX_PAGES",
             "--max-pages=2: so many pages were requested",
         ),
-        ("max_tries=3", "MAX_TRIES", "too many attempts (--tries)"),
+        ("max_tries=3", "MAX_TRIES", "--tries=3"),
         ("the server asks for a price: USD 1", "PAGE_DEMAND", "the server asks for a price: USD 1"),
         ("OSError", "NO_TURN", "OSError"),
     ],

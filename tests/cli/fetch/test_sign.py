@@ -83,4 +83,4 @@ def test_a_key_that_cannot_be_used_is_known_before_the_first_request(site, tmp_p
 def test_the_url_is_named_by_its_option(site, key, tmp_path):
     assert site.run("--sign", str(tmp_path / "key.pem"), "--signature-agent", "bot.test", "/a") == 2
 
-    assert site.err.startswith("polite: --signature-agent: 'bot.test' is no URL")
+    assert site.err.startswith("polite: --signature-agent is wrong: 'bot.test' is no URL")

@@ -1,4 +1,4 @@
-"""`polite store`: print the file as text and as objects, and delete from it."""
+"""`polite store`: print a file of robots.txt results or the queue of a crawl, and delete from it."""
 
 import asyncio
 import json
@@ -6,20 +6,22 @@ import re
 import sqlite3
 import time
 from contextlib import closing
-from functools import partial
 from types import SimpleNamespace
 
 import pytest
 
+import polite
 from polite.cli.main import main
+from polite.frontier.sqlite import inspector
 from polite.origin import Origin
 from polite.ports import SavedBackOff
+from polite.robots.exchange import Reply
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
 from polite.robots.result import Found, Unavailable, Unreachable
 from polite.robots.snapshot import Snapshot, renewed
-from polite.stores.robots_database import RobotsDatabase
 from polite.stores.sqlite import SqliteStore
+from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
 
 POLICY = RobotsPolicy()
 FILE, NONE, DOWN, OLD, HELD, EVER = (
@@ -31,7 +33,7 @@ FILE, NONE, DOWN, OLD, HELD, EVER = (
 def crawl(tmp_path, monkeypatch):
     """A store as a crawl leaves it."""
     path, now = tmp_path / "crawl.sqlite", time.time()
-    monkeypatch.setattr("polite.cli.store.command.time", SimpleNamespace(time=lambda: now))
+    monkeypatch.setattr("polite.cli.store.time", SimpleNamespace(time=lambda: now))
     rules = Found(b"User-agent: *\nDisallow: /\x1b[31m" + b"#" * 9_000, 200, FILE.robots_url)
     found = renewed(None, rules, POLICY, now)
     known = {
@@ -91,10 +93,6 @@ def test_ls_gives_objects_for_programs(crawl, capsys):
     assert (held["outcome"], held["back_off_because"]) == (None, "status 503")
 
 
-def test_what_stands_for_ever_is_null_for_programs(crawl, capsys):
-    assert listed(crawl, capsys)[-1]["expires_at"] is None
-
-
 def test_show_has_all_that_is_known_and_the_file(crawl, capsys):
     assert main(["store", "show", "https://FILE.test:443/some/page", crawl]) == 0
     out = capsys.readouterr().out
@@ -124,24 +122,6 @@ def test_show_gives_an_object_with_the_body(crawl, capsys):
     assert len(known["body"]) == 9_030
 
 
-@pytest.mark.parametrize("origin", [NONE, HELD, EVER])
-def test_show_of_an_origin_without_a_file_has_no_body(crawl, origin, capsys):
-    assert main(["store", "show", str(origin), crawl]) == 0
-    text = capsys.readouterr().out
-    assert main(["store", "show", str(origin), crawl, "--json"]) == 0
-
-    assert "\n\n" not in text
-    assert json.loads(capsys.readouterr().out)["body"] is None
-
-
-def test_show_of_an_unknown_origin_has_status_1(crawl, capsys):
-    assert main(["store", "show", "https://other.test", crawl]) == 1
-    out, err = capsys.readouterr()
-
-    assert out == ""
-    assert err == f"polite: {crawl} has nothing about https://other.test\n"
-
-
 def test_purge_forgets_all_but_the_back_offs_that_run(crawl, capsys):
     assert main(["store", "purge", crawl]) == 0
     said = capsys.readouterr().out
@@ -151,13 +131,6 @@ def test_purge_forgets_all_but_the_back_offs_that_run(crawl, capsys):
     assert main(["store", "purge", "--back-offs", "--json", crawl]) == 0
     assert json.loads(capsys.readouterr().out) == {"robots": 1, "back_offs": 2}
     assert names(crawl, capsys) == []
-
-
-def test_purging_expired_entries_keeps_all_others(crawl, capsys):
-    assert main(["store", "purge", "--expired", "--back-offs", crawl]) == 0
-
-    assert capsys.readouterr().out == "deleted: 1 robots.txt, 1 back-off\n"
-    assert names(crawl, capsys) == ["down", "file", "held", "none", "zever"]
 
 
 def test_purge_of_one_origin_leaves_the_others(crawl, capsys):
@@ -206,32 +179,129 @@ def test_a_file_that_is_no_store_is_left_as_it_is(tmp_path, action, octets, said
     assert octets is None or b"plain" not in octets or path.read_bytes() == octets
 
 
-def test_a_folder_is_called_a_folder(tmp_path, capsys):
-    assert main(["store", "ls", str(tmp_path)]) == 2
+def test_purging_expired_entries_keeps_all_others(crawl, capsys):
+    assert main(["store", "purge", "--expired", "--back-offs", crawl]) == 0
 
-    assert capsys.readouterr().err == f"polite: {tmp_path}: it is a folder, not a file\n"
+    assert capsys.readouterr().out == "deleted: 1 robots.txt, 1 back-off\n"
+    assert names(crawl, capsys) == ["down", "file", "held", "none", "zever"]
 
 
-def test_a_file_that_stays_locked_is_told_without_a_python_name(crawl, monkeypatch, capsys):
-    monkeypatch.setattr(
-        "polite.stores.robots_database.RobotsDatabase", partial(RobotsDatabase, busy_timeout=0.01)
+QA, QB = "https://a.test", "https://b.test"
+
+
+def _run(path, work):
+    """Run `work(frontier)` in virtual time."""
+
+    async def run():
+        transport = ScriptedTransport(
+            {f"{QA}/robots.txt": Reply(200, b"User-agent: *\nDisallow: /no\nCrawl-delay: 7\n")}
+        )
+        async with (
+            polite.open_gate("ExampleBot/1.0", transports={"https": transport}, clock=LoopClock()) as gate,
+            polite.open_frontier(gate, store=path) as frontier,
+        ):
+            await work(frontier)
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(run())
+
+
+async def _crawl(frontier):
+    """One URL is done, one was disallowed, and one is delayed."""
+    await frontier.put(f"{QA}/1")
+    await frontier.put(f"{QA}/no")
+    async with await anext(aiter(frontier)) as permit:
+        permit.report(status=200)
+    for number in range(2, 5):
+        await frontier.put(f"{QA}/{number}", depth=number - 2)
+    await frontier.put(f"{QB}/1", not_before=4e9)
+    await frontier.drain()
+
+
+@pytest.fixture
+def queue(tmp_path):
+    path = tmp_path / "queue.sqlite"
+    _run(path, _crawl)
+    return str(path)
+
+
+def _lines(capsys, *arguments, status=0):
+    assert main(["store", *arguments]) == status
+    return capsys.readouterr().out.splitlines()
+
+
+def test_ls_names_the_totals_and_each_origin_with_the_most_urls_first(queue, capsys):
+    totals, first, second = _lines(capsys, "ls", queue)
+
+    assert totals == f"{queue}  4 waiting, 1 done, 1 refused, 0 dropped; 2 origins seen"
+    assert first == f"{QA}  3 waiting, Crawl-delay 7 s"
+    assert second.startswith(f"{QB}  1 waiting, 1 of them later, in ")
+
+
+def test_show_lists_the_urls_of_an_origin(queue, capsys):
+    assert _lines(capsys, "show", f"{QA}/any", queue, "--limit", "2") == [
+        f"{QA}  3 waiting, Crawl-delay 7 s",
+        "  /2  ready",
+        "  /3  ready, depth 1",
+        "  ... 1 more (--limit 2)",
+    ]
+    assert _lines(capsys, "ls", "--limit", "1", queue)[2:] == ["... 1 URL more of other origins (--limit 1)"]
+    totals, first, _ = map(json.loads, _lines(capsys, "ls", "--json", queue))
+    assert (totals["waiting"], totals["refused"], first["origin"], first["crawl_delay"]) == (4, 1, QA, 7.0)
+    (known,) = map(json.loads, _lines(capsys, "show", QA, queue, "--json"))
+    assert [each["path"] for each in known["tasks"]] == ["/2", "/3", "/4"]
+
+
+def test_what_a_killed_crawl_had_in_flight_and_what_is_damaged_are_told(queue, capsys):
+    with closing(sqlite3.connect(queue)) as file, file:
+        file.execute("UPDATE tasks SET place = 1, tries = 1 WHERE path = '/2'")
+        file.execute("UPDATE tasks SET place = 3 WHERE path = '/3'")
+        file.execute("UPDATE origins SET failures = 2 WHERE text = ?", (QA,))
+
+    assert _lines(capsys, "show", QA, queue)[:2] == [
+        (
+            f"{QA}  2 waiting, 1 of them in flight when it ended, 1 damaged and set aside, Crawl-delay 7 s, "
+            "robots.txt unreachable 2 times in a row"
+        ),
+        "  /2  in flight, 1 attempt so far",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["purge"],
+            "purge its robots.txt results with {queue}.robots, or delete all its files to begin anew",
+        ),
+        (["ls", QA], "store ls takes no ORIGIN; use polite store show ORIGIN FILE"),
+        (["show"], "ORIGIN is missing; use polite store show ORIGIN FILE"),
+        (["ls", "--expired"], "takes no --expired: {queue} is the queue of a crawl"),
+        (["purge", "--back-offs"], "takes no --back-offs: "),
+    ],
+)
+def test_what_a_queue_does_not_take_is_a_usage_error(queue, arguments, said, capsys):
+    assert main(["store", *arguments, queue]) == 2
+
+    assert said.format(queue=queue) in capsys.readouterr().err
+
+
+def test_a_queue_that_a_crawl_has_open_is_named(queue, capsys, monkeypatch):
+    monkeypatch.setattr(inspector, "_BUSY_TIMEOUT_S", 0.01)
+
+    async def look(_):
+        assert main(["store", "ls", queue]) == 2
+
+    _run(queue, look)
+    assert (
+        capsys.readouterr().err
+        == f"polite: {queue}: a crawl has it open; its own progress shows what waits\n"
     )
-    with closing(sqlite3.connect(crawl, isolation_level=None)) as rival:
-        rival.execute("BEGIN IMMEDIATE")
-        assert main(["store", "purge", crawl]) == 2
-
-    assert capsys.readouterr().err == (
-        f"polite: {crawl}: another process kept it locked for longer than the busy timeout of 0.01 s\n"
-    )
 
 
-def test_a_copy_that_was_changed_is_one_line(crawl, capsys):
-    import sqlite3
+def test_the_queue_of_polite_fetch_is_counted_as_its_records_are(queue, capsys):
+    with closing(sqlite3.connect(queue)) as file, file:
+        notes = [("options", "options", "{}", 0), (f"{QA}/9", "given up", "{}", 0)]
+        file.executemany("INSERT INTO notes VALUES (?, ?, ?, ?)", notes)
 
-    connection = sqlite3.connect(crawl)
-    with connection:
-        connection.execute("UPDATE robots SET body = 'x'")
-    connection.close()
-
-    assert main(["store", "show", str(FILE), crawl]) == 2
-    assert "the copy of https://file.test cannot be read" in capsys.readouterr().err
+    assert "4 waiting, 0 fetched, 1 refused, 0 failed, 1 given up" in _lines(capsys, "ls", queue)[0]

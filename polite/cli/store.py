@@ -1,0 +1,447 @@
+"""`polite store`: print or delete what a crawler keeps between runs.
+
+A store is a file of robots.txt results, the queue of a crawl, or a server that many processes share.
+"""
+
+import argparse
+import asyncio
+import json
+import math
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polite.cli.fetch.queue_notes import FAILED, FINAL, GIVEN_UP, OPTIONS
+from polite.cli.terminal import Exit, printable
+from polite.clock import SystemClock
+from polite.errors import InvalidOption, StoreFailed
+from polite.frontier.sqlite.inspector import QueuedOrigin, QueuedTask, QueueInspector, QueueTotals, is_queue
+from polite.origin import Origin
+from polite.robots.result import Found
+from polite.stores import codec
+from polite.stores.redis.address import Address, is_address
+from polite.stores.robots_database import StoreInspector
+
+if TYPE_CHECKING:
+    from polite.stores.redis.inspector import OriginState, PartitionState, SharedInspector
+
+
+def store(options: argparse.Namespace) -> Exit:
+    """Run the action. Raises InvalidOption, InvalidURL, StoreFailed."""
+    if is_address(options.file):
+        return asyncio.run(_shared_store(options))
+    _refuse(options, ": FILE is a file, and no shared store", "crawl", "yes")
+    if is_queue(Path(options.file)):
+        return _queue_file(options)
+    return {"ls": _ls, "show": _show, "purge": _purge}[options.action](options)
+
+
+def _ls(options: argparse.Namespace) -> Exit:
+    _refuse(options, "", "origin", "expired", "back_offs")
+    now = time.time()
+    with closing(StoreInspector(options.file)) as store:
+        for known in store.origins():
+            print(_as_json(known) if options.json else _line(known, now))
+    return Exit.ALLOWED
+
+
+def _show(options: argparse.Namespace) -> Exit:
+    _refuse(options, "", "expired", "back_offs")
+    if options.origin is None:
+        raise InvalidOption("ORIGIN is missing; use polite store show ORIGIN FILE")
+    origin = str(Origin.of(options.origin))
+    with closing(StoreInspector(options.file)) as store:
+        known = store.origin(origin)
+    if known is None:
+        print(f"polite: {options.file} has nothing about {origin}", file=sys.stderr)
+        return Exit.DISALLOWED
+    body = known["body"]
+    text = None if body is None else body.decode("utf-8", "replace")
+    print(_as_json({**known, "body": text}) if options.json else _page_of(known, text))
+    return Exit.ALLOWED
+
+
+def _purge(options: argparse.Namespace) -> Exit:
+    name = None if options.origin is None else str(Origin.of(options.origin))
+    with closing(StoreInspector(options.file, to_change=True)) as store:
+        copies, back_offs = store.forget(
+            name, time.time(), expired=options.expired, back_offs=options.back_offs
+        )
+    print(
+        json.dumps({"robots": copies, "back_offs": back_offs})
+        if options.json
+        else f"deleted: {copies} robots.txt, {back_offs} {'back-off' if back_offs == 1 else 'back-offs'}"
+    )
+    return Exit.ALLOWED
+
+
+def _refuse(options: argparse.Namespace, why: str, *names: str) -> None:
+    """Refuse arguments that belong to another action, or to another kind of store."""
+    for name in names:
+        if getattr(options, name):
+            shown = "ORIGIN" if name == "origin" else f"--{name.replace('_', '-')}"
+            raise InvalidOption(f"store {options.action} takes no {shown}{why}")
+
+
+def _line(known: dict[str, Any], now: float) -> str:
+    """Return one line about an origin: outcome, remaining lifetime, remaining back-off."""
+    parts = [known["origin"], "not fetched yet"]
+    if known["outcome"] is not None:
+        status = "" if known["status"] is None else f" {known['status']}"
+        octets = "" if known["octets"] is None else f", {known['octets']} octets"
+        parts[1] = f"{known['outcome']}{status} {known['reason']}{octets}"
+    if known["expires_at"] is not None:
+        left = known["expires_at"] - now
+        lifetime = f"expires in {left:.0f} s" if left > 0 else f"expired {-left:.0f} s ago"
+        parts.append("never expires" if left == math.inf else lifetime)
+    if known["back_off_until"] is not None and known["back_off_until"] > now:
+        parts.append(f"backs off for {known['back_off_until'] - now:.0f} s")
+    return printable("  ".join(parts))
+
+
+_TIMES = ("fetched_at", "expires_at", "unreachable_since", "good_at", "back_off_until")
+
+
+def _as_json(known: dict[str, Any]) -> str:
+    """Return one object. Infinity becomes null, since JSON has no infinity."""
+    return json.dumps({name: None if value == math.inf else value for name, value in known.items()})
+
+
+def _page_of(known: dict[str, Any], body: str | None) -> str:
+    """Return all that is known about an origin, and its robots.txt."""
+    lines = [known["origin"]]
+    for name, value in known.items():
+        if value is not None and name not in ("origin", "body"):
+            lines.append(printable(f"  {name}: {_when(value) if name in _TIMES else value}"))
+    if body is not None:
+        lines += ["", *map(printable, body.splitlines())]
+    return "\n".join(lines)
+
+
+def _when(wall: float) -> str:
+    try:
+        return datetime.fromtimestamp(wall, UTC).isoformat(" ", "seconds")
+    except (OverflowError, ValueError, OSError):
+        return str(wall)  # a policy may set infinity
+
+
+# The queue of a crawl.
+
+
+def _queue_file(options: argparse.Namespace) -> Exit:
+    """Run the action. Raises InvalidOption, InvalidURL, StoreFailed."""
+    why = f": {options.file} is the queue of a crawl, and no file of robots.txt results"
+    _refuse(options, why, "expired", "back_offs")
+    queue = QueueInspector(Path(options.file))
+    match options.action:
+        case "ls":
+            return _ls_queue(options, queue)
+        case "show":
+            return _show_queued(options, queue)
+        case _:
+            raise InvalidOption(
+                f"store purge: {options.file} is the queue of a crawl; purge its robots.txt results with "
+                f"{options.file}.robots, or delete all its files to begin anew"
+            )
+
+
+def _ls_queue(options: argparse.Namespace, queue: QueueInspector) -> Exit:
+    _refuse(options, "; use polite store show ORIGIN FILE", "origin")
+    now, totals, origins = time.time(), queue.totals(), queue.origins(options.limit)
+    if options.json:
+        counts = {"waiting": totals.waiting, **_ended(totals), "origins": totals.origins}
+        print(json.dumps({"queue": options.file, **counts}))
+        for each in origins:
+            print(json.dumps(asdict(each)))
+        return Exit.ALLOWED
+    print(printable(f"{options.file}  {_summary(totals)}"))
+    for each in origins:
+        print(printable(_queued_line(each, now)))
+    # Without the last of many, those shown have no more in common with the totals than this.
+    if (left := totals.waiting - sum(each.waiting - each.damaged for each in origins)) > 0:
+        print(f"... {_number(left, 'URL')} more of other origins (--limit {options.limit})")
+    return Exit.ALLOWED
+
+
+def _show_queued(options: argparse.Namespace, queue: QueueInspector) -> Exit:
+    if options.origin is None:
+        raise InvalidOption("ORIGIN is missing; use polite store show ORIGIN FILE")
+    origin = str(Origin.of(options.origin))
+    known = queue.origin(origin)
+    if known is None:
+        print(f"polite: no URL of {origin} waits in {options.file}", file=sys.stderr)
+        return Exit.DISALLOWED
+    tasks = queue.tasks(origin, options.limit)
+    if options.json:
+        print(json.dumps({**asdict(known), "tasks": [asdict(each) for each in tasks]}))
+        return Exit.ALLOWED
+    for line in _queue_page(known, tasks, options.limit, time.time()):
+        print(printable(line))
+    return Exit.ALLOWED
+
+
+def _summary(totals: QueueTotals) -> str:
+    ended = ", ".join(f"{count} {word}" for word, count in _ended(totals).items())
+    return f"{totals.waiting} waiting, {ended}; {_number(totals.origins, 'origin')} seen"
+
+
+def _ended(totals: QueueTotals) -> dict[str, int]:
+    """Return how many URLs ended, as the records of `polite fetch` count them if the queue is its own."""
+    notes = totals.notes
+    if OPTIONS not in notes:
+        return {"done": totals.done, "refused": totals.refused, "dropped": totals.dropped}
+    failed, given_up = notes.get(FAILED, 0), notes.get(GIVEN_UP, 0) + notes.get(FINAL, 0)
+    fetched = totals.known - totals.refused - failed - given_up
+    return {"fetched": fetched, "refused": totals.refused, "failed": failed, "given up": given_up}
+
+
+def _queued_line(known: QueuedOrigin, now: float) -> str:
+    parts = [f"{known.waiting - known.damaged} waiting"]
+    if known.in_flight:
+        # A killed crawl leaves them; the next one requests them again.
+        parts.append(f"{known.in_flight} of them in flight when it ended")
+    if known.delayed:
+        parts.append(f"{known.delayed} of them later{_in(known.ready_at, now)}")
+    if known.damaged:
+        parts.append(f"{known.damaged} damaged and set aside")
+    if known.crawl_delay is not None:
+        parts.append(f"Crawl-delay {known.crawl_delay:g} s")
+    if known.failures:
+        times = "once" if known.failures == 1 else f"{known.failures} times in a row"
+        parts.append(f"robots.txt unreachable {times}")
+    return f"{known.origin}  {', '.join(parts)}"
+
+
+def _queue_page(known: QueuedOrigin, tasks: list[QueuedTask], limit: int, now: float) -> Iterator[str]:
+    yield _queued_line(known, now)
+    for each in tasks:
+        tries = f", {_number(each.tries, 'attempt')} so far" if each.tries else ""
+        depth = f", depth {each.depth:g}" if each.depth else ""
+        yield f"  {each.path}  {each.state}{_in(each.ready_at, now)}{tries}{depth}"
+    if (more := known.waiting - len(tasks)) > 0:
+        yield f"  ... {more} more (--limit {limit})"
+
+
+def _in(ready_at: float | None, now: float) -> str:
+    return "" if ready_at is None else f", in {max(0.0, ready_at - now):.0f} s"
+
+
+def _number(count: int, noun: str) -> str:
+    return f"1 {noun}" if count == 1 else f"{count} {noun}s"
+
+
+# A shared store.
+
+
+# The command line does not wait for a server that is away.
+_PATIENCE_S = 5.0
+# Columns of a result that are bodies, or say nothing to people.
+_NOT_SHOWN = ("body", "good_body", "checksum")
+
+
+async def _shared_store(options: argparse.Namespace) -> Exit:
+    """Run the action. Raises InvalidOption, InvalidURL, StoreFailed."""
+    _refuse(options, ": that is for files", "expired", "back_offs")
+    from polite.stores.redis.inspector import SharedInspector
+    from polite.stores.redis.opening import open_shared
+    from polite.stores.redis.patience import Patience
+
+    address, clock = Address.of(options.file).with_login_of(), SystemClock()
+    shared = await open_shared(address, clock)
+    try:
+        inspector = SharedInspector(shared, Patience(address.name, clock, _PATIENCE_S))
+        actions = {"ls": _ls_shared, "show": _show_shared, "purge": _purge_shared}
+        return await actions[options.action](options, inspector)
+    finally:
+        await shared.close()
+
+
+async def _ls_shared(options: argparse.Namespace, inspector: "SharedInspector") -> Exit:
+    _refuse(options, "; use polite store show ORIGIN URL", "origin")
+    names = [options.crawl] if options.crawl is not None else await inspector.crawls(options.limit)
+    if not names:
+        print("polite: there is no crawl in this database", file=sys.stderr)
+    status = Exit.ALLOWED
+    for name in names:
+        try:
+            terms, partitions = await inspector.terms(name), await inspector.partitions(name, 1)
+        except StoreFailed as error:
+            # One that cannot be read does not hide the others.
+            print(f"polite: {name}: {error}", file=sys.stderr)
+            status = Exit.USAGE
+            continue
+        totals = _totals(partitions)
+        print(
+            json.dumps({"crawl": name, **terms, **totals})
+            if options.json
+            else f"{name}  {_summary_of(totals)}"
+        )
+    return status
+
+
+async def _show_shared(options: argparse.Namespace, inspector: "SharedInspector") -> Exit:
+    if options.origin is None and options.crawl is None:
+        raise InvalidOption(
+            "store show: use polite store show ORIGIN URL, polite store show URL --crawl NAME, or both ORIGIN and NAME"
+        )
+    if options.origin is not None and options.crawl is not None:
+        return await _show_origin(options, inspector)
+    if options.origin is not None:
+        return await _show_robots(options, inspector)
+    partitions = await inspector.partitions(options.crawl, options.limit)
+    terms = await inspector.terms(options.crawl)
+    if options.json:
+        for number, partition in enumerate(partitions):
+            print(json.dumps({"crawl": options.crawl, "partition": number, **_object(partition)}))
+        return Exit.ALLOWED
+    print(f"{options.crawl}  {_summary_of(_totals(partitions))}")
+    print("  " + ", ".join(f"{name} {value}" for name, value in sorted(terms.items())))
+    for number, partition in enumerate(partitions):
+        for line in _lines(partition, options.limit):
+            print(f"  {number}  {line}" if len(partitions) > 1 else f"  {line}")
+    return Exit.ALLOWED
+
+
+async def _show_origin(options: argparse.Namespace, inspector: "SharedInspector") -> Exit:
+    origin = Origin.of(options.origin)
+    state = await inspector.origin(options.crawl, origin)
+    if state is None:
+        print(f"polite: crawl {options.crawl} has nothing about {origin}", file=sys.stderr)
+        return Exit.DISALLOWED
+    if options.json:
+        print(json.dumps({"crawl": options.crawl, "origin": str(origin), **asdict(state)}))
+        return Exit.ALLOWED
+    # What an operator asks first: why does this site wait?
+    print(printable(f"{origin} in crawl {options.crawl}"))
+    print(f"  tasks: {state.left} left, {state.out} of them with a worker; {state.ended} ended")
+    if state.home is not None:
+        print(printable(f"  home {state.home}: {_held(state)}"))
+        if state.delayed_s > 0:
+            print(f"  delayed for {state.delayed_s:.1f} s by a response, its robots.txt, or a circuit")
+    if state.postponed_s is not None:
+        print(f"  robots.txt was unreachable: asked for again in {max(0.0, state.postponed_s):.1f} s")
+    return Exit.ALLOWED
+
+
+def _held(state: "OriginState") -> str:
+    if state.session is not None:
+        ends = state.ends_s
+        if ends is None or ends <= 0:
+            return f"held by session {state.session}, which ended without a word"
+        return f"held by session {state.session}, which ends in {ends:.1f} s unless renewed"
+    if state.line_s is None:
+        return "no session holds it, and it has no task that is ready"
+    if state.line_s > 0:
+        return f"in line, not to be taken for {state.line_s:.1f} s"
+    return f"in line, ready for {-state.line_s:.1f} s, waits for a session with room"
+
+
+async def _show_robots(options: argparse.Namespace, inspector: "SharedInspector") -> Exit:
+    origin = Origin.of(options.origin)
+    snapshot, back_off = await inspector.robots(origin)
+    if snapshot is None and back_off is None:
+        print(f"polite: the store has nothing about {origin}", file=sys.stderr)
+        return Exit.DISALLOWED
+    known: dict[str, Any] = {"origin": str(origin)}
+    if snapshot is not None:
+        known |= zip(codec.COLUMNS, codec.row(str(origin), snapshot), strict=True)
+    if back_off is not None:
+        known |= {"back_off_until": back_off.until, "back_off_because": back_off.because}
+    # The latest copy, as for a file.
+    copy = (
+        None if snapshot is None else snapshot.access if isinstance(snapshot.access, Found) else snapshot.good
+    )
+    text = copy.body.decode("utf-8", "replace") if isinstance(copy, Found) else None
+    shown = {name: value for name, value in known.items() if name not in _NOT_SHOWN}
+    print(_as_json({**shown, "body": text}) if options.json else _page_of(shown, text))
+    return Exit.ALLOWED
+
+
+async def _purge_shared(options: argparse.Namespace, inspector: "SharedInspector") -> Exit:
+    if (options.origin is None) == (options.crawl is None):
+        raise InvalidOption(
+            "store purge: use polite store purge ORIGIN URL, or polite store purge URL --crawl NAME"
+        )
+    what = (
+        f"crawl {options.crawl}" if options.origin is None else f"robots.txt of {Origin.of(options.origin)}"
+    )
+    if not options.yes:
+        raise InvalidOption(f"store purge: this deletes {what} for all machines; add --yes to do it")
+    if options.origin is not None:
+        deleted = await inspector.forget_robots(Origin.of(options.origin))
+    else:
+        deleted = await inspector.purge(options.crawl)
+    keys = "1 key" if deleted == 1 else f"{deleted} keys"
+    print(json.dumps({"deleted": deleted}) if options.json else f"deleted: {what} ({keys})")
+    return Exit.ALLOWED
+
+
+def _object(partition: "PartitionState") -> dict[str, Any]:
+    """Return a partition with a name for each value."""
+
+    def named(names: str, entries: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+        return [dict(zip(names.split(), each, strict=True)) for each in entries]
+
+    (counts,) = named("sessions held line later", [partition.counts])
+    return {
+        "waiting": partition.waiting,
+        "done": partition.done,
+        "refused": partition.refused,
+        "dropped": partition.dropped,
+        "quiet_s": partition.quiet_s,
+        "sessions": named("session ends_in_s homes puts_no_more", partition.sessions),
+        "held": named("home session delayed_s", partition.held),
+        "line": named("home ready_in_s", partition.line),
+        "later": named("home origin is_task ready_in_s", partition.later),
+        "counts": counts,
+    }
+
+
+def _totals(partitions: "list[PartitionState]") -> dict[str, int]:
+    names = ("waiting", "done", "refused", "dropped")
+    totals = {name: sum(getattr(each, name) for each in partitions) for name in names}
+    sessions, held, line, later = (sum(each.counts[i] for each in partitions) for i in range(4))
+    # A process has a session in each partition.
+    return totals | {"sessions": -(-sessions // len(partitions)), "held": held, "line": line, "later": later}
+
+
+def _summary_of(totals: dict[str, int]) -> str:
+    return (
+        f"{totals['waiting']} waiting, {totals['done']} done, {totals['refused']} refused, {totals['dropped']} dropped; "
+        f"{_number(totals['sessions'], 'session')}, {_number(totals['held'], 'home')} held, {totals['line']} in line, "
+        f"{totals['later']} later"
+    )
+
+
+def _lines(partition: "PartitionState", limit: int) -> Iterator[str]:
+    """Yield a line about each session and each home, with what it waits for."""
+    if partition.quiet_s > 0:
+        yield f"quiet for {partition.quiet_s:.1f} s: the server was restarted or another took over; no home is given"
+    for session, end_s, homes, closed in partition.sessions:
+        end = f"ends in {end_s:.1f} s unless renewed" if end_s > 0 else f"ended {-end_s:.1f} s ago"
+        yield f"session {session}  {end}  {_number(homes, 'home')}{'  puts no more' if closed else ''}"
+    for home, session, rest_s in partition.held:
+        yield printable(
+            f"held    {home}  by {session}{f'  delayed for {rest_s:.1f} s' if rest_s > 0 else ''}"
+        )
+    awaited = "a session with room" if partition.sessions else "a process: none is there"
+    for home, in_s in partition.line:
+        why = f"delayed for {in_s:.1f} s" if in_s > 0 else f"ready for {-in_s:.1f} s, waits for {awaited}"
+        yield printable(f"line    {home}  {why}")
+    for home, origin, is_task, in_s in partition.later:
+        what = f"a task of {origin}" if is_task else f"{origin or home} is postponed"
+        yield printable(f"later   {what}  for {max(0.0, in_s):.1f} s")
+    shown_of = {
+        "sessions": len(partition.sessions),
+        "held homes": len(partition.held),
+        "homes in line": len(partition.line),
+        "entries with a time": len(partition.later),
+    }
+    for (name, shown), count in zip(shown_of.items(), partition.counts, strict=True):
+        if count > shown:
+            yield f"...     {count - shown} more {name} (--limit {limit})"
