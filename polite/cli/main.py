@@ -60,14 +60,14 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 def _continued(command: str, given: Sequence[str], options: argparse.Namespace) -> argparse.Namespace:
     """Return the options with those that the queue file keeps. Raises InvalidOption if they differ or are damaged."""
-    from polite.cli.fetch import kept_options
+    from polite.cli.fetch import queue_file
 
-    kept = kept_options.read(options)
+    kept = queue_file.read(options)
     if kept is not None:
-        before = list(kept_options.arguments(kept, options))
+        before = list(queue_file.arguments(kept, options))
         options = _parsed([command, *before, *given], source=f"{options.resume}: ")
         if not options.change:
-            kept_options.require_same(kept, options)
+            queue_file.require_same(kept, options)
     options.kept = kept
     return options
 

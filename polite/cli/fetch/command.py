@@ -10,16 +10,14 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, closing, sup
 from itertools import combinations, islice
 from pathlib import Path
 
-from polite.cli.fetch.kept_options import as_text, kept_of
+from polite.cli.fetch.archive import BODIES, Archive, Folder, Warc
+from polite.cli.fetch.lists import RepeatedLines, are_few, more_than_few
 from polite.cli.fetch.options import has_urls, pacing_of
-from polite.cli.fetch.page import Page, Pages
+from polite.cli.fetch.page import Pages
 from polite.cli.fetch.progress import MAX_ORIGINS, OriginStats
-from polite.cli.fetch.queue_notes import QueueNotes, retried
-from polite.cli.fetch.record import BODIES, Folder, Provenance, Records, RepeatedLines, is_begun, reopen
-from polite.cli.fetch.run import Archive, Crawl, Interrupt, Run, interrupts
-from polite.cli.fetch.run_log import EventLog, RunLog, are_few, more_than_few
-from polite.cli.fetch.run_log import reopen as reopen_log
-from polite.cli.fetch.warc import Warc
+from polite.cli.fetch.queue_file import QueueNotes, as_text, kept_of, retried
+from polite.cli.fetch.record import EventLog, Provenance, Records, RunLog, is_begun, reopen, reopen_log
+from polite.cli.fetch.run import Crawl, Interrupt, Run, interrupts
 from polite.cli.options import FEW, agent_needed, is_unnamed
 from polite.cli.terminal import Exit
 from polite.clock import SystemClock
@@ -37,7 +35,7 @@ from polite.stores.database import FileLock
 from polite.stores.inspector import StoreInspector
 from polite.stores.redis.address import Address
 from polite.stores.sqlite import SqliteStore
-from polite.transports.capture import CapturedResponse, Take, capture_responses
+from polite.transports.capture import CapturedResponse, capture_responses
 
 # An option's name, and the path that it writes to.
 OutputPath = tuple[str, Path]
@@ -211,39 +209,42 @@ async def _fetch(options: argparse.Namespace, signer: WebBotAuth | None) -> Exit
 async def _run(options: argparse.Namespace, signer: WebBotAuth | None, interrupt: Interrupt) -> Exit:
     async with AsyncExitStack() as stack:
         clock = SystemClock()
-        # Before a file is opened or made: this one may be no queue.
-        resumed = await _resumed(options)
+        resumed: list[tuple[str, int, float | None]] = []
+        if options.resume is not None:
+            # Before a file is opened or made: this one may be no queue.
+            resumed = await asyncio.to_thread(waiting_by_origin, Path(options.resume), MAX_ORIGINS)
         few = await _few(options, sum(waiting for _, waiting, _ in resumed))
         run_log = _run_log(options, stack, clock)
+        stats = run_log.origin_stats
         for origin, (left_s, why) in (await asyncio.to_thread(_back_offs, options, clock.wall())).items():
-            run_log.origin_stats.add_back_off(origin, clock.monotonic() + left_s, why)
+            stats.add_back_off(origin, clock.monotonic() + left_s, why)
         for each in resumed:
-            run_log.origin_stats.add_resumed(*each)
-        archive = _archive(options, stack)
-        if archive is not None:
-            stack.push_async_callback(archive.close)
-        validators = await _validators(options, stack, clock)
-        if options.warc is not None and archive is not None:
-            stack.enter_context(capture_responses(_keeper(archive, run_log)))
+            stats.add_resumed(*each)
+        archive = _archive(options, stack, run_log)
+        validators = None
+        if options.recrawl is not None:
+            # Opened now, so that a file that cannot be used is known before the first request.
+            validators = SqliteStore(options.recrawl, wall=clock.wall)
+            stack.push_async_callback(validators.close)
+            await validators.open()
         gate = await stack.enter_async_context(_gate(options, signer, run_log, clock, validators))
-        frontier = await stack.enter_async_context(_frontier(options, gate))
+        max_waiting = _IN_FILE if _continues(options) else _IN_MEMORY
+        frontier = await stack.enter_async_context(
+            open_frontier(
+                gate,
+                store=_store(options) or options.resume,
+                crawl=options.crawl,
+                max_waiting=2 * max_waiting,
+                max_tries=options.tries + _EXTRA_TRIES + int(options.max_outage / _OUTAGE_TRY_S),
+                max_robots_tries=options.tries,
+                max_outage=options.max_outage,
+            )
+        )
         await _keep_options(options, run_log.notes, frontier)
         if options.status is not None:
             await _serve_status(options.status, gate, frontier, stack)
-        pages = await stack.enter_async_context(_pages(options, gate))
-        crawl = Crawl(
-            gate,
-            frontier,
-            pages,
-            archive,
-            run_log,
-            max_waiting=_IN_FILE if _continues(options) else _IN_MEMORY,
-            max_redirects=options.max_redirects,
-            tries=options.tries,
-            recrawl=validators is not None,
-            limit=options.limit,
-            max_outage_s=options.max_outage,
-        )
+        pages = await stack.enter_async_context(Pages(options, signs=gate.signs))
+        crawl = Crawl(options, gate, frontier, pages, archive, run_log, max_waiting)
         if archive is None and not options.quiet:
             print("polite: bodies are not kept; --output DIR or --warc FILE keeps them", file=sys.stderr)
         return await Run(options, crawl, frontier, run_log, interrupt, few).finish()
@@ -290,13 +291,6 @@ async def _keep_options(options: argparse.Namespace, notes: QueueNotes, frontier
         notes.keep_options(text)
 
 
-async def _resumed(options: argparse.Namespace) -> list[tuple[str, int, float | None]]:
-    """Return what waits in the queue of an earlier run, by origin."""
-    if options.resume is None:
-        return []
-    return await asyncio.to_thread(waiting_by_origin, Path(options.resume), MAX_ORIGINS)
-
-
 def _back_offs(options: argparse.Namespace, wall_s: float) -> dict[str, tuple[float, str]]:
     """Return by origin the back-offs of earlier runs that still run: seconds left, and why.
 
@@ -312,20 +306,6 @@ def _back_offs(options: argparse.Namespace, wall_s: float) -> dict[str, tuple[fl
             if (until := each["back_off_until"] or 0.0) > wall_s
         }
     return {}
-
-
-def _pages(options: argparse.Namespace, gate: Gate) -> Pages:
-    fetching = FetchPolicy(
-        timeout=options.timeout, allow_private=options.allow_private, max_bytes=options.max_bytes
-    )
-    return Pages(
-        options.agent,
-        fetching,
-        connections=options.concurrency,
-        names=options.resolve,
-        headers=options.header or (),
-        signs=gate.signs,
-    )
 
 
 def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemClock) -> RunLog:
@@ -349,7 +329,8 @@ def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemCl
             path.unlink(missing_ok=True)  # its queue was deleted
         journal, recorded = reopen(path, retry=options.retry is not None)
         stack.callback(journal.close)
-    repeated = _repeated_lines(options, stack)
+    repeated = _repeated_lines(options)
+    stack.callback(repeated.close)
     event_log = None
     if options.log is not None:
         path = Path(options.log)
@@ -359,20 +340,14 @@ def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemCl
         event_log = EventLog(log, clock.monotonic, wall=clock.wall())
     # The queues of a shared crawl are not this run's alone.
     origin_stats = OriginStats(options.delay, counts_waiting=options.store is None)
-    return RunLog(Records(out, journal), recorded, origin_stats, event_log, clock, repeated)
+    return RunLog(Records(out, journal), recorded, repeated, origin_stats, event_log, clock)
 
 
-def _repeated_lines(options: argparse.Namespace, stack: AsyncExitStack) -> RepeatedLines | None:
-    """Return what earlier runs recorded of lists, or None if there was none: then each line is new.
-
-    In a shared crawl another process may have been given the same list.
-    """
-    resumed = options.resume is not None and Path(options.resume).exists()
-    if not (resumed or options.store is not None):
-        return None
+def _repeated_lines(options: argparse.Namespace) -> RepeatedLines:
+    """Return what earlier runs recorded of lists. In a shared crawl another process may have been given the same list."""
     lines = RepeatedLines()
-    stack.callback(lines.close)
-    if not has_urls(options):
+    resumed = options.resume is not None and Path(options.resume).exists()
+    if not (has_urls(options) and (resumed or options.store is not None)):
         return lines
     if options.output is not None:
         lines.read(Path(options.output, RECORDS))
@@ -380,41 +355,27 @@ def _repeated_lines(options: argparse.Namespace, stack: AsyncExitStack) -> Repea
         lines.read(Path(options.resume + _JOURNAL))
     if resumed:
         for url, payload in waiting_payloads(Path(options.resume)):
-            if Provenance.of_payload(payload).redirected_from is not None:
+            if Provenance.of(payload).redirected_from is not None:
                 lines.add_redirected(url)
     return lines
 
 
-def _archive(options: argparse.Namespace, stack: AsyncExitStack) -> Archive | None:
-    if options.warc is not None:
-        warc = Warc(Path(options.warc), agent=options.agent.header, robots=options.dialect.name)
-        stack.callback(lock("--warc", Path(options.warc)).release)
-        return warc
-    return None if options.output is None else Folder(Path(options.output))
-
-
-def _keeper(archive: Archive, run_log: RunLog) -> Take:
-    """Return what keeps a robots.txt as it was sent. It must not raise, or the file would count as unreachable."""
+def _archive(options: argparse.Namespace, stack: AsyncExitStack, run_log: RunLog) -> Archive | None:
+    """Open what keeps bodies, and with a WARC file each robots.txt as it was sent."""
+    if options.warc is None:
+        return None if options.output is None else Folder(Path(options.output))
+    warc = Warc(Path(options.warc), agent=options.agent.header, robots=options.dialect.name)
+    stack.callback(lock("--warc", Path(options.warc)).release)
+    stack.push_async_callback(warc.close)
 
     async def keep(captured: CapturedResponse) -> None:
         try:
-            await archive.keep(Page.of_robots(captured))
+            await warc.keep(captured)
         except (OSError, InvalidOption) as error:
-            run_log.fail(error)
+            run_log.fail(error)  # if it were raised, robots.txt would count as unreachable
 
-    return keep
-
-
-async def _validators(
-    options: argparse.Namespace, stack: AsyncExitStack, clock: SystemClock
-) -> SqliteStore | None:
-    """Open the file of --recrawl now, so that one that cannot be used is known before the first request."""
-    if options.recrawl is None:
-        return None
-    store = SqliteStore(options.recrawl, wall=clock.wall)
-    stack.push_async_callback(store.close)
-    await store.open()
-    return store
+    stack.enter_context(capture_responses(keep))
+    return warc
 
 
 def _gate(
@@ -453,15 +414,3 @@ async def _serve_status(port: int, gate: Gate, frontier: Frontier, stack: AsyncE
         why = os.strerror(error.errno) if error.errno else error
         raise InvalidOption(f"--status {port}: {why}; choose another port, or 0 for a free one") from error
     print(f"polite: status page: {page.url}", file=sys.stderr)
-
-
-def _frontier(options: argparse.Namespace, gate: Gate) -> AbstractAsyncContextManager[Frontier]:
-    return open_frontier(
-        gate,
-        store=_store(options) or options.resume,
-        crawl=options.crawl,
-        max_waiting=2 * (_IN_FILE if _continues(options) else _IN_MEMORY),
-        max_tries=options.tries + _EXTRA_TRIES + int(options.max_outage / _OUTAGE_TRY_S),
-        max_robots_tries=options.tries,
-        max_outage=options.max_outage,
-    )

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from polite.cli.fetch.queue_notes import FAILED, FINAL, GIVEN_UP, OPTIONS
+from polite.cli.fetch.queue_file import FAILED, FINAL, GIVEN_UP, OPTIONS
 from polite.cli.store.origin_page import as_json, page
 from polite.cli.store.shared_store import shared_store
 from polite.cli.terminal import Exit, printable

@@ -2,7 +2,7 @@
 
 import pytest
 
-from polite.cli.fetch.run_log import reopen
+from polite.cli.fetch.record import reopen_log as reopen
 from polite.cli.timeline import Log
 from polite.errors import InvalidOption
 
@@ -35,7 +35,8 @@ def test_a_file_of_another_program_is_not_a_log(others, tmp_path):
     path.write_bytes(others)
 
     with pytest.raises(
-        InvalidOption, match=r"--log: .*run\.jsonl is not a log of polite fetch; it was not changed"
+        InvalidOption,
+        match=r"run\.jsonl: .* does not start a line of a log of polite fetch; the file was not changed",
     ):
         reopen(path)
     assert path.read_bytes() == others

@@ -6,7 +6,7 @@ import signal
 import pytest
 from aiohttp import web
 
-from polite.cli.fetch.record import Folder
+from polite.cli.fetch.archive import Warc
 from tests.cli.fetch.conftest import limit_capacity
 
 
@@ -56,7 +56,7 @@ def test_sigterm_is_an_interrupt_with_its_own_exit_status(site):
 
 
 @pytest.mark.parametrize(("presses", "closed"), [(1, True), (2, True), (3, False)])
-def test_an_interrupt_while_files_close_lets_them_close(presses, closed, site, monkeypatch):
+def test_an_interrupt_while_files_close_lets_them_close(presses, closed, site, monkeypatch, tmp_path):
     ended = []
 
     async def close(self):
@@ -65,9 +65,9 @@ def test_an_interrupt_while_files_close_lets_them_close(presses, closed, site, m
             await asyncio.sleep(1)
         ended.append(True)
 
-    monkeypatch.setattr(Folder, "close", close)
+    monkeypatch.setattr(Warc, "close", close)
 
-    assert site.run("/a") == 130
+    assert site.run("--warc", str(tmp_path / "a.warc.gz"), "/a") == 130
     assert bool(ended) is closed
     assert site.records["/a"]["outcome"] == "fetched"
 

@@ -8,8 +8,8 @@ import tracemalloc
 import pytest
 from aiohttp import web
 
-from polite.cli.fetch import run_log as url_list
-from polite.cli.fetch.record import RepeatedLines
+from polite.cli.fetch import lists as url_list
+from polite.cli.fetch.lists import RepeatedLines
 from polite.cli.fetch.run import PutLimiter
 from polite.cli.stdin import LONGEST_LINE, parse_line
 from tests.cli.fetch.test_resume import prompt, queue
@@ -349,7 +349,7 @@ async def test_a_list_of_a_million_lines_is_read_in_little_memory(tmp_path):
 def test_lines_are_counted_by_what_they_name():
     lines = RepeatedLines()
 
-    assert [lines.meet(name) for name in ("x", "y", "x", "\ud800")] == [1, 1, 2, 1]
+    assert [lines.meet("duplicate", name) for name in ("x", "y", "x", "\ud800")] == [1, 1, 2, 1]
     lines.close()
 
 

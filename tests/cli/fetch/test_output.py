@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from polite.cli.fetch import run as run_module
+from polite.cli.fetch.archive import Folder
 from polite.cli.fetch.progress import Progress
-from polite.cli.fetch.record import Folder, Records
+from polite.cli.fetch.record import Records
 from tests.cli.fetch.conftest import drop
 
 

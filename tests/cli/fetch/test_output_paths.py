@@ -77,7 +77,7 @@ def test_two_processes_never_write_to_the_same_file(arguments, file, site, tmp_p
 
 def test_records_that_another_process_writes_are_not_read_first(site, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("polite.cli.fetch.record.RepeatedLines.read", pytest.fail)
+    monkeypatch.setattr("polite.cli.fetch.lists.RepeatedLines.read", pytest.fail)
     Path("out").mkdir()
     Path("queue").touch()
     other = FileLock(Path("out/records.jsonl"))

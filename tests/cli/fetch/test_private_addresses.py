@@ -5,12 +5,11 @@ import json
 import pytest
 
 from polite.cli.fetch.page import AddressBlocked, Pages
+from polite.cli.main import parse
 from polite.cli.option_names import command_line_text
 from polite.compose.gate import open_gate
 from polite.pacing.policy import PacingPolicy
-from polite.robots.agent import UserAgent
 from polite.robots.exchange import Reply
-from polite.robots.policy import FetchPolicy
 from polite.testing import ScriptedTransport
 from polite.transports.http import HttpTransport
 
@@ -47,7 +46,7 @@ def test_no_option_permits_a_metadata_service(site, caplog):
 
 async def test_a_name_that_resolves_to_a_private_address_after_its_robots_txt_is_blocked():
     async with (
-        Pages(UserAgent("Bot/1.0"), FetchPolicy(), connections=1) as pages,
+        Pages(parse(["fetch", "http://127.0.0.1:9/"])) as pages,
         open_gate(
             "Bot/1.0", transports={"http": ScriptedTransport({})}, pacing=PacingPolicy(min_delay=0)
         ) as gate,

@@ -5,10 +5,9 @@ import json
 
 import pytest
 
+from polite.cli.fetch.lists import RepeatedLines
 from polite.cli.fetch.progress import OriginStats
-from polite.cli.fetch.record import Records, RepeatedLines
-from polite.cli.fetch.run_log import EventLog, ListedURL, RunLog
-from polite.errors import InvalidURL
+from polite.cli.fetch.record import EventLog, Records, RunLog
 from polite.events import Dropped, OriginPostponed, Refused
 from polite.origin import Origin
 from polite.testing import ManualClock
@@ -25,7 +24,7 @@ def _run_log(out, *, recorded=None, event_log=None):
     clock = ManualClock()
     if event_log is not None:
         event_log = EventLog(event_log, clock.monotonic, wall=clock.wall())
-    return RunLog(Records(out), recorded or {}, OriginStats(1.0), event_log, clock)
+    return RunLog(Records(out), recorded or {}, RepeatedLines(), OriginStats(1.0), event_log, clock)
 
 
 async def test_a_write_error_in_a_listener_is_kept_once():
@@ -98,21 +97,6 @@ async def test_what_was_given_up_says_why_the_cause_first(because, code, detail)
 
     record = json.loads(out.getvalue())
     assert (record["code"], record["detail"]) == (code, detail)
-
-
-async def test_an_invalid_line_is_recorded_once_over_several_runs(tmp_path):
-    out = io.StringIO()
-    run_log = _run_log(out)
-    run_log.repeated = RepeatedLines()
-    (tmp_path / "records").write_text('{"url": "nonsense", "outcome": "invalid"}\n')
-    run_log.repeated.read(tmp_path / "records")
-
-    for text in ("nonsense", "more"):
-        error = InvalidURL(text, "no scheme")
-        run_log.record_invalid(ListedURL(error, text), error)
-
-    run_log.repeated.close()
-    assert [json.loads(line)["url"] for line in out.getvalue().splitlines()] == ["more"]
 
 
 async def test_the_log_counts_from_its_beginning():

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
+from polite.cli.fetch.archive import Warc, repair
 from polite.cli.fetch.page import Page
-from polite.cli.fetch.warc import Warc, repair
 from polite.errors import InvalidOption
 from polite.robots.exchange import BodyEnd
 from polite.transports.capture import address_of
@@ -28,6 +28,7 @@ def _page(body=b"hello", *fields, end=BodyEnd.COMPLETE):
         raw=body,
         body=body,
         end=end,
+        address=None,
     )
 
 
@@ -160,7 +161,7 @@ async def test_a_file_cut_in_its_first_record_begins_anew(path):
 
 
 async def test_a_whole_file_is_left_as_it_is_however_large_its_records(path, monkeypatch):
-    monkeypatch.setattr("polite.cli.fetch.warc._CHUNK", 64)
+    monkeypatch.setattr("polite.cli.fetch.archive._CHUNK", 64)
     await Warc(path).keep(_page(b"\0" * 100_000))
     whole = path.read_bytes()
 
