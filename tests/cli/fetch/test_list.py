@@ -130,6 +130,14 @@ def test_what_is_wrong_with_a_line_is_told_with_its_list_and_number(site, listed
     assert site.paths == ["/a"]
 
 
+def test_standard_input_has_line_numbers_too(site, feed):
+    feed(f"{site.origin}/a\nnonsense\n".encode())
+
+    assert site.run("-") == 2
+
+    assert _found(site, "outcome", "input_at") == [("invalid", "standard input:2"), ("fetched", "None")]
+
+
 def test_a_line_that_names_a_url_again_has_a_record_of_its_own(site, listed):
     text = f"{site.origin}/a\n{site.origin}/a#b\n{site.origin}/no\n{site.origin}/no\n"
 
