@@ -367,7 +367,7 @@ class Run:
     async def _end_early(self, feeding: asyncio.Task[None], working: list[asyncio.Task[None]]) -> None:
         """On a signal, drain requests in flight for at most _DRAIN_S; start no more."""
         await self._interrupt.first.wait()
-        print("polite: finishing requests in flight; interrupt again to stop at once", file=sys.stderr)
+        _say("finishing requests in flight; interrupt again to stop at once")
         feeding.cancel()
         draining = asyncio.create_task(self._frontier.drain())
         second = asyncio.create_task(self._interrupt.second.wait())
@@ -411,64 +411,53 @@ class Run:
         )
 
     def _print_summary(self, undone: Mapping[str, int]) -> Exit:
-        status = self._status()
-        if not self._options.quiet:
+        """Say how the run ended, and return the exit status."""
+        options, status = self._options, self._status()
+        if not options.quiet:
             # Of the whole run, not of its last seconds.
             overall = status.counts["fetched"] / max(status.elapsed_s, _TICK_S)
-            print(f"polite: {replace(status, rate=overall).line().strip()}", file=sys.stderr)
+            _say(replace(status, rate=overall).line().strip())
         self._print_surprises()
-        self._print_undone(undone)
+        left = {kind: count for kind, count in undone.items() if kind != FINAL}
+        if left:
+            parts = ", ".join(f"{count} {kind}" for kind, count in left.items())
+            _say(f"{_urls(sum(left.values()), 'is')} not fetched: {parts}; --retry all tries again")
+        if final := undone.get(FINAL):
+            why = "because of an option, such as --max-pages; --retry all --change tries again with another"
+            _say(f"{_urls(final, 'was')} given up {why}")
         if self._interrupt.status is None:
             gravest = self._run_log.records.gravest
-            return max(gravest, Exit.UNREACHABLE) if undone.keys() - {FINAL} else gravest
-        waiting = "1 waiting URL is" if status.waiting == 1 else f"{status.waiting} waiting URLs are"
+            return max(gravest, Exit.UNREACHABLE) if left else gravest
+        if options.resume is not None:
+            kept = f"kept in {options.resume}"
+        else:
+            kept = f"kept in crawl {options.crawl}" if options.store else "lost (--resume keeps them)"
+        waiting = f"{status.waiting} waiting URL{' is' if status.waiting == 1 else 's are'}"
         unread = "" if self._list_read else "; the list was not read to its end, so pass it again"
-        print(f"polite: interrupted; {waiting} {self._kept()}{unread}", file=sys.stderr)
+        _say(f"interrupted; {waiting} {kept}{unread}")
         return self._interrupt.status
-
-    def _print_undone(self, undone: Mapping[str, int]) -> None:
-        """Say what this run and earlier ones did not fetch."""
-        counts = {kind: count for kind, count in undone.items() if kind != FINAL}
-        if counts:
-            urls = "1 URL is" if sum(counts.values()) == 1 else f"{sum(counts.values())} URLs are"
-            parts = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-            print(f"polite: {urls} not fetched: {parts}; --retry all tries again", file=sys.stderr)
-        if final := undone.get(FINAL):
-            urls = "1 URL was" if final == 1 else f"{final} URLs were"
-            print(
-                f"polite: {urls} given up because of an option, such as --max-pages; "
-                "--retry all --change tries again with another",
-                file=sys.stderr,
-            )
 
     def _print_surprises(self) -> None:
         """Say why nothing was requested, where one would expect it."""
+        options, frontier = self._options, self._frontier
         if skipped := self._run_log.skipped:
-            urls = "1 URL was" if skipped == 1 else f"{skipped} URLs were"
-            why = (
-                "an earlier run, which was killed, has recorded them"
-                if self._options.output is None
-                else f"records of an earlier run in {self._options.output} have them; another --output fetches them again"
-            )
-            print(f"polite: {urls} not requested: {why}", file=sys.stderr)
+            why = "an earlier run, which was killed, has recorded them"
+            if options.output is not None:
+                why = f"records of an earlier run in {options.output} have them; another --output fetches them again"
+            _say(f"{_urls(skipped, 'was')} not requested: {why}")
         if self._crawl.puts.reached:
-            print(
-                f"polite: the list was not read beyond {self._options.limit} new "
-                f"{'URL' if self._options.limit == 1 else 'URLs'} (--limit)",
-                file=sys.stderr,
-            )
-        frontier = self._frontier
+            new = f"{options.limit} new URL{'' if options.limit == 1 else 's'}"
+            _say(f"the list was not read beyond {new} (--limit)")
         known = (frontier.waiting, frontier.done, frontier.refused, frontier.dropped)
-        if self._options.store is not None and not has_urls(self._options) and not any(known):
-            print(
-                f"polite: crawl {self._options.crawl} has no URLs yet; check its name, or start the run that has the list first",
-                file=sys.stderr,
-            )
+        if options.store is not None and not has_urls(options) and not any(known):
+            hint = "check its name, or start the run that has the list first"
+            _say(f"crawl {options.crawl} has no URLs yet; {hint}")
 
-    def _kept(self) -> str:
-        """Return where the waiting URLs are."""
-        if self._options.resume is not None:
-            return f"kept in {self._options.resume}"
-        if self._options.store is not None:
-            return f"kept in crawl {self._options.crawl}"
-        return "lost (--resume keeps them)"
+
+def _say(text: str) -> None:
+    print(f"polite: {text}", file=sys.stderr)
+
+
+def _urls(count: int, verb: str) -> str:
+    """Return "1 URL is", or "2 URLs are"; `verb` is "is" or "was"."""
+    return f"1 URL {verb}" if count == 1 else f"{count} URLs {'are' if verb == 'is' else 'were'}"

@@ -52,17 +52,6 @@ def test_a_long_crawl_delay_is_capped_or_obeyed(rule, delay_s, site):
     assert site.times[1] - site.times[0] == pytest.approx(delay_s, abs=1)
 
 
-def test_a_long_crawl_delay_may_be_refused(site):
-    site.pages["/robots.txt"] = [{"text": "User-agent: *\nCrawl-delay: 400\n"}]
-
-    assert site.run("--long-delay", "refuse", "/a") == 3
-
-    assert site.paths == []
-    assert site.records["/a"]["code"] == "LONG_DELAY"
-    assert "robots.txt requests 400 s between requests" in site.records["/a"]["detail"]
-    assert "--long-delay" in site.records["/a"]["detail"]
-
-
 def test_a_status_that_is_named_backs_the_origin_off(site):
     site.pages["/a"] = [{"status": 403}]
 
@@ -212,34 +201,18 @@ def test_each_request_is_signed(site, key, tmp_path, monkeypatch):
     assert seen == [("/robots.txt", AGENT), ("/a", AGENT), ("/b", AGENT)]
 
 
-def test_the_agent_is_sent_as_a_string_on_request(site, key, tmp_path, monkeypatch):
-    monkeypatch.setattr(command, "WebBotAuth", partial(WebBotAuth, plain_http=True))
-    seen = []
-
-    async def noting(request):
-        seen.append(request.headers["Signature-Agent"])
-        return web.Response(text="")
-
-    site.pages["/robots.txt"] = site.pages["/a"] = [noting]
-    given = ("--sign", str(tmp_path / "key.pem"), "--signature-agent", "https://bot.test")
-
-    assert site.run(*given, "--signature-agent-as-string", "/a") == 0
-
-    assert seen == ['"https://bot.test"'] * 2
-
-
-def test_a_form_of_the_agent_needs_a_key(site):
-    assert site.run("--signature-agent-as-string", "/a") == 2
-
-    assert site.err == "polite: --signature-agent-as-string has no effect without --sign\n"
-    assert site.asked == []
-
-
-@pytest.mark.parametrize("arguments", [["--sign", "key.pem"], ["--signature-agent", AGENT]])
-def test_a_key_and_its_url_are_given_together(site, arguments):
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--signature-agent-as-string"], "--signature-agent-as-string has no effect without --sign"),
+        (["--sign", "key.pem"], "--sign KEY and --signature-agent URL are needed together"),
+        (["--signature-agent", AGENT], "--sign KEY and --signature-agent URL are needed together"),
+    ],
+)
+def test_a_key_and_its_url_are_given_together(arguments, said, site):
     assert site.run(*arguments, "/a") == 2
 
-    assert site.err == "polite: --sign KEY and --signature-agent URL are needed together\n"
+    assert site.err == f"polite: {said}\n"
     assert site.asked == []
 
 
@@ -333,17 +306,6 @@ def test_a_second_run_gets_304s_and_what_has_changed(site):
     assert (b["status"], (site.folder / b["file"]).read_text()) == (200, "newer")
 
 
-def test_without_the_option_no_condition_is_sent(site):
-    seen = []
-    site.pages["/a"] = [with_tag('"1"', seen=seen)]
-
-    run(site, 1, "/a")
-    site.folder = site.folder.parent / "plain"
-    site.run("/a")
-
-    assert seen == [None, None]
-
-
 @pytest.mark.parametrize(
     ("arguments", "response"),
     [
@@ -405,14 +367,6 @@ def test_a_warc_has_a_revisit_record_for_a_304(site):
     assert found[8][1].endswith("/revisit/server-not-modified")
 
 
-@pytest.mark.parametrize("name", ["", ":memory:", "redis://host/0"])
-def test_what_is_no_file_is_refused(site, name):
-    assert site.run("--recrawl", name, "/a") == 2
-
-    assert "--recrawl must be the name of a file" in site.err
-    assert site.asked == []
-
-
 def test_a_file_of_something_else_is_refused_before_the_first_request(site):
     file = site.folder.parent / "pages.sqlite"
     site.run("--resume", str(file), "/a")
@@ -421,10 +375,3 @@ def test_a_file_of_something_else_is_refused_before_the_first_request(site):
     assert run(site, 2, "/a") != 0
     assert "is the queue of a crawl" in site.err
     assert len(site.asked) == before
-
-
-def test_two_options_cannot_share_the_file(site):
-    file = str(site.folder.parent / "pages.sqlite")
-
-    assert site.run("--recrawl", file, "--log", file, "/a") == 2
-    assert "would both write" in site.err

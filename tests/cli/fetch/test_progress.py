@@ -1,8 +1,6 @@
 """Progress of a run: statistics by origin, the totals as a line, and the live table on a terminal."""
 
 import io
-import os
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,7 +10,6 @@ from polite.cli.fetch import progress as progress_module
 from polite.cli.fetch.progress import Entry, LiveTable, OriginStats, Progress, Rate, RunStatus, clock, state
 from polite.events import BackedOff, Dropped, Granted, OriginPostponed, Refused, Retried, RobotsFetched
 from polite.origin import Target
-from tests.cli.fetch.conftest import AGENT
 from tests.cli.fetch.screen import Screen
 from tests.support import Terminal
 
@@ -321,40 +318,3 @@ def test_rows_keep_their_places_while_others_come_and_go():
     for number in range(4):
         stats.remove(Target.of(f"https://c.test/{number}"))
     assert (rows(), rows(1), rows(0), rows(2)) == ("-de", "e", "", "ed")
-
-
-@pytest.mark.slow("a terminal in real time")
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
-def test_a_run_on_a_real_terminal_fits_80_columns_and_24_lines(tmp_path):
-    import fcntl
-    import pty
-    import struct
-    import termios
-
-    sites = [f"http://a-rather-long-name-of-a-host-{number}.test:4711" for number in range(30)]
-    command = [sys.executable, "-m", "polite", "fetch", "--agent", AGENT, "--output", str(tmp_path / "pages")]
-    process, terminal = pty.fork()
-    if not process:
-        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        os.chdir(ROOT)
-        environment = {**os.environ, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"}
-        for name in ("COLUMNS", "LINES"):
-            environment.pop(name, None)
-        # Nothing listens there; a blocked address needs no network either.
-        names = [word for site in sites for word in ("--resolve", f"{site[7:-5]}:127.0.0.1")]
-        os.execve(sys.executable, [*command, "--tries", "1", *names, *sites], environment)  # noqa: S606
-    written = bytearray()
-    try:
-        while chunk := os.read(terminal, 65_536):
-            written += chunk
-    except OSError:
-        pass  # how a pseudo-terminal ends
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 3
-
-    screen = Screen()
-    screen.write(written.decode())
-    # Messages before and after the table are longer.
-    assert [text for text in screen.wrapped if not text.startswith(("the robots.txt of ", "polite: "))] == []
-    assert any("30 given up" in text for text in screen.lines)
-    assert any("30 of 30" in text and "━" * 20 in text for text in screen.lines)

@@ -139,16 +139,6 @@ def test_a_run_that_was_ended_at_once_costs_a_page_none_of_its_tries(prompt, que
     assert (prompt.records["/a"]["outcome"], prompt.records["/a"]["tries"]) == ("fetched", 2)
 
 
-def test_the_log_of_both_runs_is_one(prompt, queue, tmp_path):
-    prompt.pages["/a"] = [_interrupted]
-
-    for urls in (["/a", "/b"], []):
-        prompt.run("--resume", queue, "--log", str(tmp_path / "run.jsonl"), *urls)
-
-    lines = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]
-    assert [each["event"] for each in lines] == ["run", "robots", "request", "run", "request"]
-
-
 def test_the_time_left_knows_what_waits_from_before(patient, queue):
     patient.pages["/a"] = [_interrupted]
     patient.run("--resume", queue, "--delay", "9", *(f"/{letter}" for letter in "abcdefgh"))
@@ -331,28 +321,17 @@ def test_a_url_that_was_not_fetched_is_counted_by_each_run_until_one_fetches_it(
         )
     assert len(failing.paths) == 4
 
-    assert failing.run("--resume", queue, "--retry", "all") == 0
+    assert failing.run("--resume", queue, "--retry", "failed") == 3
+    assert failing.err.endswith("polite: 1 URL is not fetched: 1 given up; --retry all tries again\n")
+    assert failing.run("--resume", queue, "--retry", "given-up") == 0
     assert failing.run("--resume", queue) == 0
 
-    assert failing.paths[4:] == ["/busy", "/fails"]
+    assert failing.paths[4:] == ["/fails", "/busy"]
     assert _outcomes(failing) == {
         "/no": "refused",
         **dict.fromkeys(["/fails", "/busy", "/gone", "/a"], "fetched"),
     }
     assert "not fetched" not in failing.err
-
-
-@pytest.mark.parametrize(
-    ("which", "fetched", "left"),
-    [("failed", "/fails", "1 given up"), ("given-up", "/busy", "1 failed"), ("all", None, None)],
-)
-def test_what_is_retried_can_be_chosen(failing, queue, which, fetched, left):
-    failing.run("--resume", queue, "--tries", "1", *failing.urls)
-
-    assert failing.run("--resume", queue, "--retry", which) == (3 if left else 0)
-
-    assert failing.paths[4:] == ([fetched] if fetched else ["/busy", "/fails"])
-    assert left is None or f"1 URL is not fetched: {left}; " in failing.err
 
 
 def test_until_a_run_exits_with_0_is_until_all_is_fetched_that_can_be(failing, queue):
@@ -618,13 +597,6 @@ def test_a_queue_that_keeps_no_options_takes_those_of_the_run(prompt, queue):
 
     assert prompt.run("--resume", queue, "--agent", "B/1", "/b") == 0
     assert prompt.run("--resume", queue, "--agent", "A/1", "/c") == 2
-
-
-def test_a_run_that_is_refused_keeps_nothing(prompt, queue):
-    prompt.run("/a")  # its records are no queue's
-    assert prompt.run("--resume", queue, "--agent", "A/1", "--warc", "no.name", "/b") == 2
-
-    assert prompt.run("--resume", queue, "--agent", "B/1", "/b") == 0
 
 
 def test_store_ls_counts_a_queue_as_its_records_do_also_after_a_retry(prompt, queue, capsys):
