@@ -5,7 +5,6 @@ import asyncio
 import errno
 import os
 import sys
-from collections.abc import Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, closing, suppress
 from itertools import combinations, islice
 from pathlib import Path
@@ -37,21 +36,6 @@ from polite.stores.redis.address import Address
 from polite.stores.sqlite import SqliteStore
 from polite.transports.capture import CapturedResponse, capture_responses
 
-# An option's name, and the path that it writes to.
-OutputPath = tuple[str, Path]
-
-
-def check_distinct(paths: Iterable[OutputPath]) -> None:
-    """Refuse two paths that are the same file, also through links, or of which one contains the other.
-
-    Opens no file. Raises InvalidOption.
-    """
-    for (option, path), (other, taken) in combinations(paths, 2):
-        if _overlap(path, taken):
-            raise InvalidOption(
-                f"{option} and {other} would both write to {path}: {taken} is the same file, or inside it; choose another path"
-            )
-
 
 def lock(option: str, path: Path) -> FileLock:
     """Lock a file that the run appends to, before it is opened. Release the lock when the file is closed.
@@ -73,17 +57,6 @@ def lock(option: str, path: Path) -> FileLock:
     )
 
 
-def _overlap(path: Path, other: Path) -> bool:
-    # Resolving also covers links to files that do not exist yet.
-    real, taken = Path(os.path.realpath(path)), Path(os.path.realpath(other))
-    if real.is_relative_to(taken) or taken.is_relative_to(real):
-        return True
-    try:
-        return path.samefile(other)  # hard links, and case-insensitive file systems
-    except OSError:
-        return False
-
-
 RECORDS = "records.jsonl"
 # The suffix of the robots store beside the queue: the two cannot share a file.
 _ROBOTS = ".robots"
@@ -101,6 +74,13 @@ _OUTAGE_TRY_S = 30.0
 
 def fetch(options: argparse.Namespace) -> Exit:
     """Fetch the list and return the highest exit status. Raises InvalidOption, OSError, StoreFailed."""
+    _check_inputs(options)
+    _check_outputs(options)
+    return asyncio.run(_fetch(options, _signer(options)))
+
+
+def _check_inputs(options: argparse.Namespace) -> None:
+    """Refuse lists and queues that cannot be read, before anything is written. Raises InvalidOption, OSError."""
     if options.resume is not None:
         _check_file("--resume", options.resume)
         if not has_urls(options) and not Path(options.resume).exists():
@@ -113,17 +93,15 @@ def fetch(options: argparse.Namespace) -> Exit:
         for name in ("retry", "change"):
             if getattr(options, name):
                 raise InvalidOption(f"--{name} needs --resume FILE, the queue of an earlier run")
+    if (options.store is None) != (options.crawl is None):
+        raise InvalidOption("--store URL and --crawl NAME are needed together")
+    if options.store is not None and options.resume is not None:
+        raise InvalidOption("--store and --resume exclude each other: the shared store keeps the queue")
+    _store(options)
     _check_lists(options)
-    if options.recrawl is not None:
-        _check_file("--recrawl", options.recrawl)
-    _check_store(options)
-    check_distinct(_output_paths(options))
-    signer = _signer(options)
-    return asyncio.run(_fetch(options, signer))
 
 
 def _check_lists(options: argparse.Namespace) -> None:
-    """Refuse lists that cannot be read before anything is written."""
     if options.limit is not None and not has_urls(options):
         raise InvalidOption("--limit is a limit on URLs of a list, and no URLs are given")
     for name in options.list or ():
@@ -135,12 +113,28 @@ def _check_lists(options: argparse.Namespace) -> None:
             raise OSError(number, os.strerror(number), name)
 
 
-def _check_store(options: argparse.Namespace) -> None:
-    if (options.store is None) != (options.crawl is None):
-        raise InvalidOption("--store URL and --crawl NAME are needed together")
-    if options.store is not None and options.resume is not None:
-        raise InvalidOption("--store and --resume exclude each other: the shared store keeps the queue")
-    _store(options)
+def _check_outputs(options: argparse.Namespace) -> None:
+    """Refuse two paths that are the same file, also through links, or of which one contains the other. Raises InvalidOption."""
+    if options.recrawl is not None:
+        _check_file("--recrawl", options.recrawl)
+    paths = [(f"--{name}", getattr(options, name)) for name in ("log", "warc", "recrawl", "resume")]
+    if options.resume is not None:
+        paths.append((f"--resume (FILE{_ROBOTS})", options.resume + _ROBOTS))
+        if options.output is None:
+            paths.append((f"--resume (FILE{_JOURNAL})", options.resume + _JOURNAL))
+    if options.output is not None:
+        paths += [(f"--output (DIR/{name})", Path(options.output, name)) for name in (RECORDS, BODIES)]
+    given = [(option, Path(path)) for option, path in paths if path is not None]
+    for (option, path), (other, taken) in combinations(given, 2):
+        # Resolving also covers links to files that do not exist yet.
+        real, real_taken = Path(os.path.realpath(path)), Path(os.path.realpath(taken))
+        same = real.is_relative_to(real_taken) or real_taken.is_relative_to(real)
+        with suppress(OSError):
+            same = same or path.samefile(taken)  # hard links, and case-insensitive file systems
+        if same:
+            raise InvalidOption(
+                f"{option} and {other} would both write to {path}: {taken} is the same file, or inside it; choose another path"
+            )
 
 
 def _continues(options: argparse.Namespace) -> bool:
@@ -174,24 +168,6 @@ def _check_file(option: str, name: str) -> None:
         raise InvalidOption(f"{option} must be the name of a file, got {redact_url(name)!r}")
     if Path(name).is_dir():
         raise InvalidOption(f"{option} {name} is a folder; name a file in it")
-
-
-def _output_paths(options: argparse.Namespace) -> Iterator[OutputPath]:
-    """Yield each path that the run writes to, with its option."""
-    if options.log is not None:
-        yield "--log", Path(options.log)
-    if options.warc is not None:
-        yield "--warc", Path(options.warc)
-    if options.recrawl is not None:
-        yield "--recrawl", Path(options.recrawl)
-    if options.resume is not None:
-        yield "--resume", Path(options.resume)
-        yield f"--resume (FILE{_ROBOTS})", Path(options.resume + _ROBOTS)
-        if options.output is None:
-            yield f"--resume (FILE{_JOURNAL})", Path(options.resume + _JOURNAL)
-    if options.output is not None:
-        yield f"--output (DIR/{RECORDS})", Path(options.output, RECORDS)
-        yield f"--output (DIR/{BODIES})", Path(options.output, BODIES)
 
 
 async def _fetch(options: argparse.Namespace, signer: WebBotAuth | None) -> Exit:

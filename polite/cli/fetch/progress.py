@@ -67,20 +67,16 @@ class OriginStats:
     Args:
         min_delay: the least delay in seconds.
         counts_waiting: whether URLs that wait are counted. In a shared crawl any process may fetch them.
+
+    Attributes:
+        entries: the statistics by origin, of those with URLs.
     """
 
     def __init__(self, min_delay: float, *, counts_waiting: bool = True) -> None:
         self._min_delay = min_delay
         self._counts_waiting = counts_waiting
-        self._entries: dict[str, Entry] = {}
+        self.entries: dict[str, Entry] = {}
         self._back_offs: dict[str, tuple[float, str]] = {}
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def entry(self, origin: str) -> Entry | None:
-        """Return the statistics of one origin, or None if it has no URLs."""
-        return self._entries.get(origin)
 
     def add(self, target: Target) -> None:
         """Count a URL that is about to be put into the frontier."""
@@ -98,13 +94,16 @@ class OriginStats:
         """Note a back-off of an earlier run, which the gate keeps as soon as it learns the origin."""
         self._back_offs[origin] = until, why
 
-    def remove(self, target: Target) -> None:
-        """Undo `add`: the frontier already had the URL."""
-        self._remove(str(target.origin))
+    def remove(self, origin: str) -> None:
+        """Undo `add`: the URL is refused or dropped, or the frontier already had it."""
+        entry = self.entries.get(origin)
+        if entry is not None:
+            entry.waiting = max(0, entry.waiting - 1)
+            self._forget_if_idle(entry)
 
     def finish(self, target: Target, *, sent: bool = True) -> None:
         """Count the end of a request, successful or not; `sent`: whether there was a request."""
-        entry = self._entries.get(str(target.origin))
+        entry = self.entries.get(str(target.origin))
         if entry is not None:
             entry.in_flight -= 1
             entry.done += sent
@@ -112,7 +111,7 @@ class OriginStats:
 
     def update_delay(self, explanation: Explanation, now: float) -> None:
         """Take over the origin's current delay and the reason for it."""
-        entry = self._entries.get(str(explanation.target.origin))
+        entry = self.entries.get(str(explanation.target.origin))
         if entry is not None:
             entry.delay_s = explanation.pause.seconds
             entry.until = now + explanation.wait_s
@@ -131,7 +130,7 @@ class OriginStats:
             case Retried(url=url):
                 self.add(Target.of(url))
             case Refused(url=url) | Dropped(url=url):
-                self._remove(str(Origin.of(url)))
+                self.remove(str(Origin.of(url)))
             case RobotsFetched(origin=origin):
                 self._delay(origin, now, _WAITING, "")
             case BackedOff(origin=origin, pause_s=pause_s, because=because):
@@ -142,41 +141,35 @@ class OriginStats:
 
     def longest(self, count: int, now: float) -> list[Entry]:
         """Return the origins that need the most time."""
-        return nlargest(count, self._entries.values(), key=lambda entry: (entry.left_s(now), entry.in_flight))
+        return nlargest(count, self.entries.values(), key=lambda entry: (entry.left_s(now), entry.in_flight))
 
     def conditions(self, now: float) -> Counter[str]:
         """Return the number of origins in each condition."""
         return Counter(
-            entry.condition for entry in self._entries.values() if entry.condition and entry.until > now
+            entry.condition for entry in self.entries.values() if entry.condition and entry.until > now
         )
 
     def _entry(self, origin: Origin) -> Entry | None:
         name = str(origin)
-        entry = self._entries.get(name)
-        if entry is None and len(self._entries) < MAX_ORIGINS:
+        entry = self.entries.get(name)
+        if entry is None and len(self.entries) < MAX_ORIGINS:
             entry = self._new(name, Entry(name, self._min_delay))
         return entry
 
     def _new(self, origin: str, entry: Entry) -> Entry:
-        self._entries[origin] = entry
+        self.entries[origin] = entry
         if back_off := self._back_offs.pop(origin, None):
             self._delay(origin, *back_off, "backing off")
         return entry
 
     def _delay(self, origin: str, until: float, why: str, condition: str) -> None:
-        entry = self._entries.get(origin)
+        entry = self.entries.get(origin)
         if entry is not None:
             entry.until, entry.why, entry.condition = max(entry.until, until), why, condition
 
-    def _remove(self, origin: str) -> None:
-        entry = self._entries.get(origin)
-        if entry is not None:
-            entry.waiting = max(0, entry.waiting - 1)
-            self._forget_if_idle(entry)
-
     def _forget_if_idle(self, entry: Entry) -> None:
         if entry.waiting <= 0 and entry.in_flight <= 0:
-            self._entries.pop(entry.origin, None)
+            self.entries.pop(entry.origin, None)
 
 
 # What some records of an outcome have.
@@ -302,7 +295,7 @@ class LiveTable:
 
     def rows(self, stats: OriginStats, count: int, now: float) -> list[Entry | None]:
         """Return the origin of each of `count` rows; None for one that is free."""
-        rows = [None if origin is None else stats.entry(origin) for origin in self._places[:count]]
+        rows = [None if origin is None else stats.entries.get(origin) for origin in self._places[:count]]
         rows += [None] * (count - len(rows))
         for other in stats.longest(count, now):
             if other in rows:

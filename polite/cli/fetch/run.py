@@ -197,7 +197,7 @@ class Crawl:
             target.url, depth=depth, payload=payload, again=again, wait=again
         )
         if admission is Admission.DUPLICATE:
-            stats.remove(target)
+            stats.remove(target.origin.text)
         return admission is not Admission.DUPLICATE
 
     async def work(self) -> None:
@@ -389,7 +389,9 @@ class Run:
             try:
                 while True:
                     progress.show(self._status(), self._run_log.origin_stats)
-                    await asyncio.sleep(_TICK_S if len(self._run_log.origin_stats) < _MANY else _SLOW_TICK_S)
+                    await asyncio.sleep(
+                        _TICK_S if len(self._run_log.origin_stats.entries) < _MANY else _SLOW_TICK_S
+                    )
             finally:
                 progress.show(self._status(), self._run_log.origin_stats)
 
@@ -405,7 +407,7 @@ class Run:
             waiting=self._frontier.waiting,
             in_flight=self._frontier.in_flight,
             list_read=self._list_read,
-            origins=len(origin_stats),
+            origins=len(origin_stats.entries),
             conditions=origin_stats.conditions(now),
             slowest=next(iter(origin_stats.longest(1, now)), None),
         )

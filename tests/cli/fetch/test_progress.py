@@ -42,7 +42,7 @@ def stats():
 
 
 def _counts(stats, target):
-    entry = stats.entry(target.origin.text)
+    entry = stats.entries[target.origin.text]
     return entry.waiting, entry.in_flight, entry.done
 
 
@@ -51,7 +51,7 @@ def test_a_new_delay_and_the_current_wait_count(stats):
 
     stats.update_delay(_explained(A, delay=5, wait=3), 100.0)
 
-    a = stats.entry("http://a.test")
+    a = stats.entries["http://a.test"]
     assert (a.left_s(100.0), a.left_s(200.0), a.why) == (3 + 2 * 5, 2 * 5, "Crawl-delay 5 s")
 
     stats.update_delay(_explained(A, delay=5, wait=60, held="status 429, Retry-After 60 s"), 0.0)
@@ -71,7 +71,7 @@ def test_a_retried_url_waits_again_and_a_duplicate_does_not(stats):
     stats.observe(Retried(B.url, 1, 0.0), 0.0)
     stats.finish(B)
     stats.add(B)
-    stats.remove(B)
+    stats.remove(B.origin.text)
 
     assert _counts(stats, B) == (1, 0, 1)
 
@@ -80,7 +80,7 @@ def test_a_retried_url_waits_again_and_a_duplicate_does_not(stats):
 def test_an_origin_with_nothing_to_do_is_forgotten(event, stats):
     stats.observe(event, 0.0)
 
-    assert len(stats) == 1
+    assert len(stats.entries) == 1
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_an_origin_with_nothing_to_do_is_forgotten(event, stats):
 def test_events_say_why_an_origin_waits(event, why, left, condition, stats):
     stats.observe(event, 100.0)
 
-    assert (stats.entry("http://b.test").why, stats.entry("http://b.test").left_s(100.0)) == (why, left)
+    assert (stats.entries["http://b.test"].why, stats.entries["http://b.test"].left_s(100.0)) == (why, left)
     assert stats.conditions(100.0) == ({condition: 1} if condition else {})
     assert stats.conditions(200.0) == {}
 
@@ -134,7 +134,7 @@ def test_beyond_a_bound_origins_are_not_looked_after_one_by_one(stats, monkeypat
     stats.update_delay(_explained(c, delay=1, wait=1), 0.0)
     stats.finish(c)
 
-    assert len(stats) == 2
+    assert len(stats.entries) == 2
 
 
 # Lines.
@@ -224,7 +224,7 @@ def _shown(monkeypatch, *entries, columns=80, **changes):
         monkeypatch.setenv(name, value)
     stats = OriginStats(1.0)
     for entry in entries:
-        stats._new(entry.origin, entry)
+        stats.entries[entry.origin] = entry
     out, screen = Terminal(), Screen(columns)
     with Progress(out) as progress:
         for elapsed_s in (64.0, 65.0):
@@ -308,13 +308,11 @@ def test_rows_keep_their_places_while_others_come_and_go():
     assert rows() == "abc"
     put("d", 4)  # longer than the shortest, but not by much
     assert rows() == "abc"
-    for number in range(5):
-        stats.remove(Target.of(f"https://b.test/{number}"))
+    for name in "bbbbb":
+        stats.remove(f"https://{name}.test")
     assert rows() == "adc"
     put("e", 50)  # much longer than the shortest
     assert rows() == "ade"
-    for number in range(6):
-        stats.remove(Target.of(f"https://a.test/{number}"))
-    for number in range(4):
-        stats.remove(Target.of(f"https://c.test/{number}"))
+    for name in "aaaaaacccc":
+        stats.remove(f"https://{name}.test")
     assert (rows(), rows(1), rows(0), rows(2)) == ("-de", "e", "", "ed")
