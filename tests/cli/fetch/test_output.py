@@ -11,9 +11,9 @@ from polite.cli.fetch import record as record_module
 from polite.cli.fetch import run as run_module
 from polite.cli.fetch.archive import Folder
 from polite.cli.fetch.lists import RepeatedLines
-from polite.cli.fetch.page import Page
+from polite.cli.fetch.page import NoFinalResponse, Page
 from polite.cli.fetch.progress import OriginStats, Progress
-from polite.cli.fetch.record import EventLog, Records, RunLog, of_page, reopen, reopen_log
+from polite.cli.fetch.record import EventLog, Records, RunLog, of_error, of_page, reopen, reopen_log
 from polite.cli.timeline import Log
 from polite.errors import InvalidOption
 from polite.events import Dropped, OriginPostponed, Refused
@@ -380,6 +380,12 @@ async def test_what_was_given_up_says_why_the_cause_first(because, code, detail)
 
     why = {"outcome": "given up", "code": code, "detail": detail, "tries": 1}
     assert json.loads(out.getvalue()) == {"url": URL, "input": URL, **why}
+
+
+def test_the_words_of_a_failure_are_cut():
+    cause = of_error(NoFinalResponse("x" * 9_999), timeout_s=1.0)
+
+    assert cause.detail == "x" * 500 + "; the page was not fetched"
 
 
 async def test_the_log_has_origins_that_are_put_off():
