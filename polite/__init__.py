@@ -3,9 +3,6 @@
 Ids in docstrings, such as (T4), name requirements of docs/spec.md.
 """
 
-import polite.early_exit as _early_exit  # noqa: F401 - first: ^C while the others load
-
-# isort: split
 from polite import blocking, schedulers, sitemaps, status, throttles
 from polite.compose.frontier import open_frontier
 from polite.compose.gate import open_gate

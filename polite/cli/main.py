@@ -61,14 +61,14 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         options = _parsed([command, *given])
     if getattr(options, "resume", None) is None:
         return options
-    from polite.cli.fetch import kept_options
+    from polite.cli.fetch import queue_file
 
-    kept = kept_options.read(options)
+    kept = queue_file.read(options)
     if kept is not None:
-        before = list(kept_options.arguments(kept, options))
+        before = list(queue_file.arguments(kept, options))
         options = _parsed([command, *before, *given], source=f"{options.resume}: ")
         if not options.change:
-            kept_options.require_same(kept, options)
+            queue_file.require_same(kept, options)
     options.kept = kept
     return options
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polite.cli.fetch.queue_notes import FAILED, FINAL, GIVEN_UP, OPTIONS
+from polite.cli.fetch.queue_file import FAILED, FINAL, GIVEN_UP, OPTIONS
 from polite.cli.terminal import Exit, printable
 from polite.clock import SystemClock
 from polite.errors import InvalidOption, StoreFailed

@@ -1,10 +1,12 @@
 """`polite fetch`: fetch a list of URLs through a frontier, and write one record per URL.
 
-`command` builds a run from the options; `run` starts one task that puts URLs into the frontier (`crawl`), workers that
-take permits and fetch pages (`page`), and one task that prints progress. Each URL ends in one JSON record (`record`),
-its body in a folder (`folder`) or a WARC file (`warc`). `run_log` receives what the run and the gate's events report, and
-passes it to the records, to the event log for `polite timeline`, and to the statistics by origin that `progress` shows.
-With `--resume` the frontier keeps its queue in a file. A record is written before its task is finished in that queue: after
-a crash, `record.reopen` reads the last records, so that no page is fetched or recorded twice. Standard output cannot be read
-again: then a journal beside the queue has what later runs need. `repeated_lines` tells which lines have a record already.
+`command` builds a run from the `options`. `run` starts one task that puts the URLs of the list (`lists`) into the frontier, workers
+that take permits and fetch pages (`page`), and one task that prints `progress`. Each URL ends in one JSON record (`record`), its
+body in a folder or a WARC file (`archive`). `record.RunLog` receives what the run and the gate's events report. It passes that to
+the records, to the event log for `polite timeline`, and to the statistics by origin that `progress` shows.
+
+With `--resume` the frontier keeps its queue in a file, and `queue_file` keeps there which URLs were not fetched and the options. A
+record is written before its task is finished in that queue: after a crash, `record.reopen` reads the last records, so that no page
+is fetched or recorded twice. Standard output cannot be read again: then a journal beside the queue has what later runs need.
+`lists.RepeatedLines` tells which lines have a record already.
 """

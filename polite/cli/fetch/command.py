@@ -5,21 +5,18 @@ import asyncio
 import errno
 import os
 import sys
-from collections.abc import Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, closing, suppress
 from itertools import combinations, islice
 from pathlib import Path
 
-from polite.cli.fetch.kept_options import as_text, kept_of
+from polite.cli.fetch.archive import BODIES, Archive, Folder, Warc
+from polite.cli.fetch.lists import RepeatedLines, are_few, more_than_few
 from polite.cli.fetch.options import has_urls, pacing_of
-from polite.cli.fetch.page import Page, Pages
+from polite.cli.fetch.page import Pages
 from polite.cli.fetch.progress import MAX_ORIGINS, OriginStats
-from polite.cli.fetch.queue_notes import QueueNotes, retried
-from polite.cli.fetch.record import BODIES, Folder, Provenance, Records, RepeatedLines, is_begun, reopen
-from polite.cli.fetch.run import Archive, Crawl, Interrupt, Run, interrupts
-from polite.cli.fetch.run_log import EventLog, RunLog, are_few, more_than_few
-from polite.cli.fetch.run_log import reopen as reopen_log
-from polite.cli.fetch.warc import Warc
+from polite.cli.fetch.queue_file import QueueNotes, as_text, kept_of, retried
+from polite.cli.fetch.record import EventLog, Provenance, Records, RunLog, is_begun, reopen, reopen_log
+from polite.cli.fetch.run import Crawl, Interrupt, Run, interrupts
 from polite.cli.options import FEW, agent_needed, is_unnamed
 from polite.cli.terminal import Exit
 from polite.clock import SystemClock
@@ -37,22 +34,7 @@ from polite.status import serve
 from polite.stores.redis.address import Address
 from polite.stores.robots_database import StoreInspector
 from polite.stores.sqlite import SqliteStore
-from polite.transports.capture import CapturedResponse, Take, capture_responses
-
-# An option's name, and the path that it writes to.
-OutputPath = tuple[str, Path]
-
-
-def check_distinct(paths: Iterable[OutputPath]) -> None:
-    """Refuse two paths that are the same file, also through links, or of which one contains the other.
-
-    Opens no file. Raises InvalidOption.
-    """
-    for (option, path), (other, taken) in combinations(paths, 2):
-        if _overlap(path, taken):
-            raise InvalidOption(
-                f"{option} and {other} would both write to {path}: {taken} is the same file, or inside it; choose another path"
-            )
+from polite.transports.capture import CapturedResponse, capture_responses
 
 
 def lock(option: str, path: Path) -> FileLock:
@@ -75,17 +57,6 @@ def lock(option: str, path: Path) -> FileLock:
     )
 
 
-def _overlap(path: Path, other: Path) -> bool:
-    # Resolving also covers links to files that do not exist yet.
-    real, taken = Path(os.path.realpath(path)), Path(os.path.realpath(other))
-    if real.is_relative_to(taken) or taken.is_relative_to(real):
-        return True
-    try:
-        return path.samefile(other)  # hard links, and case-insensitive file systems
-    except OSError:
-        return False
-
-
 RECORDS = "records.jsonl"
 # The suffix of the robots store beside the queue: the two cannot share a file.
 _ROBOTS = ".robots"
@@ -103,6 +74,13 @@ _OUTAGE_TRY_S = 30.0
 
 def fetch(options: argparse.Namespace) -> Exit:
     """Fetch the list and return the highest exit status. Raises InvalidOption, OSError, StoreFailed."""
+    _check_inputs(options)
+    _check_outputs(options)
+    return asyncio.run(_fetch(options, _signer(options)))
+
+
+def _check_inputs(options: argparse.Namespace) -> None:
+    """Refuse lists and queues that cannot be read, before anything is written. Raises InvalidOption, OSError."""
     if options.resume is not None:
         _check_file("--resume", options.resume)
         if not has_urls(options) and not Path(options.resume).exists():
@@ -115,17 +93,15 @@ def fetch(options: argparse.Namespace) -> Exit:
         for name in ("retry", "change"):
             if getattr(options, name):
                 raise InvalidOption(f"--{name} needs --resume FILE, the queue of an earlier run")
+    if (options.store is None) != (options.crawl is None):
+        raise InvalidOption("--store URL and --crawl NAME are needed together")
+    if options.store is not None and options.resume is not None:
+        raise InvalidOption("--store and --resume exclude each other: the shared store keeps the queue")
+    _store(options)
     _check_lists(options)
-    if options.recrawl is not None:
-        _check_file("--recrawl", options.recrawl)
-    _check_store(options)
-    check_distinct(_output_paths(options))
-    signer = _signer(options)
-    return asyncio.run(_fetch(options, signer))
 
 
 def _check_lists(options: argparse.Namespace) -> None:
-    """Refuse lists that cannot be read before anything is written."""
     if options.limit is not None and not has_urls(options):
         raise InvalidOption("--limit is a limit on URLs of a list, and no URLs are given")
     for name in options.list or ():
@@ -137,12 +113,28 @@ def _check_lists(options: argparse.Namespace) -> None:
             raise OSError(number, os.strerror(number), name)
 
 
-def _check_store(options: argparse.Namespace) -> None:
-    if (options.store is None) != (options.crawl is None):
-        raise InvalidOption("--store URL and --crawl NAME are needed together")
-    if options.store is not None and options.resume is not None:
-        raise InvalidOption("--store and --resume exclude each other: the shared store keeps the queue")
-    _store(options)
+def _check_outputs(options: argparse.Namespace) -> None:
+    """Refuse two paths that are the same file, also through links, or of which one contains the other. Raises InvalidOption."""
+    if options.recrawl is not None:
+        _check_file("--recrawl", options.recrawl)
+    paths = [(f"--{name}", getattr(options, name)) for name in ("log", "warc", "recrawl", "resume")]
+    if options.resume is not None:
+        paths.append((f"--resume (FILE{_ROBOTS})", options.resume + _ROBOTS))
+        if options.output is None:
+            paths.append((f"--resume (FILE{_JOURNAL})", options.resume + _JOURNAL))
+    if options.output is not None:
+        paths += [(f"--output (DIR/{name})", Path(options.output, name)) for name in (RECORDS, BODIES)]
+    given = [(option, Path(path)) for option, path in paths if path is not None]
+    for (option, path), (other, taken) in combinations(given, 2):
+        # Resolving also covers links to files that do not exist yet.
+        real, real_taken = Path(os.path.realpath(path)), Path(os.path.realpath(taken))
+        same = real.is_relative_to(real_taken) or real_taken.is_relative_to(real)
+        with suppress(OSError):
+            same = same or path.samefile(taken)  # hard links, and case-insensitive file systems
+        if same:
+            raise InvalidOption(
+                f"{option} and {other} would both write to {path}: {taken} is the same file, or inside it; choose another path"
+            )
 
 
 def _continues(options: argparse.Namespace) -> bool:
@@ -178,24 +170,6 @@ def _check_file(option: str, name: str) -> None:
         raise InvalidOption(f"{option} {name} is a folder; name a file in it")
 
 
-def _output_paths(options: argparse.Namespace) -> Iterator[OutputPath]:
-    """Yield each path that the run writes to, with its option."""
-    if options.log is not None:
-        yield "--log", Path(options.log)
-    if options.warc is not None:
-        yield "--warc", Path(options.warc)
-    if options.recrawl is not None:
-        yield "--recrawl", Path(options.recrawl)
-    if options.resume is not None:
-        yield "--resume", Path(options.resume)
-        yield f"--resume (FILE{_ROBOTS})", Path(options.resume + _ROBOTS)
-        if options.output is None:
-            yield f"--resume (FILE{_JOURNAL})", Path(options.resume + _JOURNAL)
-    if options.output is not None:
-        yield f"--output (DIR/{RECORDS})", Path(options.output, RECORDS)
-        yield f"--output (DIR/{BODIES})", Path(options.output, BODIES)
-
-
 async def _fetch(options: argparse.Namespace, signer: WebBotAuth | None) -> Exit:
     async with interrupts() as interrupt:
         try:
@@ -211,39 +185,42 @@ async def _fetch(options: argparse.Namespace, signer: WebBotAuth | None) -> Exit
 async def _run(options: argparse.Namespace, signer: WebBotAuth | None, interrupt: Interrupt) -> Exit:
     async with AsyncExitStack() as stack:
         clock = SystemClock()
-        # Before a file is opened or made: this one may be no queue.
-        resumed = await _resumed(options)
+        resumed: list[tuple[str, int, float | None]] = []
+        if options.resume is not None:
+            # Before a file is opened or made: this one may be no queue.
+            resumed = await asyncio.to_thread(waiting_by_origin, Path(options.resume), MAX_ORIGINS)
         few = await _few(options, sum(waiting for _, waiting, _ in resumed))
         run_log = _run_log(options, stack, clock)
+        stats = run_log.origin_stats
         for origin, (left_s, why) in (await asyncio.to_thread(_back_offs, options, clock.wall())).items():
-            run_log.origin_stats.add_back_off(origin, clock.monotonic() + left_s, why)
+            stats.add_back_off(origin, clock.monotonic() + left_s, why)
         for each in resumed:
-            run_log.origin_stats.add_resumed(*each)
-        archive = _archive(options, stack)
-        if archive is not None:
-            stack.push_async_callback(archive.close)
-        validators = await _validators(options, stack, clock)
-        if options.warc is not None and archive is not None:
-            stack.enter_context(capture_responses(_keeper(archive, run_log)))
+            stats.add_resumed(*each)
+        archive = _archive(options, stack, run_log)
+        validators = None
+        if options.recrawl is not None:
+            # Opened now, so that a file that cannot be used is known before the first request.
+            validators = SqliteStore(options.recrawl, wall=clock.wall)
+            stack.push_async_callback(validators.close)
+            await validators.open()
         gate = await stack.enter_async_context(_gate(options, signer, run_log, clock, validators))
-        frontier = await stack.enter_async_context(_frontier(options, gate))
+        max_waiting = _IN_FILE if _continues(options) else _IN_MEMORY
+        frontier = await stack.enter_async_context(
+            open_frontier(
+                gate,
+                store=_store(options) or options.resume,
+                crawl=options.crawl,
+                max_waiting=2 * max_waiting,
+                max_tries=options.tries + _EXTRA_TRIES + int(options.max_outage / _OUTAGE_TRY_S),
+                max_robots_tries=options.tries,
+                max_outage=options.max_outage,
+            )
+        )
         await _keep_options(options, run_log.notes, frontier)
         if options.status is not None:
             await _serve_status(options.status, gate, frontier, stack)
-        pages = await stack.enter_async_context(_pages(options, gate))
-        crawl = Crawl(
-            gate,
-            frontier,
-            pages,
-            archive,
-            run_log,
-            max_waiting=_IN_FILE if _continues(options) else _IN_MEMORY,
-            max_redirects=options.max_redirects,
-            tries=options.tries,
-            recrawl=validators is not None,
-            limit=options.limit,
-            max_outage_s=options.max_outage,
-        )
+        pages = await stack.enter_async_context(Pages(options, signs=gate.signs))
+        crawl = Crawl(options, gate, frontier, pages, archive, run_log, max_waiting)
         if archive is None and not options.quiet:
             print("polite: bodies are not kept; --output DIR or --warc FILE keeps them", file=sys.stderr)
         return await Run(options, crawl, frontier, run_log, interrupt, few).finish()
@@ -290,13 +267,6 @@ async def _keep_options(options: argparse.Namespace, notes: QueueNotes, frontier
         notes.keep_options(text)
 
 
-async def _resumed(options: argparse.Namespace) -> list[tuple[str, int, float | None]]:
-    """Return what waits in the queue of an earlier run, by origin."""
-    if options.resume is None:
-        return []
-    return await asyncio.to_thread(waiting_by_origin, Path(options.resume), MAX_ORIGINS)
-
-
 def _back_offs(options: argparse.Namespace, wall_s: float) -> dict[str, tuple[float, str]]:
     """Return by origin the back-offs of earlier runs that still run: seconds left, and why.
 
@@ -312,20 +282,6 @@ def _back_offs(options: argparse.Namespace, wall_s: float) -> dict[str, tuple[fl
             if (until := each["back_off_until"] or 0.0) > wall_s
         }
     return {}
-
-
-def _pages(options: argparse.Namespace, gate: Gate) -> Pages:
-    fetching = FetchPolicy(
-        timeout=options.timeout, allow_private=options.allow_private, max_bytes=options.max_bytes
-    )
-    return Pages(
-        options.agent,
-        fetching,
-        connections=options.concurrency,
-        names=options.resolve,
-        headers=options.header or (),
-        signs=gate.signs,
-    )
 
 
 def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemClock) -> RunLog:
@@ -349,7 +305,8 @@ def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemCl
             path.unlink(missing_ok=True)  # its queue was deleted
         journal, recorded = reopen(path, retry=options.retry is not None)
         stack.callback(journal.close)
-    repeated = _repeated_lines(options, stack)
+    repeated = _repeated_lines(options)
+    stack.callback(repeated.close)
     event_log = None
     if options.log is not None:
         path = Path(options.log)
@@ -359,20 +316,14 @@ def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemCl
         event_log = EventLog(log, clock.monotonic, wall=clock.wall())
     # The queues of a shared crawl are not this run's alone.
     origin_stats = OriginStats(options.delay, counts_waiting=options.store is None)
-    return RunLog(Records(out, journal), recorded, origin_stats, event_log, clock, repeated)
+    return RunLog(Records(out, journal), recorded, repeated, origin_stats, event_log, clock)
 
 
-def _repeated_lines(options: argparse.Namespace, stack: AsyncExitStack) -> RepeatedLines | None:
-    """Return what earlier runs recorded of lists, or None if there was none: then each line is new.
-
-    In a shared crawl another process may have been given the same list.
-    """
-    resumed = options.resume is not None and Path(options.resume).exists()
-    if not (resumed or options.store is not None):
-        return None
+def _repeated_lines(options: argparse.Namespace) -> RepeatedLines:
+    """Return what earlier runs recorded of lists. In a shared crawl another process may have been given the same list."""
     lines = RepeatedLines()
-    stack.callback(lines.close)
-    if not has_urls(options):
+    resumed = options.resume is not None and Path(options.resume).exists()
+    if not (has_urls(options) and (resumed or options.store is not None)):
         return lines
     if options.output is not None:
         lines.read(Path(options.output, RECORDS))
@@ -380,41 +331,27 @@ def _repeated_lines(options: argparse.Namespace, stack: AsyncExitStack) -> Repea
         lines.read(Path(options.resume + _JOURNAL))
     if resumed:
         for url, payload in waiting_payloads(Path(options.resume)):
-            if Provenance.of_payload(payload).redirected_from is not None:
+            if Provenance.of(payload).redirected_from is not None:
                 lines.add_redirected(url)
     return lines
 
 
-def _archive(options: argparse.Namespace, stack: AsyncExitStack) -> Archive | None:
-    if options.warc is not None:
-        warc = Warc(Path(options.warc), agent=options.agent.header, robots=options.dialect.name)
-        stack.callback(lock("--warc", Path(options.warc)).release)
-        return warc
-    return None if options.output is None else Folder(Path(options.output))
-
-
-def _keeper(archive: Archive, run_log: RunLog) -> Take:
-    """Return what keeps a robots.txt as it was sent. It must not raise, or the file would count as unreachable."""
+def _archive(options: argparse.Namespace, stack: AsyncExitStack, run_log: RunLog) -> Archive | None:
+    """Open what keeps bodies, and with a WARC file each robots.txt as it was sent."""
+    if options.warc is None:
+        return None if options.output is None else Folder(Path(options.output))
+    warc = Warc(Path(options.warc), agent=options.agent.header, robots=options.dialect.name)
+    stack.callback(lock("--warc", Path(options.warc)).release)
+    stack.push_async_callback(warc.close)
 
     async def keep(captured: CapturedResponse) -> None:
         try:
-            await archive.keep(Page.of_robots(captured))
+            await warc.keep(captured)
         except (OSError, InvalidOption) as error:
-            run_log.fail(error)
+            run_log.fail(error)  # if it were raised, robots.txt would count as unreachable
 
-    return keep
-
-
-async def _validators(
-    options: argparse.Namespace, stack: AsyncExitStack, clock: SystemClock
-) -> SqliteStore | None:
-    """Open the file of --recrawl now, so that one that cannot be used is known before the first request."""
-    if options.recrawl is None:
-        return None
-    store = SqliteStore(options.recrawl, wall=clock.wall)
-    stack.push_async_callback(store.close)
-    await store.open()
-    return store
+    stack.enter_context(capture_responses(keep))
+    return warc
 
 
 def _gate(
@@ -453,15 +390,3 @@ async def _serve_status(port: int, gate: Gate, frontier: Frontier, stack: AsyncE
         why = os.strerror(error.errno) if error.errno else error
         raise InvalidOption(f"--status {port}: {why}; choose another port, or 0 for a free one") from error
     print(f"polite: status page: {page.url}", file=sys.stderr)
-
-
-def _frontier(options: argparse.Namespace, gate: Gate) -> AbstractAsyncContextManager[Frontier]:
-    return open_frontier(
-        gate,
-        store=_store(options) or options.resume,
-        crawl=options.crawl,
-        max_waiting=2 * (_IN_FILE if _continues(options) else _IN_MEMORY),
-        max_tries=options.tries + _EXTRA_TRIES + int(options.max_outage / _OUTAGE_TRY_S),
-        max_robots_tries=options.tries,
-        max_outage=options.max_outage,
-    )

@@ -58,11 +58,6 @@ def merged(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
     return dict(kept.values())
 
 
-def without_secrets(fields: dict[str, str]) -> dict[str, str]:
-    """Return the fields that another origin may get."""
-    return {name: value for name, value in fields.items() if name.lower() not in SECRET}
-
-
 # Switches that a queue keeps, each with a hidden `--no-` form.
 SWITCHED_OFF = ("allow-private", "signature-agent-as-string")
 # The greatest budget of an origin.

@@ -1,6 +1,7 @@
 """Fetches pages over http and https: one request per permit, read up to a limit."""
 
-from collections.abc import Iterable, Mapping
+import argparse
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Self
@@ -8,9 +9,8 @@ from typing import Self
 import aiohttp
 from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
 
-from polite.cli.fetch.options import merged, without_secrets
+from polite.cli.fetch.options import SECRET, merged
 from polite.gate.permit import Permit
-from polite.robots.agent import UserAgent
 from polite.robots.exchange import BodyEnd, as_sent
 from polite.robots.policy import FetchPolicy
 from polite.transports.address_guard import blocked_message, collect_refused
@@ -20,49 +20,17 @@ from polite.transports.inflate import Inflater
 
 # RFC 9110, 15: a 1xx precedes another response. aiohttp skips those except 101, and passes lower numbers on.
 _LEAST_FINAL = 200
-_NOT_MODIFIED = 304
-
-
-Fields = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class Page(CapturedResponse):
     """One response and its request.
 
     Attributes:
-        request_fields: the request's header fields.
-        fields: the response's header fields.
-        raw: the body as sent.
         body: the body decoded.
-        end: whether the body is complete, and if not, why; None if it was not read.
-        address: the server's IP address, if known.
     """
 
-    url: str
-    request_fields: Fields
-    status: int
-    reason: str
-    fields: Fields
-    raw: bytes
     body: bytes
-    end: BodyEnd | None
-    address: str | None = None
-
-    @classmethod
-    def of_robots(cls, captured: CapturedResponse) -> "Page":
-        """Return a response to a request for robots.txt, for an archive."""
-        return cls(
-            url=captured.url,
-            request_fields=captured.request_fields,
-            status=captured.status,
-            reason=captured.reason,
-            fields=captured.fields,
-            raw=captured.raw,
-            body=captured.raw,
-            end=captured.end,
-            address=captured.address,
-        )
 
     def field(self, name: str) -> str | None:
         """Return the value of the first field with this name, or None."""
@@ -72,13 +40,6 @@ class Page:
     def whole(self) -> bool:
         """Whether nothing of the body is missing."""
         return self.end in (BodyEnd.COMPLETE, BodyEnd.UNKNOWN_CODING)
-
-    @property
-    def unchanged(self) -> bool:
-        """Whether the request had a condition, and the response says that the page is as it was."""
-        return self.status == _NOT_MODIFIED and any(
-            name.lower() in ("if-none-match", "if-modified-since") for name, _ in self.request_fields
-        )
 
     @property
     def location(self) -> str | None:
@@ -144,32 +105,26 @@ class _SignedRequest(_PermittedRequest):
 class Pages:
     """Fetches pages in an aiohttp session behind the address guard. Use as an async context manager.
 
-    `fetching.max_bytes` limits each body, both as sent and decoded. `names` are addresses by host. `headers` are fields of
-    each request; those with credentials are not sent to an origin that a redirect led to. `signs`: the gate has a signer.
+    `--max-bytes` limits each body, both as sent and decoded. Fields of `--header` with credentials are not sent to an origin that a
+    redirect led to. `signs`: the gate has a signer.
     """
 
-    def __init__(
-        self,
-        agent: UserAgent,
-        fetching: FetchPolicy,
-        *,
-        connections: int,
-        names: Mapping[str, str] | None = None,
-        headers: Iterable[tuple[str, str]] = (),
-        signs: bool = False,
-    ) -> None:
-        self._headers = merged(headers)
-        self._foreign_headers = without_secrets(self._headers)
-        self._fetching = fetching
-        self._max_bytes = fetching.max_bytes
-        self.timeout: float = fetching.timeout
+    def __init__(self, options: argparse.Namespace, *, signs: bool = False) -> None:
+        self._fetching = FetchPolicy(
+            timeout=options.timeout, allow_private=options.allow_private, max_bytes=options.max_bytes
+        )
+        self._headers = merged(options.header or ())
+        self._foreign_headers = {
+            name: value for name, value in self._headers.items() if name.lower() not in SECRET
+        }
+        self._max_bytes: int = options.max_bytes
         self._session = aiohttp.ClientSession(
-            connector=guarded_connector(fetching, limit=connections, resolver=names),
+            connector=guarded_connector(self._fetching, limit=options.concurrency, resolver=options.resolve),
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"User-Agent": agent.header, "Accept": "*/*", "Accept-Encoding": "gzip"},
+            headers={"User-Agent": options.agent.header, "Accept": "*/*", "Accept-Encoding": "gzip"},
             auto_decompress=False,
             trust_env=False,
-            timeout=aiohttp.ClientTimeout(total=fetching.timeout),
+            timeout=aiohttp.ClientTimeout(total=options.timeout),
             middlewares=(without_hidden_retry,),
             request_class=_SignedRequest if signs else _PermittedRequest,
         )
@@ -217,7 +172,9 @@ class Pages:
             request_fields=tuple(response.request_info.headers.items()),
             status=response.status,
             reason=response.reason or "",
-            fields=tuple((_text(name), _text(value)) for name, value in response.raw_headers),
+            fields=tuple(
+                (name.decode("latin-1"), value.decode("latin-1")) for name, value in response.raw_headers
+            ),
             raw=raw,
             body=body,
             end=end,
@@ -240,7 +197,3 @@ class Pages:
         # A coding that was not requested is kept as sent; the fields name it.
         unknown = inflater.end() is BodyEnd.UNKNOWN_CODING
         return bytes(raw), bytes(raw) if unknown else inflater.body, end
-
-
-def _text(value: bytes) -> str:
-    return value.decode("latin-1")

@@ -1,31 +1,34 @@
-"""The records of a run, as JSON lines: one object per URL with its outcome."""
+"""What becomes of each URL: its record, its note in the queue, and its line in the log."""
 
 import asyncio
 import hashlib
 import io
 import json
 import os
-import sqlite3
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 import aiohttp
 
+from polite.cli.fetch.lists import ListedURL, RepeatedLines
 from polite.cli.fetch.page import AddressBlocked, ConnectionLost, NoFinalResponse, Page
-from polite.cli.terminal import OPTIONS, Exit, spelled
-from polite.errors import InvalidOption, InvalidURL
-from polite.origin import Target
+from polite.cli.fetch.progress import OriginStats, words_of
+from polite.cli.fetch.queue_file import QueueNotes, kind_of_drop
+from polite.cli.terminal import Exit, spelled
+from polite.errors import InvalidOption, PoliteError
+from polite.events import BackedOff, Dropped, Event, Granted, OriginPostponed, Refused, RobotsFetched
+from polite.origin import Origin, Target
+from polite.ports import Clock
 from polite.robots.exchange import BodyEnd
 from polite.robots.reason import Reason
 from polite.task import Task
 from polite.transports.http import reason_of_error
 
 ROBOTS = "ROBOTS_"
-_PAGE = "PAGE_"
 _LONGEST_DETAIL = 500
 # Their words say little; aiohttp's say more.
 _VAGUE = frozenset({Reason.CONNECT_FAILED, Reason.DNS_FAILURE, Reason.PROTOCOL_ERROR, Reason.TLS_FAILURE})
@@ -36,7 +39,7 @@ _DROPS = {
     "PacingPolicy.max_failures=": "MAX_FAILURES",
     "PacingPolicy.max_crawl_delay=": "LONG_DELAY",
     "max_tries=": "MAX_TRIES",
-    "the server asks for ": f"{_PAGE}DEMAND",
+    "the server asks for ": "PAGE_DEMAND",
 }
 
 
@@ -52,16 +55,6 @@ class Cause(NamedTuple):
     detail: str
 
 
-def of_line(error: InvalidURL) -> Cause:
-    """Return why a line of the list is no URL to fetch."""
-    return Cause("INVALID_URL", error.reason)
-
-
-def of_refusal(reason: str, rule: str | None) -> Cause:
-    """Return why robots.txt disallows the URL."""
-    return Cause(reason, Reason[reason].value if rule is None else rule)
-
-
 def of_drop(because: str) -> Cause:
     """Return why the frontier dropped the URL."""
     if because in Reason.__members__:
@@ -70,15 +63,6 @@ def of_drop(because: str) -> Cause:
         )
     codes = (code for start, code in _DROPS.items() if because.startswith(start))
     return Cause(next(codes, "NO_TURN"), spelled(because))
-
-
-def words_of(because: str) -> str:
-    """Return in words why robots.txt is unreachable, with the option that may change it."""
-    reason = Reason.__members__.get(because)
-    if reason is None:
-        return because
-    option = OPTIONS.get(reason.option)
-    return reason.value if option is None else f"{reason.value} (see {option})"
 
 
 def of_error(error: aiohttp.ClientError | TimeoutError, *, timeout_s: float) -> Cause:
@@ -95,23 +79,7 @@ def of_error(error: aiohttp.ClientError | TimeoutError, *, timeout_s: float) -> 
         case _:
             reason = reason_of_error(error)
             text = f"{reason.value} ({error})" if reason in _VAGUE else reason.value
-    return Cause(f"{_PAGE}{reason.name}", f"{spelled(text)[:_LONGEST]}; the page was not fetched")
-
-
-def of_status(status: int) -> Cause:
-    """Return why a page with this status was given up."""
-    return Cause(f"{_PAGE}STATUS", f"status {status} is retried, and this was the last attempt (--tries)")
-
-
-def of_redirect(error: InvalidURL) -> Cause:
-    """Return why a redirect to this URL was not followed."""
-    return Cause(f"{_PAGE}{Reason.REDIRECT_INVALID.name}", f"{error}; the redirect was not followed")
-
-
-def of_redirects(limit: int) -> Cause:
-    """Return why one redirect more was not followed."""
-    text = f"more than {limit} redirects (--max-redirects); the last one was not followed"
-    return Cause(f"{_PAGE}{Reason.TOO_MANY_REDIRECTS.name}", text)
+    return Cause(f"PAGE_{reason.name}", f"{spelled(text)[:_LONGEST_DETAIL]}; the page was not fetched")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,23 +97,10 @@ class Provenance:
     foreign: bool = False
 
     @classmethod
-    def of(cls, task: Task | None) -> "Provenance":
-        """Return that of a task."""
-        return cls() if task is None else cls.of_payload(task.payload)
-
-    @classmethod
-    def of_payload(cls, payload: object) -> "Provenance":
-        """Return what `payload` kept."""
-        match payload:
-            case dict(kept):
-                given, redirected_from = kept.get("input"), kept.get("from")
-                return cls(
-                    given if isinstance(given, str) else None,
-                    redirected_from if isinstance(redirected_from, str) else None,
-                    kept.get("foreign") is True,
-                )
-            case _:
-                return cls()
+    def of(cls, payload: object) -> "Provenance":
+        """Return what a task's payload keeps."""
+        kept = payload if isinstance(payload, dict) else {}
+        return cls(kept.get("input"), kept.get("from"), kept.get("foreign") is True)
 
     def redirected(self, task: Task, target: Target) -> "Provenance":
         """Return that of the target of a redirect."""
@@ -165,96 +120,6 @@ class Provenance:
         if self.foreign:
             kept["foreign"] = True
         return kept or None
-
-
-_TABLE = """
-    CREATE TABLE lines (
-        digest BLOB PRIMARY KEY, met INTEGER NOT NULL DEFAULT 0, recorded INTEGER NOT NULL DEFAULT 0,
-        redirected INTEGER NOT NULL DEFAULT 0
-    ) WITHOUT ROWID
-"""
-_ADD = (
-    "INSERT INTO lines (digest, {0}) VALUES (?, 1) ON CONFLICT (digest) DO UPDATE SET {0} = {1} RETURNING met"
-)
-_MEET, _RECORD = (_ADD.format(name, f"{name} + 1") for name in ("met", "recorded"))
-_REDIRECT = _ADD.format("redirected", "1")
-_FIND = "SELECT recorded, redirected FROM lines WHERE digest = ?"
-_DIGEST_OCTETS = 16
-# The limit on a record that is read again, in octets: it has a URL and its line, and some short fields.
-_LONGEST = 8 * 1024 * 1024
-# What such records contain. Most have none of these: to load each would take minutes.
-_MARKS = (b'"outcome": "invalid"', b'"outcome": "duplicate"', b'"from": ')
-
-
-class RepeatedLines:
-    """Counts the lines of this run, and the records of earlier ones, by what they name.
-
-    A list has no bound, so the counts are in a temporary file of SQLite, which it deletes itself; a few MiB are in memory.
-    """
-
-    def __init__(self) -> None:
-        self._file = sqlite3.connect("", isolation_level=None)
-        # Nothing here outlives the process.
-        self._file.execute("PRAGMA journal_mode = OFF")
-        self._file.execute("PRAGMA synchronous = OFF")
-        self._file.execute(_TABLE)
-
-    def read(self, path: Path) -> None:
-        """Take in all records of earlier runs. Raises OSError."""
-        if not path.is_file():
-            return
-        with path.open("rb") as file:
-            while line := file.readline(_LONGEST):
-                if any(mark in line for mark in _MARKS):
-                    self._add(line)
-
-    def add_redirected(self, url: str) -> None:
-        """Note that a redirect put the URL first: no line has the record of its request."""
-        self._count(_REDIRECT, name_of_line("duplicate", url))
-
-    def meet(self, name: str) -> int:
-        """Count a line. Return how many lines of this run named the same so far."""
-        return self._count(_MEET, name)
-
-    def has_record(self, name: str, met: int, *, by_task: bool) -> bool:
-        """Whether earlier runs recorded as many lines of this name as were met.
-
-        `by_task`: the queue had its URL before this line. Unless a redirect put it, a line did, which the request's record names.
-        """
-        recorded, redirected = self._file.execute(_FIND, (_digest(name),)).fetchone()
-        return bool(met <= recorded + (by_task and not redirected))
-
-    def close(self) -> None:
-        """Delete the counts."""
-        self._file.close()
-
-    def _add(self, line: bytes) -> None:
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            return
-        match record:
-            case {"outcome": "duplicate", "url": str(url)}:
-                self._count(_RECORD, name_of_line("duplicate", url))
-            case {"outcome": "invalid", "url": str(url), **more}:
-                self._count(_RECORD, name_of_line("invalid", str(more.get("input", url))))
-            case {"from": str(), "url": str(url)}:
-                self.add_redirected(url)
-            case _:
-                pass
-
-    def _count(self, statement: str, name: str) -> int:
-        (met,) = self._file.execute(statement, (_digest(name),)).fetchone()
-        return int(met)
-
-
-def name_of_line(outcome: str, text: str) -> str:
-    """Return what equal lines have in common: an invalid one its text, a duplicate one its URL."""
-    return f"{outcome}\n{text}"
-
-
-def _digest(name: str) -> bytes:
-    return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_OCTETS).digest()
 
 
 Record = dict[str, Any]
@@ -279,11 +144,9 @@ _COPIED_FIELDS = (
     "www-authenticate",
 )
 _LONGEST_FIELD = 1_000
-# When a run is resumed, only this many octets at the end of the records are read: some ten thousand records.
-# Records that a killed run wrote before the frontier finished their tasks are the very last ones.
+# When a run is resumed, only this many octets at the end of a file are read: of records, some ten thousand. Those that a killed
+# run wrote before the frontier finished their tasks are the very last ones.
 _TAIL = 8 * 1024 * 1024
-# A record is one ASCII object with its URL first.
-_BEGINNING = b'{"url": "'
 _EXITS = {
     "fetched": Exit.ALLOWED,
     "refused": Exit.DISALLOWED,
@@ -372,74 +235,55 @@ def reopen(path: Path, *, retry: bool = False) -> tuple[TextIO, dict[str, str]]:
 
     With `retry`, those that were not fetched are left out: they get another record.
 
-    An incomplete last record is removed. Raises OSError, and InvalidOption for a file that has other content,
-    which is not changed.
+    Raises as `reopen_lines`.
     """
     recorded: dict[str, str] = {}
-    if is_begun(path):
-        recorded, whole = _last_records(path)
-        if whole < path.stat().st_size:
-            os.truncate(path, whole)
-    kept = {url: outcome for url, outcome in recorded.items() if not retry or outcome not in UNDONE}
-    return path.open("a", encoding="utf-8"), kept
+
+    def is_record(line: bytes) -> bool:
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            return False
+        match record:
+            case {"url": str(url), "outcome": str(outcome)} if outcome in _EXITS:
+                if outcome not in _OF_LINES and not (retry and outcome in UNDONE):
+                    recorded[url] = outcome
+                return True
+            case _:
+                return False
+
+    return reopen_lines(path, b'{"url": "', is_record, "a record of polite fetch"), recorded
 
 
-def _last_records(path: Path) -> tuple[dict[str, str], int]:
-    """Return the URLs of the last records, and the offset where the last one ends. Raises OSError, InvalidOption."""
+def reopen_lines(path: Path, beginning: bytes, is_line: Callable[[bytes], bool], what: str) -> TextIO:
+    """Open a file of lines for appending. An incomplete last line, as a killed run leaves it, is removed.
+
+    Args:
+        beginning: what each line begins with.
+        is_line: whether a whole line of the last octets is `what`.
+
+    Raises OSError, and InvalidOption for a file that has other content, which is not changed.
+    """
+    if not is_begun(path):
+        return path.open("a", encoding="utf-8")
     with path.open("rb") as file:
-        if not _is_prefix(file.read(len(_BEGINNING))):
-            raise _not_records(path, 0)
+        first = file.read(len(beginning))
         at = max(0, file.seek(0, io.SEEK_END) - _TAIL)
         file.seek(at)
         *lines, rest = file.read(_TAIL).split(b"\n")
-    if at:
-        if not lines:
-            raise _not_records(path, at)
+    wrong = None if beginning.startswith(first) else 0
+    if at and lines:
         at += len(lines.pop(0)) + 1  # its start was not read
-    urls = {}
     for line in lines:
-        found = _url(line)
-        if found is None:
-            raise _not_records(path, at)
-        url, outcome = found
-        if outcome not in _OF_LINES:
-            urls[url] = outcome
+        if wrong is None and not is_line(line):
+            wrong = at
         at += len(line) + 1
-    if not _may_be_incomplete(rest):
-        raise _not_records(path, at)
-    return urls, at
-
-
-def _url(line: bytes) -> tuple[str, str] | None:
-    """Return the URL and the outcome of a record, or None if the line is not a record."""
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    match record:
-        case {"url": str(url), "outcome": str(outcome)} if outcome in _EXITS:
-            return url, outcome
-        case _:
-            return None
-
-
-def _may_be_incomplete(rest: bytes) -> bool:
-    """Whether `rest` may be an incomplete record: empty, a prefix of one, or one without its line end."""
-    try:
-        _, end = json.JSONDecoder().raw_decode(rest.decode("ascii"))
-    except (ValueError, RecursionError):
-        return _is_prefix(rest)
-    return end == len(rest) and _url(rest) is not None
-
-
-def _is_prefix(octets: bytes) -> bool:
-    return octets.isascii() and octets[: len(_BEGINNING)] == _BEGINNING[: len(octets)]
-
-
-def _not_records(path: Path, at: int) -> InvalidOption:
-    return InvalidOption(
-        f"{path}: octet {at} does not start a record of polite fetch; the file was not changed"
-    )
+    if wrong is None and rest[: len(beginning)] != beginning[: len(rest)]:
+        wrong = at
+    if wrong is not None:
+        raise InvalidOption(f"{path}: octet {wrong} does not start {what}; the file was not changed")
+    os.truncate(path, at)
+    return path.open("a", encoding="utf-8")
 
 
 def is_begun(path: Path) -> bool:
@@ -447,34 +291,147 @@ def is_begun(path: Path) -> bool:
     return path.exists() and path.stat().st_size > 0
 
 
-BODIES = "bodies"
+# With these reasons nothing was sent to the site.
+_UNASKED = frozenset(
+    reason.name
+    for reason in Reason
+    if reason.name.startswith("DNS_")
+    or reason in (Reason.ADDRESS_REFUSED, Reason.PROXY_REFUSED, Reason.SCHEME_UNKNOWN)
+)
 
 
-class Folder:
-    """Stores bodies as `bodies/ab/ab12...` (SHA-256) below `path`. A file gets its name once it is complete."""
+def reopen_log(path: Path) -> TextIO:
+    """Open a log for appending. Raises as `reopen_lines`."""
+    beginning = b'{"t": '
+    return reopen_lines(
+        path, beginning, lambda line: line.startswith(beginning), "a line of a log of polite fetch"
+    )
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
 
-    async def keep(self, page: Page) -> str | None:
-        """Return the file's name relative to the folder, or None for an empty body. Raises OSError."""
-        if not page.body:
-            return None
-        return await asyncio.to_thread(self._write, page.body)
+class EventLog:
+    """A listener of the gate that writes the log. Each line has `t`, the seconds since the run began, and `event`:
 
-    async def close(self) -> None:
-        """Nothing to release."""
+    - `run`: a run begins; `at` is its Unix time.
+    - `request`: a page was requested at `t`; `status` is null if there was no response. `asked` is false if no server was
+      asked: the name has no address, or its address is blocked.
+    - `robots`: a robots.txt was fetched; `asked` as for `request`.
+    - `refused`, `slowed`, `put off`: the events Refused, BackedOff and OriginPostponed.
 
-    def _write(self, body: bytes) -> str:
-        name = digest(body)
-        file = self._path / BODIES / name[:2] / name
-        if not file.exists():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            # Two tasks may store the same body at the same time.
-            unfinished = file.with_name(f"{name}.{os.urandom(8).hex()}.part")
-            try:
-                unfinished.write_bytes(body)
-                unfinished.replace(file)
-            finally:
-                unfinished.unlink(missing_ok=True)
-        return file.relative_to(self._path).as_posix()
+    Args:
+        now: returns monotonic seconds.
+        wall: the Unix time at the start of the run.
+    """
+
+    def __init__(self, out: TextIO, now: Callable[[], float], *, wall: float) -> None:
+        self._out = out
+        self._now = now
+        self._began = now()
+        self._write("run", t=0.0, at=wall)
+
+    def write_request(
+        self, origin: Origin, url: str, *, at: float, status: int | None, asked: bool = True
+    ) -> None:
+        """Log a page request. `at` is monotonic, `status` is None if there was no response. Raises OSError."""
+        self._write("request", t=at - self._began, origin=str(origin), url=url, status=status, asked=asked)
+
+    def __call__(self, event: Event, /) -> None:
+        """Raises OSError."""
+        t = self._now() - self._began
+        match event:
+            case RobotsFetched(origin=origin, outcome=outcome, status=status, reason=reason, hops=hops):
+                asked = bool(hops) or reason not in _UNASKED
+                self._write("robots", t=t, origin=origin, outcome=outcome, status=status, asked=asked)
+            case Refused(url=url, reason=reason):
+                self._write("refused", t=t, origin=str(Origin.of(url)), url=url, reason=reason)
+            case BackedOff(origin=origin, status=status, pause_s=pause_s):
+                self._write("slowed", t=t, origin=origin, status=status, for_s=pause_s)
+            case OriginPostponed(origin=origin, for_s=for_s, because=because):
+                self._write("put off", t=t, origin=origin, for_s=for_s, because=because)
+            case _:
+                pass
+
+    def _write(self, event: str, *, t: float, **more: object) -> None:
+        self._out.write(json.dumps({"t": round(t, 4), "event": event, **more}) + "\n")
+        self._out.flush()
+
+
+class RunLog:
+    """A listener of the gate. Must be made while an event loop runs.
+
+    Args:
+        recorded: the URLs of the last records of an earlier run, with their outcomes; they are not recorded again.
+        repeated: the lines of lists.
+
+    Attributes:
+        notes: keeps the URLs that are not fetched.
+        skipped: how many pages were not requested because they are recorded.
+        waited: how long the URLs in flight waited for their turns (seconds).
+        failure: raises the first OSError of a listener call, since a listener must not raise.
+    """
+
+    def __init__(
+        self,
+        records: Records,
+        recorded: dict[str, str],
+        repeated: RepeatedLines,
+        origin_stats: OriginStats,
+        event_log: EventLog | None,
+        clock: Clock,
+    ) -> None:
+        self.records = records
+        self.recorded = recorded
+        self.repeated = repeated
+        self.origin_stats = origin_stats
+        self.event_log = event_log
+        self.clock = clock
+        self.notes: QueueNotes = QueueNotes()
+        self.skipped = 0
+        self.waited: dict[str, float] = {}
+        self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def __call__(self, event: Event, /) -> None:
+        self.origin_stats.observe(event, self.clock.monotonic())
+        try:
+            if self.event_log is not None:
+                self.event_log(event)
+            match event:
+                case Granted(url=url, waited_s=waited_s):
+                    self.waited[url] = waited_s
+                case Refused(url=url, reason=reason, line=line, task=task, rule=rule):
+                    if task is not None:
+                        self.notes.remove(task)  # what robots.txt disallows is final
+                    why = Cause(reason, Reason[reason].value if rule is None else rule)
+                    self.record(url, "refused", why, task, {"line": line})
+                case Dropped(url=url, because=because, tries=tries, task=task):
+                    if task is not None:
+                        self.notes.add(task, kind_of_drop(because))
+                    self.record(url, "given up", of_drop(because), task, {"tries": tries})
+        except OSError as error:
+            self.fail(error)
+
+    def fail(self, error: OSError | PoliteError) -> None:
+        """End the run with an error, unless it ends with an earlier one."""
+        if not self.failure.done():
+            self.failure.set_exception(error)
+
+    def record(self, url: str, outcome: str, why: Cause | None, task: Task | None, more: Record) -> None:
+        """Record the end of a URL, unless an earlier run recorded it, which was killed or whose retry was interrupted.
+
+        A record that it was not fetched does not count if it has ended in another way since. Raises OSError.
+        """
+        before = self.recorded.get(url)
+        if before == outcome:
+            self.records.count_exit(outcome)
+        elif before is None or before in UNDONE:
+            source = Provenance.of(None if task is None else task.payload)
+            redirected = {} if source.redirected_from is None else {"from": source.redirected_from}
+            self.records.write(url, outcome, why, given=source.given, **more, **redirected)
+
+    def record_line(self, url: str, outcome: str, why: Cause | None, listed: ListedURL, met: int) -> None:
+        """Record a line that is invalid or a duplicate, unless an earlier run did. Raises OSError.
+
+        `met`: how many lines of this run named the same so far, this one included.
+        """
+        if not self.repeated.has_record(outcome, listed.given if outcome == "invalid" else url, met):
+            place = {} if listed.at is None else {"input_at": listed.at}
+            self.records.write(url, outcome, why, given=listed.given, **place)

@@ -8,17 +8,16 @@ import sys
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import replace
-from typing import Protocol
 
 import aiohttp
 
-from polite.cli.fetch import record as cause
+from polite.cli.fetch.archive import Archive
+from polite.cli.fetch.lists import ListedURL, read
 from polite.cli.fetch.options import has_urls
 from polite.cli.fetch.page import AddressBlocked, Page, Pages, was_sent
-from polite.cli.fetch.progress import MAX_ORIGINS, OriginRows, Progress, Rate, RunStatus, line
-from polite.cli.fetch.queue_notes import FINAL, retried
-from polite.cli.fetch.record import UNDONE, Provenance
-from polite.cli.fetch.run_log import Attempt, ListedURL, RunLog, read
+from polite.cli.fetch.progress import MAX_ORIGINS, Progress, Rate, RunStatus
+from polite.cli.fetch.queue_file import FAILED, FINAL, GIVEN_UP, retried
+from polite.cli.fetch.record import UNDONE, Cause, Provenance, Record, RunLog, of_error, of_page
 from polite.cli.stdin import require_url
 from polite.cli.terminal import Exit
 from polite.errors import InvalidURL, Overloaded, PermitMisused, StoreFailed, TurnLost
@@ -126,77 +125,55 @@ _REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 _SCHEMES = ("http", "https")
 
 
-class Archive(Protocol):
-    """Stores bodies."""
-
-    async def keep(self, page: Page) -> str | None:
-        """Return the name of the file that has the body now. Raises OSError."""
-        ...
-
-    async def close(self) -> None: ...
-
-
 class Crawl:
     """Fetches a list of URLs, and reports the outcome of each to `run_log`.
 
     Args:
         max_waiting: the limit on URLs in the frontier; the rest of the list is read when there is capacity.
-        max_redirects: the limit on redirects in a row.
-        tries: the limit on attempts for one page.
-        recrawl: whether pages are requested only if they changed.
-        limit: the limit on URLs of the list that are put, or None. Duplicates and invalid lines do not count.
-        max_outage_s: how long a site may give no connection before its pages fail.
+
+    Attributes:
+        puts: limits the URLs of the list that are put.
     """
 
     def __init__(
         self,
+        options: argparse.Namespace,
         gate: Gate,
         frontier: Frontier,
         pages: Pages,
         archive: Archive | None,
         run_log: RunLog,
-        *,
         max_waiting: int,
-        max_redirects: int,
-        tries: int,
-        recrawl: bool,
-        limit: int | None = None,
-        max_outage_s: float = 0.0,
     ) -> None:
+        self.puts: PutLimiter = PutLimiter(_MAX_CONCURRENT_PUTS, options.limit)
+        self._options = options
         self._gate = gate
         self._frontier = frontier
         self._pages = pages
         self._archive = archive
         self._run_log = run_log
         self._max_waiting = max_waiting
-        self._max_redirects = max_redirects
-        self._tries = tries
-        self._recrawl = recrawl
-        self._max_outage_s = max_outage_s
         # Since when (monotonic) an origin has given no connection, and how many attempts of this run at a task count for --tries.
         self._down: dict[str, float] = {}
         self._counted: dict[int, int] = {}
-        self._puts = PutLimiter(_MAX_CONCURRENT_PUTS, limit)
-
-    @property
-    def limited(self) -> bool:
-        """Whether the limit on URLs ended the list."""
-        return self._puts.reached
 
     async def feed(self, urls: AsyncIterator[ListedURL]) -> None:
         """Put all URLs, as capacity permits and up to the limit. Raises OSError and the errors of `Frontier.put`."""
+        repeated = self._run_log.repeated
         async with asyncio.TaskGroup() as tasks:
-            while await self._puts.acquire():
+            while await self.puts.acquire():
                 listed = await anext(urls, None)
                 if listed is None:
                     return
                 try:
                     target = _require_http(Target.of(require_url(listed.url)))
                 except InvalidURL as error:
-                    self._run_log.record_invalid(listed, error)
-                    self._puts.release(new=False)
+                    why, met = Cause("INVALID_URL", error.reason), repeated.meet("invalid", listed.given)
+                    self._run_log.record_line(error.url or "", "invalid", why, listed, met)
+                    self.puts.release(new=False)
                     continue
-                met = self._run_log.meet(target)
+                # In the order of the list.
+                met = repeated.meet("duplicate", target.url)
                 await self._frontier.until_waiting(self._max_waiting - 1)
                 tasks.create_task(self._put_listed(listed, target, met))
 
@@ -204,111 +181,128 @@ class Crawl:
         """Put the URLs that earlier runs did not fetch. Each stays noted as such until it is fetched."""
         async for url, depth, payload in self._run_log.notes.undone(kinds):
             await self._frontier.until_waiting(self._max_waiting - 1)
-            target = Target.of(url)
-            self._run_log.origin_stats.add(target)
-            if await self._frontier.put(url, depth=depth, payload=payload, again=True) is Admission.DUPLICATE:
-                self._run_log.origin_stats.remove(target)
+            await self._put(Target.of(url), payload, depth=depth, again=True)
 
     async def _put_listed(self, listed: ListedURL, target: Target, met: int) -> None:
-        admission = await self._put(target, Provenance(listed.given))
-        duplicate = admission is Admission.DUPLICATE
-        self._puts.release(new=not duplicate)
-        if duplicate:
-            self._run_log.record_duplicate(listed, target, met)
+        new = await self._put(target, Provenance(listed.given).payload(target))
+        self.puts.release(new=new)
+        if not new:
+            self._run_log.record_line(target.url, "duplicate", None, listed, met)
+
+    async def _put(self, target: Target, payload: object, *, depth: int = 0, again: bool = False) -> bool:
+        """Put a URL into the frontier. Return False if it is known there."""
+        stats = self._run_log.origin_stats
+        stats.add(target)
+        admission = await self._frontier.put(
+            target.url, depth=depth, payload=payload, again=again, wait=again
+        )
+        if admission is Admission.DUPLICATE:
+            stats.remove(target.origin.text)
+        return admission is not Admission.DUPLICATE
 
     async def work(self) -> None:
         """Run one worker until the frontier is closed. Raises OSError."""
+        run_log = self._run_log
         async for permit in self._frontier:
             sent = False
             try:
                 async with permit:
                     await self._attempt(permit)
                 sent = True
-                await self._update_delay(permit.url)
+                # Without a shared store nothing can be said of the origin, but the run goes on when it is back.
+                with suppress(StoreFailed):
+                    explanation = await self._gate.explain(permit.url)
+                    run_log.origin_stats.update_delay(explanation, run_log.clock.monotonic())
             except TurnLost:
                 pass  # Another process may send requests to this origin by now. Nothing was sent, and the task waits again.
             finally:
-                self._run_log.finish(permit.task.target, sent=sent)
-
-    async def _update_delay(self, url: str) -> None:
-        # Without a shared store nothing can be said of the origin, but the run goes on when it is back.
-        with suppress(StoreFailed):
-            self._run_log.update_delay(await self._gate.explain(url))
+                run_log.waited.pop(permit.url, None)
+                run_log.origin_stats.finish(permit.task.target, sent=sent)
 
     async def _attempt(self, permit: TaskPermit) -> None:
-        if self._run_log.recorded.get(permit.url, UNDONE[0]) not in UNDONE:
-            self._run_log.skipped += 1
-            self._run_log.notes.remove(permit.task)
+        task, options, run_log = permit.task, self._options, self._run_log
+        if run_log.recorded.get(permit.url, UNDONE[0]) not in UNDONE:
+            run_log.skipped += 1
+            run_log.notes.remove(task)
             return  # a killed run recorded the page before it could finish the task
-        number, origin = permit.task.number, permit.task.origin.text
-        tries = self._counted.get(number, 0) + 1
-        last = tries >= self._tries
-        attempt = self._run_log.start_attempt(permit.task)
+        tries = self._counted.get(task.number, 0) + 1
+        last = tries >= options.tries
+        fields: Record = {"waited_s": round(run_log.waited.pop(task.url, 0.0), 3), "tries": task.tries + 1}
+        began, began_wall = run_log.clock.monotonic(), run_log.clock.wall()
         page: Page | None = None
+        why: Cause | None = None
         asked, final, counts = True, False, True
         try:
-            conditions = await self._gate.conditional(permit.url) if self._recrawl else {}
-            source = Provenance.of(permit.task)
-            page = await self._pages.get(permit, conditions, foreign=source.foreign)
+            conditions = {} if options.recrawl is None else await self._gate.conditional(permit.url)
+            page = await self._pages.get(permit, conditions, foreign=Provenance.of(task.payload).foreign)
         except (aiohttp.ClientError, TimeoutError) as error:
-            attempt.cause = cause.of_error(error, timeout_s=self._pages.timeout)
+            why = of_error(error, timeout_s=options.timeout)
             final = isinstance(error, AddressBlocked)
             last = last or final
-            if not (final or was_sent()) and self._max_outage_s and len(self._down) < MAX_ORIGINS:
+            if not (final or was_sent()) and options.max_outage and len(self._down) < MAX_ORIGINS:
                 # While a site gives no connection, no attempt is the last, for as long as an outage may take.
-                now = self._run_log.clock.monotonic()
-                counts = last = now - self._down.setdefault(origin, now) >= self._max_outage_s
+                now = run_log.clock.monotonic()
+                counts = last = now - self._down.setdefault(task.origin.text, now) >= options.max_outage
             asked = not isinstance(error, (AddressBlocked, aiohttp.ClientConnectorDNSError))
             if not final:
                 with suppress(PermitMisused):  # its head came, and was reported
                     permit.report(status=0)
-        attempt.log_request(page, asked=asked)
+        if run_log.event_log is not None:
+            status = None if page is None else page.status
+            run_log.event_log.write_request(task.origin, task.url, at=began, status=status, asked=asked)
         if page is None or not page.whole:
             permit.unread()
         if was_sent():
-            self._down.pop(origin, None)
+            self._down.pop(task.origin.text, None)
         if not last and (page is None or page.status in _RETRIED_STATUSES):
             if counts:
-                self._counted[number] = tries
+                self._counted[task.number] = tries
             permit.retry()
             return
-        self._counted.pop(number, None)
-        if page is None:
-            attempt.record_failed(final=final)
-        elif not await self._follow(permit.task, page, attempt):
-            permit.retry(after=_QUEUE_FULL_RETRY_S)
-        else:
-            file = None if self._archive is None else await self._archive.keep(page)
-            attempt.record_fetched(page, file, given_up=page.status in _RETRIED_STATUSES)
+        self._counted.pop(task.number, None)
+        if page is not None:
+            await self._keep(permit, page, fields, began_wall)
+            return
+        run_log.notes.add(task, FINAL if final else FAILED)
+        run_log.record(task.url, "given up" if final else "failed", why, task, fields)
 
-    async def _follow(self, task: Task, page: Page, attempt: Attempt) -> bool:
-        """Put the target of a redirect like any other URL. Return False if the frontier is full."""
-        location = page.location if page.status in _REDIRECT_STATUSES else None
-        if location is None:
-            return True
+    async def _keep(self, permit: TaskPermit, page: Page, fields: Record, fetched_at: float) -> None:
+        """Follow a redirect, and keep and record a response that is not retried."""
+        task, run_log = permit.task, self._run_log
+        why: Cause | None = None
+        if page.status in _REDIRECT_STATUSES and page.location is not None:
+            try:
+                why = await self._follow(task, page.location, fields)
+            except Overloaded:
+                permit.retry(after=_QUEUE_FULL_RETRY_S)
+                return
+        file = None if self._archive is None else await self._archive.keep(page)
+        given_up = page.status in _RETRIED_STATUSES
+        if given_up:
+            run_log.notes.add(task, GIVEN_UP)
+            text = f"status {page.status} is retried, and this was the last attempt (--tries)"
+            why = Cause("PAGE_STATUS", text)
+        else:
+            run_log.notes.remove(task)
+        record = of_page(page, fetched_at=fetched_at, file=file)
+        run_log.record(task.url, "given up" if given_up else "fetched", why, task, {**record, **fields})
+
+    async def _follow(self, task: Task, location: str, fields: Record) -> Cause | None:
+        """Put the target of a redirect like any other URL. Return why it is not followed, if it is not. Raises Overloaded."""
         try:
             target = task.target.join(location)
-            attempt.fields["location"] = target.url
+            fields["location"] = target.url
             _require_http(target)
-            if task.depth >= self._max_redirects:
-                attempt.cause = cause.of_redirects(self._max_redirects)
-                return True
-            source = Provenance.of(task).redirected(task, target)
-            if await self._put(target, source, depth=task.depth + 1) is not Admission.DUPLICATE:
-                self._run_log.add_redirected(target)
         except InvalidURL as error:
-            attempt.cause = cause.of_redirect(error)
-        except Overloaded:
-            return False
-        return True
-
-    async def _put(self, target: Target, source: Provenance, *, depth: int = 0) -> Admission:
-        self._run_log.origin_stats.add(target)
-        payload = source.payload(target)
-        admission = await self._frontier.put(target.url, depth=depth, payload=payload, wait=False)
-        if admission is Admission.DUPLICATE:
-            self._run_log.origin_stats.remove(target)
-        return admission
+            return Cause("PAGE_REDIRECT_INVALID", f"{error}; the redirect was not followed")
+        limit = self._options.max_redirects
+        if task.depth >= limit:
+            text = f"more than {limit} redirects (--max-redirects); the last one was not followed"
+            return Cause("PAGE_TOO_MANY_REDIRECTS", text)
+        payload = Provenance.of(task.payload).redirected(task, target).payload(target)
+        if await self._put(target, payload, depth=task.depth + 1):
+            self._run_log.repeated.add_redirected(target.url)
+        return None
 
 
 def _require_http(target: Target) -> Target:
@@ -346,7 +340,6 @@ class Run:
         self._began = run_log.clock.monotonic()
         self._list_read = False
         self._rate = Rate()
-        self._rows = OriginRows()
 
     async def finish(self) -> Exit:
         """Run until all URLs are done, or until a signal. Return the exit status."""
@@ -374,7 +367,7 @@ class Run:
     async def _end_early(self, feeding: asyncio.Task[None], working: list[asyncio.Task[None]]) -> None:
         """On a signal, drain requests in flight for at most _DRAIN_S; start no more."""
         await self._interrupt.first.wait()
-        print("polite: finishing requests in flight; interrupt again to stop at once", file=sys.stderr)
+        _say("finishing requests in flight; interrupt again to stop at once")
         feeding.cancel()
         draining = asyncio.create_task(self._frontier.drain())
         second = asyncio.create_task(self._interrupt.second.wait())
@@ -395,13 +388,14 @@ class Run:
         with Progress(sys.stderr, live=not records_shown) as progress:
             try:
                 while True:
-                    progress.show(self._status(progress.rows))
-                    await asyncio.sleep(_TICK_S if len(self._run_log.origin_stats) < _MANY else _SLOW_TICK_S)
+                    progress.show(self._status(), self._run_log.origin_stats)
+                    await asyncio.sleep(
+                        _TICK_S if len(self._run_log.origin_stats.entries) < _MANY else _SLOW_TICK_S
+                    )
             finally:
-                progress.show(self._status(progress.rows))
+                progress.show(self._status(), self._run_log.origin_stats)
 
-    def _status(self, rows: int = 0) -> RunStatus:
-        """Return the state of the run, with so many rows of origins."""
+    def _status(self) -> RunStatus:
         now, origin_stats = self._run_log.clock.monotonic(), self._run_log.origin_stats
         elapsed_s, records = now - self._began, self._run_log.records
         return RunStatus(
@@ -413,71 +407,59 @@ class Run:
             waiting=self._frontier.waiting,
             in_flight=self._frontier.in_flight,
             list_read=self._list_read,
-            origins=len(origin_stats),
+            origins=len(origin_stats.entries),
             conditions=origin_stats.conditions(now),
             slowest=next(iter(origin_stats.longest(1, now)), None),
-            rows=self._rows.update(origin_stats, rows, now),
         )
 
     def _print_summary(self, undone: Mapping[str, int]) -> Exit:
-        status = self._status()
-        if not self._options.quiet:
+        """Say how the run ended, and return the exit status."""
+        options, status = self._options, self._status()
+        if not options.quiet:
             # Of the whole run, not of its last seconds.
             overall = status.counts["fetched"] / max(status.elapsed_s, _TICK_S)
-            print(f"polite: {line(replace(status, rate=overall)).strip()}", file=sys.stderr)
+            _say(replace(status, rate=overall).line().strip())
         self._print_surprises()
-        self._print_undone(undone)
+        left = {kind: count for kind, count in undone.items() if kind != FINAL}
+        if left:
+            parts = ", ".join(f"{count} {kind}" for kind, count in left.items())
+            _say(f"{_urls(sum(left.values()), 'is')} not fetched: {parts}; --retry all tries again")
+        if final := undone.get(FINAL):
+            why = "because of an option, such as --max-pages; --retry all --change tries again with another"
+            _say(f"{_urls(final, 'was')} given up {why}")
         if self._interrupt.status is None:
             gravest = self._run_log.records.gravest
-            return max(gravest, Exit.UNREACHABLE) if undone.keys() - {FINAL} else gravest
-        waiting = "1 waiting URL is" if status.waiting == 1 else f"{status.waiting} waiting URLs are"
+            return max(gravest, Exit.UNREACHABLE) if left else gravest
+        if options.resume is not None:
+            kept = f"kept in {options.resume}"
+        else:
+            kept = f"kept in crawl {options.crawl}" if options.store else "lost (--resume keeps them)"
+        waiting = f"{status.waiting} waiting URL{' is' if status.waiting == 1 else 's are'}"
         unread = "" if self._list_read else "; the list was not read to its end, so pass it again"
-        print(f"polite: interrupted; {waiting} {self._kept()}{unread}", file=sys.stderr)
+        _say(f"interrupted; {waiting} {kept}{unread}")
         return self._interrupt.status
-
-    def _print_undone(self, undone: Mapping[str, int]) -> None:
-        """Say what this run and earlier ones did not fetch."""
-        counts = {kind: count for kind, count in undone.items() if kind != FINAL}
-        if counts:
-            urls = "1 URL is" if sum(counts.values()) == 1 else f"{sum(counts.values())} URLs are"
-            parts = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-            print(f"polite: {urls} not fetched: {parts}; --retry all tries again", file=sys.stderr)
-        if final := undone.get(FINAL):
-            urls = "1 URL was" if final == 1 else f"{final} URLs were"
-            print(
-                f"polite: {urls} given up because of an option, such as --max-pages; "
-                "--retry all --change tries again with another",
-                file=sys.stderr,
-            )
 
     def _print_surprises(self) -> None:
         """Say why nothing was requested, where one would expect it."""
+        options, frontier = self._options, self._frontier
         if skipped := self._run_log.skipped:
-            urls = "1 URL was" if skipped == 1 else f"{skipped} URLs were"
-            why = (
-                "an earlier run, which was killed, has recorded them"
-                if self._options.output is None
-                else f"records of an earlier run in {self._options.output} have them; another --output fetches them again"
-            )
-            print(f"polite: {urls} not requested: {why}", file=sys.stderr)
-        if self._crawl.limited:
-            print(
-                f"polite: the list was not read beyond {self._options.limit} new "
-                f"{'URL' if self._options.limit == 1 else 'URLs'} (--limit)",
-                file=sys.stderr,
-            )
-        frontier = self._frontier
+            why = "an earlier run, which was killed, has recorded them"
+            if options.output is not None:
+                why = f"records of an earlier run in {options.output} have them; another --output fetches them again"
+            _say(f"{_urls(skipped, 'was')} not requested: {why}")
+        if self._crawl.puts.reached:
+            new = f"{options.limit} new URL{'' if options.limit == 1 else 's'}"
+            _say(f"the list was not read beyond {new} (--limit)")
         known = (frontier.waiting, frontier.done, frontier.refused, frontier.dropped)
-        if self._options.store is not None and not has_urls(self._options) and not any(known):
-            print(
-                f"polite: crawl {self._options.crawl} has no URLs yet; check its name, or start the run that has the list first",
-                file=sys.stderr,
-            )
+        if options.store is not None and not has_urls(options) and not any(known):
+            hint = "check its name, or start the run that has the list first"
+            _say(f"crawl {options.crawl} has no URLs yet; {hint}")
 
-    def _kept(self) -> str:
-        """Return where the waiting URLs are."""
-        if self._options.resume is not None:
-            return f"kept in {self._options.resume}"
-        if self._options.store is not None:
-            return f"kept in crawl {self._options.crawl}"
-        return "lost (--resume keeps them)"
+
+def _say(text: str) -> None:
+    print(f"polite: {text}", file=sys.stderr)
+
+
+def _urls(count: int, verb: str) -> str:
+    """Return "1 URL is", or "2 URLs are"; `verb` is "is" or "was"."""
+    return f"1 URL {verb}" if count == 1 else f"{count} URLs {'are' if verb == 'is' else 'were'}"

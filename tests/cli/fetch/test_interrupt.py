@@ -5,19 +5,12 @@ import signal
 import threading
 
 import pytest
+from aiohttp import web
 
+from polite.cli.fetch.archive import Warc
 from polite.cli.fetch.run import interrupts
 from polite.cli.terminal import Exit
-
-
-async def test_the_second_is_another_than_the_first():
-    async with interrupts() as interrupt:
-        signal.raise_signal(signal.SIGINT)
-        await interrupt.first.wait()
-        assert not interrupt.second.is_set()
-
-        signal.raise_signal(signal.SIGINT)
-        await interrupt.second.wait()
+from tests.cli.fetch.conftest import limit_capacity
 
 
 async def test_a_third_cancels_the_run_itself():
@@ -33,29 +26,22 @@ async def test_a_third_cancels_the_run_itself():
     [
         ([], None),
         ([signal.SIGINT], Exit.INTERRUPTED),
-        ([signal.SIGTERM], Exit.TERMINATED),
         ([signal.SIGTERM, signal.SIGINT], Exit.TERMINATED),
         ([signal.SIGINT, signal.SIGTERM], Exit.INTERRUPTED),
     ],
 )
 async def test_the_first_signal_decides_the_exit_status(numbers, status):
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     async with interrupts() as interrupt:
         for number in numbers:
             signal.raise_signal(number)
             await asyncio.sleep(0.01)
 
         assert interrupt.status is status
-        assert interrupt.first.is_set() is bool(numbers)
+        assert (interrupt.first.is_set(), interrupt.second.is_set()) == (bool(numbers), len(numbers) == 2)
 
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-async def test_afterwards_it_means_what_it_meant_before(number):
-    before = signal.getsignal(number)
-
-    async with interrupts():
-        assert signal.getsignal(number) is not before
-
-    assert signal.getsignal(number) is before
+    # Afterwards each means what it meant before.
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
 def test_outside_the_main_thread_there_are_none():
@@ -70,3 +56,68 @@ def test_outside_the_main_thread_there_are_none():
     thread.join()
 
     assert ran == [False]
+
+
+def _stop(number, after_s=0.0):
+    """Return a response during which the run gets a signal."""
+
+    async def stop(request):
+        signal.raise_signal(number)
+        await asyncio.sleep(after_s)
+        return web.Response(text="the last one")
+
+    return stop
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_finishes_requests_in_flight(number, status, site):
+    site.pages["/stop"] = [_stop(number, 2)]
+
+    assert site.run("/stop", "/a", "/b") == status
+
+    assert list(site.records) == site.paths == ["/stop"]
+    assert "polite: finishing requests in flight; interrupt again to stop at once\n" in site.err
+    assert site.err.endswith("interrupted; 2 waiting URLs are lost (--resume keeps them)\n")
+
+
+@pytest.mark.parametrize(("times", "shortest"), [(1, 11), (2, 3)])
+def test_the_first_interrupt_waits_for_a_limited_time_and_the_second_not_at_all(times, shortest, site):
+    async def hang(request):
+        for _ in range(times):
+            signal.raise_signal(signal.SIGINT)
+            await asyncio.sleep(2)
+        await asyncio.sleep(1_000)
+
+    site.pages["/hang"] = [hang]
+
+    assert site.run("--timeout", "500", "/hang") == 130
+    assert site.records == {}
+    assert shortest <= site.took_s <= shortest + 1
+
+
+@pytest.mark.parametrize(("presses", "closed"), [(1, True), (3, False)])
+def test_an_interrupt_while_files_close_lets_them_close(presses, closed, site, monkeypatch, tmp_path):
+    ended = []
+
+    async def close(self):
+        for _ in range(presses):
+            signal.raise_signal(signal.SIGINT)
+            await asyncio.sleep(1)
+        ended.append(True)
+
+    monkeypatch.setattr(Warc, "close", close)
+
+    assert site.run("--warc", str(tmp_path / "a.warc.gz"), "/a") == 130
+    assert bool(ended) is closed
+    assert site.records["/a"]["outcome"] == "fetched"
+
+
+def test_an_interrupt_ends_the_reading_of_the_list(site, monkeypatch):
+    site.pages["/a"] = [_stop(signal.SIGINT)]
+    limit_capacity(1, monkeypatch)
+
+    assert site.run("/a", "/b", "/c") == 130
+    assert "/c" not in site.paths
+    assert site.err.endswith(
+        "1 waiting URL is lost (--resume keeps them); the list was not read to its end, so pass it again\n"
+    )

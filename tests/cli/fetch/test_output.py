@@ -1,22 +1,39 @@
-"""What a run prints and logs: progress, errors, and the log file."""
+"""What a run writes: records, bodies, the log and messages; which files it shares with no other; and errors of writing."""
 
+import io
 import json
 import sys
 from pathlib import Path
 
 import pytest
 
+from polite.cli.fetch import record as record_module
 from polite.cli.fetch import run as run_module
-from polite.cli.fetch.progress import Progress
-from polite.cli.fetch.record import Folder, Records
+from polite.cli.fetch.archive import Folder
+from polite.cli.fetch.lists import RepeatedLines
+from polite.cli.fetch.page import NoFinalResponse, Page
+from polite.cli.fetch.progress import OriginStats, Progress
+from polite.cli.fetch.record import EventLog, Records, RunLog, of_error, of_page, reopen, reopen_log
+from polite.cli.timeline import Log
+from polite.errors import InvalidOption
+from polite.events import Dropped, OriginPostponed, Refused
+from polite.robots.exchange import BodyEnd
+from polite.stores.database import FileLock
+from polite.testing import ManualClock
 from tests.cli.fetch.conftest import drop
+
+URL = "http://a.test/"
+
+
+def _full(file):
+    def full(self, *_, **__):
+        raise OSError(28, "No space left on device", file)
+
+    return full
 
 
 def test_a_body_that_cannot_be_written_ends_the_run_with_one_line(site, monkeypatch):
-    def full(self, body):
-        raise OSError(28, "No space left on device", "bodies/ab")
-
-    monkeypatch.setattr(Folder, "_write", full)
+    monkeypatch.setattr(Folder, "_write", _full("bodies/ab"))
 
     assert site.run("--quiet", "/a", "/b") == 2
     assert site.err == "polite: bodies/ab: No space left on device\n"
@@ -24,23 +41,22 @@ def test_a_body_that_cannot_be_written_ends_the_run_with_one_line(site, monkeypa
 
 
 def test_a_refusal_that_cannot_be_written_ends_the_run_with_one_line(site, monkeypatch):
-    def full(self, url, outcome, cause=None, **more):
-        raise OSError(28, "No space left on device", "records.jsonl")
-
-    monkeypatch.setattr(Records, "write", full)
+    monkeypatch.setattr(Records, "write", _full("records.jsonl"))
 
     assert site.run("--quiet", "/no", "/no/2") == 2
     assert site.err == "polite: records.jsonl: No space left on device\n"
 
 
 def test_lines_report_progress_and_the_remaining_time(site):
-    site.run("--delay", "6", "/a", "/b", "/c", "/no")
+    site.run("--delay", "6", "/a", "/b", "/c", "/a", "/no")
 
     lines = site.err.splitlines()
     assert lines[0].endswith(f"; at least 8.0 s more, for {site.origin} (2 x 6 s)")
     assert "1 fetched (0." in lines[0]
-    assert "1 refused, 2 waiting, 0 in flight" in lines[0]
-    assert lines[-1].startswith("polite: 18 s  3 fetched (0.2/s), 1 refused, 0 waiting, 0 in flight")
+    assert "1 refused, 1 duplicate, 2 waiting, 0 in flight" in lines[0]
+    assert lines[-1].startswith(
+        "polite: 18 s  3 fetched (0.2/s), 1 refused, 1 duplicate, 0 waiting, 0 in flight"
+    )
 
 
 def test_a_quiet_run_prints_nothing(site):
@@ -48,10 +64,15 @@ def test_a_quiet_run_prints_nothing(site):
     assert (site.out, site.err) == ("", "")
 
 
-def test_duplicate_urls_do_not_count_in_the_remaining_time(site):
-    site.run("--delay", "20", "/a", "/a", "/b", "/b", "/a")
+@pytest.mark.parametrize(
+    ("arguments", "output", "said"),
+    [((), False, True), (("--quiet",), False, False), ((), True, False), (("--warc", "a.warc.gz"), False, False)],
+)  # fmt: skip
+def test_a_run_that_keeps_no_bodies_says_so_once(arguments, output, said, site, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
 
-    assert "(2 x 20 s)" in site.err.splitlines()[0]
+    assert site.run(*arguments, "/a", "/b", output=output) == 0
+    assert site.err.count("polite: bodies are not kept; --output DIR or --warc FILE keeps them\n") == said
 
 
 @pytest.mark.parametrize("output", [True, False])
@@ -97,3 +118,280 @@ def test_a_log_in_a_missing_folder_is_an_error_of_one_line(site, tmp_path):
 
     assert site.run("--log", str(missing), "/a") == 2
     assert site.err == f"polite: {missing}: No such file or directory\n"
+
+
+def test_no_urls_is_a_usage_error(site):
+    assert site.run() == 2
+    assert site.err == "polite: no URLs given; name them, use --list FILE, or - to read standard input\n"
+
+
+def test_a_folder_with_records_of_another_run_is_refused(site):
+    site.run("/a")
+
+    assert site.run("/b") == 2
+    assert "records.jsonl already exists; choose another folder, or continue it with --resume" in site.err
+    assert list(site.records) == ["/a"]
+
+
+# Two options, and two processes, never write to the same file. This is checked before any file is opened.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["--log", "q", "--resume", "q"], ("--log", "--resume")),
+        (["--log", "q.robots", "--resume", "q"], ("--log", "--resume (FILE.robots)")),
+        (["--log", "x/../w.warc.gz", "--warc", "w.warc.gz"], ("--log", "--warc")),
+        (["--resume", "out/records.jsonl", "--output", "out"], ("--resume", "--output (DIR/records.jsonl)")),
+        (["--log", "out/bodies/ab/ab", "--output", "out"], ("--log", "--output (DIR/bodies)")),
+        (["--log", "pages", "--recrawl", "pages"], ("--log", "--recrawl")),
+    ],
+)
+def test_two_options_for_one_file_are_wrong_usage(arguments, names, site, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    assert site.run(*arguments, "/a", output=False) == 2
+    assert site.err.startswith(f"polite: {names[0]} and {names[1]} would both write to {arguments[1]}")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("link", ["symlink_to", "hardlink_to"])
+def test_a_link_is_the_file_it_leads_to(link, site, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "q").write_text("precious")
+    getattr(tmp_path / "log", link)(tmp_path / "q")
+
+    assert site.run("--log", "log", "--resume", "q", "/a", output=False) == 2
+    assert "--log and --resume would both write to log" in site.err
+    assert (tmp_path / "q").read_text() == "precious"
+
+
+def test_a_link_to_what_is_not_there_yet_counts_too(site, tmp_path):
+    (tmp_path / "q.robots").symlink_to(tmp_path / "q")
+
+    assert site.run("--resume", str(tmp_path / "q"), "/a") == 2
+    assert "--resume and --resume (FILE.robots) would both write to" in site.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "file"),
+    [
+        (["--output", "out"], "out/records.jsonl"),
+        (["--output", "out", "--resume", "queue"], "out/records.jsonl"),
+        (["--log", "run.jsonl"], "run.jsonl"),
+        (["--warc", "w.warc.gz"], "w.warc.gz"),
+    ],
+)
+def test_two_processes_never_write_to_the_same_file(arguments, file, site, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("out").mkdir()
+    other = FileLock(Path(file))
+    assert other.acquire(0)
+
+    assert site.run("--quiet", *arguments, "/a", output=False) == 2
+    assert site.err == (
+        f"polite: {arguments[0]}: another polite fetch is writing to {file}; wait until it ends, or choose another path\n"
+    )
+    assert not Path(file).exists()
+    assert site.asked == []
+
+    other.release()
+    assert site.run("--quiet", *arguments, "/a", output=False) == 0
+    assert list(tmp_path.rglob("*-lock")) == []
+
+
+def test_a_device_is_written_to_without_a_lock(site, tmp_path):
+    device = tmp_path / "device"
+    device.symlink_to("/dev/null")
+
+    assert site.run("--log", str(device), "/a") == 0
+    assert list(tmp_path.rglob("*-lock")) == []
+
+
+# Files of an earlier run.
+
+LOGGED = (
+    '{"t": 0.0, "event": "run", "at": 1.0}\n'
+    '{"t": 1.0, "event": "request", "origin": "http://a", "url": "http://a/", "status": 200}\n'
+)
+
+
+def _line(url):
+    return json.dumps({"url": url, "outcome": "fetched"}) + "\n"
+
+
+RECORDED = _line("http://a/") + _line("http://b/")
+
+
+@pytest.mark.parametrize("rest", ["", '{"url": "http://c/", "outc', "{"])
+@pytest.mark.parametrize("before", [RECORDED, ""])
+def test_a_record_that_a_killed_run_has_cut_is_taken_away(before, rest, tmp_path):
+    path = tmp_path / "records.jsonl"
+    path.write_text(before + rest)
+
+    out, recorded = reopen(path)
+    with out:
+        out.write(_line("http://d/"))
+
+    assert recorded == ({"http://a/": "fetched", "http://b/": "fetched"} if before else {})
+    assert path.read_text() == before + _line("http://d/")
+
+
+@pytest.mark.parametrize("rest", ["", '{"t": 2.0, "event": "requ', "{"])
+def test_a_line_that_a_killed_run_has_cut_spoils_no_log(rest, tmp_path):
+    path = tmp_path / "run.jsonl"
+    path.write_text(LOGGED + rest)
+
+    with reopen_log(path) as log:
+        log.write(LOGGED)
+
+    assert path.read_text() == LOGGED * 2
+    assert len(list(Log(path).entries())) == 2
+
+
+def test_of_a_long_file_the_last_records_are_known(tmp_path, monkeypatch):
+    path = tmp_path / "records.jsonl"
+    path.write_text("".join(map(_line, ["0" * 1_000, *"123456789"])))
+    whole = path.read_bytes()
+    monkeypatch.setattr(record_module, "_TAIL", 3 * len(_line("1")) + 5)
+
+    out, recorded = reopen(path)
+    out.close()
+
+    assert (set(recorded), path.read_bytes()) == ({"7", "8", "9"}, whole)
+
+
+@pytest.mark.parametrize("open_again", [reopen, reopen_log])
+@pytest.mark.parametrize(
+    "others",
+    [
+        b"x" * 9_000_000,
+        b"no newline at all",
+        b"\n",
+        b"[1]\n",
+        b'{"url": 7, "outcome": "fetched"}\n',
+        b'{"url": "http://a/"}\n',
+        b'{"url": "http://a/", "outcome": "eaten"}\n',
+        b"[" * 9_999 + b"\n",
+        b"\xff\xfe\n",
+        RECORDED.encode() + b"nonsense\n",
+        LOGGED.encode() + b"nonsense\n",
+        b"nonsense\n" + RECORDED.encode() * 100_000,
+        RECORDED.encode() + b"nonsense without its end",
+        LOGGED.encode() + b"nonsense without its end",
+    ],
+    ids=range(14),
+)
+def test_a_file_of_another_program_is_not_changed(others, open_again, tmp_path):
+    path = tmp_path / "file.jsonl"
+    path.write_bytes(others)
+
+    with pytest.raises(
+        InvalidOption, match=r"file\.jsonl: octet .* does not start a .*; the file was not changed"
+    ):
+        open_again(path)
+    assert path.read_bytes() == others
+
+
+# Records and bodies.
+
+
+def _page(body, *fields):
+    return Page(
+        url="http://a/",
+        request_fields=(),
+        status=200,
+        reason="",
+        fields=fields,
+        raw=body,
+        end=BodyEnd.COMPLETE,
+        address=None,
+        body=body,
+    )
+
+
+def test_of_the_fields_those_of_interest_are_kept_and_cut():
+    use = {
+        "content-usage": "train-ai=n",
+        "tdm-policy": "/policy.json",
+        "robots-tag": "*;noindex",
+        "etag": '"1"',
+    }
+    page = _page(b"", ("Content-Type", "x" * 5_000), ("Set-Cookie", "secret"), *use.items())
+
+    headers = of_page(page, fetched_at=0.0, file=None)["headers"]
+
+    assert headers == {"content-type": "x" * 1_000, **use}
+
+
+async def test_a_body_that_came_twice_is_there_once(tmp_path):
+    folder = Folder(tmp_path)
+
+    first, second = await folder.keep(_page(b"same")), await folder.keep(_page(b"same"))
+
+    assert first == second
+    assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == [first.rpartition("/")[2]]
+
+
+async def test_a_body_that_cannot_be_written_leaves_nothing_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr("pathlib.Path.replace", _full("x"))
+
+    with pytest.raises(OSError, match="No space"):
+        await Folder(tmp_path).keep(_page(b"x"))
+    assert [file for file in tmp_path.rglob("*") if file.is_file()] == []
+
+
+def _run_log(out, *, recorded=None, event_log=None):
+    clock = ManualClock()
+    if event_log is not None:
+        event_log = EventLog(event_log, clock.monotonic, wall=clock.wall())
+    return RunLog(Records(out), recorded or {}, RepeatedLines(), OriginStats(1.0), event_log, clock)
+
+
+@pytest.mark.parametrize(
+    ("before", "outcome", "records"),
+    [("given up", "refused", 1), ("failed", "given up", 1), ("given up", "given up", 0), ("fetched", "refused", 0)],
+)  # fmt: skip
+async def test_only_another_outcome_of_what_was_not_fetched_has_a_record(before, outcome, records):
+    out = io.StringIO()
+    event = Refused(URL, "RULE", 2) if outcome == "refused" else Dropped(URL, "max_tries=9", 9)
+    run_log = _run_log(out, recorded={URL: before})
+
+    run_log(event)
+
+    assert out.getvalue().count(f'"outcome": "{outcome}"') == records
+    assert bool(run_log.records.gravest) is (before != "fetched")
+
+
+@pytest.mark.parametrize(
+    ("because", "code", "detail"),
+    [
+        ("DNS_NXDOMAIN", "ROBOTS_DNS_NXDOMAIN", "the name does not exist; robots.txt is unreachable, so no page was requested"),
+        ("PacingPolicy.max_pages=2: so many", "MAX_PAGES", "--max-pages=2: so many"),
+        ("max_tries=3", "MAX_TRIES", "--tries=3"),
+        ("the server asks for a price: USD 1", "PAGE_DEMAND", "the server asks for a price: USD 1"),
+        ("OSError", "NO_TURN", "OSError"),
+    ],
+)  # fmt: skip
+async def test_what_was_given_up_says_why_the_cause_first(because, code, detail):
+    out = io.StringIO()
+
+    _run_log(out)(Dropped(URL, because, 1))
+
+    why = {"outcome": "given up", "code": code, "detail": detail, "tries": 1}
+    assert json.loads(out.getvalue()) == {"url": URL, "input": URL, **why}
+
+
+def test_the_words_of_a_failure_are_cut():
+    cause = of_error(NoFinalResponse("x" * 9_999), timeout_s=1.0)
+
+    assert cause.detail == "x" * 500 + "; the page was not fetched"
+
+
+async def test_the_log_has_origins_that_are_put_off():
+    log = io.StringIO()
+
+    _run_log(io.StringIO(), event_log=log)(OriginPostponed("http://a.test", 3, 60.0, "TIMEOUT"))
+
+    put_off = {"event": "put off", "origin": "http://a.test", "for_s": 60.0, "because": "TIMEOUT"}
+    assert json.loads(log.getvalue().splitlines()[-1]) == {"t": 0.0, **put_off}

@@ -1,25 +1,146 @@
-"""Progress of a run: as lines, and as a live table on a terminal of 80 columns and 24 lines."""
+"""Progress of a run: statistics by origin, the totals as a line, and the live table on a terminal."""
 
 import io
-import os
-import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from polite.cli.fetch.progress import Entry, Progress, Rate, RunStatus, clock, line, state
-from tests.cli.fetch.conftest import AGENT
+from polite.cli.fetch import progress as progress_module
+from polite.cli.fetch.progress import Entry, LiveTable, OriginStats, Progress, Rate, RunStatus, clock, state
+from polite.events import BackedOff, Dropped, Granted, OriginPostponed, Refused, Retried, RobotsFetched
+from polite.origin import Target
 from tests.cli.fetch.screen import Screen
 from tests.support import Terminal
 
 ROOT = Path(__file__).resolve().parents[3]
+A, B = Target.of("http://a.test/1"), Target.of("http://b.test/1")
 COUNTS = {"fetched": 30, "refused": 2, "invalid": 0, "failed": 1, "given up": 0, "duplicate": 0}
 SLOW = Entry("https://a.test", 30.0, waiting=4, done=3, until=105.0, why="Crawl-delay 30 s")
+LONG = "https://a-very-long-label-of-a-host.and-more-of-it.example.co.uk:65535"
 
 
-def status_of(elapsed_s, *rows, **changes):
-    entries = [entry for entry in rows if entry is not None]
-    slowest = max(entries, key=lambda entry: entry.left_s(100.0), default=None)
+# Statistics by origin.
+
+
+def _explained(target, *, delay, wait, held=None):
+    return SimpleNamespace(
+        target=target,
+        pause=SimpleNamespace(seconds=delay, because=f"Crawl-delay {delay} s"),
+        outlook=SimpleNamespace(because=held),
+        wait_s=wait,
+    )
+
+
+@pytest.fixture
+def stats():
+    """Three URLs of A wait, and one of B."""
+    stats = OriginStats(1.0)
+    for target in (A, A, A, B):
+        stats.add(target)
+    return stats
+
+
+def _counts(stats, target):
+    entry = stats.entries[target.origin.text]
+    return entry.waiting, entry.in_flight, entry.done
+
+
+def test_a_new_delay_and_the_current_wait_count(stats):
+    assert [each.left_s(0.0) for each in stats.longest(2, 0.0)] == [2.0, 0.0]
+
+    stats.update_delay(_explained(A, delay=5, wait=3), 100.0)
+
+    a = stats.entries["http://a.test"]
+    assert (a.left_s(100.0), a.left_s(200.0), a.why) == (3 + 2 * 5, 2 * 5, "Crawl-delay 5 s")
+
+    stats.update_delay(_explained(A, delay=5, wait=60, held="status 429, Retry-After 60 s"), 0.0)
+    assert a.why == "status 429, Retry-After 60 s"
+
+
+def test_a_request_under_way_waits_no_more_and_is_done_when_it_is_over(stats):
+    stats.observe(Granted(A.url, 1.0, A.origin.text), 0.0)
+    assert _counts(stats, A) == (2, 1, 0)
+
+    stats.finish(A)
+    assert _counts(stats, A) == (2, 0, 1)
+
+
+def test_a_retried_url_waits_again_and_a_duplicate_does_not(stats):
+    stats.observe(Granted(B.url, 0.0, B.origin.text), 0.0)
+    stats.observe(Retried(B.url, 1, 0.0), 0.0)
+    stats.finish(B)
+    stats.add(B)
+    stats.remove(B.origin.text)
+
+    assert _counts(stats, B) == (1, 0, 1)
+
+
+@pytest.mark.parametrize("event", [Refused(B.url, "RULE", 2), Dropped(B.url, "TIMEOUT", 0)])
+def test_an_origin_with_nothing_to_do_is_forgotten(event, stats):
+    stats.observe(event, 0.0)
+
+    assert len(stats.entries) == 1
+
+
+@pytest.mark.parametrize(
+    ("event", "why", "left", "condition"),
+    [
+        (RobotsFetched("http://b.test", "found", "FOUND", 200, 0, 0.1, 9.0), "waiting for its turn", 0, None),
+        (BackedOff("http://b.test", 503, 30.0, "status 503"), "status 503", 30, "backing off"),
+        (
+            OriginPostponed("http://b.test", 1, 60.0, "SERVER_ERROR"),
+            "robots.txt: the server returned 5xx",
+            60,
+            "unreachable",
+        ),
+    ],
+)
+def test_events_say_why_an_origin_waits(event, why, left, condition, stats):
+    stats.observe(event, 100.0)
+
+    assert (stats.entries["http://b.test"].why, stats.entries["http://b.test"].left_s(100.0)) == (why, left)
+    assert stats.conditions(100.0) == ({condition: 1} if condition else {})
+    assert stats.conditions(200.0) == {}
+
+
+def test_an_origin_that_goes_on_is_ordinary_again(stats):
+    stats.observe(BackedOff("http://a.test", 503, 500.0, "status 503"), 0.0)
+
+    stats.update_delay(_explained(A, delay=5, wait=400, held="status 503"), 0.0)
+    assert stats.conditions(1.0) == {"backing off": 1}
+
+    stats.update_delay(_explained(A, delay=5, wait=5), 400.0)
+    assert stats.conditions(401.0) == {}
+
+
+def test_what_an_earlier_run_has_left_waits_as_long_as_was_asked_for():
+    stats = OriginStats(1.0)
+
+    stats.add_resumed("http://a.test", 3, 20.0)
+    stats.add_resumed("http://b.test", 3, None)
+
+    assert [each.left_s(0.0) for each in stats.longest(2, 0.0)] == [40.0, 2.0]
+    assert {each.why for each in stats.longest(2, 0.0)} == {"waiting for its turn"}
+
+
+def test_beyond_a_bound_origins_are_not_looked_after_one_by_one(stats, monkeypatch):
+    monkeypatch.setattr(progress_module, "MAX_ORIGINS", 2)
+    c = Target.of("http://c.test/")
+
+    stats.add(c)
+    stats.observe(Granted(c.url, 0.0, c.origin.text), 0.0)
+    stats.observe(BackedOff("http://c.test", 503, 1.0, ""), 0.0)
+    stats.update_delay(_explained(c, delay=1, wait=1), 0.0)
+    stats.finish(c)
+
+    assert len(stats.entries) == 2
+
+
+# Lines.
+
+
+def _status(elapsed_s, *entries, **changes):
     fields = {
         "now": 100.0,
         "counts": COUNTS,
@@ -30,8 +151,7 @@ def status_of(elapsed_s, *rows, **changes):
         "list_read": True,
         "origins": len(entries),
         "conditions": {},
-        "slowest": slowest,
-        "rows": rows,
+        "slowest": max(entries, key=lambda entry: entry.left_s(100.0), default=None),
     }
     return RunStatus(elapsed_s=elapsed_s, **{**fields, **changes})
 
@@ -40,9 +160,8 @@ def test_elsewhere_a_line_comes_now_and_then():
     out = io.StringIO()
 
     with Progress(out) as progress:
-        assert progress.rows == 0
         for tenths in range(250):
-            progress.show(status_of(tenths / 10))
+            progress.show(_status(tenths / 10), OriginStats(1.0))
 
     assert [text.partition(" 30 ")[0] for text in out.getvalue().splitlines()] == ["  10 s ", "  20 s "]
 
@@ -56,61 +175,23 @@ def test_the_rate_is_that_of_late():
 
 
 def test_a_line_says_what_waits_and_how_long_at_least():
-    assert line(status_of(65.0, SLOW, rate=0.5)) == (
+    assert _status(65.0, SLOW, rate=0.5).line() == (
         "  65 s  30 fetched (0.5/s), 2 refused, 1 failed, 7 waiting, 2 in flight; "
         "at least 1:35 more, for https://a.test (4 x 30 s)"
     )
+    assert _status(1.0, Entry("https://a.test", 1.0, in_flight=1)).line().endswith("2 in flight")
 
 
-def test_the_summary_counts_as_the_records_do_and_says_what_some_have():
-    parts = {"fetched": 4, "given up": 1}
-    counts = {**COUNTS, "given up": 3}
+def test_a_line_counts_as_the_records_do_and_says_what_is_out_of_the_ordinary():
+    counts, parts = {**COUNTS, "given up": 3}, {"fetched": 4, "given up": 1}
+    conditions = {"unreachable": 3, "backing off": 1}
 
-    totals = line(status_of(1.0, counts=counts, parts=parts))
+    line = _status(1.0, counts=counts, parts=parts, conditions=conditions).line()
 
-    assert "  30 fetched (0.0/s, 4 with status 4xx or 5xx), 2 refused" in totals
-    assert ", 3 given up (1 for robots.txt)" in totals
-
-
-def test_what_is_out_of_the_ordinary_is_summed_up():
-    status = status_of(1.0, conditions={"unreachable": 3, "backing off": 1})
-
-    assert line(status).endswith("2 in flight, 1 origin backing off, 3 origins unreachable")
-
-
-@pytest.mark.parametrize("entries", [(), (Entry("https://a.test", 1.0, in_flight=1),)])
-def test_nothing_that_waits_takes_no_time(entries):
-    assert line(status_of(1.0, *entries)).endswith("in flight")
-
-
-def test_a_terminal_shows_a_table_that_fits(monkeypatch):
-    for name, value in {"TERM": "xterm", "COLUMNS": "80", "LINES": "24"}.items():
-        monkeypatch.setenv(name, value)
-    out, screen = Terminal(), Screen()
-    rows = [
-        Entry(f"https://{number}.very-long-name.example.com:8443", 1.5, waiting=9) for number in range(18)
-    ]
-
-    with Progress(out) as progress:
-        assert progress.rows == 18
-        progress.show(status_of(65.0, *rows, origins=99))
-        progress.show(status_of(66.0, *rows, origins=99))
-
-    screen.write(out.getvalue())
-    assert screen.wrapped == []
-    assert screen.lines[0].startswith("1:06  30 fetched (0.0/s)")
-    assert sum(":8443" in text for text in screen.lines) == 18
-    assert screen.lines[22:] == ["and 81 more origins", ""]
-    assert len(screen.lines) == 24
-
-
-def test_records_on_the_same_terminal_want_lines():
-    out = Terminal()
-
-    with Progress(out, live=False) as progress:
-        progress.show(status_of(10.0))
-
-    assert out.getvalue().startswith("  10 s  30 fetched")
+    assert line == (
+        "   1 s  30 fetched (0.0/s, 4 with status 4xx or 5xx), 2 refused, 1 failed, 3 given up (1 for robots.txt), "
+        "7 waiting, 2 in flight, 1 origin backing off, 3 origins unreachable"
+    )
 
 
 @pytest.mark.parametrize(
@@ -120,10 +201,6 @@ def test_records_on_the_same_terminal_want_lines():
         (Entry("x", 1.0, until=190.0, why="status 503"), "in 1:30: status 503"),
         (Entry("x", 1.0, until=90.0, why="waiting for its turn"), "waiting for its turn"),
         (Entry("x", 1.0, until=101.0, why="min_delay 1 s"), "in 1.0 s: --delay 1 s"),
-        (
-            Entry("x", 1.0, until=101.0, why="Crawl-delay 900 s, held to max_crawl_delay 60 s"),
-            "in 1.0 s: Crawl-delay 900 s, held to the limit on Crawl-delay 60 s",
-        ),
     ],
 )
 def test_an_origin_fetches_or_waits_and_options_have_the_names_of_the_command_line(entry, says):
@@ -132,51 +209,110 @@ def test_an_origin_fetches_or_waits_and_options_have_the_names_of_the_command_li
 
 @pytest.mark.parametrize(
     ("seconds", "shown"),
-    [
-        (0.04, "0.0 s"),
-        (9.94, "9.9 s"),
-        (9.96, "10 s"),
-        (59.6, "1:00"),
-        (3_723, "1:02:03"),
-        (183_000, "2 d 2 h"),
-    ],
+    [(0.04, "0.0 s"), (9.96, "10 s"), (59.6, "1:00"), (3_723, "1:02:03"), (183_000, "2 d 2 h")],
 )
 def test_durations_are_for_people(seconds, shown):
     assert clock(seconds) == shown
 
 
-@pytest.mark.slow("a terminal in real time")
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
-def test_a_run_on_a_real_terminal_fits_80_columns_and_24_lines(tmp_path):
-    import fcntl
-    import pty
-    import struct
-    import termios
+# The live table.
 
-    sites = [f"http://a-rather-long-name-of-a-host-{number}.test:4711" for number in range(30)]
-    command = [sys.executable, "-m", "polite", "fetch", "--agent", AGENT, "--output", str(tmp_path / "pages")]
-    process, terminal = pty.fork()
-    if not process:
-        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        os.chdir(ROOT)
-        environment = {**os.environ, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"}
-        for name in ("COLUMNS", "LINES"):
-            environment.pop(name, None)
-        # Nothing listens there; a blocked address needs no network either.
-        names = [word for site in sites for word in ("--resolve", f"{site[7:-5]}:127.0.0.1")]
-        os.execve(sys.executable, [*command, "--tries", "1", *names, *sites], environment)  # noqa: S606
-    written = bytearray()
-    try:
-        while chunk := os.read(terminal, 65_536):
-            written += chunk
-    except OSError:
-        pass  # how a pseudo-terminal ends
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 3
 
-    screen = Screen()
-    screen.write(written.decode())
-    # Messages before and after the table are longer.
-    assert [text for text in screen.wrapped if not text.startswith(("the robots.txt of ", "polite: "))] == []
-    assert any("30 given up" in text for text in screen.lines)
-    assert any("30 of 30" in text and "━" * 20 in text for text in screen.lines)
+def _shown(monkeypatch, *entries, columns=80, **changes):
+    """Return the screen of a terminal that showed these origins."""
+    for name, value in {"TERM": "xterm", "COLUMNS": str(columns), "LINES": "24"}.items():
+        monkeypatch.setenv(name, value)
+    stats = OriginStats(1.0)
+    for entry in entries:
+        stats.entries[entry.origin] = entry
+    out, screen = Terminal(), Screen(columns)
+    with Progress(out) as progress:
+        for elapsed_s in (64.0, 65.0):
+            progress.show(_status(elapsed_s, *entries, **changes), stats)
+    screen.write(out.getvalue())
+    assert screen.wrapped == []
+    return screen.lines
+
+
+def test_the_table_names_each_origin_and_why_it_waits(monkeypatch):
+    other = Entry("http://[::1]:80", 1.0, in_flight=1)
+
+    assert _shown(monkeypatch, SLOW, other, origins=5, rate=0.5) == [
+        "1:05  30 fetched (0.5/s)  2 refused  1 failed",
+        "━" * 39 + "╺" + "━" * 10 + "  33 of 42  at least 1:35 left",
+        "7 waiting  2 in flight",
+        "origin            done  wait  delay   left  state",
+        "a.test               3     4   30 s   1:35  in 5.0 s: Crawl-delay 30 s",
+        "http://[::1]:80      0     0    1 s  0.0 s  fetching",
+        "and 3 more origins",
+        "",
+    ]
+
+
+@pytest.mark.parametrize("columns", [20, 40, 80, 132])
+def test_each_line_fits_whatever_is_in_it(columns, monkeypatch):
+    entry = Entry(LONG, 86_400.25, waiting=10**9, done=10**9, until=1e9, why="x\x1b[2J" * 300)
+    counts = dict.fromkeys(COUNTS, 10**9)
+
+    lines = _shown(
+        monkeypatch, entry, SLOW, columns=columns, counts=counts, conditions={"backing off": 10**6}
+    )
+
+    assert len(lines) == 7
+    assert all(line.isprintable() for line in lines)
+
+
+def test_a_port_is_not_cut_off(monkeypatch):
+    lines = _shown(monkeypatch, Entry(LONG, 1.0, waiting=1, why="x" * 99))
+
+    assert lines[4].split()[0] == "a-very...ample.co.uk:65535"
+
+
+def test_the_rows_fit_the_height(monkeypatch):
+    entries = [Entry(f"https://{number}.example.com:8443", 1.5, waiting=9) for number in range(99)]
+
+    lines = _shown(monkeypatch, *entries)
+
+    assert sum(":8443" in text for text in lines) == 18
+    assert lines[22:] == ["and 81 more origins", ""]
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"rate": 0.01}, "33 of 42  about 11:40 left"),
+        ({"list_read": False, "rate": 100.0}, "33 of 42+  about 0.1 s left"),
+        ({"waiting": 0, "in_flight": 0}, "33 of 33"),
+        ({"waiting": 0, "in_flight": 0, "counts": dict.fromkeys(COUNTS, 0)}, "0 of 0"),
+    ],
+)
+def test_the_bar_counts_what_is_done_of_what_is_known(changes, says, monkeypatch):
+    lines = _shown(monkeypatch, **changes)
+
+    assert lines[1].endswith(f"  {says}")
+    assert ("the list is still read" in lines[2]) is ("list_read" in changes)
+
+
+def test_rows_keep_their_places_while_others_come_and_go():
+    stats, table = OriginStats(1.0), LiveTable()
+
+    def put(name, count):
+        for number in range(count):
+            stats.add(Target.of(f"https://{name}.test/{number}"))
+
+    def rows(count=3):
+        return "".join("-" if entry is None else entry.origin[8] for entry in table.rows(stats, count, 0.0))
+
+    for name, count in (("a", 6), ("b", 5), ("c", 4), ("d", 3)):
+        put(name, count)
+    assert rows() == "abc"
+    put("d", 4)  # longer than the shortest, but not by much
+    assert rows() == "abc"
+    for name in "bbbbb":
+        stats.remove(f"https://{name}.test")
+    assert rows() == "adc"
+    put("e", 50)  # much longer than the shortest
+    assert rows() == "ade"
+    for name in "aaaaaacccc":
+        stats.remove(f"https://{name}.test")
+    assert (rows(), rows(1), rows(0), rows(2)) == ("-de", "e", "", "ed")

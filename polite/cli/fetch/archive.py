@@ -1,21 +1,54 @@
-"""Writes pages to a WARC file with warcio: a response and a request record each, one gzip member per record."""
+"""Where bodies are kept: a folder, or a WARC file, with a response and a request record each, one gzip member per record."""
 
 import asyncio
 import io
+import os
 import zlib
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from polite.cli.fetch.options import SECRET
 from polite.cli.fetch.page import Page
+from polite.cli.fetch.record import digest
 from polite.errors import InvalidOption
 from polite.origin import Target
 from polite.robots.exchange import BodyEnd
+from polite.transports.capture import CapturedResponse
 from polite.version import __version__
 
 if TYPE_CHECKING:
     from warcio.warcwriter import WARCWriter
+
+BODIES = "bodies"
+
+
+class Folder:
+    """Stores bodies as `bodies/ab/ab12...` (SHA-256) below `path`. A file gets its name once it is complete."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    async def keep(self, page: Page) -> str | None:
+        """Return the file's name relative to the folder, or None for an empty body. Raises OSError."""
+        if not page.body:
+            return None
+        return await asyncio.to_thread(self._write, page.body)
+
+    def _write(self, body: bytes) -> str:
+        name = digest(body)
+        file = self._path / BODIES / name[:2] / name
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            # Two tasks may store the same body at the same time.
+            unfinished = file.with_name(f"{name}.{os.urandom(8).hex()}.part")
+            try:
+                unfinished.write_bytes(body)
+                unfinished.replace(file)
+            finally:
+                unfinished.unlink(missing_ok=True)
+        return file.relative_to(self._path).as_posix()
+
 
 _CHUNK = 1 << 20
 _MAGIC = b"WARC/"
@@ -23,6 +56,7 @@ _GZIP_WINDOW = 16 + zlib.MAX_WBITS
 # WARC-Truncated values for incomplete bodies (WARC 1.1, 5.13). Of a robots.txt with a status of an error none is read.
 _TRUNCATED = {BodyEnd.CAPPED: "length", BodyEnd.CUT_SHORT: "disconnect", None: "unspecified"}
 _REMOVED = "(removed)"
+_NOT_MODIFIED = 304
 # WARC 1.1, 6.7.3: the page is as an earlier record has it.
 _UNCHANGED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 # aiohttp has decoded this coding; with the field, a reader would expect chunks.
@@ -49,7 +83,7 @@ class Warc:
         self._busy = asyncio.Lock()
         self._begun = False
 
-    async def keep(self, page: Page) -> str:
+    async def keep(self, page: CapturedResponse) -> str:
         """Append a page, and return the file's name. Raises OSError."""
         async with self._busy:
             await asyncio.to_thread(self._append, page)
@@ -60,7 +94,7 @@ class Warc:
         async with self._busy:
             pass
 
-    def _append(self, page: Page) -> None:
+    def _append(self, page: CapturedResponse) -> None:
         records = io.BytesIO()
         writer: WARCWriter = _warcio().WARCWriter(records, gzip=True, warc_version="1.1")
         if not self._begun:
@@ -76,20 +110,26 @@ class Warc:
         self._begun = True
 
 
-def _write(writer: "WARCWriter", page: Page) -> None:
+def _write(writer: "WARCWriter", page: CapturedResponse) -> None:
     target = Target.of(page.url)
-    fields = [(_renamed(name), value) for name, value in page.fields]
+    fields = [
+        (f"X-Archive-Orig-{name}" if name.lower() == _DECODED else name, value) for name, value in page.fields
+    ]
     status = _head()(f"{page.status} {_octets(page.reason)}", fields, protocol="HTTP/1.1")
     truncated = _TRUNCATED.get(page.end)
     address = {} if page.address is None else {"WARC-IP-Address": page.address}
     more = address if truncated is None else {**address, "WARC-Truncated": truncated}
+    conditional = any(
+        name.lower() in ("if-none-match", "if-modified-since") for name, _ in page.request_fields
+    )
+    unchanged = conditional and page.status == _NOT_MODIFIED
     response = writer.create_warc_record(
         page.url,
-        "revisit" if page.unchanged else "response",
+        "revisit" if unchanged else "response",
         payload=io.BytesIO(page.raw),
         length=len(page.raw),  # without it, warcio copies the payload to a temporary file
         http_headers=status,
-        warc_headers_dict={**more, "WARC-Profile": _UNCHANGED} if page.unchanged else more,
+        warc_headers_dict={**more, "WARC-Profile": _UNCHANGED} if unchanged else more,
     )
     fields = [
         (name, _REMOVED if name.lower() in SECRET else _octets(value)) for name, value in page.request_fields
@@ -99,10 +139,6 @@ def _write(writer: "WARCWriter", page: Page) -> None:
         page.url, "request", http_headers=request_head, warc_headers_dict=dict(address)
     )
     writer.write_request_response_pair(request, response)
-
-
-def _renamed(name: str) -> str:
-    return f"X-Archive-Orig-{name}" if name.lower() == _DECODED else name
 
 
 def _octets(text: str) -> str:
@@ -133,39 +169,29 @@ def repair(path: Path) -> int:
     """
     if not path.exists():
         return 0
-    with path.open("r+b") as file:
-        whole = _whole(file, path)
-        cut = file.seek(0, io.SEEK_END) - whole
-        file.truncate(whole)
-    return cut
-
-
-def _whole(file: BinaryIO, path: Path) -> int:
-    """Return the end of the last complete gzip member. Decodes in bounded pieces, since a record may be large."""
+    # Decodes in bounded pieces, since a record may be large.
     end = read = 0
     member, begun = zlib.decompressobj(_GZIP_WINDOW), False
-    while chunk := file.read(_CHUNK):
-        read += len(chunk)
-        while chunk:
-            try:
-                decoded = member.decompress(chunk, _CHUNK)
-            except zlib.error:
-                raise _not_warc(path, end) from None
-            if decoded and not begun and not decoded.startswith(_MAGIC[: len(decoded)]):
-                raise _not_warc(path, 0)
-            begun = begun or bool(decoded)
-            chunk = member.unconsumed_tail
-            if member.eof:
-                chunk = member.unused_data
-                end = read - len(chunk)
-                member = zlib.decompressobj(_GZIP_WINDOW)
-    return end
-
-
-def _not_warc(path: Path, at: int) -> InvalidOption:
-    return InvalidOption(
-        f"--warc {path}: octet {at} does not start a gzipped WARC record; the file was not changed"
-    )
+    with path.open("r+b") as file:
+        while chunk := file.read(_CHUNK):
+            read += len(chunk)
+            while chunk:
+                try:
+                    decoded = member.decompress(chunk, _CHUNK)
+                except zlib.error:
+                    decoded = None
+                if decoded is None or not (begun or decoded.startswith(_MAGIC[: len(decoded)])):
+                    raise InvalidOption(
+                        f"--warc {path}: octet {end} does not start a gzipped WARC record; the file was not changed"
+                    )
+                begun = begun or bool(decoded)
+                chunk = member.unconsumed_tail
+                if member.eof:
+                    chunk = member.unused_data
+                    end = read - len(chunk)
+                    member = zlib.decompressobj(_GZIP_WINDOW)
+        file.truncate(end)
+    return read - end
 
 
 def _warcio() -> Any:  # noqa: ANN401 - warcio has no types
@@ -176,3 +202,6 @@ def _warcio() -> Any:  # noqa: ANN401 - warcio has no types
             "--warc needs the package warcio: python -m pip install 'polite-crawl[warc]'"
         ) from error
     return warcwriter
+
+
+Archive = Folder | Warc

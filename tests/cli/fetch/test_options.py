@@ -1,0 +1,377 @@
+"""Options of `polite fetch`: what each changes in the requests, and which values are wrong."""
+
+import asyncio
+import socket
+from functools import partial
+
+import aiohttp
+import pytest
+from aiohttp import web
+from warcio.archiveiterator import ArchiveIterator
+
+from polite.cli.fetch import command
+from polite.cli.fetch.options import header
+from polite.cli.main import main
+from polite.errors import InvalidOption
+from polite.signing.key import SigningKey
+from polite.signing.web_bot_auth import WebBotAuth
+from tests.cli.fetch.conftest import drop, raw
+from tests.signing.verifier import AGENT, verified
+
+# Budgets of origins, a long Crawl-delay and statuses that back off.
+
+
+def test_the_other_pages_of_an_origin_whose_budget_is_spent_are_given_up(site):
+    urls = [f"/{number}" for number in range(6)]
+
+    assert site.run("--max-pages", "2", *urls) == 3
+
+    outcomes = [site.records[url]["outcome"] for url in urls]
+    assert outcomes == ["fetched"] * 2 + ["given up"] * 4
+    assert site.records["/5"]["code"] == "MAX_PAGES"
+    assert site.records["/5"]["detail"] == "--max-pages=2: so many pages were requested"
+    assert len(site.paths) == 2
+
+
+def test_a_dead_origin_is_given_up(site):
+    site.pages.update({f"/{number}": [drop] for number in range(10)})
+
+    assert site.run("--max-failures", "4", *(f"/{number}" for number in range(10))) == 3
+
+    assert len(site.paths) == 4
+    details = {record["code"]: record["detail"] for record in site.records.values()}
+    assert details["MAX_FAILURES"] == "--max-failures=4: so many requests failed in a row"
+
+
+@pytest.mark.parametrize(("rule", "delay_s"), [("cap", 300), ("obey", 400)])
+def test_a_long_crawl_delay_is_capped_or_obeyed(rule, delay_s, site):
+    site.pages["/robots.txt"] = [{"text": "User-agent: *\nCrawl-delay: 400\n"}]
+
+    assert site.run("--long-delay", rule, "/a", "/b") == 0
+
+    assert site.times[1] - site.times[0] == pytest.approx(delay_s, abs=1)
+
+
+def test_a_status_that_is_named_backs_the_origin_off(site):
+    site.pages["/a"] = [{"status": 403}]
+
+    assert site.run("--back-off-on", "403", "/a", "/b") == 0
+
+    assert site.times[1] - site.times[0] >= 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--max-pages", "0"), "--max-pages must be an integer from 1 to 1000000000000000, got 0"),
+        (("--max-failures", "many"), "--max-failures must be an integer"),
+        (
+            ("--back-off-on", "402"),
+            "--back-off-on must be a set of statuses from 400 to 599, without 401 and 402",
+        ),
+        (("--back-off-on", "200"), "--back-off-on must be an integer from 400 to 599, got 200"),
+        (("--long-delay", "ignore"), "--long-delay: invalid choice"),
+    ],
+)
+def test_options_are_checked(arguments, says, capsys):
+    with pytest.raises(SystemExit):
+        main(["fetch", "--agent", "TestBot/1.0", *arguments, "https://example.com/"])
+
+    assert says in capsys.readouterr().err
+
+
+# --header
+
+
+@pytest.fixture
+def seen(site):
+    """The header fields of each request, by path."""
+    fields = {}
+
+    def keep(path, **response):
+        async def respond(request):
+            from aiohttp import web
+
+            fields[path] = request.headers.copy()
+            return web.Response(**response)
+
+        site.pages[path] = [respond]
+
+    keep("/robots.txt", text="")
+    site.keep = keep
+    return fields
+
+
+def test_fields_are_sent_with_pages_and_not_for_robots_txt(site, seen):
+    site.keep("/a")
+
+    site.run("--header", "Accept-Language: de", "--header", "accept:text/html", "/a")
+
+    assert seen["/a"]["Accept-Language"] == "de"
+    assert seen["/a"].getall("Accept") == ["text/html"]
+    assert "Accept-Language" not in seen["/robots.txt"]
+
+
+def test_credentials_follow_a_redirect_within_the_origin_only(site, seen):
+    host = site.origin.replace("127.0.0.1", "b.test")
+    site.keep("/a", status=302, headers={"Location": "/b"})
+    site.keep("/b", status=302, headers={"Location": f"{host}/c"})
+    site.keep("/c", status=302, headers={"Location": "/d"})
+    site.keep("/d")
+
+    site.run("--resolve", "b.test:127.0.0.1", "--header", "Cookie: id=7", "--header", "X-Any: 1", "/a")
+
+    assert {path: fields.get("Cookie") for path, fields in seen.items() if path != "/robots.txt"} == {
+        "/a": "id=7",
+        "/b": "id=7",
+        "/c": None,
+        "/d": None,
+    }
+    assert seen["/d"]["X-Any"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("nonsense", "--header must be 'NAME: VALUE' in ASCII"),
+        (": x", "--header must be"),
+        ("X: ", "--header must be"),
+        ("X: a\r\nY: b", "--header must be"),
+        ("X: \0", "--header must be"),
+        ("X: schön", "--header must be"),
+        ("X: " + "a" * 8_193, "at most 8192 octets, got 'X'"),
+        ("user-agent: x", "--header cannot set user-agent: use --agent"),
+        ("Host: x", "--header cannot set Host: it is the URL's; --resolve names its address"),
+        ("Content-Length: 7", "it describes the message itself"),
+        ("If-None-Match: x", "use --recrawl"),
+        ("Signature: x", "use --sign"),
+        ("Accept-Encoding: br", "requested in gzip"),
+    ],
+)
+def test_what_cannot_be_sent_is_wrong_usage(text, said, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["fetch", "--header", text, "http://a.test/"])
+
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Authorization: secret\x00", "Authorization Bearer secret", "Authorization=secret", "Cookie\tsecret:x"],
+)
+def test_a_message_shows_no_value(text):
+    with pytest.raises(InvalidOption) as raised:
+        header(text)
+
+    assert "secret" not in str(raised.value)
+
+
+# --sign
+
+
+@pytest.fixture
+def key(tmp_path):
+    return SigningKey.make(tmp_path / "key.pem")
+
+
+def test_each_request_is_signed(site, key, tmp_path, monkeypatch):
+    # The site has no certificate.
+    monkeypatch.setattr(
+        command, "WebBotAuth", partial(WebBotAuth, plain_http=True, components=["@authority", "@path"])
+    )
+    seen = []
+
+    def noting(**response):
+        async def answer(request):
+            got = verified(
+                key, request.headers, method="GET", authority=request.host, scheme="http", path=request.path
+            )
+            seen.append((request.path, got.agent))
+            return web.Response(**response)
+
+        return answer
+
+    site.pages["/robots.txt"] = [noting(text="")]
+    site.pages["/a"] = [noting(status=302, headers={"Location": "/b"})]
+    site.pages["/b"] = [noting(text="b")]
+
+    assert site.run("--sign", str(tmp_path / "key.pem"), "--signature-agent", AGENT, "/a") == 0
+
+    assert seen == [("/robots.txt", AGENT), ("/a", AGENT), ("/b", AGENT)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--signature-agent-as-string"], "--signature-agent-as-string has no effect without --sign"),
+        (["--sign", "key.pem"], "--sign KEY and --signature-agent URL are needed together"),
+        (["--signature-agent", AGENT], "--sign KEY and --signature-agent URL are needed together"),
+    ],
+)
+def test_a_key_and_its_url_are_given_together(arguments, said, site):
+    assert site.run(*arguments, "/a") == 2
+
+    assert site.err == f"polite: {said}\n"
+    assert site.asked == []
+
+
+def test_the_url_is_named_by_its_option(site, key, tmp_path):
+    assert site.run("--sign", str(tmp_path / "key.pem"), "--signature-agent", "bot.test", "/a") == 2
+
+    assert site.err.startswith("polite: --signature-agent is wrong: 'bot.test' is no URL")
+
+
+# --status
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return listening.getsockname()[1]
+
+
+def test_a_run_serves_its_status_page_until_it_ends(site):
+    port, seen = free_port(), []
+
+    async def look(_):
+        connector = aiohttp.TCPConnector(resolver=aiohttp.ThreadedResolver())
+        async with (
+            aiohttp.ClientSession(connector=connector) as session,
+            session.get(f"http://127.0.0.1:{port}/api/status") as answer,
+        ):
+            seen.append(await answer.json())
+        return web.Response(text="a page")
+
+    site.pages["/a"] = [look]
+
+    assert site.run("--status", str(port), "/a", "/b") == 0
+
+    assert f"polite: status page: http://127.0.0.1:{port}/\n" in site.err
+    assert seen[0]["frontier"]["in_flight"] == 1
+    assert seen[0]["held"][0]["url"] == f"{site.origin}/a"
+    with socket.socket() as closed:
+        assert closed.connect_ex(("127.0.0.1", port))
+
+
+def test_a_port_that_is_taken_ends_the_run_before_it_begins(site):
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        assert site.run("--status", str(port), "/a") == 2
+
+    assert (
+        site.err
+        == f"polite: --status {port}: Address already in use; choose another port, or 0 for a free one\n"
+    )
+    assert site.asked == []
+
+
+def test_a_port_is_a_number(site, capsys):
+    for port in ("-1", "65536", "x"):
+        with pytest.raises(SystemExit, match="2"):
+            site.run("--status", port, "/a")
+        assert "--status must be an integer from 0 to 65535" in capsys.readouterr().err
+
+
+# --recrawl
+
+
+def with_tag(tag, body="text", seen=None):
+    """A page with an ETag, which answers a matching condition with a 304."""
+
+    async def respond(request):
+        if seen is not None:
+            seen.append(request.headers.get("If-None-Match"))
+        headers = {"ETag": tag}
+        if request.headers.get("If-None-Match") == tag:
+            return web.Response(status=304, headers=headers)
+        return web.Response(text=body, headers=headers)
+
+    return respond
+
+
+def run(site, number, *arguments):
+    site.folder = site.folder.parent / f"run{number}"
+    return site.run("--recrawl", str(site.folder.parent / "pages.sqlite"), *arguments)
+
+
+def test_a_second_run_gets_304s_and_what_has_changed(site):
+    site.pages |= {"/a": [with_tag('"1"')], "/b": [with_tag('"1"'), with_tag('W/"2"', "newer")]}
+
+    assert (run(site, 1, "/a", "/b"), run(site, 2, "/a", "/b"), run(site, 3, "/a", "/b")) == (0, 0, 0)
+
+    assert [site.records[path]["status"] for path in ("/a", "/b")] == [304, 304]
+    site.folder = site.folder.parent / "run2"
+    a, b = (site.records[path] for path in ("/a", "/b"))
+    assert (a["outcome"], a["status"], a["file"], a["length"]) == ("fetched", 304, None, 0)
+    assert (b["status"], (site.folder / b["file"]).read_text()) == (200, "newer")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "response"),
+    [
+        (("--max-bytes", "3"), with_tag('"1"')),
+        (("--tries", "1"), raw(b'HTTP/1.1 200 OK\r\nETag: "1"\r\nContent-Length: 9\r\n\r\nhalf')),
+        (
+            ("--tries", "1"),
+            raw(b'HTTP/1.1 200 OK\r\nETag: "1"\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nhalf'),
+        ),
+    ],
+    ids=["capped", "cut short", "corrupt"],
+)
+def test_a_page_that_was_not_read_whole_is_requested_whole_again(site, arguments, response):
+    seen = []
+    site.pages["/a"] = [response, with_tag('"1"', seen=seen)]
+
+    run(site, 1, *arguments, "/a")
+    run(site, 2, "/a")
+
+    assert seen == [None]
+    assert site.records["/a"]["status"] == 200
+
+
+def test_a_page_that_timed_out_after_its_head_is_requested_whole_again(site):
+    async def stall(request):
+        response = web.StreamResponse(headers={"ETag": '"1"', "Content-Length": "9"})
+        await response.prepare(request)
+        await asyncio.sleep(100)
+        return response
+
+    seen = []
+    site.pages["/a"] = [stall, with_tag('"1"', seen=seen)]
+
+    assert run(site, 1, "--tries", "1", "--timeout", "5", "/a") == 3
+    assert run(site, 2, "/a") == 0
+
+    assert seen == [None]
+
+
+def test_a_warc_has_a_revisit_record_for_a_304(site):
+    site.pages["/a"] = [with_tag('"1"')]
+    warc = site.folder.parent / "crawl.warc.gz"
+
+    for number in (1, 2):
+        run(site, number, "--warc", str(warc), "/a")
+
+    with warc.open("rb") as file:
+        found = [
+            (record.rec_type, record.rec_headers.get_header("WARC-Profile"))
+            for record in ArchiveIterator(file)
+        ]
+    assert [kind for kind, _ in found] == [
+        "warcinfo",
+        *["response", "request"] * 2,  # robots.txt, and the page
+        "warcinfo",
+        *["response", "request"],
+        *["revisit", "request"],
+    ]
+    assert found[8][1].endswith("/revisit/server-not-modified")
+
+
+def test_a_file_of_something_else_is_refused_before_the_first_request(site):
+    file = site.folder.parent / "pages.sqlite"
+    site.run("--resume", str(file), "/a")
+    before = len(site.asked)
+
+    assert run(site, 2, "/a") != 0
+    assert "is the queue of a crawl" in site.err
+    assert len(site.asked) == before
