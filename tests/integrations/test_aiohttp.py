@@ -217,7 +217,7 @@ async def test_a_second_request_while_a_body_is_unread_says_what_to_do() -> None
     async with crawling() as (site, session, _):
         site.answers["/slow"] = slow(1_000.0)
         async with session.get("http://a.test/slow"):
-            with pytest.raises(polite.PermitMisused, match="read or release the response"):
+            with pytest.raises(polite.PermitMisused, match="read or close it"):
                 await session.get("http://a.test/next")
             # Another host is another turn.
             assert await read(session, "http://b.test/") == (200, "page")

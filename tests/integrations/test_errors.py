@@ -15,7 +15,7 @@ import requests
 
 import polite
 from polite.gate.signatures import SignerFailed
-from polite.integrations.entering import raised_as
+from polite.integrations.hop import raised_as
 from polite.robots.exchange import Reply
 from polite.robots.rules import RuleSet
 from polite.testing import LoopClock, ScriptedTransport

@@ -16,7 +16,7 @@ from polite.errors import InvalidUserAgent
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.integrations.crawl4ai.http import CrawlEnded, ending_by, require_polite_crawler
-from polite.integrations.entering import require_agent, require_gate
+from polite.integrations.hop import require_agent, require_gate
 from polite.integrations.playwright import Guard, Subresources
 from polite.integrations.playwright.context_guard import GuardedContexts
 

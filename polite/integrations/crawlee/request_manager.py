@@ -20,7 +20,7 @@ from polite.frontier.permit import TaskPermit
 from polite.frontier.task_outcome import End, TaskOutcome
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
-from polite.integrations.entering import require_gate
+from polite.integrations.hop import require_gate
 from polite.log import LINES, fields, without_query
 from polite.options import integer
 from polite.origin import Target

@@ -9,9 +9,8 @@ from scrapy.pqueues import DownloaderAwarePriorityQueue, ScrapyPriorityQueue
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import load_object
 
-from polite.integrations.scrapy.middleware import PoliteMiddleware
 from polite.integrations.scrapy.options import gate_options
-from polite.integrations.scrapy.priority_queue import PoliteQueue
+from polite.integrations.scrapy.turns import PoliteMiddleware, PoliteQueue
 
 log: logging.Logger = logging.getLogger(__name__)
 

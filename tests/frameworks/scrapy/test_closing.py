@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from scrapy.exceptions import CloseSpider
 
-from polite.integrations.scrapy.waiting_requests import EngineSlot
+from polite.integrations.scrapy.engine import EngineSlot
 from tests.frameworks.scrapy.crawls import Noting, Reactor, crawl, judge
 from tests.frameworks.scrapy.test_parts_of_scrapy import ALONE
 from tests.integrations.site import Site

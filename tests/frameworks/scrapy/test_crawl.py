@@ -1,5 +1,7 @@
 """A spider as it is, with polite's add-on: what it gets, and what the server sees."""
 
+import asyncio
+
 import scrapy
 from scrapy.exceptions import IgnoreRequest
 
@@ -222,3 +224,24 @@ def test_turns_that_other_middlewares_make_needless_are_given_back(reactor: Reac
     assert len(done.spider.pages) == 6
     assert len(done.spider.errors) == 3
     assert (done.counted["granted"], done.counted["unsent"]) == (3, 9)
+
+
+def test_a_site_whose_robots_txt_is_there_again_is_readmitted(reactor: Reactor) -> None:
+    class Patient(Noting):
+        async def failed(self, failure):
+            super().failed(failure)
+            site.robots_status = 200
+            await asyncio.sleep(0.6)
+            yield scrapy.Request(site.url("/again"), self.parse, errback=super().failed)
+
+    with serving() as site:
+        site.robots_status = 503
+        options = {
+            "fetching": LOOPBACK,
+            "pacing": polite.PacingPolicy(min_delay=DELAY_S, backoff=0.2, max_backoff=0.4),
+            "robots": polite.RobotsPolicy(retry_min=0.3, retry_max=0.5),
+        }
+        done = crawl(reactor, Patient, [site.url("/a")], settings={"RETRY_TIMES": 0, "POLITE": options})
+
+    assert done.counted["denied/RobotsGivenUp"] == 1
+    assert done.spider.pages == [site.url("/again")]
