@@ -53,7 +53,7 @@ from polite.robots.usage import Usage, UsageSource, UsageStatement, usage
 from polite.signing.key import SigningKey
 from polite.signing.web_bot_auth import WebBotAuth
 from polite.task import Admission, Task
-from polite.transports.connector import guarded_connector
+from polite.transports.address_guard import guarded_connector
 from polite.version import __compiled__, __version__
 
 __all__ = [

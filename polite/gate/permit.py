@@ -24,8 +24,8 @@ from polite.pacing.policy import Anchor
 from polite.pacing.reported_outcome import PACING_FIELDS, reported
 from polite.pacing.turn import Turn
 from polite.ports import Listener
+from polite.ports.fetching import request_url
 from polite.recrawl import RELEVANT_FIELDS
-from polite.request_url import request_url
 
 if TYPE_CHECKING:
     from yarl import URL

@@ -17,7 +17,7 @@ from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.integrations.hop import Hop, raised_as, require_gate, set_agent
 from polite.transports.address_guard import collect_refused
-from polite.transports.guarded_connector import ProxyRefused
+from polite.transports.connection_pool import ProxyRefused
 
 # RFC 9110, 15.5.2 and 15.5.8: middlewares that log in send the request again before they read the body.
 _ASKS_TO_LOG_IN = frozenset({401, 407})

@@ -40,7 +40,7 @@ _REFUSED = ("stream", "allow_redirects", "quote")
 _REFUSED_OF_A_SESSION = ("retry", "params", "base_url", "curl_options", "auth")
 # libcurl sends a request again by itself if it had no response on a connection that was used before, and up to five times if an
 # HTTP/2 server refused its stream (RFC 9113, 8.7) or asked for HTTP/1.1.
-SENT_ONCE: dict[CurlOpt, Any] = {
+_SENT_ONCE: dict[CurlOpt, Any] = {
     CurlOpt.FRESH_CONNECT: 1,
     CurlOpt.FORBID_REUSE: 1,
     CurlOpt.HTTP_VERSION: CurlHttpVersion.V1_1,
@@ -152,7 +152,7 @@ class _Redirects:
         options: dict[str, Any],
     ) -> None:
         _require_seen(session, options)
-        session.curl_options = dict(SENT_ONCE)
+        session.curl_options = dict(_SENT_ONCE)
         self.method = method
         self._options = {**options, "allow_redirects": False, "quote": False}
         self.headers = Headers(self._options.pop("headers", None))
@@ -217,7 +217,7 @@ def _require_seen(session: "Session[Any] | AsyncSession[Any]", options: dict[str
             )
     for option in _REFUSED_OF_A_SESSION:
         value = session.retry.count if option == "retry" else getattr(session, option)
-        if value and value != SENT_ONCE:
+        if value and value != _SENT_ONCE:
             raise InvalidOption(
                 f"the session's {option}: the gate would not see what is sent; give `params` and `auth` to the request, and leave "
                 "out the others"
@@ -232,10 +232,10 @@ def _require_seen(session: "Session[Any] | AsyncSession[Any]", options: dict[str
 def _target(target: Target) -> Target:
     if target.origin.scheme not in {"http", "https"}:
         raise InvalidURL(target.url, "its scheme is neither http nor https")
-    return Target(target.origin, spelled(target.path))
+    return Target(target.origin, _spelled(target.path))
 
 
-def spelled(url: str) -> str:
+def _spelled(url: str) -> str:
     """Return a URL, or a path, as libcurl sends it: escapes before the query are in upper case."""
     path, question_mark, query = url.partition("?")
     path = _ESCAPE.sub(lambda escape: escape[0].upper(), path)

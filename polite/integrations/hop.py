@@ -262,11 +262,11 @@ class PoliteSending:
     Its `max_retries` are those that the crawler chose, but paced while a request is sent.
     """
 
-    gate: Gate | blocking.Gate
+    _gate: Gate | blocking.Gate
     # Those of the adapter's module, and of its urllib3.
-    base_error: type[Exception]
-    default_agent: Callable[[], str]
-    parse_url: Callable[[str], Any]
+    _base_error: type[Exception]
+    _default_agent: Callable[[], str]
+    _parse_url: Callable[[str], Any]
 
     async def exchange(self, request: Any, args: tuple[Any, ...], options: dict[str, Any], send: Any) -> Any:  # noqa: ANN401
         """Send a request in its turn.
@@ -277,16 +277,16 @@ class PoliteSending:
             options: The same, by name.
             send: The `send` of the module's own adapter.
         """
-        with raised_as(self.base_error, request=request):
-            set_agent(request.headers, self.gate.agent.header, default=self.default_agent())
+        with raised_as(self._base_error, request=request):
+            set_agent(request.headers, self._gate.agent.header, default=self._default_agent())
             url = self._spelled(request, args, options)
-            if self.gate.signs and self._retries.total:
+            if self._gate.signs and self._retries.total:
                 raise InvalidOption(
                     "PoliteAdapter(max_retries=...) with open_gate(signer=...): a retry would be sent with an old signature; "
                     "leave max_retries out",
                     url=url,
                 )
-            hop = await Hop.enter(self.gate, url, request.method)
+            hop = await Hop.enter(self._gate, url, request.method)
             request.url = hop.permit.url
             try:
                 # urllib3 connects after that: a signature must be valid for longer than this takes.
@@ -318,7 +318,7 @@ class PoliteSending:
         proxies = args[4] if len(args) > 4 else options.get("proxies")
         # With a proxy this is the whole URL.
         path = self.request_url(request, proxies).removeprefix(target.origin.text)  # type: ignore[attr-defined]
-        return f"{target.origin}{type(self).parse_url(f'http://host{path}').request_uri}"
+        return f"{target.origin}{self._parse_url(f'http://host{path}').request_uri}"
 
     @property
     def max_retries(self) -> Any:  # noqa: ANN401 - of either urllib3

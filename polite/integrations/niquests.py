@@ -27,14 +27,14 @@ class PoliteAdapter(PoliteSending, HTTPAdapter):
         options: Those of `niquests.adapters.HTTPAdapter`.
     """
 
-    base_error = RequestException
-    default_agent = staticmethod(default_user_agent)
-    parse_url = staticmethod(parse_url)
+    _base_error = RequestException
+    _default_agent = staticmethod(default_user_agent)
+    _parse_url = staticmethod(parse_url)
 
     def __init__(self, gate: blocking.Gate, **options: Any) -> None:  # noqa: ANN401 - as niquests has them
         require_blocking_gate(gate, user="PoliteAdapter")
         super().__init__(**options)
-        self.gate = gate
+        self._gate = gate
 
     def send(self, request: PreparedRequest, *args: Any, **options: Any) -> Response:  # noqa: ANN401 - as niquests has them
         """Send a request in its turn."""
@@ -57,14 +57,14 @@ class AsyncPoliteAdapter(PoliteSending, AsyncHTTPAdapter):
         options: Those of `niquests.adapters.AsyncHTTPAdapter`.
     """
 
-    base_error = RequestException
-    default_agent = staticmethod(default_user_agent)
-    parse_url = staticmethod(parse_url)
+    _base_error = RequestException
+    _default_agent = staticmethod(default_user_agent)
+    _parse_url = staticmethod(parse_url)
 
     def __init__(self, gate: Gate, **options: Any) -> None:  # noqa: ANN401 - as niquests has them
         require_gate(gate, user="AsyncPoliteAdapter")
         super().__init__(**options)
-        self.gate = gate
+        self._gate = gate
 
     async def send(self, request: PreparedRequest, *args: Any, **options: Any) -> AsyncResponse:  # noqa: ANN401
         """Send a request in its turn."""

@@ -41,7 +41,7 @@ PROTEGO = replace(
 _UNNAMED = UserAgent("unnamed", tokens=("unnamed-agent-that-no-group-names",))
 
 
-def rules_for(robots: Robots, user_agent: str) -> RuleSet:
+def _rules_for(robots: Robots, user_agent: str) -> RuleSet:
     """Return the rules for the agent; those of the group for "*" if the agent has no valid name."""
     try:
         return robots.rules_for(user_agent)
@@ -49,14 +49,14 @@ def rules_for(robots: Robots, user_agent: str) -> RuleSet:
         return robots.rules_for(_UNNAMED)
 
 
-def allows(robots: Robots, user_agent: str, url: str) -> bool:
+def _allows(robots: Robots, user_agent: str, url: str) -> bool:
     """Whether the agent may fetch an absolute URL, or a path that starts with "/". False if that is invalid."""
     try:
         path = url if url.startswith("/") else Target.of(url).path
     except (InvalidURL, AttributeError, TypeError):
         # None or bytes, for example.
         return False
-    return rules_for(robots, user_agent).allows(path)
+    return _rules_for(robots, user_agent).allows(path)
 
 
 class RequestRate(NamedTuple):
@@ -106,15 +106,15 @@ class Protego:
 
     def can_fetch(self, url: str, user_agent: str) -> bool:
         """Return whether the user agent may fetch the URL. Never raises; False for an invalid URL."""
-        return allows(self.robots, user_agent, url)
+        return _allows(self.robots, user_agent, url)
 
     def crawl_delay(self, user_agent: str) -> float | None:
         """Return the Crawl-delay for a user agent in seconds, or None."""
-        return rules_for(self.robots, user_agent).crawl_delay
+        return _rules_for(self.robots, user_agent).crawl_delay
 
     def request_rate(self, user_agent: str) -> RequestRate | None:
         """Return the Request-rate for a user agent with its times, or None."""
-        rate = rules_for(self.robots, user_agent).request_rate
+        rate = _rules_for(self.robots, user_agent).request_rate
         if rate is None:
             return None
         start, end = (None, None) if rate.window is None else _times(rate.window)
@@ -122,7 +122,7 @@ class Protego:
 
     def visit_time(self, user_agent: str) -> VisitTime | None:
         """Return the Visit-time for a user agent, or None."""
-        window = rules_for(self.robots, user_agent).visit_time
+        window = _rules_for(self.robots, user_agent).visit_time
         return None if window is None else _times(window)
 
     @property

@@ -41,14 +41,14 @@ class PoliteAdapter(PoliteSending, HTTPAdapter):
         options: Those of `requests.adapters.HTTPAdapter`. A `Retry` decides whether a request is sent again; the gate decides when.
     """
 
-    base_error = RequestException
-    default_agent = staticmethod(default_user_agent)
-    parse_url = staticmethod(parse_url)
+    _base_error = RequestException
+    _default_agent = staticmethod(default_user_agent)
+    _parse_url = staticmethod(parse_url)
 
     def __init__(self, gate: blocking.Gate, **options: Any) -> None:  # noqa: ANN401 - as requests has them
         require_blocking_gate(gate, user="PoliteAdapter")
         super().__init__(**options)
-        self.gate = gate
+        self._gate = gate
 
     def send(self, request: PreparedRequest, *args: Any, **options: Any) -> Response:  # noqa: ANN401 - as requests has them
         """Send a request in its turn."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from polite import blocking
-from polite.integrations.protego import allows, rules_for
+from polite.integrations.protego import _allows, _rules_for
 from polite.origin import Target
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import RFC9309, Dialect
@@ -103,15 +103,15 @@ class RobotFileParser:
             return False
         if self.allow_all:
             return True
-        return bool(self.last_checked) and allows(self.robots, useragent, url)
+        return bool(self.last_checked) and _allows(self.robots, useragent, url)
 
     def crawl_delay(self, useragent: str) -> float | None:
         """Return the Crawl-delay for a user agent (`useragent`) in seconds, or None."""
-        return rules_for(self.robots, useragent).crawl_delay if self.last_checked else None
+        return _rules_for(self.robots, useragent).crawl_delay if self.last_checked else None
 
     def request_rate(self, useragent: str) -> RequestRate | None:
         """Return the Request-rate for a user agent (`useragent`) without its times, as urllib does, or None."""
-        rate = rules_for(self.robots, useragent).request_rate if self.last_checked else None
+        rate = _rules_for(self.robots, useragent).request_rate if self.last_checked else None
         return None if rate is None else RequestRate(rate.requests, int(rate.seconds))
 
     def site_maps(self) -> list[str] | None:

@@ -47,6 +47,7 @@ def open_session(
 
     Raises:
         InvalidUserAgent, InvalidOption, StoreFailed: As `open_gate`.
+        TypeError: `open_gate` has no such option.
     """
     if unknown := options.keys() - inspect.signature(open_gate).parameters.keys():
         raise TypeError(

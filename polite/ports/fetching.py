@@ -1,10 +1,13 @@
 """What a request needs from outside: a transport, the addresses of its host, and a signature."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from polite.origin import Target
 from polite.robots.exchange import Ask, Failed, Reply
+
+if TYPE_CHECKING:
+    from yarl import URL
 
 
 class Transport(Protocol):
@@ -84,3 +87,14 @@ class Signer(Protocol):
             now: Unix time.
         """
         ...
+
+
+def request_url(target: Target) -> "URL":
+    """Return the URL that aiohttp sends letter by letter. It would rewrite a str: `%3A` to `:`, and `/a?` to `/a`."""
+    # Imported here, so that `import polite` loads no HTTP client.
+    from yarl import URL
+
+    if target.path.find("?") == len(target.path) - 1:
+        # yarl loses an empty query, unless it is a part of the path.
+        return URL(target.origin.text, encoded=True).with_path(target.path, encoded=True)
+    return URL(target.url, encoded=True)

@@ -12,8 +12,8 @@ from polite.origin import Target
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.robots.reason import Reason
 from polite.testing import scripted_server
-from polite.transports.connector import guarded_connector
-from polite.transports.guarded_connector import GuardedConnector, ProxyRefused
+from polite.transports.address_guard import guarded_connector
+from polite.transports.connection_pool import GuardedConnector, ProxyRefused
 from polite.transports.http import HttpTransport
 
 HOME = {"allowed_networks": ["127.0.0.0/8"]}
@@ -204,7 +204,7 @@ def test_a_proxys_password_is_not_shown() -> None:
 
 
 def test_naming_it_loads_no_http_client() -> None:
-    program = "import sys, polite.transports.connector; print('aiohttp' in sys.modules)"
+    program = "import sys, polite.transports.address_guard; print('aiohttp' in sys.modules)"
 
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 

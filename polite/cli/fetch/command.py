@@ -37,7 +37,7 @@ from polite.stores.database import FileLock
 from polite.stores.inspector import StoreInspector
 from polite.stores.redis.address import Address
 from polite.stores.sqlite import SqliteStore
-from polite.transports.capture import CapturedResponse, Take, capture_responses
+from polite.transports.http import CapturedResponse, Take, capture_responses
 
 # An option's name, and the path that it writes to.
 OutputPath = tuple[str, Path]

@@ -360,12 +360,12 @@ def _spelling(wrapped: HttpClient) -> Callable[[str], str]:
         # Its package is an extra of crawlee.
         from curl_cffi.requests.utils import requote_uri  # noqa: PLC0415
 
-        from polite.integrations.curl_cffi import SENT_ONCE, spelled  # noqa: PLC0415
+        from polite.integrations.curl_cffi import _SENT_ONCE, _spelled  # noqa: PLC0415
 
         # crawlee's own: the options of its sessions, which it opens later.
         options: dict[str, Any] = vars(wrapped)["_async_session_kwargs"]
-        options["curl_options"] = {**(options.get("curl_options") or {}), **SENT_ONCE}
-        return lambda url: spelled(requote_uri(url))
+        options["curl_options"] = {**(options.get("curl_options") or {}), **_SENT_ONCE}
+        return lambda url: _spelled(requote_uri(url))
     return lambda url: url
 
 

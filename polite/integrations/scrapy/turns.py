@@ -53,18 +53,18 @@ class Head:
     """The request of a bucket that goes next.
 
     Attributes:
-        queue: Where it is.
-        bucket: Its name there.
+        ready: Where it goes when its turn has come, or it is refused.
+        bucket: The name of its queue.
         request: The request.
         permit: The turn, once it came.
         error: Why there is none.
         taken: It was given to the engine or put back: nothing is to be done for it any more.
     """
 
-    __slots__ = ("bucket", "error", "permit", "queue", "request", "taken")
+    __slots__ = ("bucket", "error", "permit", "ready", "request", "taken")
 
-    def __init__(self, queue: "PoliteQueue", bucket: str, request: Request) -> None:
-        self.queue: PoliteQueue = queue
+    def __init__(self, ready: "deque[Head]", bucket: str, request: Request) -> None:
+        self.ready = ready
         self.bucket: str = bucket
         self.request: Request = request
         self.permit: TaskPermit | None = None
@@ -330,7 +330,7 @@ class CrawlTurns:
         self._offer(head)
 
     def _offer(self, head: Head) -> None:
-        head.queue.ready.append(head)
+        head.ready.append(head)
         self._engine.wake()
 
     # Requests of the engine.
@@ -487,7 +487,7 @@ class PoliteQueue(DownloaderAwarePriorityQueue):
             )
         self._turns: CrawlTurns = middleware.turns
         self._heads: dict[str, Head] = {}
-        self.ready: deque[Head] = deque()  # their turn has come, or they were refused
+        self._ready: deque[Head] = deque()  # their turn has come, or they were refused
         super().__init__(crawler, *args, **options)
         self._size = super().__len__()
         self._turns.add_queue(self)
@@ -507,10 +507,10 @@ class PoliteQueue(DownloaderAwarePriorityQueue):
 
     def pop(self) -> Request | None:
         """Return a request whose turn has come, or that was refused; None if there is none now."""
-        if not self.ready:
+        if not self._ready:
             self._turns.end_inactive()
             return None
-        head = self.ready.popleft()
+        head = self._ready.popleft()
         request = self._turns.take(head)
         self._size -= 1
         del self._heads[head.bucket]
@@ -520,7 +520,7 @@ class PoliteQueue(DownloaderAwarePriorityQueue):
 
     def peek(self) -> Request | None:
         """Return what `pop` would return."""
-        return self.ready[0].request if self.ready else None
+        return self._ready[0].request if self._ready else None
 
     def _advance(self, bucket: str) -> None:
         """Make the first request of a bucket its head."""
@@ -534,7 +534,7 @@ class PoliteQueue(DownloaderAwarePriorityQueue):
                 with suppress(OSError):
                     Path(queue.key).rmdir()
         if request is not None:
-            self._heads[bucket] = head = Head(self, bucket, request)
+            self._heads[bucket] = head = Head(self._ready, bucket, request)
             self._turns.put(head)
 
     def close(self) -> dict[str, list[int]]:
@@ -550,7 +550,7 @@ class PoliteQueue(DownloaderAwarePriorityQueue):
     def withdraw(self) -> list[tuple[str, Head]]:
         """Give no more requests out: end the heads and return them by bucket. No part of the public API."""
         heads, self._heads = self._heads, {}
-        self.ready.clear()
+        self._ready.clear()
         for head in heads.values():
             self._turns.withdraw(head)
         return list(heads.items())

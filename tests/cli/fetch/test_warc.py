@@ -12,7 +12,7 @@ from polite.cli.fetch.page import Page
 from polite.cli.fetch.warc import Warc, repair
 from polite.errors import InvalidOption
 from polite.robots.exchange import BodyEnd
-from polite.transports.capture import address_of
+from polite.transports.http import address_of
 from tests.cli.fetch.conftest import AGENT, raw
 
 LAST = b"\x1f\x8b"
