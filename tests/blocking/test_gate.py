@@ -496,3 +496,20 @@ async def test_a_task_goes_on_after_a_call_that_was_abandoned():
     task.put(after := Call(cancellations))
 
     assert await asyncio.wrap_future(after.future) == 0
+
+
+def test_octets_of_a_permit_that_is_dropped_count(clock: HastyClock):
+    pacing = polite.PacingPolicy(max_bytes=1_000_000)
+    transport = ScriptedTransport()
+    with polite.blocking.open_gate(
+        AGENT, clock=clock, pacing=pacing, transports={"https": transport}
+    ) as gate:
+        permit = gate.permit("https://a.test/a").enter()
+        permit.received(400_000)
+        permit.received(600_000)
+        with pytest.raises(polite.InvalidOption):
+            permit.received(-1)
+        del permit
+
+        with pytest.raises(polite.OriginDeclined, match="1000000 octets came"):
+            gate.permit("https://a.test/b").enter()
