@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
 from typing import Any, Self, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
@@ -43,6 +42,10 @@ class Outgoing:
     method: Any
     headers: HttpHeaders
     payload: Any
+
+    def options(self) -> dict[str, Any]:
+        """Return all but the URL, as crawlee calls it."""
+        return {"method": self.method, "headers": self.headers, "payload": self.payload}
 
     def as_decided(self, hop: Hop) -> "Outgoing":
         """Return what is sent: exactly the URL that was decided about, with the gate's User-Agent, and signed.
@@ -168,14 +171,7 @@ class PoliteHttpClient(HttpClient):
 
         @asynccontextmanager
         async def sent(asked: Outgoing) -> AsyncIterator[HttpResponse]:
-            copy = request.model_copy(
-                update={
-                    "url": asked.url,
-                    "method": asked.method,
-                    "headers": asked.headers,
-                    "payload": asked.payload,
-                }
-            )
+            copy = request.model_copy(update={"url": asked.url, **asked.options()})
             result = await self._wrapped.crawl(copy, session=session, proxy_info=proxy_info, timeout=timeout)
             self._refuse_followed(asked, copy.loaded_url)
             request.loaded_url = copy.loaded_url
@@ -206,13 +202,7 @@ class PoliteHttpClient(HttpClient):
         @asynccontextmanager
         async def sent(asked: Outgoing) -> AsyncIterator[HttpResponse]:
             yield await self._wrapped.send_request(
-                asked.url,
-                method=asked.method,
-                headers=asked.headers,
-                payload=asked.payload,
-                session=session,
-                proxy_info=proxy_info,
-                timeout=timeout,
+                asked.url, session=session, proxy_info=proxy_info, timeout=timeout, **asked.options()
             )
 
         first = Outgoing(url, method, HttpHeaders(dict(headers or {})), payload)
@@ -234,13 +224,7 @@ class PoliteHttpClient(HttpClient):
 
         def opened(asked: Outgoing) -> AbstractAsyncContextManager[HttpResponse]:
             return self._wrapped.stream(
-                asked.url,
-                method=asked.method,
-                headers=asked.headers,
-                payload=asked.payload,
-                session=session,
-                proxy_info=proxy_info,
-                timeout=timeout,
+                asked.url, session=session, proxy_info=proxy_info, timeout=timeout, **asked.options()
             )
 
         first, proxied = (
@@ -412,29 +396,23 @@ class GuardedPages:
 
             self._contexts = GuardedContexts(self._manager.gate)
         guarded = await self._contexts.guard_of(page.context)
-        # This attribute of the page goes before the method of its class.
-        vars(page)["goto"] = partial(self._goto, guarded, page, page.goto, [context.request])
+        goto, requests = page.goto, [context.request]
 
-    async def _goto(
-        self,
-        guarded: Any,  # noqa: ANN401
-        page: Any,  # noqa: ANN401
-        goto: Any,  # noqa: ANN401
-        requests: list[Request],
-        url: str,
-        **options: Any,  # noqa: ANN401
-    ) -> Any:  # noqa: ANN401
-        if not requests:
-            # The handler loads another page.
-            return await guarded.goto(page, url, **options)
-        permit = self._manager.take_permit(requests.pop())
-        if permit is not None and not permit.valid:
-            # It was lost. There is none if a hook of the crawler has used it.
-            permit.leave()
-            permit = None
-        with skipping(self._manager, url):
-            async with guarded.turn(page, url, None if permit is None else _PageTurn(permit)):
-                return await goto(url, **options)
+        async def in_turn(url: str, **options: Any) -> Any:  # noqa: ANN401 - as the page has them
+            if not requests:
+                # The handler loads another page.
+                return await guarded.goto(page, url, **options)
+            permit = self._manager.take_permit(requests.pop())
+            if permit is not None and not permit.valid:
+                # It was lost. There is none if a hook of the crawler has used it.
+                permit.leave()
+                permit = None
+            with skipping(self._manager, url):
+                async with guarded.turn(page, url, None if permit is None else _PageTurn(permit)):
+                    return await goto(url, **options)
+
+        # This attribute of the page goes before the method of its class.
+        vars(page)["goto"] = in_turn
 
 
 class _PageTurn:

@@ -1,8 +1,8 @@
 """Guard: what becomes of the requests of one browser context, which are paused at the session of its browser."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, cast, get_args
 from weakref import WeakKeyDictionary
@@ -298,15 +298,6 @@ def _flat(trees: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 _of_browsers: WeakKeyDictionary[Browser, PausedRequests] = WeakKeyDictionary()
 
 
-async def paused_requests(browser: Browser) -> PausedRequests:
-    """Return those of a browser, which are paused from now on."""
-    requests = _of_browsers.get(browser)
-    if requests is None:
-        requests = _of_browsers[browser] = PausedRequests(browser)
-    await requests.open()
-    return requests
-
-
 @dataclass
 class _Open:
     """A request that waits for its turn, or has it.
@@ -377,7 +368,8 @@ class Guard:
         async with self.turn(page, url):
             return await page.goto(url, **options)
 
-    def turn(self, page: Page, url: str, permit: HeldTurn | None = None) -> "PageTurn":
+    @asynccontextmanager
+    async def turn(self, page: Page, url: str, permit: HeldTurn | None = None) -> AsyncIterator[None]:
         """Return a block in which the page's next request of the URL has its turn: `async with guarded.turn(page, url):`.
 
         A permit of `gate.acquire` for the URL is taken over, such as one that was awaited before the page was opened.
@@ -385,7 +377,28 @@ class Guard:
         For libraries that call `page.goto` themselves. Raises what `goto` raises, on entering, or instead of Playwright's error if
         the page's document was blocked inside.
         """
-        return PageTurn(self, page, url, permit)
+        try:
+            frame = await self.target_of(page)
+        except BaseException:
+            if permit is not None:
+                permit.unsent()
+            raise
+        self._refusals.pop(frame, None)
+        permit = permit or await self._gate.acquire(url)
+        before, self._ahead[frame] = self._ahead.get(frame), permit
+        if before is not None:
+            before.unsent()
+        try:
+            yield
+        except Error as error:
+            if (refusal := self._refusals.get(frame)) is not None:
+                raise refusal from error
+            raise
+        finally:
+            if self._ahead.get(frame) is permit:
+                # No request used it.
+                del self._ahead[frame]
+                permit.unsent()
 
     async def refusal(self, page: Page) -> PoliteError | None:
         """Return why the page's last document was blocked; None if it was not."""
@@ -396,25 +409,6 @@ class Guard:
         if page not in self._targets or page.is_closed():
             await self._meet(page, is_new=True)
         return self._targets[page]
-
-    async def take_ahead(self, frame: str, url: str, permit: HeldTurn | None = None) -> HeldTurn:
-        """Wait for a permit for the URL of the frame's next document, if there is none yet. No part of the public API."""
-        self._refusals.pop(frame, None)
-        permit = permit or await self._gate.acquire(url)
-        before, self._ahead[frame] = self._ahead.get(frame), permit
-        if before is not None:
-            before.unsent()
-        return permit
-
-    def give_back(self, frame: str, permit: HeldTurn) -> PoliteError | None:
-        """End a permit that was taken ahead, if no request used it. Return why the frame's last document was blocked.
-
-        No part of the public API.
-        """
-        if self._ahead.get(frame) is permit:
-            del self._ahead[frame]
-            permit.unsent()
-        return self._refusals.get(frame)
 
     async def handle(self, request: PausedRequest) -> None:
         """Decide about a request that is not sent yet, or take note of the head of its response. No part of the public API."""
@@ -537,18 +531,19 @@ class Guard:
 
     def _look_for(self, matches: Callable[[PausedRequest], bool]) -> None:
         """End those requests that match and are gone."""
+
+        async def probe(opened: _Open) -> None:
+            if await self._requests.is_gone(opened.request):
+                self._give_up(opened)
+
         for opened in list(self._open.values()):
             if matches(opened.request):
-                self._begin(self._probe(opened))
+                self._begin(probe(opened))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    async def _probe(self, opened: _Open) -> None:
-        if await self._requests.is_gone(opened.request):
-            self._give_up(opened)
 
     def _give_up(self, opened: _Open) -> None:
         if opened.permit is None:
@@ -569,30 +564,6 @@ class Guard:
             self._give_up(opened)
         if self._sweep is not None:
             self._sweep.cancel()
-
-
-class PageTurn:
-    """A block in which a page's request has its turn. Made by `Guard.turn`."""
-
-    def __init__(self, guard: Guard, page: Page, url: str, permit: HeldTurn | None) -> None:
-        self._guard = guard
-        self._page = page
-        self._url = url
-        self._given = permit
-
-    async def __aenter__(self) -> None:
-        try:
-            self._frame = await self._guard.target_of(self._page)
-        except BaseException:
-            if self._given is not None:
-                self._given.unsent()
-            raise
-        self._permit = await self._guard.take_ahead(self._frame, self._url, self._given)
-
-    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        refusal = self._guard.give_back(self._frame, self._permit)
-        if isinstance(error, Error) and refusal is not None:
-            raise refusal from error
 
 
 async def guard(context: BrowserContext, gate: Gate, subresources: Subresources = "check") -> Guard:
@@ -626,22 +597,22 @@ async def guard(context: BrowserContext, gate: Gate, subresources: Subresources 
     require_gate(gate, user="guard")
     if subresources not in get_args(Subresources):
         raise InvalidOption(f"subresources must be check, pace or allow, got {subresources!r}")
-    requests = await paused_requests(_chromium_of(context))
+    asked: object = context
+    if not isinstance(asked, BrowserContext):
+        raise InvalidOption(f"guard needs a BrowserContext of playwright.async_api, got {context!r}")
+    browser = context.browser
+    if browser is None or browser.browser_type.name != "chromium":
+        raise InvalidOption("guard needs a context of Chromium: other browsers have no CDP")
+    requests = _of_browsers.get(browser)
+    if requests is None:
+        requests = _of_browsers[browser] = PausedRequests(browser)
+    await requests.open()
     context_key, agent = await _prepared(context)
     require_agent(agent, gate.agent.header, default=requests.agent)
     guarded = Guard(context, gate, subresources, requests)
     requests.add(context_key, guarded)
     await guarded.begin()
     return guarded
-
-
-def _chromium_of(context: BrowserContext) -> Browser:
-    if not isinstance(context, BrowserContext):
-        raise InvalidOption(f"guard needs a BrowserContext of playwright.async_api, got {context!r}")
-    browser = context.browser
-    if browser is None or browser.browser_type.name != "chromium":
-        raise InvalidOption("guard needs a context of Chromium: other browsers have no CDP")
-    return browser
 
 
 async def _prepared(context: BrowserContext) -> tuple[str, str]:

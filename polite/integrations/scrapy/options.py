@@ -62,8 +62,15 @@ class Options:
             raise InvalidOption(f"POLITE_DELAY must be >= 0, got {delay!r}")
         for warning in _doubtful(crawler):
             log.warning("%s", warning)
+        header = getattr(crawler.spider, "user_agent", None) or settings["USER_AGENT"]
+        if not header:
+            raise InvalidOption(
+                "USER_AGENT is empty; say who you are, such as 'ExampleBot/1.0 (+https://example.com/bot)'"
+            )
+        name = settings["ROBOTSTXT_USER_AGENT"]
+        agent = UserAgent(header, UserAgent(name).named if name else ())
         tries = 1 + max(0, settings.getint("RETRY_TIMES"))
-        return cls(_agent(crawler), of_gate, delay or None, tries, tuple(_odd(settings)))
+        return cls(agent, of_gate, delay or None, tries, tuple(_odd(settings)))
 
     def warn_of_waiting_places(self) -> None:
         """Say what it costs that no priority queue of polite's is used."""
@@ -88,13 +95,10 @@ def gate_options(settings: Any) -> dict[str, Any]:  # noqa: ANN401 - Scrapy's se
         if name == "agent":
             raise InvalidOption("POLITE has no 'agent': the User-Agent is the setting USER_AGENT")
         if name not in _OPTIONS:
-            raise InvalidOption(f"POLITE: polite.open_gate has no option {name!r}{_perhaps(name, _OPTIONS)}")
+            near = get_close_matches(name, _OPTIONS, n=1)
+            perhaps = f"{near[0]!r} is one" if near else f"there are {', '.join(_OPTIONS)}"
+            raise InvalidOption(f"POLITE: polite.open_gate has no option {name!r}; {perhaps}")
     return options
-
-
-def _perhaps(name: str, known: tuple[str, ...]) -> str:
-    near = get_close_matches(name, known, n=1)
-    return f"; {near[0]!r} is one" if near else f"; there are {', '.join(known)}"
 
 
 def _doubtful(crawler: Crawler) -> Iterator[str]:
@@ -110,26 +114,14 @@ def _doubtful(crawler: Crawler) -> Iterator[str]:
         )
 
 
-def _agent(crawler: Crawler) -> UserAgent:
-    header = getattr(crawler.spider, "user_agent", None) or crawler.settings["USER_AGENT"]
-    if not header:
-        raise InvalidOption(
-            "USER_AGENT is empty; say who you are, such as 'ExampleBot/1.0 (+https://example.com/bot)'"
-        )
-    name = crawler.settings["ROBOTSTXT_USER_AGENT"]
-    return UserAgent(header, UserAgent(name).named if name else ())
-
-
-def _odd(settings: Any) -> list[str]:  # noqa: ANN401 - Scrapy's Settings
-    """Return what the add-on would have changed."""
-    odd = []
+def _odd(settings: Any) -> Iterator[str]:  # noqa: ANN401 - Scrapy's Settings
+    """Say what the add-on would have changed."""
     if settings.getbool("ROBOTSTXT_OBEY"):
-        odd.append("ROBOTSTXT_OBEY=True fetches robots.txt a second time: set it to False, polite obeys it")
+        yield "ROBOTSTXT_OBEY=True fetches robots.txt a second time: set it to False, polite obeys it"
     if settings.getfloat("DOWNLOAD_DELAY"):
-        odd.append("DOWNLOAD_DELAY comes on top of polite's delay: set it to 0, and POLITE_DELAY instead")
+        yield "DOWNLOAD_DELAY comes on top of polite's delay: set it to 0, and POLITE_DELAY instead"
     if settings.getbool("AUTOTHROTTLE_ENABLED"):
-        odd.append("AUTOTHROTTLE_ENABLED=True adds delays of its own: set it to False")
-    return odd
+        yield "AUTOTHROTTLE_ENABLED=True adds delays of its own: set it to False"
 
 
 class _Counting:

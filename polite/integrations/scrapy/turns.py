@@ -250,7 +250,8 @@ class CrawlTurns:
             self._refused[request] = head.error
         if head.permit is not None:
             self._granted[request] = head.permit
-            self._less_ahead()
+            self._ahead -= 1
+            self._room.set()
         return request
 
     def withdraw(self, head: Head) -> None:
@@ -258,11 +259,8 @@ class CrawlTurns:
         head.taken = True
         if head.permit is not None:
             head.permit.unsent(requeue=False)
-            self._less_ahead()
-
-    def _less_ahead(self) -> None:
-        self._ahead -= 1
-        self._room.set()
+            self._ahead -= 1
+            self._room.set()
 
     def _needs_no_turn(self, request: Request) -> bool:
         """Whether nothing will be sent to a web server. If the cache has lost the page by then, the middleware waits."""
@@ -282,7 +280,14 @@ class CrawlTurns:
     async def _pump(self, frontier: Frontier) -> None:
         try:
             async for permit in frontier:
-                self._grant(permit)
+                head: Head = permit.task.payload
+                if head.taken:
+                    # It was put back, or its turn was lost after the engine had taken it.
+                    permit.unsent(requeue=False)
+                    continue
+                head.permit = permit
+                self._ahead += 1
+                self._offer(head)
                 while self._ahead >= _AHEAD:
                     self._room.clear()
                     await self._room.wait()
@@ -293,16 +298,6 @@ class CrawlTurns:
             self._closing = asyncio.create_task(
                 self._crawler.engine.close_spider_async(reason="polite_failed")
             )
-
-    def _grant(self, permit: TaskPermit) -> None:
-        head: Head = permit.task.payload
-        if head.taken:
-            # It was put back, or its turn was lost after the engine had taken it.
-            permit.unsent(requeue=False)
-            return
-        head.permit = permit
-        self._ahead += 1
-        self._offer(head)
 
     def _on_end(self, task: Task, outcome: TaskOutcome) -> None:
         head: Head = task.payload
@@ -349,8 +344,15 @@ class CrawlTurns:
         agent = self._options.agent.header
         set_agent(request.headers, agent, default=agent)
         granted = self._granted.pop(request, None)
-        permit = await (self._acquired(request) if granted is None else self._entered(granted, request))
-        assert self.gate is not None  # noqa: S101 - it has granted the permit
+        permit: Permit | None = None
+        if granted is not None:
+            # If another process has the origin by now, the task of the frontier is ended when it is given out again.
+            with suppress(TurnLost):
+                permit = await granted.enter()
+        if self.gate is None:
+            raise GateClosed(f"{redact_url(request.url)}: polite is not open")
+        if permit is None:
+            permit = await self._waiting.acquire(self.gate, _as_sent(request.url))
         hop = self._open[request] = Hop(self.gate, permit, request.method)
         if permit.url != request.url.partition("#")[0]:
             # Scrapy's own: a replaced request would pass through all middlewares again. Dots, for example, are resolved.
@@ -362,19 +364,6 @@ class CrawlTurns:
             self._open.pop(request).fail(error)
             raise
         self.count("granted")
-
-    async def _entered(self, granted: TaskPermit, request: Request) -> Permit:
-        try:
-            return await granted.enter()
-        except TurnLost:
-            # Another process has the origin by now. The task of the frontier is ended when it is given out again.
-            return await self._acquired(request)
-
-    async def _acquired(self, request: Request) -> Permit:
-        """Wait for the turn of a request that has no permit, unless the spider closes."""
-        if self.gate is None:
-            raise GateClosed(f"{redact_url(request.url)}: polite is not open")
-        return await self._waiting.acquire(self.gate, _as_sent(request.url))
 
     def _head_came(self, request: Request) -> None:
         hop = self._open.get(request)

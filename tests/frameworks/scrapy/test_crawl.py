@@ -46,15 +46,6 @@ def test_each_redirect_hop_is_checked_and_waits(reactor: Reactor, site: Site) ->
     assert [type(error.__cause__) for _, error in done.spider.errors] == [polite.Disallowed]
 
 
-def test_three_posts_to_one_url_are_three_requests(reactor: Reactor, site: Site) -> None:
-    posts = [scrapy.FormRequest(site.url("/method"), formdata={"q": str(q)}) for q in range(3)]
-
-    done = crawl(reactor, Noting, posts)
-
-    judge(site)
-    assert sorted(done.spider.texts) == ["POST q=0", "POST q=1", "POST q=2"]
-
-
 def test_dont_filter_fetches_again_and_the_duplicate_filter_stays(reactor: Reactor, site: Site) -> None:
     spider_urls = [scrapy.Request(site.url("/a"), dont_filter=True) for _ in range(3)]
     repeated = [scrapy.Request(site.url("/b")) for _ in range(3)]
@@ -83,14 +74,6 @@ class Links(Noting):
         if depth < 2:
             yield response.follow(f"/{depth}", self.parse, cb_kwargs={"depth": depth + 1}, priority=depth)
         yield {"depth": depth}
-
-
-def test_callbacks_get_their_arguments(reactor: Reactor, site: Site) -> None:
-    done = crawl(reactor, Links, [site.url("/")])
-
-    judge(site)
-    assert done.spider.pages == [site.url(path) for path in ("/", "/0", "/1")]
-    assert done.stats["item_scraped_count"] == 3
 
 
 def test_retries_take_turns_and_a_429_backs_off(reactor: Reactor, site: Site) -> None:

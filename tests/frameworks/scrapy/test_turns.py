@@ -75,31 +75,6 @@ def test_a_pump_that_fails_in_any_way_ends_the_crawl(
     assert done.stats["finish_reason"] == "polite_failed"
 
 
-def test_one_timer_looks_for_all_requests_that_wait_in_the_middleware() -> None:
-    async def main() -> tuple[int, list[BaseException]]:
-        loop, timers = asyncio.get_running_loop(), 0
-        call_later = loop.call_later
-
-        def counting(*args):
-            nonlocal timers
-            timers += 1
-            return call_later(*args)
-
-        loop.call_later = counting
-        engine = SimpleNamespace(closing=False)
-        gate = SimpleNamespace(acquire=lambda _: asyncio.Event().wait())
-        waiting = WaitingRequests(engine)
-        requests = [asyncio.ensure_future(waiting.acquire(gate, f"http://a.test/{n}")) for n in range(100)]
-        await asyncio.sleep(0)
-        engine.closing = True
-        return timers, await asyncio.gather(*requests, return_exceptions=True)
-
-    timers, errors = asyncio.run(main())
-
-    assert timers == 1
-    assert {type(error) for error in errors} == {polite.GateClosed}
-
-
 @pytest.mark.parametrize("refused", [False, True])
 def test_a_turn_that_comes_when_its_request_is_cancelled_goes_back(*, refused: bool) -> None:
     left: list[str] = []
@@ -198,16 +173,3 @@ def test_a_cache_that_cannot_be_read_is_no_reason_to_skip_the_turn(
 
     judge(site)
     assert done.counted["granted"] == 2
-
-
-def test_the_queue_says_what_it_has(reactor: Reactor, site: Site) -> None:
-    seen: list[Any] = []
-
-    class Looking(Noting):
-        def parse(self, response):
-            queue = self.crawler.engine.scheduler.mqs
-            seen.append((len(queue), site.urls[0] in queue, "http://other.test" in queue, queue.peek()))
-
-    crawl(reactor, Looking, [site.url("/a"), site.url("/b")])
-
-    assert [each[:3] for each in seen] == [(1, True, False), (0, False, False)]
