@@ -152,3 +152,14 @@ def test_naming_it_loads_no_http_client() -> None:
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert printed.stdout == "False\n"
+
+
+async def test_the_environments_proxy_is_refused_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with scripted_server(PAGE) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url(""))
+        connector = guarded_connector(polite.FetchPolicy(**HOME))
+        async with aiohttp.ClientSession(connector=connector, trust_env=True) as session:
+            with pytest.raises(ProxyRefused):
+                await session.get("http://example.com/")
+
+    assert proxy.hits == 0
