@@ -1,5 +1,6 @@
 """SigningKey: what it reads, what it refuses, and that it shows nothing."""
 
+import copy
 import json
 import os
 import pickle
