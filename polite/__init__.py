@@ -52,7 +52,7 @@ from polite.terms.indexing import ImagePreview, Indexing, indexing
 from polite.terms.licenses import License, LicenseChallenge
 from polite.terms.tdm import TdmFile, TdmRule, parse_tdm_file
 from polite.terms.usage import Usage, UsageSource, UsageStatement, usage
-from polite.transports.connector import guarded_connector
+from polite.transports.address_guard import guarded_connector
 from polite.version import __compiled__, __version__
 
 __all__ = [

@@ -168,18 +168,18 @@ class Gate:
             self._thread.stop()
 
 
-def _options_of(opening: Callable[P, object]) -> Callable[[Callable[..., T]], Callable[P, T]]:
+def with_parameters_of(template: Callable[P, object]) -> Callable[[Callable[..., T]], Callable[P, T]]:
     """Give a function the parameters of another one, for readers and type checkers."""
 
     def typed(function: Callable[..., T]) -> Callable[P, T]:
-        signature = inspect.signature(opening)
-        function.__signature__ = signature.replace(return_annotation=Gate)  # type: ignore[attr-defined]
+        own, parameters = inspect.signature(function), inspect.signature(template).parameters.values()
+        function.__signature__ = own.replace(parameters=list(parameters))  # type: ignore[attr-defined]
         return function
 
     return typed
 
 
-@_options_of(compose.open_gate)
+@with_parameters_of(compose.open_gate)
 def open_gate(*args: object, **options: object) -> Gate:
     """Open a gate for threads. Its options are those of `polite.open_gate`.
 

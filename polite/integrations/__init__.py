@@ -7,6 +7,6 @@ an aiohttp session on one connection pool with robots.txt.
 
 `protego` has the interface of the package Protego, `robotparser` the one of `urllib.robotparser`. Both parse and decide with
 polite's rules; docs/how-to/replace-protego.md lists the differences. Callers of these interfaces pass any value as user agent and
-URL, and expect no exception. `lenient` handles that: an agent without a valid name gets the rules for `*`, and what is not a
-URL is disallowed. Neither of these two paces requests: use a gate for that.
+URL, and expect no exception: an agent without a valid name gets the rules for `*`, and what is not a URL is disallowed. Neither of
+these two paces requests: use a gate for that.
 """

@@ -12,12 +12,12 @@ from aiohttp.http import SERVER_SOFTWARE
 from aiohttp.streams import EmptyStreamReader
 from yarl import URL
 
-from polite.errors import InvalidOption, InvalidUserAgent, PermitMisused, TurnLost, redact_url
+from polite.errors import InvalidOption, PermitMisused, TurnLost, redact_url
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
-from polite.integrations.entering import brings_page, failure, raised_as, require_gate, sign
+from polite.integrations.hop import Hop, raised_as, require_gate, set_agent
 from polite.transports.address_guard import collect_refused
-from polite.transports.guarded_connector import ProxyRefused
+from polite.transports.connection_pool import ProxyRefused
 
 # RFC 9110, 15.5.2 and 15.5.8: middlewares that log in send the request again before they read the body.
 _ASKS_TO_LOG_IN = frozenset({401, 407})
@@ -61,7 +61,7 @@ def middleware(gate: Gate, *handler: Never) -> ClientMiddlewareType:
     async def polite_middleware(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
         with raised_as(aiohttp.ClientError):
             _require_last(handler)
-            _set_agent(request, gate.agent.header)
+            set_agent(request.headers, gate.agent.header, default=SERVER_SOFTWARE)
             if request.session.timeout.total is not None and request.session not in warned:
                 warned.add(request.session)
                 warnings.warn(
@@ -98,57 +98,44 @@ class PacedRequest(ClientRequest):
 
 
 async def _in_its_turn(gate: Gate, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
-    permit = await _entered(gate.permit(_as_http(request.url)))
-    sending = _Sending(request, permit, signs=gate.signs)
+    hop = await Hop.enter(gate, _as_http(request.url), request.method)
+    sending = _Sending(request, hop)
+    if request.session.closed:
+        # What aiohttp raises. It may have been closed during the wait for the turn.
+        hop.permit.unsent()
+        raise RuntimeError("Session is closed")
     try:
-        _require_open(request.session)
-        _send_exactly(request, permit, sending)
-        response = await _handled(request, handler, permit)
+        _send_exactly(request, hop.permit, sending)
+        response = await _handled(request, handler, hop.permit)
     except BaseException as error:
         if sending.began or not _is_the_crawlers_own(error):
-            permit.leave(failure(error))
+            hop.fail(error)
         else:
-            permit.unsent()
+            hop.permit.unsent()
         raise
     try:
-        permit.report(status=response.status, headers=response.headers)
+        hop.report(response.status, response.headers)
     except BaseException as error:
         response.close()
-        permit.leave(error)
+        hop.permit.leave(error)
         raise
-    if not brings_page(request.method):
-        permit.unread()
     if response.connection is None or response.status in _ASKS_TO_LOG_IN or response.status == _SWITCHING:
-        permit.received(_octets(response))
-        permit.leave()
+        hop.end(_octets(response), whole=True)
     else:
-        response.connection.add_callback(partial(_ended, response, permit))
+        response.connection.add_callback(partial(_ended, response, hop))
     return response
 
 
-def _ended(response: ClientResponse, permit: Permit) -> None:
-    """The connection is released, or was lost: only a body that was read to its end is worth remembering."""
-    if not response.content.is_eof() or response.content.exception() is not None:
-        permit.unread()
-    permit.received(_octets(response))
-    permit.leave()
+def _ended(response: ClientResponse, hop: Hop) -> None:
+    """The connection is released, or was lost."""
+    content = response.content
+    hop.end(_octets(response), whole=content.is_eof() and content.exception() is None)
 
 
 def _octets(response: ClientResponse) -> int:
     """Return the octets of the body that came, as they were sent: many responses do not say how long they are."""
     content = response.content
     return 0 if isinstance(content, EmptyStreamReader) else content.total_raw_bytes
-
-
-async def _entered(permit: Permit) -> Permit:
-    """Enter the permit for the current task, which may have a response open already."""
-    try:
-        return await permit.__aenter__()
-    except PermitMisused as error:
-        raise PermitMisused(
-            f"{error}; if that is a response of this task, read or release the response before the next request",
-            url=permit.url,
-        ) from error
 
 
 async def _handled(request: ClientRequest, handler: ClientHandlerType, permit: Permit) -> ClientResponse:
@@ -189,16 +176,14 @@ class _Sending:
 
     began = False
 
-    def __init__(self, request: ClientRequest, permit: Permit, *, signs: bool) -> None:
+    def __init__(self, request: ClientRequest, hop: Hop) -> None:
         self._request = request
-        self._permit = permit
-        self._signs = signs
+        self._hop = hop
 
     async def __call__(self, connection: Connection) -> ClientResponse:
         # A lookup, a connection and a handshake may have taken longer than the turn is held, or a signature is valid.
-        await self._permit.ready()
-        if self._signs:
-            sign(self._request.headers, self._permit, self._request.method)
+        await self._hop.permit.ready()
+        self._hop.sign(self._request.headers)
         self.began = True
         return await type(self._request).send(self._request, connection)
 
@@ -211,23 +196,6 @@ def _is_the_crawlers_own(error: BaseException) -> bool:
     if isinstance(error, ProxyRefused):
         return True
     return isinstance(error, Exception) and not isinstance(error, aiohttp.ClientError | OSError)
-
-
-def _require_open(session: aiohttp.ClientSession) -> None:
-    """Raise what aiohttp raises for a closed session, which may have been closed during the wait for the turn."""
-    if session.closed:
-        raise RuntimeError("Session is closed")
-
-
-def _set_agent(request: ClientRequest, agent: str) -> None:
-    """Send the gate's User-Agent unless the crawler chose one, which must be the same."""
-    sent = request.headers.get(hdrs.USER_AGENT, SERVER_SOFTWARE)
-    if sent == SERVER_SOFTWARE:
-        request.headers[hdrs.USER_AGENT] = agent
-    elif sent != agent:
-        raise InvalidUserAgent(
-            f"the request's User-Agent is {sent!r}, but the gate obeys the rules for {agent!r}; remove it, or open the gate with it"
-        )
 
 
 def _require_last(handler: ClientHandlerType) -> None:

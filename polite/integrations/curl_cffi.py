@@ -7,14 +7,14 @@ from urllib.parse import urlencode
 from polite import blocking
 from polite.errors import InvalidOption, InvalidURL
 from polite.gate.gate import Gate
-from polite.gate.permit import Permit
-from polite.integrations.entering import (
-    SIGNATURE_FIELDS,
-    brings_page,
+from polite.integrations.hop import (
+    Hop,
     raised_as,
     require_agent,
     require_blocking_gate,
     require_gate,
+    run_now,
+    settled,
 )
 from polite.origin import Target
 
@@ -76,19 +76,7 @@ def request(gate: blocking.Gate, session: "Session[Any]", method: str, url: str,
         curl_cffi.requests.exceptions.RequestException: The request failed. The errors above are also this one.
     """
     require_blocking_gate(gate, user="request")
-    with raised_as(RequestException):
-        hops = _Hops(session, gate.agent.header, method, url, options)
-        while True:
-            with gate.permit(hops.url) as permit:
-                if gate.signs:
-                    hops.sign(permit)
-                response: Response = session.request(**hops.ask(permit.target))
-                permit.report(status=response.status_code, headers=_present(response.headers))
-                permit.received(int(response.download_size))
-                if not brings_page(hops.method):
-                    permit.unread()
-            if not hops.follow(response):
-                return response
+    return run_now(_exchange(gate, session, method, url, options))
 
 
 async def async_request(
@@ -119,27 +107,40 @@ async def async_request(
         curl_cffi.requests.exceptions.RequestException: The request failed. The errors above are also this one.
     """
     require_gate(gate, user="async_request")
+    return await _exchange(gate, session, method, url, options)
+
+
+async def _exchange(
+    gate: Gate | blocking.Gate,
+    session: "Session[Any] | AsyncSession[Any]",
+    method: str,
+    url: str,
+    options: dict[str, Any],
+) -> Response:
     with raised_as(RequestException):
-        hops = _Hops(session, gate.agent.header, method, url, options)
+        redirects = _Redirects(session, gate.agent.header, method, url, options)
         while True:
-            async with gate.permit(hops.url) as permit:
-                if gate.signs:
-                    hops.sign(permit)
-                response: Response = await session.request(**hops.ask(permit.target))
-                permit.report(status=response.status_code, headers=_present(response.headers))
-                permit.received(int(response.download_size))
-                if not brings_page(hops.method):
-                    permit.unread()
-            if not hops.follow(response):
+            hop = await Hop.enter(gate, redirects.url, redirects.method)
+            try:
+                # libcurl connects after that: a signature must be valid for longer than this takes.
+                hop.sign(redirects.headers)
+                response: Response = await settled(session.request(**redirects.ask(hop.permit.target)))
+                headers = {name: value for name, value in response.headers.items() if value is not None}
+                hop.report(response.status_code, headers)
+            except BaseException as error:
+                hop.permit.leave(error)
+                raise
+            hop.end(int(response.download_size), whole=True)
+            if not redirects.follow(response):
                 return response
 
 
-class _Hops:
+class _Redirects:
     """The request that comes next.
 
     Attributes:
         method: Its method.
-        url: Where it goes.
+        headers: Its header.
     """
 
     def __init__(
@@ -154,28 +155,23 @@ class _Hops:
         session.curl_options = dict(_SENT_ONCE)
         self.method = method
         self._options = {**options, "allow_redirects": False, "quote": False}
-        self._headers = Headers(self._options.pop("headers", None))
+        self.headers = Headers(self._options.pop("headers", None))
         self._left = self._options.pop("max_redirects", None)
         self._left = session.max_redirects if self._left is None else self._left
         self._follows = self._left != 0
         self._history: list[Response] = []
         self._target = _target(Target.of(_with_params(url, self._options.pop("params", None))))
-        for sent in (session.headers.get("User-Agent"), self._headers.get("User-Agent")):
+        for sent in (session.headers.get("User-Agent"), self.headers.get("User-Agent")):
             require_agent(sent, agent, default="")
-        self._headers["User-Agent"] = agent
+        self.headers["User-Agent"] = agent
 
     @property
     def url(self) -> str:
         return self._target.url
 
-    def sign(self, permit: Permit | blocking.Permit) -> None:
-        """Sign the next request. libcurl connects after that: a signature must be valid for longer than this takes."""
-        self._drop((), SIGNATURE_FIELDS)
-        self._headers.update(permit.sign(self.method))
-
     def ask(self, target: Target) -> dict[str, Any]:
         """Return the options of the next request."""
-        return {**self._options, "method": self.method, "url": target.url, "headers": self._headers}
+        return {**self._options, "method": self.method, "url": target.url, "headers": self.headers}
 
     def follow(self, response: Response) -> bool:
         """Turn to the response's redirect, if it is one. Raises TooManyRedirects, InvalidURL."""
@@ -203,8 +199,8 @@ class _Hops:
         for option in options:
             self._options.pop(option, None)
         for header in headers:
-            if header in self._headers:
-                del self._headers[header]
+            if header in self.headers:
+                del self.headers[header]
 
 
 def _require_seen(session: "Session[Any] | AsyncSession[Any]", options: dict[str, Any]) -> None:
@@ -244,10 +240,6 @@ def _spelled(url: str) -> str:
     path, question_mark, query = url.partition("?")
     path = _ESCAPE.sub(lambda escape: escape[0].upper(), path)
     return f"{path}{question_mark}{query}"
-
-
-def _present(headers: Headers) -> dict[str, str]:
-    return {name: value for name, value in headers.items() if value is not None}
 
 
 def _with_params(url: str, params: Any) -> str:  # noqa: ANN401 - as urlencode has it

@@ -3,213 +3,147 @@
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, replace
+from typing import Any, Self
 from weakref import ref
 
 from polite import blocking
 from polite.errors import InvalidOption
 from polite.gate.gate import Gate
-from polite.gate.tally import Counters, Histogram, Measures
+from polite.gate.tally import Measures
 
 AnyGate = Gate | blocking.Gate
-
-# By the values of the metric's labels.
-Values = Mapping[tuple[str, ...], int]
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """What all metrics have.
+    """What is exported.
 
     Attributes:
         name: The name after "polite.", as OpenTelemetry writes it. Prometheus has "_" for "." and a suffix for the unit, by the
             rules of OpenTelemetry's compatibility with Prometheus: a dashboard fits both.
         unit: As in the Unified Code for Units of Measure: "s", "By", or in braces what is counted.
         description: One sentence.
+        read: Returns the value: of a count a number, or numbers by the values of its labels; of times a histogram.
         labels: The names of the labels, besides the agent's.
     """
 
     name: str
     unit: str
     description: str
+    read: Callable[..., Any]
     labels: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Count(Metric):
-    """A number that only grows.
-
-    Attributes:
-        read: Returns the values.
-    """
-
-    read: Callable[[Counters, Measures], Values]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Times(Metric):
-    """A histogram of times.
-
-    Attributes:
-        read: Returns it.
-    """
-
-    read: Callable[[Measures], Histogram]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gauge(Metric):
-    """A number that is read from the gate when it is exported.
-
-    Attributes:
-        read: Returns it.
-    """
-
-    read: Callable[[AnyGate], int]
-
-
-def _counter(read: Callable[[Counters], int]) -> Callable[[Counters, Measures], Values]:
-    return lambda counters, _: {(): read(counters)}
-
-
-def _measure(read: Callable[[Measures], int]) -> Callable[[Counters, Measures], Values]:
-    return lambda _, measures: {(): read(measures)}
-
-
-def _labelled(values: Mapping[str, int]) -> Values:
-    # A copy: the gate's thread may add a key meanwhile.
-    return {(label,): count for label, count in dict(values).items()}
-
-
-def _pairs(values: Mapping[tuple[str, str], int]) -> Values:
-    return {(one, other): count for (one, other), count in dict(values).items()}
-
-
+# Numbers that only grow.
 COUNTS = (
-    Count("permits.granted", "{permit}", "Permits that were granted", read=_counter(lambda c: c.granted)),
-    Count(
-        "permits.delayed",
-        "{permit}",
-        "Permits that were granted after a wait",
-        read=_counter(lambda c: c.waited),
-    ),
-    Count(
+    Metric("permits.granted", "{permit}", "Permits that were granted", lambda c, _: c.granted),
+    Metric("permits.delayed", "{permit}", "Permits that were granted after a wait", lambda c, _: c.waited),
+    Metric(
         "permits.ended",
         "{permit}",
         "Permits that ended, by the class of the reported status",
+        lambda _, m: m.ended,
         ("status_class",),
-        read=lambda _, m: _labelled(m.ended),
     ),
-    Count(
+    Metric(
         "permits.skipped",
         "{permit}",
         "Turns that were granted and given back without a request",
-        read=_counter(lambda c: c.skipped),
+        lambda c, _: c.skipped,
     ),
-    Count(
+    Metric(
         "permits.reclaimed",
         "{permit}",
         "Turns that were taken back, since they were held for longer than PacingPolicy.max_hold",
-        read=_counter(lambda c: c.reclaimed),
+        lambda c, _: c.reclaimed,
     ),
-    Count(
+    Metric(
         "urls.refused",
         "{url}",
         "URLs that robots.txt disallows, by reason",
+        lambda _, m: m.refused,
         ("reason",),
-        read=lambda _, m: _labelled(m.refused),
     ),
-    Count(
+    Metric(
         "backoffs",
         "{backoff}",
         "Back-offs after a response, by its status",
+        lambda _, m: m.backed_off,
         ("status",),
-        read=lambda _, m: _labelled(m.backed_off),
     ),
-    Count(
+    Metric(
         "demands",
         "{response}",
         "Responses that asked for a payment or a licence",
+        lambda _, m: m.demands,
         ("demand",),
-        read=lambda _, m: _labelled(m.demands),
     ),
-    Count(
+    Metric(
         "robots.fetches",
         "{fetch}",
         "Fetches of robots.txt, by outcome and reason",
+        lambda _, m: m.robots_fetches,
         ("outcome", "reason"),
-        read=lambda _, m: _pairs(m.robots_fetches),
     ),
-    Count(
-        "robots.requests",
-        "{request}",
-        "Requests for robots.txt, redirects included",
-        read=_counter(lambda c: c.robots),
+    Metric(
+        "robots.requests", "{request}", "Requests for robots.txt, redirects included", lambda c, _: c.robots
     ),
-    Count(
-        "circuits.opened",
-        "{circuit}",
-        "Circuits that opened after failures in a row",
-        read=_counter(lambda c: c.opened),
+    Metric(
+        "circuits.opened", "{circuit}", "Circuits that opened after failures in a row", lambda c, _: c.opened
     ),
-    Count(
-        "circuits.closed",
-        "{circuit}",
-        "Circuits that closed after a response",
-        read=_counter(lambda c: c.closed),
-    ),
-    Count(
+    Metric("circuits.closed", "{circuit}", "Circuits that closed after a response", lambda c, _: c.closed),
+    Metric(
         "origins.postponed",
         "{origin}",
         "Origins whose tasks were postponed, since robots.txt was unreachable",
-        read=_measure(lambda m: m.postponed),
+        lambda _, m: m.postponed,
     ),
-    Count(
-        "tasks.retried", "{task}", "Tasks of frontiers that were requeued", read=_measure(lambda m: m.retried)
-    ),
-    Count(
-        "tasks.dropped", "{task}", "Tasks of frontiers that were given up", read=_measure(lambda m: m.dropped)
-    ),
-    Count(
-        "store.outages",
-        "{outage}",
-        "How often the shared store ceased to respond",
-        read=_measure(lambda m: m.outages),
+    Metric("tasks.retried", "{task}", "Tasks of frontiers that were requeued", lambda _, m: m.retried),
+    Metric("tasks.dropped", "{task}", "Tasks of frontiers that were given up", lambda _, m: m.dropped),
+    Metric(
+        "store.outages", "{outage}", "How often the shared store ceased to respond", lambda _, m: m.outages
     ),
 )
 
+# Histograms.
 TIMES = (
-    Times(
+    Metric(
         "permit.wait.duration",
         "s",
         "How long permits waited for rules and their turn",
-        read=lambda m: m.permit_wait,
+        lambda m: m.permit_wait,
     ),
-    Times(
+    Metric(
         "task.wait.duration",
         "s",
         "How long tasks of frontiers were queued before their permit",
-        read=lambda m: m.task_wait,
+        lambda m: m.task_wait,
     ),
-    Times("permit.hold.duration", "s", "How long permits were held", read=lambda m: m.hold),
-    Times(
+    Metric("permit.hold.duration", "s", "How long permits were held", lambda m: m.hold),
+    Metric(
         "robots.fetch.duration",
         "s",
         "How long fetches of robots.txt took on the network",
-        read=lambda m: m.robots_fetch,
+        lambda m: m.robots_fetch,
     ),
 )
 
+# What is read from the gate when it is exported.
 GAUGES = (
-    Gauge(
-        "permits.waiting", "{permit}", "Permits that wait for rules or their turn", read=lambda g: g.waiting
-    ),
-    Gauge("permits.inside", "{permit}", "Permits that have a turn", read=lambda g: g.inside),
-    Gauge("tasks.queued", "{task}", "Tasks that wait in frontiers", read=lambda g: g.queued),
-    Gauge("origins.known", "{origin}", "Origins whose rules are remembered", read=lambda g: g.known_origins),
-    Gauge("robots.memory", "By", "About how much memory rules and files take", read=lambda g: g.memory_used),
+    Metric("permits.waiting", "{permit}", "Permits that wait for rules or their turn", lambda g: g.waiting),
+    Metric("permits.inside", "{permit}", "Permits that have a turn", lambda g: g.inside),
+    Metric("tasks.queued", "{task}", "Tasks that wait in frontiers", lambda g: g.queued),
+    Metric("origins.known", "{origin}", "Origins whose rules are remembered", lambda g: g.known_origins),
+    Metric("robots.memory", "By", "About how much memory rules and files take", lambda g: g.memory_used),
 )
+
+
+def _by_labels(value: int | Mapping[Any, int]) -> Counter[tuple[str, ...]]:
+    if isinstance(value, int):
+        return Counter({(): value})
+    # A copy: the gate's thread may add a key meanwhile.
+    return Counter({key if isinstance(key, tuple) else (key,): count for key, count in dict(value).items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +166,7 @@ class Reading:
         counters = gate.counters
         histograms = [each.read(measures) for each in TIMES]
         return cls(
-            tuple(Counter(each.read(counters, measures)) for each in COUNTS),
+            tuple(_by_labels(each.read(counters, measures)) for each in COUNTS),
             tuple((each.counts.copy(), each.total_s) for each in histograms),
             tuple(each.read(gate) for each in GAUGES),
         )
@@ -251,10 +185,6 @@ class Reading:
             ),
             tuple(m + n for m, n in zip(self.gauges, other.gauges, strict=True)),
         )
-
-    def ended(self) -> "Reading":
-        """Return the counts of a gate that has closed: nothing waits there any more."""
-        return Reading(self.counts, self.times, (0,) * len(self.gauges))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -336,6 +266,8 @@ class ObservedGates:
             if all(each.agent != agent for each in self._gates.values()):
                 self._closed.pop(agent, None)
             elif gate is not None:
-                last, before = Reading.of(gate, removed.measures).ended(), self._closed.get(agent)
+                # Nothing waits in a gate that has closed.
+                last = replace(Reading.of(gate, removed.measures), gauges=(0,) * len(GAUGES))
+                before = self._closed.get(agent)
                 self._closed[agent] = last if before is None else before.plus(last)
             self._on_change(len(self._gates))

@@ -4,18 +4,7 @@ from typing import Any
 
 from polite import blocking
 from polite.gate.gate import Gate
-from polite.integrations.entering import (
-    AdapterTurns,
-    AsyncTurn,
-    Turn,
-    brings_page,
-    failure,
-    leave_at_the_end,
-    raised_as,
-    require_agent,
-    require_blocking_gate,
-    require_gate,
-)
+from polite.integrations.hop import PoliteSending, require_blocking_gate, require_gate, run_now
 
 try:
     from niquests import AsyncResponse, PreparedRequest, RequestException, Response
@@ -28,7 +17,7 @@ except ImportError as _error:
     ) from _error
 
 
-class PoliteAdapter(AdapterTurns, HTTPAdapter):
+class PoliteAdapter(PoliteSending, HTTPAdapter):
     """An adapter for `niquests.Session.mount`, as that of `polite.integrations.requests`.
 
     It sends one request at a time for each origin, so `multiplexed=True` has no effect.
@@ -38,6 +27,8 @@ class PoliteAdapter(AdapterTurns, HTTPAdapter):
         options: Those of `niquests.adapters.HTTPAdapter`.
     """
 
+    _base_error = RequestException
+    _default_agent = staticmethod(default_user_agent)
     _parse_url = staticmethod(parse_url)
 
     def __init__(self, gate: blocking.Gate, **options: Any) -> None:  # noqa: ANN401 - as niquests has them
@@ -47,26 +38,12 @@ class PoliteAdapter(AdapterTurns, HTTPAdapter):
 
     def send(self, request: PreparedRequest, *args: Any, **options: Any) -> Response:  # noqa: ANN401 - as niquests has them
         """Send a request in its turn."""
-        with raised_as(RequestException, request=request):
-            _set_agent(request, self._gate.agent.header)
-            turn = Turn(self._gate, self.spelled(request, args, options))
-            request.url = turn.permit.url
-            try:
-                if self._gate.signs:
-                    self.sign(request, turn)
-                with self.retries_in(turn):
-                    response = super().send(request, *args, **{**options, "multiplexed": False})
-                turn.permit.report(status=response.status_code or 0, headers=response.headers)
-            except BaseException as error:
-                turn.permit.leave(failure(error))
-                raise
-            if not brings_page(request.method):
-                turn.permit.unread()
-            leave_at_the_end(response.raw, turn.permit)
-            return response
+        options["multiplexed"] = False
+        response: Response = run_now(self.exchange(request, args, options, super().send))
+        return response
 
 
-class AsyncPoliteAdapter(AdapterTurns, AsyncHTTPAdapter):
+class AsyncPoliteAdapter(PoliteSending, AsyncHTTPAdapter):
     """An adapter for `niquests.AsyncSession.mount`.
 
     Example:
@@ -80,6 +57,8 @@ class AsyncPoliteAdapter(AdapterTurns, AsyncHTTPAdapter):
         options: Those of `niquests.adapters.AsyncHTTPAdapter`.
     """
 
+    _base_error = RequestException
+    _default_agent = staticmethod(default_user_agent)
     _parse_url = staticmethod(parse_url)
 
     def __init__(self, gate: Gate, **options: Any) -> None:  # noqa: ANN401 - as niquests has them
@@ -89,27 +68,6 @@ class AsyncPoliteAdapter(AdapterTurns, AsyncHTTPAdapter):
 
     async def send(self, request: PreparedRequest, *args: Any, **options: Any) -> AsyncResponse:  # noqa: ANN401
         """Send a request in its turn."""
-        with raised_as(RequestException, request=request):
-            _set_agent(request, self._gate.agent.header)
-            turn = AsyncTurn(self._gate, self.spelled(request, args, options))
-            await turn.enter()
-            request.url = turn.permit.url
-            try:
-                if self._gate.signs:
-                    self.sign(request, turn)
-                with self.retries_in(turn):
-                    response = await super().send(request, *args, **{**options, "multiplexed": False})
-                turn.permit.report(status=response.status_code or 0, headers=response.headers)
-            except BaseException as error:
-                turn.permit.leave(failure(error))
-                raise
-            if not brings_page(request.method):
-                turn.permit.unread()
-            leave_at_the_end(response.raw, turn.permit)
-            return response
-
-
-def _set_agent(request: PreparedRequest, agent: str) -> None:
-    headers = request.headers
-    if headers is not None and require_agent(headers.get("User-Agent"), agent, default=default_user_agent()):
-        headers["User-Agent"] = agent
+        options["multiplexed"] = False
+        response: AsyncResponse = await self.exchange(request, args, options, super().send)
+        return response

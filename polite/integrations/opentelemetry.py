@@ -172,30 +172,20 @@ class _Spans:
         self._tracer = tracer
 
     def __call__(self, event: Event, /) -> None:
-        match event:
-            case RobotsFetched():
-                self._robots(event)
-            case Granted():
-                self._span("polite.permit.wait", event.waited_s, _of_url(event.url))
-            case Left():
-                self._span("polite.permit.hold", event.held_s, _of_url(event.url) | _of_status(event.status))
-            case _:
-                pass
-
-    def _robots(self, event: RobotsFetched) -> None:
-        attributes = _of_url(f"{event.origin}/robots.txt") | _of_status(event.status)
-        attributes |= {
-            "polite.outcome": event.outcome,
-            "polite.reason": event.reason,
-            "polite.hops": event.hops,
-        }
-        if not event.origin.startswith("ftp:"):
-            attributes["http.request.method"] = "GET"
-        # A missing robots.txt (404) is no error: it allows everything.
-        failed = event.outcome == "unreachable"
-        if failed:
-            attributes["error.type"] = event.reason
-        self._span("GET /robots.txt", event.elapsed_s, attributes, SpanKind.CLIENT, failed=failed)
+        if isinstance(event, Granted):
+            self._span("polite.permit.wait", event.waited_s, _of_url(event.url))
+        elif isinstance(event, Left):
+            self._span("polite.permit.hold", event.held_s, _of_url(event.url) | _of_status(event.status))
+        elif isinstance(event, RobotsFetched):
+            attributes = _of_url(f"{event.origin}/robots.txt") | _of_status(event.status)
+            attributes |= {f"polite.{name}": getattr(event, name) for name in ("outcome", "reason", "hops")}
+            if not event.origin.startswith("ftp:"):
+                attributes["http.request.method"] = "GET"
+            # A missing robots.txt (404) is no error: it allows everything.
+            failed = event.outcome == "unreachable"
+            if failed:
+                attributes["error.type"] = event.reason
+            self._span("GET /robots.txt", event.elapsed_s, attributes, SpanKind.CLIENT, failed=failed)
 
     def _span(
         self,

@@ -6,9 +6,12 @@ from datetime import time
 from typing import NamedTuple
 
 from polite import pace
-from polite.integrations import lenient
+from polite.errors import InvalidURL, InvalidUserAgent
+from polite.origin import Target
+from polite.robots.agent import UserAgent
 from polite.robots.dialect import GOOGLE, RFC9309, Dialect
 from polite.robots.parse import Robots, parse
+from polite.robots.rules import RuleSet
 
 _DAY_MIN = 24 * 60
 
@@ -32,6 +35,28 @@ PROTEGO = replace(
     escaped_slash_differs=True,
 )
 """RFC9309 with Protego's further leniencies, to change as few decisions as possible. Pass RFC9309 for a strict reading."""
+
+
+# A name that no file has, so the group for * applies.
+_UNNAMED = UserAgent("unnamed", tokens=("unnamed-agent-that-no-group-names",))
+
+
+def _rules_for(robots: Robots, user_agent: str) -> RuleSet:
+    """Return the rules for the agent; those of the group for "*" if the agent has no valid name."""
+    try:
+        return robots.rules_for(user_agent)
+    except InvalidUserAgent:
+        return robots.rules_for(_UNNAMED)
+
+
+def _allows(robots: Robots, user_agent: str, url: str) -> bool:
+    """Whether the agent may fetch an absolute URL, or a path that starts with "/". False if that is invalid."""
+    try:
+        path = url if url.startswith("/") else Target.of(url).path
+    except (InvalidURL, AttributeError, TypeError):
+        # None or bytes, for example.
+        return False
+    return _rules_for(robots, user_agent).allows(path)
 
 
 class RequestRate(NamedTuple):
@@ -81,15 +106,15 @@ class Protego:
 
     def can_fetch(self, url: str, user_agent: str) -> bool:
         """Return whether the user agent may fetch the URL. Never raises; False for an invalid URL."""
-        return lenient.allows(self.robots, user_agent, url)
+        return _allows(self.robots, user_agent, url)
 
     def crawl_delay(self, user_agent: str) -> float | None:
         """Return the Crawl-delay for a user agent in seconds, or None."""
-        return lenient.rules_for(self.robots, user_agent).crawl_delay
+        return _rules_for(self.robots, user_agent).crawl_delay
 
     def request_rate(self, user_agent: str) -> RequestRate | None:
         """Return the Request-rate for a user agent with its times, or None."""
-        rate = lenient.rules_for(self.robots, user_agent).request_rate
+        rate = _rules_for(self.robots, user_agent).request_rate
         if rate is None:
             return None
         start, end = (None, None) if rate.window is None else _times(rate.window)
@@ -97,7 +122,7 @@ class Protego:
 
     def visit_time(self, user_agent: str) -> VisitTime | None:
         """Return the Visit-time for a user agent, or None."""
-        window = lenient.rules_for(self.robots, user_agent).visit_time
+        window = _rules_for(self.robots, user_agent).visit_time
         return None if window is None else _times(window)
 
     @property

@@ -3,16 +3,7 @@
 from typing import Any
 
 from polite import blocking
-from polite.integrations.entering import (
-    AdapterTurns,
-    Turn,
-    brings_page,
-    failure,
-    leave_at_the_end,
-    raised_as,
-    require_agent,
-    require_blocking_gate,
-)
+from polite.integrations.hop import PoliteSending, require_blocking_gate, run_now
 
 try:
     from requests import PreparedRequest, RequestException, Response
@@ -25,7 +16,7 @@ except ImportError as _error:
     ) from _error
 
 
-class PoliteAdapter(AdapterTurns, HTTPAdapter):
+class PoliteAdapter(PoliteSending, HTTPAdapter):
     """An adapter for `session.mount`. Mount it for `https://` and `http://`, and no other adapter for what a crawl fetches.
 
     Example:
@@ -50,6 +41,8 @@ class PoliteAdapter(AdapterTurns, HTTPAdapter):
         options: Those of `requests.adapters.HTTPAdapter`. A `Retry` decides whether a request is sent again; the gate decides when.
     """
 
+    _base_error = RequestException
+    _default_agent = staticmethod(default_user_agent)
     _parse_url = staticmethod(parse_url)
 
     def __init__(self, gate: blocking.Gate, **options: Any) -> None:  # noqa: ANN401 - as requests has them
@@ -59,22 +52,5 @@ class PoliteAdapter(AdapterTurns, HTTPAdapter):
 
     def send(self, request: PreparedRequest, *args: Any, **options: Any) -> Response:  # noqa: ANN401 - as requests has them
         """Send a request in its turn."""
-        with raised_as(RequestException, request=request):
-            agent = self._gate.agent.header
-            if require_agent(request.headers.get("User-Agent"), agent, default=default_user_agent()):
-                request.headers["User-Agent"] = agent
-            turn = Turn(self._gate, self.spelled(request, args, options))
-            request.url = turn.permit.url
-            try:
-                if self._gate.signs:
-                    self.sign(request, turn)
-                with self.retries_in(turn):
-                    response = super().send(request, *args, **options)
-                turn.permit.report(status=response.status_code, headers=response.headers)
-            except BaseException as error:
-                turn.permit.leave(failure(error))
-                raise
-            if not brings_page(request.method):
-                turn.permit.unread()
-            leave_at_the_end(response.raw, turn.permit)
-            return response
+        response: Response = run_now(self.exchange(request, args, options, super().send))
+        return response

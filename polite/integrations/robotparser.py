@@ -1,20 +1,18 @@
 """RobotFileParser: the interface of urllib.robotparser on polite's rules. See docs/how-to/replace-protego.md."""
 
-import asyncio
 import time
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from polite.compose.gate import open_gate
-from polite.errors import redact_url
-from polite.integrations import lenient
+from polite import blocking
+from polite.integrations.protego import _allows, _rules_for
 from polite.origin import Target
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import RFC9309, Dialect
 from polite.robots.parse import Robots, parse
 from polite.robots.policy import FetchPolicy, RobotsPolicy
-from polite.robots.result import FetchResult, Found, Unavailable
+from polite.robots.result import Found, Unavailable
 from polite.version import __version__
 
 _AGENT = f"polite-robotparser/{__version__}"
@@ -86,21 +84,13 @@ class RobotFileParser:
         If there is no file, everything is allowed; if the fetch fails, nothing is (RFC 9309, 2.3.1). Blocks.
         Raises InvalidURL, and RuntimeError inside an event loop: await a gate there.
         """
-        target = Target.of(self.url)
-        if _in_a_loop():
-            raise RuntimeError(
-                f"read() of {redact_url(self.url)} would block the event loop; await polite.Gate.check instead"
-            )
-        access = asyncio.run(self._fetched(target))
+        target, policy = Target.of(self.url), RobotsPolicy(dialect=self._dialect)
+        with blocking.open_gate(self._agent, robots=policy, fetching=self._fetching) as gate:
+            access = gate.explain(target.url).snapshot.access
         self.allow_all = isinstance(access, Unavailable)
         self.disallow_all = not isinstance(access, Found | Unavailable)
         self.robots = parse(access.body if isinstance(access, Found) else "", self._dialect)
         self.modified()
-
-    async def _fetched(self, target: Target) -> FetchResult:
-        policy = RobotsPolicy(dialect=self._dialect)
-        async with open_gate(self._agent, robots=policy, fetching=self._fetching) as gate:
-            return (await gate.explain(target.url)).snapshot.access
 
     def parse(self, lines: Iterable[str]) -> None:
         """Parse a file from its lines, with or without line ends, or from one str. Never raises on content."""
@@ -113,15 +103,15 @@ class RobotFileParser:
             return False
         if self.allow_all:
             return True
-        return bool(self.last_checked) and lenient.allows(self.robots, useragent, url)
+        return bool(self.last_checked) and _allows(self.robots, useragent, url)
 
     def crawl_delay(self, useragent: str) -> float | None:
         """Return the Crawl-delay for a user agent (`useragent`) in seconds, or None."""
-        return lenient.rules_for(self.robots, useragent).crawl_delay if self.last_checked else None
+        return _rules_for(self.robots, useragent).crawl_delay if self.last_checked else None
 
     def request_rate(self, useragent: str) -> RequestRate | None:
         """Return the Request-rate for a user agent (`useragent`) without its times, as urllib does, or None."""
-        rate = lenient.rules_for(self.robots, useragent).request_rate if self.last_checked else None
+        rate = _rules_for(self.robots, useragent).request_rate if self.last_checked else None
         return None if rate is None else RequestRate(rate.requests, int(rate.seconds))
 
     def site_maps(self) -> list[str] | None:
@@ -132,11 +122,3 @@ class RobotFileParser:
         """Return the file, normalized."""
         # Lone surrogates, as text cut at a limit may contain, cannot be printed.
         return self.robots.to_text().encode("utf-8", "backslashreplace").decode().rstrip("\n")
-
-
-def _in_a_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

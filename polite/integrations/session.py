@@ -1,11 +1,12 @@
 """open_session: an aiohttp session whose requests are polite, on one connection pool with robots.txt; gate_of: its gate."""
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from polite.blocking.gate import with_parameters_of
 from polite.compose.checked import checked_transports
 from polite.compose.gate import checked, open_gate, opening
 from polite.errors import InvalidOption
@@ -18,28 +19,13 @@ if TYPE_CHECKING:
     import aiohttp
     from aiohttp.abc import AbstractResolver
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
 # Given to open_gate, these would have no effect: the session's own requests are not conditional.
 _REFUSED = ("recrawl", "validators")
 _YOUR_OWN = "for a session of your own, use polite.open_gate and polite.integrations.aiohttp.middleware"
 _gates: "WeakKeyDictionary[aiohttp.ClientSession, Gate]" = WeakKeyDictionary()
 
 
-def _with_parameters_of(template: Callable[P, object]) -> Callable[[Callable[..., T]], Callable[P, T]]:
-    """Give a function the parameters of another, for readers and for type checkers."""
-
-    def give(function: Callable[..., T]) -> Callable[P, T]:
-        parameters = inspect.signature(template).parameters.values()
-        own = inspect.signature(function)
-        function.__signature__ = own.replace(parameters=list(parameters))  # type: ignore[attr-defined]
-        return cast("Callable[P, T]", function)
-
-    return give
-
-
-@_with_parameters_of(open_gate)
+@with_parameters_of(open_gate)
 def open_session(
     agent: str | UserAgent, **options: Any
 ) -> "AbstractAsyncContextManager[aiohttp.ClientSession]":
@@ -61,8 +47,18 @@ def open_session(
 
     Raises:
         InvalidUserAgent, InvalidOption, StoreFailed: As `open_gate`.
+        TypeError: `open_gate` has no such option.
     """
-    _refuse_unknown(options)
+    if unknown := options.keys() - inspect.signature(open_gate).parameters.keys():
+        raise TypeError(
+            f"open_session: {', '.join(sorted(unknown))}: no such option; it has those of open_gate; {_YOUR_OWN}"
+        )
+    for option in _REFUSED:
+        if options.get(option) is not None:
+            raise InvalidOption(
+                f"open_session({option}=...) has no effect, since its requests are not conditional; {_YOUR_OWN}, "
+                "and send the headers of gate.conditional"
+            )
     return _open_session(agent, **options)
 
 
@@ -81,20 +77,6 @@ def gate_of(session: "aiohttp.ClientSession") -> Gate:
         return _gates[session]
     except (KeyError, TypeError):  # a TypeError: it is no session at all
         raise InvalidOption(f"gate_of needs a session of polite.open_session, got {session!r}") from None
-
-
-def _refuse_unknown(options: Mapping[str, object]) -> None:
-    """Raise TypeError for an option that `open_gate` has not, and InvalidOption for one that would have no effect."""
-    if unknown := options.keys() - inspect.signature(open_gate).parameters.keys():
-        raise TypeError(
-            f"open_session: {', '.join(sorted(unknown))}: no such option; it has those of open_gate; {_YOUR_OWN}"
-        )
-    for option in _REFUSED:
-        if options.get(option) is not None:
-            raise InvalidOption(
-                f"open_session({option}=...) has no effect, since its requests are not conditional; {_YOUR_OWN}, "
-                "and send the headers of gate.conditional"
-            )
 
 
 @opening("open_session")

@@ -4,23 +4,27 @@ import re
 import select
 import ssl
 from asyncio import AbstractEventLoop, BaseTransport
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
-from aiohttp import ClientPayloadError, HttpVersion11
+import aiohttp
+from aiohttp import ClientPayloadError, ClientRequest, HttpVersion11
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.connector import Connection
 from aiohttp.http_parser import RawResponseMessage
 from aiohttp.streams import StreamReader
 from aiohttp.tracing import Trace
+from yarl import URL
 
+from polite.errors import InvalidOption, redact_url
 from polite.robots.policy import FetchPolicy
-from polite.transports.guarded_connector import GuardedConnector
-from polite.transports.resolver import Given
+from polite.robots.reason import Reason
+from polite.transports.address_guard import AddressGuard, AddressRefused, connecting_to_proxy
+from polite.transports.resolver import Given, named_resolver, require_valid
 
 # Octets of heads that are searched. aiohttp's own limits are lower.
 _LONGEST_HEAD = 65_536
@@ -265,6 +269,86 @@ def new_connections() -> Iterator[None]:
         _new_only.reset(token)
 
 
+class ProxyRefused(aiohttp.ClientError):
+    """A request would use a proxy that `FetchPolicy.proxy` does not name."""
+
+    reason = Reason.PROXY_REFUSED
+
+
+class GuardedConnector(aiohttp.TCPConnector):
+    """Connects only where the policy permits.
+
+    It checks each real address, after DNS and after each redirect.
+
+    Args:
+        reader: Reads responses in the place of aiohttp's.
+    """
+
+    def __init__(
+        self,
+        policy: FetchPolicy,
+        *,
+        resolver: Given | None = None,
+        reader: type[ResponseHandler] | None = None,
+        **options: object,
+    ) -> None:
+        if "socket_factory" in options:
+            raise InvalidOption(
+                "guarded_connector: socket_factory must not be given; the address guard is the socket factory"
+            )
+        self._guard = AddressGuard(policy)
+        self._proxy = None if policy.proxy is None else URL(policy.proxy)
+        require_valid(resolver)
+        # The user closes a resolver of his own.
+        self._own_resolver = (
+            named_resolver(policy, resolver) if resolver is None or isinstance(resolver, Mapping) else None
+        )
+        ours: dict[str, Any] = {
+            **options,
+            "resolver": self._own_resolver or resolver,
+            "socket_factory": self._guard,
+        }
+        super().__init__(**ours)
+        if reader is not None:
+            self._factory = partial(reader, loop=self._loop)
+
+    def connect(
+        self, req: ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+    ) -> Coroutine[Any, Any, Connection]:
+        """Return a connection.
+
+        Raises ProxyRefused, or ClientConnectorError with an AddressRefused as its `os_error`.
+        """
+        if req.proxy is None:
+            return super().connect(req, traces, timeout)
+        return self._connect_to_proxy(req, req.proxy, traces, timeout)
+
+    async def _connect_to_proxy(
+        self, req: ClientRequest, proxy: URL, traces: list[Trace], limits: aiohttp.ClientTimeout
+    ) -> Connection:
+        if self._proxy is None or _endpoint(proxy) != _endpoint(self._proxy):
+            raise ProxyRefused(
+                f"{redact_url(str(proxy))} is a proxy that FetchPolicy.proxy does not name; set FetchPolicy.proxy to use it"
+            )
+        # The proxy resolves names. Only a host that is an address can be checked here.
+        try:
+            self._guard.check(req.url.host or "")
+        except AddressRefused as error:
+            raise aiohttp.ClientConnectorError(req.connection_key, error) from error
+        with connecting_to_proxy():
+            return await super().connect(req, traces, limits)
+
+    async def close(self, *, abort_ssl: bool = False) -> None:
+        """Close all connections, and the resolver if it is ours."""
+        await super().close(abort_ssl=abort_ssl)
+        if self._own_resolver is not None:
+            await self._own_resolver.close()
+
+
+def _endpoint(proxy: URL) -> tuple[str, str | None, int | None]:
+    return proxy.scheme, proxy.host, proxy.port
+
+
 class ConnectionPool(GuardedConnector):
     """Gives the connection of robots.txt to the page that comes next: one handshake instead of two.
 
@@ -280,11 +364,9 @@ class ConnectionPool(GuardedConnector):
         most_idle: int = _MOST_IDLE,
         **options: object,
     ) -> None:
-        super().__init__(policy, resolver=resolver, limit=0, **options)
+        super().__init__(policy, resolver=resolver, reader=SharedResponse, limit=0, **options)
         self._most_idle = most_idle
         self._idle: dict[ResponseHandler, None] = {}
-        reader: type[ResponseHandler] = SharedResponse
-        self._factory = partial(reader, loop=self._loop)
 
     async def _get(self, key: ConnectionKey, traces: list[Trace]) -> Connection | None:
         if _new_only.get():

@@ -14,8 +14,7 @@ from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 from polite.transports.address_guard import AddressGuard, AddressRefused, ip_literal
 from polite.transports.inflate import Inflater
-from polite.transports.os_errors import reason_of
-from polite.transports.resolver import Given, NameNotResolved, named_resolver
+from polite.transports.resolver import Given, NameNotResolved, named_resolver, reason_of
 
 # Octets of a reply's line, and lines of a reply. Endless greetings exhaust clients without limits.
 LONGEST_LINE = 2_048

@@ -2,12 +2,14 @@
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable
-from functools import partial
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 
 import aiohttp
 from aiohttp import ClientConnectorDNSError, ClientRequest, ClientResponse
-from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
 from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
 from yarl import URL
 
@@ -17,12 +19,15 @@ from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 from polite.transports.address_guard import blocked_message, collect_refused
-from polite.transports.capture import Recording
-from polite.transports.connection_pool import ConnectionPool, SharedResponse, StrictResponse, new_connections
-from polite.transports.guarded_connector import GuardedConnector
+from polite.transports.connection_pool import (
+    ConnectionPool,
+    GuardedConnector,
+    SharedResponse,
+    StrictResponse,
+    new_connections,
+)
 from polite.transports.inflate import Inflater
-from polite.transports.os_errors import reason_of
-from polite.transports.resolver import Given, NameNotResolved, require_valid
+from polite.transports.resolver import Given, NameNotResolved, reason_of, require_valid
 
 # X509_V_ERR_...: what OpenSSL found wrong with a certificate (x509_vfy.h).
 _CERTIFICATE_REASONS = {
@@ -49,13 +54,96 @@ _STREAMED_CODINGS = frozenset({"", "identity", "gzip", "x-gzip"})
 _STREAMED_TYPES = "application/xml, text/xml, text/plain, */*;q=0.1"
 
 
-class _Connector(GuardedConnector):
-    """The guarded connector with StrictResponse as its response reader."""
+Fields = tuple[tuple[str, str], ...]
 
-    def __init__(self, policy: FetchPolicy, *, resolver: Given | None, **options: object) -> None:
-        super().__init__(policy, resolver=resolver, **options)
-        reader: type[ResponseHandler] = StrictResponse
-        self._factory = partial(reader, loop=self._loop)
+
+@dataclass(frozen=True, slots=True)
+class CapturedResponse:
+    """One response over http or https, and its request.
+
+    Attributes:
+        url: what was requested.
+        request_fields: the request's header fields.
+        reason: the reason phrase.
+        fields: the response's header fields, as Latin-1 text of the octets that were sent.
+        raw: the body as sent, as far as it was read.
+        end: how the body ended, or None if it was not read: the status says all.
+        address: the server's IP address, if known.
+    """
+
+    url: str
+    request_fields: Fields
+    status: int
+    reason: str
+    fields: Fields
+    raw: bytes
+    end: BodyEnd | None
+    address: str | None
+
+
+Take = Callable[[CapturedResponse], Awaitable[None]]
+
+_take: ContextVar[Take | None] = ContextVar("take", default=None)
+
+
+@contextmanager
+def capture_responses(take: Take) -> Iterator[None]:
+    """Hand over each response whose request is sent by a task that is started in the block, and awaits `take`.
+
+    `take` must not raise.
+    """
+    before = _take.set(take)
+    try:
+        yield
+    finally:
+        _take.reset(before)
+
+
+class Recording:
+    """One exchange while it is recorded."""
+
+    @staticmethod
+    def begin() -> "Recording | None":
+        """Return a recording, or None if nobody takes responses."""
+        take = _take.get()
+        return None if take is None else Recording(take)
+
+    def __init__(self, take: Take) -> None:
+        self._take = take
+        self._address: str | None = None
+        self._raw = bytearray()
+
+    def connected(self, connection: Connection) -> None:
+        """Note the server's address: a response that has ended has no connection."""
+        self._address = address_of(connection)
+
+    def add(self, chunk: bytes) -> None:
+        """Add a piece of the body as sent."""
+        self._raw += chunk
+
+    async def hand_over(self, response: ClientResponse, end: BodyEnd | None) -> None:
+        """Hand the response over."""
+        captured = CapturedResponse(
+            url=str(response.url),
+            request_fields=tuple(response.request_info.headers.items()),
+            status=response.status,
+            reason=response.reason or "",
+            fields=tuple((n.decode("latin-1"), v.decode("latin-1")) for n, v in response.raw_headers),
+            raw=bytes(self._raw),
+            end=end,
+            address=self._address,
+        )
+        await self._take(captured)
+
+
+def address_of(connection: Connection) -> str | None:
+    """Return the IP address at the other end, without its zone, or None if it is not known."""
+    peer = None if connection.transport is None else connection.transport.get_extra_info("peername")
+    match peer:
+        case (str(address), *_):
+            return address.partition("%")[0]
+        case _:
+            return None
 
 
 class HttpTransport:
@@ -101,27 +189,13 @@ class HttpTransport:
 
         Failures are values; only a cancellation is raised.
         """
-        with collect_refused() as refused:
-            try:
-                if self._pool is None:
-                    return await self._exchange(ask)
-                with new_connections():
-                    return await self._exchange(ask)
-            except aiohttp.ClientError as error:
-                return _failure(error, refused, self._policy)
+        return await self._caught(self._exchange(ask))
 
     async def stream(
         self, ask: Ask, begun: Callable[[Reply], None], take: Callable[[bytes], Awaitable[None]]
     ) -> Reply | Failed:
         """Make one request and pass the body on (see ports.StreamingTransport)."""
-        with collect_refused() as refused:
-            try:
-                if self._pool is None:
-                    return await self._stream(ask, begun, take)
-                with new_connections():
-                    return await self._stream(ask, begun, take)
-            except aiohttp.ClientError as error:
-                return _failure(error, refused, self._policy)
+        return await self._caught(self._stream(ask, begun, take))
 
     async def close(self) -> None:
         """Close the connections, unless a pool has them. May be called twice."""
@@ -130,6 +204,16 @@ class HttpTransport:
         await asyncio.gather(*self._drains, return_exceptions=True)
         if self._connector is not None and self._pool is None:
             await self._connector.close()
+
+    async def _caught(self, exchange: Awaitable[Reply | Failed]) -> Reply | Failed:
+        """Return what an exchange returns, or why it failed. Each reason means "unreachable" (RFC 9309, 2.3.1.4)."""
+        with collect_refused() as refused, new_connections():
+            try:
+                return await exchange
+            except aiohttp.ClientError as error:
+                if refused and isinstance(error, aiohttp.ClientConnectorError):
+                    return Failed(Reason.ADDRESS_REFUSED, blocked_message(refused, self._policy))
+                return Failed(reason_of_error(error), f"{type(error).__name__}: {error}"[:500])
 
     async def _exchange(self, ask: Ask) -> Reply | Failed:
         recording = Recording.begin()
@@ -157,7 +241,16 @@ class HttpTransport:
         timeout for everything.
         """
         if self._connector is None:
-            self._connector = self._open()
+            self._connector = self._pool or GuardedConnector(
+                self._policy,
+                reader=StrictResponse,
+                ssl=self._tls,
+                resolver=self._resolver,
+                # Only robots.txt is fetched here, once a day, so a kept connection would only break.
+                force_close=True,
+                limit=self._policy.connections,
+                use_dns_cache=False,
+            )
         request = ClientRequest(
             "GET",
             request_url(ask.target),
@@ -223,17 +316,6 @@ class HttpTransport:
         drain = asyncio.create_task(_read_rest(response), name=f"polite drain {response.host}")
         self._drains.add(drain)
         drain.add_done_callback(self._drains.discard)
-
-    def _open(self) -> GuardedConnector:
-        return self._pool or _Connector(
-            self._policy,
-            ssl=self._tls,
-            resolver=self._resolver,
-            # Only robots.txt is fetched here, once a day, so a kept connection would only break.
-            force_close=True,
-            limit=self._policy.connections,
-            use_dns_cache=False,
-        )
 
 
 def trusting(ca_file: str | None) -> ssl.SSLContext | bool:
@@ -337,13 +419,6 @@ def _reply(response: ClientResponse, body: bytes = b"", end: BodyEnd = BodyEnd.C
         rate_limit=", ".join(headers.getall("RateLimit", [])) or None,
         rate_limit_policy=", ".join(headers.getall("RateLimit-Policy", [])) or None,
     )
-
-
-def _failure(error: aiohttp.ClientError, refused: list[str], policy: FetchPolicy) -> Failed:
-    """Return why the request failed. Each reason means "unreachable" (RFC 9309, 2.3.1.4)."""
-    if refused and isinstance(error, aiohttp.ClientConnectorError):
-        return Failed(Reason.ADDRESS_REFUSED, blocked_message(refused, policy))
-    return Failed(reason_of_error(error), f"{type(error).__name__}: {error}"[:500])
 
 
 def reason_of_error(error: aiohttp.ClientError) -> Reason:

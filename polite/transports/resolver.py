@@ -1,26 +1,25 @@
-"""Resolver: names to addresses with aiodns; tells missing names from failing nameservers."""
+"""Resolver: names to addresses with aiodns; and the reason why a name has none, or a connection failed."""
 
 import asyncio
+import errno
+import re
 import socket
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, TypeAlias
 
 import aiodns
 from aiodns import error as ares
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from polite.errors import InvalidOption, redact_url
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
+from polite.url.errors import InvalidPart
+from polite.url.host import is_address, parse_host
 
 if TYPE_CHECKING:
     from pycares import AddrInfoNode
-import re
-from collections.abc import Mapping
-from ipaddress import ip_address
-from typing import TypeAlias
-
-from polite.errors import InvalidOption, redact_url
-from polite.url.errors import InvalidPart
-from polite.url.host import is_address, parse_host
 
 # c-ares tries each nameserver this often, and waits twice as long the second time, so the first try has a third of the time.
 _TRIES = 2
@@ -40,6 +39,25 @@ _REASONS = {
     ares.ARES_EBADRESP: Reason.DNS_BAD_ANSWER,
     ares.ARES_EFORMERR: Reason.DNS_BAD_ANSWER,
 }
+
+
+_OS_REASONS = {
+    errno.ECONNREFUSED: Reason.CONNECTION_REFUSED,
+    errno.ECONNRESET: Reason.CONNECTION_LOST,
+    errno.ECONNABORTED: Reason.CONNECTION_LOST,
+    errno.EPIPE: Reason.CONNECTION_LOST,
+    errno.ETIMEDOUT: Reason.TIMEOUT,
+} | dict.fromkeys(
+    (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN, errno.EADDRNOTAVAIL),
+    Reason.HOST_UNREACHABLE,
+)
+
+
+def reason_of(error: OSError) -> Reason:
+    """Return the reason of a failed connection, CONNECT_FAILED by default."""
+    if isinstance(error, TimeoutError):
+        return Reason.TIMEOUT
+    return _OS_REASONS.get(error.errno or 0, Reason.CONNECT_FAILED)
 
 
 class NameNotResolved(OSError):

@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import inspect
 import itertools
 import threading
 import time
@@ -52,17 +51,6 @@ def test_a_url_is_checked_by_robots_txt(gate: Gate):
     assert str(gate.check("https://site.test/private/x")) == "disallowed by Disallow: /private (line 2)"
 
 
-def test_permits_of_an_origin_come_one_delay_after_another(gate: Gate, clock: HastyClock):
-    times = []
-
-    for _ in range(3):
-        with gate.permit(PAGE) as permit:
-            times.append(clock.now)
-            permit.report(status=200)
-
-    assert [round(b - a, 3) for a, b in itertools.pairwise(times)] == [7.0, 7.0]
-
-
 def test_a_permit_has_the_url_to_send(gate: Gate):
     with gate.permit("HTTPS://user:pw@SITE.test/a/../page#x") as permit:
         assert permit.url == PAGE
@@ -70,30 +58,6 @@ def test_a_permit_has_the_url_to_send(gate: Gate):
         assert permit.valid
         permit.require()
     assert not permit.valid
-
-
-def test_a_report_of_a_429_delays_as_its_retry_after_says(gate: Gate, clock: HastyClock):
-    with gate.permit(PAGE) as permit:
-        permit.report(status=429, headers={"Retry-After": "90"})
-        reported = clock.now
-
-    with gate.permit(PAGE):
-        assert clock.now >= reported + 90
-
-
-def test_a_page_is_explained(gate: Gate):
-    explanation = gate.explain(PAGE)
-
-    assert explanation.pause.seconds == 7
-    assert explanation.decision.allowed
-
-
-def test_what_the_site_says_of_uses_is_fetched(gate: Gate):
-    robots, file = gate.robots(PAGE), gate.tdm_file(PAGE)
-
-    assert robots is not None
-    assert not robots.decide(gate.agent, "/private").allowed
-    assert (file.rules, file.problem) == ((), "the server returned status 404")
 
 
 def test_a_permit_that_is_acquired_is_ended_by_leave(gate: Gate, clock: HastyClock):
@@ -156,16 +120,6 @@ def test_what_waits_and_what_is_inside_is_counted(gate: Gate):
     assert (gate.waiting, gate.inside) == (0, 0)
 
 
-def test_the_agent_the_pacing_and_the_counters_are_those_of_the_gate(gate: Gate):
-    assert gate.agent.header == AGENT
-    gate.pacing = gate.pacing.override(OTHER, min_delay=30)
-    with gate.permit(OTHER):
-        pass
-
-    assert gate.explain(OTHER).pause.seconds == 30
-    assert gate.counters.granted == 1
-
-
 def test_a_listener_that_comes_later_is_called_on_the_thread_of_the_gate(gate: Gate):
     seen: list[tuple[type[Event], threading.Thread]] = []
     end = gate.listen(lambda event: seen.append((type(event), threading.current_thread())))
@@ -219,14 +173,6 @@ def test_a_thread_that_would_wait_for_itself_is_refused(gate: Gate):
         pass
 
 
-def test_another_thread_may_wait_for_the_permit_of_this_one(gate: Gate):
-    with gate.permit(PAGE):
-        other = Thread(lambda: gate.permit(PAGE).__enter__().leave())
-        until(lambda: waiting(gate) == 1)
-
-    other.outcome()
-
-
 def test_a_permit_is_entered_once_and_reported_once(gate: Gate):
     permit = gate.permit(PAGE)
     with pytest.raises(polite.PermitMisused, match="outside"):
@@ -270,14 +216,6 @@ def test_a_thread_that_ends_with_a_permit_open_leaves_it(gate: Gate):
         assert not kept[0].valid
 
 
-def test_an_acquired_permit_outlives_its_thread(gate: Gate):
-    permit = Thread(lambda: gate.acquire(PAGE)).outcome()
-    gate.check(OTHER)
-
-    assert permit.valid
-    permit.leave()
-
-
 def test_a_permit_that_is_dropped_is_left(gate: Gate):
     gate.acquire(PAGE)
     gc.collect()
@@ -307,19 +245,6 @@ def test_closing_wakes_the_threads_that_wait():
         for each in others:
             with pytest.raises(polite.GateClosed):
                 each.outcome()
-
-
-def test_closing_wakes_a_thread_that_waits_for_robots_txt():
-    transport = ScriptedTransport()
-    transport.hold()
-    gate = opened(transport)
-    other = Thread(lambda: gate.check(PAGE))
-    until(lambda: transport.asked)
-
-    gate.close()
-
-    with pytest.raises(polite.GateClosed):
-        other.outcome()
 
 
 def test_a_closed_gate_refuses_and_lets_open_permits_end():
@@ -384,22 +309,6 @@ async def test_it_is_refused_in_a_running_loop():
     await asyncio.to_thread(gate.close)
 
 
-def test_a_listener_is_refused_too():
-    raised: list[BaseException] = []
-
-    def listen(event: Event) -> None:
-        try:
-            gate.check(PAGE)
-        except BaseException as error:
-            raised.append(error)
-
-    with opened(listener=listen) as gate, gate.permit(PAGE):
-        pass
-
-    assert raised
-    assert "would block" in str(raised[0])
-
-
 def test_a_listener_may_leave_a_permit():
     held: list[Permit] = []
 
@@ -441,25 +350,6 @@ def test_a_gate_that_is_dropped_warns_and_ends_its_thread():
     until(lambda: set(threading.enumerate()) == before)
 
 
-def test_its_options_are_those_of_open_gate():
-    assert list(inspect.signature(polite.blocking.open_gate).parameters) == list(
-        inspect.signature(polite.open_gate).parameters
-    )
-
-
-def test_an_error_of_the_work_that_is_a_timeout_is_raised(monkeypatch: pytest.MonkeyPatch):
-    """Where Ctrl-C does not interrupt a wait, it is made of slices."""
-    monkeypatch.setattr("polite.blocking.loop_thread._SLICE_S", 0.001)
-    transport = ScriptedTransport()
-    transport.hold()
-    with opened(transport) as gate:
-        other = Thread(lambda: gate.check(PAGE))
-        until(lambda: transport.asked)
-        gate._thread.post(transport.let_go)
-
-        assert other.outcome().allowed
-
-
 def test_a_permit_that_came_as_its_wait_was_interrupted_is_given_back(
     gate: Gate, clock: HastyClock, monkeypatch: pytest.MonkeyPatch
 ):
@@ -496,3 +386,20 @@ async def test_a_task_goes_on_after_a_call_that_was_abandoned():
     task.put(after := Call(cancellations))
 
     assert await asyncio.wrap_future(after.future) == 0
+
+
+def test_octets_of_a_permit_that_is_dropped_count(clock: HastyClock):
+    pacing = polite.PacingPolicy(max_bytes=1_000_000)
+    transport = ScriptedTransport()
+    with polite.blocking.open_gate(
+        AGENT, clock=clock, pacing=pacing, transports={"https": transport}
+    ) as gate:
+        permit = gate.permit("https://a.test/a").enter()
+        permit.received(400_000)
+        permit.received(600_000)
+        with pytest.raises(polite.InvalidOption):
+            permit.received(-1)
+        del permit
+
+        with pytest.raises(polite.OriginDeclined, match="1000000 octets came"):
+            gate.permit("https://a.test/b").enter()

@@ -101,22 +101,6 @@ while not gate._thread._waiting:
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
-def test_threads_that_outlive_the_main_thread_keep_the_gate():
-    ran = run_script("""
-import threading
-gate = opened()
-def crawl():
-    threading.main_thread().join()
-    for n in range(3):
-        with gate.permit(PAGE) as permit:
-            permit.report(status=200)
-    print("done")
-threading.Thread(target=crawl).start()
-""")
-
-    assert (ran.stdout, ran.stderr, ran.returncode) == ("done\n", "", 0)
-
-
 def test_at_exit_the_gate_is_closed():
     ran = run_script("""
 class Noted(ScriptedTransport):

@@ -13,8 +13,7 @@ import polite
 from polite.robots.reason import Reason
 from polite.robots.result import Unreachable
 from polite.testing import scripted_server
-from polite.transports.address_guard import public
-from polite.transports.connector import guarded_connector
+from polite.transports.address_guard import guarded_connector, public
 from polite.transports.resolver import Resolver
 from tests.faults.names import AAAA, A, telling
 from tests.faults.stage import answered, ok

@@ -11,7 +11,7 @@ from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, web
 from yarl import URL
 
 import polite
-from polite.events import BackedOff, CircuitOpened, Event, Granted, Skipped
+from polite.events import CircuitOpened, Event, Granted, Skipped
 from polite.integrations.aiohttp import middleware
 from tests.integrations.aiohttp_site import (
     AGENT,
@@ -70,13 +70,6 @@ async def test_requests_of_one_host_keep_its_delay_and_hosts_go_side_by_side() -
     assert site.paths.count("/robots.txt") == 2
 
 
-async def test_the_gates_agent_is_sent_if_the_crawler_names_none() -> None:
-    async with crawling() as (site, session, _):
-        await read(session, "http://a.test/")
-
-    assert site.agents == [AGENT, AGENT]
-
-
 @pytest.mark.parametrize("by_request", [False, True])
 async def test_another_agent_is_refused_and_nothing_is_sent(by_request: bool) -> None:
     other = {"User-Agent": "OtherBot/1.0"}
@@ -85,19 +78,6 @@ async def test_another_agent_is_refused_and_nothing_is_sent(by_request: bool) ->
             await read(session, "http://a.test/", headers=other if by_request else {})
 
     assert site.hits == []
-
-
-async def test_the_gates_agent_may_be_given_to_the_session_too() -> None:
-    async with crawling(headers={"User-Agent": AGENT}) as (_, session, _):
-        assert await read(session, "http://a.test/") == (200, "page")
-
-
-async def test_a_disallowed_url_is_not_sent() -> None:
-    async with crawling() as (site, session, _):
-        with pytest.raises(polite.Disallowed, match="/private"):
-            await read(session, "http://a.test/private")
-
-    assert site.paths == ["/robots.txt"]
 
 
 async def test_each_hop_waits_for_its_own_turn_and_is_checked() -> None:
@@ -166,14 +146,6 @@ async def test_a_web_socket_is_opened_at_the_path_that_was_decided() -> None:
     assert site.paths == ["/robots.txt", "/a?"]
 
 
-async def test_a_connection_is_used_again() -> None:
-    async with crawling() as (site, session, _):
-        await read(session, "http://a.test/1")
-        await read(session, "http://a.test/2")
-
-    assert site.connections[1] is site.connections[2]
-
-
 async def test_a_response_holds_its_turn_until_its_body_ends() -> None:
     async with crawling() as (site, session, _):
         site.answers["/slow"] = slow(10.0)
@@ -213,67 +185,6 @@ async def test_a_body_that_is_not_read_gives_its_turn_back_when_it_is_released(e
     assert site.times() == [2.0, 4.0]
 
 
-async def test_a_second_request_while_a_body_is_unread_says_what_to_do() -> None:
-    async with crawling() as (site, session, _):
-        site.answers["/slow"] = slow(1_000.0)
-        async with session.get("http://a.test/slow"):
-            with pytest.raises(polite.PermitMisused, match="read or release the response"):
-                await session.get("http://a.test/next")
-            # Another host is another turn.
-            assert await read(session, "http://b.test/") == (200, "page")
-
-    assert site.times() == [2.0]
-
-
-async def test_another_task_waits_for_the_unread_body() -> None:
-    async with crawling() as (site, session, _):
-        site.answers["/slow"] = slow(1_000.0)
-        async with session.get("http://a.test/slow"):
-            waiting = asyncio.create_task(read(session, "http://a.test/next"))
-            await asyncio.sleep(20)
-        assert await waiting == (200, "page")
-
-    assert site.times() == [2.0, 22.0]
-
-
-async def test_a_cancelled_wait_loses_nothing() -> None:
-    async with crawling() as (site, session, _):
-        await read(session, "http://a.test/1")
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(1.0):
-                await read(session, "http://a.test/2")
-        await read(session, "http://a.test/3")
-
-    assert site.paths == ["/robots.txt", "/1", "/3"]
-    assert site.times() == [2.0, 4.0]
-
-
-async def test_a_request_that_is_cancelled_under_way_counts() -> None:
-    async def silent(_: web.BaseRequest) -> web.StreamResponse:
-        await asyncio.sleep(1_000)
-        return web.Response()
-
-    async with crawling() as (site, session, _):
-        site.answers["/silent"] = silent
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(5.0):
-                await read(session, "http://a.test/silent")
-        await read(session, "http://a.test/next")
-
-    assert site.times() == [2.0, 7.0]
-
-
-async def test_a_body_that_is_cancelled_gives_its_turn_back() -> None:
-    async with crawling() as (site, session, _):
-        site.answers["/slow"] = slow(1_000.0)
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(5.0):
-                await read(session, "http://a.test/slow")
-        await read(session, "http://a.test/next")
-
-    assert site.times() == [2.0, 5.0]
-
-
 async def test_aiohttps_own_repetition_takes_a_turn_of_its_own() -> None:
     async with crawling() as (site, session, _):
         site.answers["/gone"] = hangs_up
@@ -283,16 +194,6 @@ async def test_aiohttps_own_repetition_takes_a_turn_of_its_own() -> None:
     times = site.times()
     assert len(times) == 2
     assert times[1] - times[0] >= 2.0
-
-
-async def test_a_429_delays_the_next_request_as_it_says() -> None:
-    async with crawling() as (site, session, events):
-        site.answers["/busy"] = says(429, Retry_After="60")
-        assert await read(session, "http://a.test/busy") == (429, "")
-        await read(session, "http://a.test/next")
-
-    assert site.times() == [2.0, 62.0]
-    assert [event.status for event in events if isinstance(event, BackedOff)] == [429]
 
 
 async def test_a_status_that_aiohttp_raises_is_reported_and_left() -> None:
@@ -455,66 +356,3 @@ async def test_a_turn_that_is_lost_before_the_request_is_sent_is_taken_again(
 
     assert site.times() == [32.0]
     assert len([event for event in events if isinstance(event, Granted)]) == 2
-
-
-async def test_a_closed_gate_refuses() -> None:
-    async with serving() as site:
-        async with polite.open_gate(AGENT, **gate_options(site)) as gate:
-            pass
-        async with polite_session(site, gate) as session:
-            with pytest.raises(polite.GateClosed):
-                await read(session, "http://a.test/")
-
-
-async def test_posts_are_paced_and_sent_once() -> None:
-    async def echo(request: web.BaseRequest) -> web.StreamResponse:
-        return web.Response(body=await request.read())
-
-    async with crawling() as (site, session, _):
-        site.answers["/post"] = echo
-        for text in ("one", "two"):
-            async with session.post("http://a.test/post", data=text) as response:
-                assert await response.text() == text
-
-    assert site.times() == [2.0, 4.0]
-
-
-async def test_only_a_body_that_was_read_to_its_end_is_remembered_for_recrawling() -> None:
-    async def tagged(request: web.BaseRequest) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Length": "4", "ETag": '"1"'})
-        await response.prepare(request)
-        await response.write(b"pa")
-        await asyncio.sleep(1.0)
-        await response.write(b"ge")
-        return response
-
-    async def cut_short(request: web.BaseRequest) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Length": "4", "ETag": '"1"'})
-        await response.prepare(request)
-        await response.write(b"pa")
-        await asyncio.sleep(1.0)
-        assert request.transport is not None
-        request.transport.abort()
-        return response
-
-    async with (
-        serving() as site,
-        polite.open_gate(AGENT, **gate_options(site, recrawl=polite.RecrawlPolicy())) as gate,
-        polite_session(site, gate) as session,
-    ):
-        site.answers |= {"/read": tagged, "/left": tagged, "/cut": cut_short}
-        site.answers |= dict.fromkeys(("/HEAD", "/POST"), says(200, "page", ETag='"1"'))
-        await read(session, "http://a.test/read")
-        async with session.get("http://a.test/left"):
-            pass
-        for method in ("HEAD", "POST"):
-            async with session.request(method, f"http://b.test/{method}") as response:
-                await response.read()
-        with pytest.raises(aiohttp.ClientPayloadError):
-            await read(session, "http://a.test/cut")
-
-        kept = {path: await gate.conditional(f"http://a.test/{path}") for path in ("read", "left", "cut")}
-        others = [await gate.conditional(f"http://b.test/{method}") for method in ("HEAD", "POST")]
-
-    assert kept == {"read": {"If-None-Match": '"1"'}, "left": {}, "cut": {}}
-    assert others == [{}, {}]

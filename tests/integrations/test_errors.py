@@ -15,23 +15,13 @@ import requests
 
 import polite
 from polite.gate.fetcher import SignerFailed
-from polite.integrations.entering import raised_as
+from polite.integrations.hop import raised_as
 from polite.robots.exchange import Reply
 from polite.robots.rules import RuleSet
 from polite.testing import LoopClock, ScriptedTransport
 from tests.hasty_clock import HastyClock
 from tests.integrations.aiohttp_site import gate_options, serving
-from tests.integrations.test_request_targets import (
-    aiohttp_client,
-    async_curl_client,
-    async_httpx2_client,
-    async_httpx_client,
-    async_niquests_client,
-    curl_client,
-    httpx_client,
-    niquests_client,
-    requests_client,
-)
+from tests.integrations.clients import ALL, opened
 
 AGENT, URL = "TestBot/1.0 (+https://bot.test)", "http://127.0.0.1:9/private"
 OF_CURL = curl_cffi.requests.exceptions.RequestException
@@ -100,50 +90,17 @@ def test_an_error_of_one_client_passes_through_another(inner: type[Exception], o
         assert (str(same), same.url) == ("closed", "https://a.test/")
 
 
-@pytest.mark.parametrize("client", [requests_client, niquests_client, httpx_client, curl_client])
-def test_clients_of_threads_raise_their_own_base_error(client: Any):
-    with polite.blocking.open_gate(AGENT, clock=HastyClock(), transports=forbidden()) as gate:
-        session, get = client(gate)
-        with session, pytest.raises(base_of(client)) as raised:
-            get(URL)
+@pytest.mark.parametrize("name", ALL)
+async def test_clients_raise_their_own_base_error(name: str):
+    rules = {"http://127.0.0.1:9/robots.txt": Reply(200, b"User-agent: *\nDisallow: /")}
+    async with opened(name, HastyClock(), transports={"http": ScriptedTransport(rules)}) as client:
+        with pytest.raises(client.failure) as raised:
+            await client.get(URL)
 
-    assert_disallowed(raised.value, client)
-
-
-@pytest.mark.parametrize(
-    "client",
-    [async_niquests_client, async_httpx_client, async_httpx2_client, async_curl_client, aiohttp_client],
-)
-async def test_clients_of_tasks_raise_their_own_base_error(client: Any):
-    async with polite.open_gate(AGENT, clock=HastyClock(), transports=forbidden()) as gate:
-        session, get = client(gate)
-        async with session:
-            with pytest.raises(base_of(client)) as raised:
-                await get(URL)
-
-    assert_disallowed(raised.value, client)
-
-
-def forbidden() -> Any:
-    return {
-        "http": ScriptedTransport(
-            {"http://127.0.0.1:9/robots.txt": Reply(200, b"User-agent: *\nDisallow: /")}
-        )
-    }
-
-
-def base_of(client: Any) -> type[Exception]:
-    words = client.__name__.split("_")
-    (base,) = (
-        base for base in BASES if {base.__module__.partition(".")[0], base.__module__[:4]} & set(words)
-    )
-    return base
-
-
-def assert_disallowed(error: Any, client: Any) -> None:
+    error: Any = raised.value
     assert isinstance(error, polite.Disallowed)
     assert (error.url, error.decision.rule.line) == (URL, 2)
-    if not {"aiohttp", "curl"} & set(client.__name__.split("_")):
+    if "aiohttp" not in name and "curl" not in name:
         assert str(error.request.url) == URL
 
 

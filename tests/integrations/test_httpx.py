@@ -1,7 +1,6 @@
 """httpx and httpx2 with a gate, against a real server in the same loop: time is virtual."""
 
 import asyncio
-import gc
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -10,10 +9,11 @@ import httpx2
 import pytest
 
 import polite
-from polite.events import CircuitOpened, Event
+from polite.events import Event
 from polite.integrations.httpx import transport
 from polite.testing import LoopClock
-from tests.integrations.site import AGENT, DELAY_S, LOOPBACK, PACING, Site, served
+from tests.hasty_clock import HastyClock
+from tests.integrations.site import AGENT, DELAY_S, LOOPBACK, PACING, Site, served, served_in_a_thread
 from tests.support import REWRITTEN, now
 
 pytestmark = pytest.mark.virtual_time
@@ -40,14 +40,6 @@ async def gate() -> AsyncIterator[polite.Gate]:
 async def client(module: Any, gate: polite.Gate) -> AsyncIterator[Any]:
     async with module.AsyncClient(transport=transport(gate, module), follow_redirects=True) as client:
         yield client
-
-
-async def test_each_request_waits_for_its_turn(client: Any, site: Site):
-    texts = [(await client.get(site.url(f"/{n}"))).text for n in range(3)]
-
-    assert texts == ["page /0", "page /1", "page /2"]
-    assert site.gaps() == [DELAY_S] * 3
-    assert site.paced()
 
 
 async def test_a_response_that_comes_with_its_content_holds_no_turn(
@@ -78,110 +70,12 @@ async def test_a_plain_client_sends_the_url_of_a_permit_letter_by_letter(
     assert site.paths == decided
 
 
-@pytest.mark.parametrize("options", [{"headers": {"X-Name": "a\nb"}}, {"timeout": "soon"}])
-async def test_what_cannot_be_sent_is_no_failure_of_the_server(
-    module: Any, site: Site, options: dict[str, Any]
-):
-    events: list[Event] = []
-    async with (
-        polite.open_gate(
-            AGENT, fetching=LOOPBACK, pacing=PACING, clock=LoopClock(), listener=events.append
-        ) as gate,
-        module.AsyncClient(transport=transport(gate, module)) as client,
-    ):
-        for _ in range(10):
-            with pytest.raises((module.LocalProtocolError, TypeError, ValueError)):
-                await client.get(site.url("/"), **options)
-
-    assert not any(isinstance(event, CircuitOpened) for event in events)
-
-
-async def test_requests_of_many_tasks_wait_together_and_origins_do_not_wait_for_each_other(
-    client: Any, site: Site
-):
-    began = now()
-
-    await asyncio.gather(*(client.get(site.url(f"/{n}", other=bool(n % 2))) for n in range(6)))
-
-    assert site.paced()
-    assert now() - began == pytest.approx(3 * DELAY_S, abs=0.01)
-
-
-async def test_what_robots_txt_disallows_is_not_sent(client: Any, site: Site):
-    with pytest.raises(polite.Disallowed, match="/private"):
-        await client.get(site.url("/private/x"))
-
-    assert site.paths == []
-
-
-async def test_each_hop_is_paced_and_checked(client: Any, site: Site):
-    response = await client.get(site.url(f"/hop?to={site.url('/hop?to=/last', other=True)}"))
-
-    assert (response.status_code, response.text, len(response.history)) == (200, "page /last", 2)
-    assert "trace" not in response.request.extensions
-    assert site.paced()
-    with pytest.raises(polite.Disallowed):
-        await client.get(site.url("/hop?to=/private/x"))
-    assert "/private/x" not in site.paths
-
-
-async def test_cookies_go_from_hop_to_hop(client: Any, site: Site):
-    response = await client.get(site.url("/login"))
-
-    assert response.text == "secret"
-    assert site.paced()
-
-
 async def test_the_second_request_of_a_login_is_paced(module: Any, client: Any, site: Site):
     response = await client.get(site.url("/digest"), auth=module.DigestAuth("user", "password"))
 
     assert response.text == "logged in"
     assert site.paths == ["/digest", "/digest"]
     assert site.paced()
-
-
-async def test_a_429_delays_the_next_request_as_it_says(client: Any, site: Site):
-    site.refusals = 1
-
-    assert (await client.get(site.url("/refuse"))).status_code == 429
-    assert (await client.get(site.url("/refuse"))).status_code == 200
-
-    assert site.gaps()[-1] >= 60
-
-
-async def test_a_stream_holds_its_turn_until_it_is_closed(client: Any, site: Site):
-    waits = None
-    async with client.stream("GET", site.url("/stream")) as response:
-        waits = asyncio.ensure_future(client.get(site.url("/next")))
-        await asyncio.sleep(10 * DELAY_S)
-        assert not waits.done()
-        assert len(await response.aread()) == 800_000
-    await waits
-
-    assert site.paced()
-
-
-async def test_an_early_exit_from_a_stream_ends_its_turn(client: Any, site: Site):
-    async with client.stream("GET", site.url("/stream")) as response:
-        async for _ in response.aiter_raw():
-            break
-
-    assert (await client.get(site.url("/next"))).status_code == 200
-
-
-async def test_a_response_that_is_dropped_unread_ends_its_turn(client: Any, site: Site):
-    response = await client.send(client.build_request("GET", site.url("/stream")), stream=True)
-    del response
-    gc.collect()
-
-    async with asyncio.timeout(10 * DELAY_S):
-        await asyncio.create_task(client.get(site.url("/next")))
-
-
-async def test_a_task_with_an_open_response_is_told_to_close_it(client: Any, site: Site):
-    async with client.stream("GET", site.url("/stream")):
-        with pytest.raises(polite.PermitMisused, match="read or close it before the next request"):
-            await client.get(site.url("/next"))
 
 
 async def test_a_cancelled_wait_loses_nothing(client: Any, site: Site):
@@ -196,17 +90,6 @@ async def test_a_cancelled_wait_loses_nothing(client: Any, site: Site):
     assert site.gaps() == [DELAY_S] * 2
 
 
-async def test_a_request_that_is_cancelled_on_its_way_ends_its_turn(client: Any, site: Site):
-    sent = asyncio.ensure_future(client.get(site.url("/slow")))
-    while "/slow" not in site.paths:
-        await asyncio.sleep(0.1)
-    sent.cancel()
-
-    await client.get(site.url("/next"))
-
-    assert site.paced()
-
-
 async def test_a_time_out_does_not_count_the_wait(module: Any, gate: polite.Gate, site: Site):
     async with module.AsyncClient(transport=transport(gate, module), timeout=1.0) as client:
         for n in range(3):
@@ -214,14 +97,6 @@ async def test_a_time_out_does_not_count_the_wait(module: Any, gate: polite.Gate
         with pytest.raises(module.ReadTimeout):
             await client.get(site.url("/slow"))
         assert (await client.get(site.url("/next"))).status_code == 200
-
-    assert site.paced()
-
-
-async def test_a_failed_request_ends_its_turn_and_counts_as_a_failure(module: Any, client: Any, site: Site):
-    for _ in range(2):
-        with pytest.raises(module.RemoteProtocolError):
-            await client.get(site.url("/broken"))
 
     assert site.paced()
 
@@ -279,35 +154,6 @@ async def test_a_turn_that_was_lost_before_the_request_was_sent_is_waited_for_ag
     assert site.paced()
 
 
-@pytest.mark.parametrize("where", ["client", "request"])
-async def test_another_user_agent_is_refused(module: Any, gate: polite.Gate, site: Site, where: str):
-    other = {"User-Agent": "Mozilla/5.0"}
-    headers = other if where == "client" else {}
-    async with module.AsyncClient(transport=transport(gate, module), headers=headers) as client:
-        with pytest.raises(polite.InvalidUserAgent, match="Mozilla"):
-            await client.get(site.url("/"), headers=other if where == "request" else {})
-
-    assert site.hits == []
-
-
-async def test_the_gates_own_user_agent_may_be_set(module: Any, gate: polite.Gate, site: Site):
-    headers = {"User-Agent": AGENT}
-    async with module.AsyncClient(transport=transport(gate, module), headers=headers) as client:
-        assert (await client.get(site.url("/"))).status_code == 200
-
-
-async def test_what_is_sent_is_what_was_decided(client: Any, site: Site):
-    response = await client.get(site.url("/a/%2e%2e/b|c?d=%zz#e"))
-
-    assert site.paths == [polite.Target.of(site.url("/a/%2e%2e/b|c?d=%zz")).path]
-    assert str(response.request.url) == site.url(site.paths[0])
-
-
-async def test_a_gate_is_needed(module: Any):
-    with pytest.raises(polite.InvalidOption, match="gate must be"):
-        transport("ExampleBot/1.0", module)  # type: ignore[arg-type]
-
-
 async def test_other_transports_can_be_wrapped(module: Any, gate: polite.Gate, site: Site):
     wrapped = module.MockTransport(lambda request: module.Response(200, text=request.headers["User-Agent"]))
     async with module.AsyncClient(transport=transport(gate, module, wrapped)) as client:
@@ -334,3 +180,21 @@ async def test_retries_of_a_transport_around_it_are_paced(module: Any, gate: pol
         assert (await client.get(site.url("/refuse"))).status_code == 200
 
     assert min(site.gaps()[-2:]) >= 60
+
+
+def test_a_full_pool_gives_the_turn_of_a_thread_back(module: Any):
+    clock = HastyClock()
+    wrapped = module.HTTPTransport(limits=module.Limits(max_connections=1))
+    with (
+        served_in_a_thread(lambda: clock.now) as site,
+        polite.blocking.open_gate(AGENT, fetching=LOOPBACK, pacing=PACING, clock=clock) as gate,
+        module.Client(transport=transport(gate, module, wrapped), timeout=0.05) as client,
+        client.stream("GET", site.url("/stream")),
+    ):
+        gate.check(site.url("/", other=True))
+        with pytest.raises(module.PoolTimeout):
+            client.get(site.url("/1", other=True))
+        before = clock.now
+        with pytest.raises(module.PoolTimeout):
+            client.get(site.url("/2", other=True))
+        assert clock.now == before

@@ -27,7 +27,6 @@ from polite.pacing.outcome import Pause
 from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.gate.support import PAGE, RULES, opened, visit
-from tests.support import scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -99,19 +98,6 @@ async def test_counts_times_and_gauges_of_a_gate_are_exported(meters: Meters) ->
         permit.leave()
 
 
-async def test_tasks_of_frontiers_are_timed_apart(meters: Meters) -> None:
-    async with opened() as (gate, _):
-        observe(gate, meter_provider=meters.provider)
-        frontier = polite.Frontier(gate)
-        await frontier.put(PAGE)
-        assert meters.value("tasks.queued") == 1
-        async with await frontier.__anext__() as permit:
-            permit.report(status=200)
-
-        assert meters.value("task.wait.duration").count == 1
-        assert ("polite.permit.wait.duration", tuple(AGENT.items())) not in meters.points()
-
-
 async def test_each_metric_has_its_unit_and_description(meters: Meters) -> None:
     async with opened() as (gate, _):
         observe(gate, meter_provider=meters.provider)
@@ -125,17 +111,6 @@ async def test_each_metric_has_its_unit_and_description(meters: Meters) -> None:
     assert scope.metrics
     for metric in scope.metrics:
         assert (metric.unit, metric.description) == (named[metric.name].unit, named[metric.name].description)
-
-
-async def test_the_number_of_series_does_not_grow_with_origins_or_statuses(meters: Meters) -> None:
-    async with scripted_gate() as gate:
-        observe(gate, meter_provider=meters.provider)
-        for number in range(1_000):
-            await visit(gate, f"https://host{number}.test/", status=100 + number % 900)
-        points = meters.points()
-
-    assert len(points) < 60
-    assert not any("host" in str(value) for _, attributes in points for _, value in attributes)
 
 
 async def test_a_status_that_is_not_registered_counts_by_its_class(meters: Meters) -> None:
@@ -162,14 +137,6 @@ async def test_a_gate_that_closes_is_observed_no_longer(meters: Meters) -> None:
         assert meters.value("permits.granted") == 2
 
     assert not [name for name, _ in meters.points() if not name.endswith(".duration")]
-
-
-async def test_without_a_provider_nothing_fails() -> None:
-    async with opened() as (gate, _):
-        end = observe(gate, spans=True)
-        await visit(gate)
-        end()
-        await visit(gate)
 
 
 @pytest.mark.parametrize(
@@ -199,17 +166,6 @@ async def test_a_provider_that_makes_no_tracer_leaves_the_gate_as_it_was(meters:
 
         observe(gate, meter_provider=meters.provider)
         assert meters.value("permits.granted") == 0
-
-
-async def test_there_are_no_spans_by_default(
-    meters: Meters, exporter: InMemorySpanExporter, tracers: TracerProvider
-) -> None:
-    async with opened() as (gate, _):
-        observe(gate, meter_provider=meters.provider)
-        with tracers.get_tracer("test").start_as_current_span("page"):
-            await visit(gate)
-
-    assert [span.name for span in exporter.get_finished_spans()] == ["page"]
 
 
 def seconds(span: ReadableSpan) -> float:

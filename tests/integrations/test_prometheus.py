@@ -3,13 +3,12 @@
 import gc
 import threading
 from collections.abc import Iterator
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 from weakref import ref
 
 import pytest
-from prometheus_client import REGISTRY, CollectorRegistry, Counter, generate_latest
+from prometheus_client import CollectorRegistry, Counter, generate_latest
 
 import polite
 from polite.events import Refused
@@ -94,22 +93,6 @@ async def test_tasks_of_frontiers_are_counted(registry: CollectorRegistry) -> No
         assert value(registry, "tasks_dropped_total") == 2
         assert value(registry, "task_wait_duration_seconds_count") == 2
         assert value(registry, "permit_wait_duration_seconds_count") == 0
-
-
-async def test_the_exposition_is_what_the_client_library_writes_for_valid_metrics(
-    registry: CollectorRegistry,
-) -> None:
-    async with opened() as (gate, _):
-        observe(gate, registry=registry)
-        await visit(gate)
-
-        families = {family.name: family for family in registry.collect()}
-        text = generate_latest(registry).decode()
-
-    assert len(families) == len(COUNTS) + len(TIMES) + len(GAUGES)
-    assert all(family.documentation for family in families.values())
-    assert text.count("# HELP") == len(families)
-    assert f'polite_permit_hold_duration_seconds_bucket{{agent="testbot",le="{BOUNDS_S[-1]}"}} 1.0' in text
 
 
 async def test_the_reference_has_each_metric_as_it_is_exported(registry: CollectorRegistry) -> None:
@@ -209,26 +192,6 @@ async def test_gates_of_one_name_are_added_up_and_no_counter_falls_when_one_clos
         assert value(registry, "permits_granted_total") == 0
 
 
-async def test_gates_of_several_names_and_registries_are_apart(registry: CollectorRegistry) -> None:
-    elsewhere = CollectorRegistry()
-    async with AsyncExitStack() as stack:
-        for agent in ("OneBot/1.0", "OtherBot/1.0"):
-            gate = await stack.enter_async_context(scripted_gate(agent=agent))
-            observe(gate, registry=registry)
-            observe(gate, registry=elsewhere)
-            await visit(gate)
-        for each in (registry, elsewhere):
-            for agent in ("onebot", "otherbot"):
-                assert each.get_sample_value("polite_permits_granted_total", {"agent": agent}) == 1
-
-
-async def test_the_default_is_the_registry_that_everybody_uses() -> None:
-    async with opened() as (gate, _):
-        observe(gate)
-        assert value(REGISTRY, "permits_granted_total") == 0
-    assert value(REGISTRY, "permits_granted_total") is None
-
-
 async def test_a_gate_is_not_counted_twice(registry: CollectorRegistry) -> None:
     async with opened() as (gate, _):
         observe(gate, registry=registry)
@@ -255,14 +218,6 @@ async def test_a_registry_with_metrics_of_the_same_name_is_refused(registry: Col
     assert len(series(registry)) <= 2
 
 
-async def test_a_gate_that_was_closed_before_is_not_observed(registry: CollectorRegistry) -> None:
-    async with opened() as (gate, _):
-        pass
-    observe(gate, registry=registry)
-
-    assert not series(registry)
-
-
 async def test_a_gate_that_cannot_be_observed_whole_is_left_as_it_was(
     registry: CollectorRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,15 +231,6 @@ async def test_a_gate_that_cannot_be_observed_whole_is_left_as_it_was(
         assert gate.services.listener.on_granted is None
         assert not gate.services.listener.wants(Refused)
         assert not series(registry)
-
-
-async def test_a_collector_that_the_user_removed_hinders_no_close(registry: CollectorRegistry) -> None:
-    async with opened() as (gate, _):
-        observe(gate, registry=registry)
-        (collector,) = tuple(registry._collector_to_names)
-        registry.unregister(collector)
-
-    assert not series(registry)
 
 
 async def test_a_registry_and_a_gate_that_are_forgotten_are_not_kept() -> None:
@@ -344,4 +290,21 @@ def test_a_gate_for_threads_is_observed(registry: CollectorRegistry) -> None:
     assert not series(registry)
     with pytest.raises(polite.GateClosed):
         observe(gate, registry=registry)
+    assert not series(registry)
+
+
+async def test_a_collector_that_the_user_removed_hinders_no_close(registry: CollectorRegistry) -> None:
+    async with opened() as (gate, _):
+        observe(gate, registry=registry)
+        (collector,) = tuple(registry._collector_to_names)
+        registry.unregister(collector)
+
+    assert not series(registry)
+
+
+async def test_a_gate_that_was_closed_before_is_not_observed(registry: CollectorRegistry) -> None:
+    async with opened() as (gate, _):
+        pass
+    observe(gate, registry=registry)
+
     assert not series(registry)

@@ -4,26 +4,19 @@ import random
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, suppress
-from functools import partial
 from typing import Any
 
 import aiohttp
-import curl_cffi.requests
 import httpx
-import httpx2
 import niquests
 import pytest
 import requests
 import urllib3_future.exceptions
 
 import polite
-from polite.integrations import aiohttp as of_aiohttp
-from polite.integrations import curl_cffi as of_curl_cffi
-from polite.integrations import niquests as of_niquests
-from polite.integrations import requests as of_requests
-from polite.integrations.httpx import transport
 from polite.testing import ScriptedTransport
 from tests.hasty_clock import HastyClock
+from tests.integrations.clients import ALL, FOR_THREADS, opened
 from tests.integrations.raw_site import PAGE, RawSite, redirect, served_raw
 from tests.integrations.site import AGENT, LOOPBACK
 
@@ -60,13 +53,13 @@ class Log:
         self.decided: list[str] = []
         # A gate for threads enters a permit of another gate on its own thread.
         made_in_tests = threading.get_ident()
-        for kind in (polite.Gate, polite.blocking.Gate):
-            monkeypatch.setattr(kind, "permit", self._noting(kind.permit, made_in_tests))
+        for kind, thread in ((polite.Gate, made_in_tests), (polite.blocking.Gate, None)):
+            monkeypatch.setattr(kind, "permit", self._noting(kind.permit, thread))
 
-    def _noting(self, permit: Callable[[Any, str], Any], thread: int) -> Callable[[Any, str], Any]:
+    def _noting(self, permit: Callable[[Any, str], Any], thread: int | None) -> Callable[[Any, str], Any]:
         def noting(gate: Any, url: str) -> Any:
             made = permit(gate, url)
-            if threading.get_ident() == thread:
+            if thread is None or threading.get_ident() == thread:
                 self.decided.append(made.url.removeprefix(self._site.url))
             return made
 
@@ -107,128 +100,42 @@ def asked(site: RawSite) -> Iterator[str]:
         yield f"{site.url}/hop"
 
 
-def requests_client(gate: polite.blocking.Gate) -> tuple[Any, Any]:
-    session = requests.Session()
-    session.mount("http://", of_requests.PoliteAdapter(gate))
-    return session, session.get
-
-
-def niquests_client(gate: polite.blocking.Gate) -> tuple[Any, Any]:
-    session = niquests.Session()
-    session.mount("http://", of_niquests.PoliteAdapter(gate))
-    return session, session.get
-
-
-def httpx_client(gate: polite.blocking.Gate) -> tuple[Any, Any]:
-    client = httpx.Client(transport=transport(gate, httpx), follow_redirects=True)
-    return client, client.get
-
-
-def curl_client(gate: polite.blocking.Gate) -> tuple[Any, Any]:
-    session: Any = curl_cffi.requests.Session()
-    return session, partial(of_curl_cffi.request, gate, session, "GET")
-
-
-def async_niquests_client(gate: polite.Gate) -> tuple[Any, Any]:
-    session = niquests.AsyncSession()
-    session.mount("http://", of_niquests.AsyncPoliteAdapter(gate))
-    return session, session.get
-
-
-def async_httpx_client(gate: polite.Gate) -> tuple[Any, Any]:
-    client = httpx.AsyncClient(transport=transport(gate, httpx), follow_redirects=True)
-    return client, client.get
-
-
-def async_httpx2_client(gate: polite.Gate) -> tuple[Any, Any]:
-    client = httpx2.AsyncClient(transport=transport(gate, httpx2), follow_redirects=True)
-    return client, client.get
-
-
-def async_curl_client(gate: polite.Gate) -> tuple[Any, Any]:
-    session: Any = curl_cffi.requests.AsyncSession()
-    return session, partial(of_curl_cffi.async_request, gate, session, "GET")
-
-
-def aiohttp_client(gate: polite.Gate) -> tuple[Any, Any]:
-    timeout = aiohttp.ClientTimeout(total=None)
-    session = aiohttp.ClientSession(
-        connector=polite.guarded_connector(LOOPBACK),
-        middlewares=[of_aiohttp.middleware(gate)],
-        timeout=timeout,
-    )
-    return session, partial(read, session)
-
-
-async def read(session: aiohttp.ClientSession, url: str) -> None:
-    async with session.get(url) as response:
-        await response.read()
-
-
-@pytest.mark.parametrize("client", [requests_client, niquests_client, httpx_client, curl_client])
-def test_what_is_sent_is_what_was_decided(client: Any, site: RawSite, log: Log):
-    sent = 0
-    with polite.blocking.open_gate(AGENT, **options()) as gate:
-        session, get = client(gate)
-        with session:
-            for url in asked(site):
-                with suppress(*REFUSALS):
-                    get(url)
-                sent += log.require_same(url)
-
-    assert sent > 2.9 * PATHS
-
-
-@pytest.mark.parametrize("client", [requests_client, niquests_client])
-def test_what_a_proxy_gets_is_what_was_decided(client: Any, site: RawSite, log: Log):
-    proxies, pages = {"http": site.url}, ScriptedTransport()
-    with polite.blocking.open_gate(AGENT, **options(), transports={"http": pages}) as gate:
-        session, get = client(gate)
-        with session:
-            for path in [*paths(), "/a;", "/a;?"]:
-                with suppress(*REFUSALS):
-                    get(f"http://a.test{path}", proxies=proxies)
-                log.require_same(path)
-
-
-@pytest.mark.parametrize("client", [requests_client, niquests_client, httpx_client, curl_client])
-def test_rules_are_for_what_is_sent(client: Any, site: RawSite):
-    site.robots = b"User-agent: *\nDisallow: /%5D\nDisallow: /%25"
-    with polite.blocking.open_gate(AGENT, **options()) as gate:
-        session, get = client(gate)
-        with session:
-            for path in ("/]secret", "/%x"):
-                site.respond = lambda target, path=path: redirect(path) if target == "/hop" else PAGE  # type: ignore[misc]
-                with suppress(polite.Disallowed):
-                    get(f"{site.url}/hop")
-
-    assert not any(target.startswith(("/%5D", "/%25")) for target in site.targets)
-
-
-@pytest.mark.parametrize(
-    "client",
-    [
-        async_niquests_client,
-        async_httpx_client,
-        async_httpx2_client,
-        async_curl_client,
-        aiohttp_client,
-        polite.open_session,
-    ],
-)
-async def test_what_a_task_sends_is_what_was_decided(client: Any, site: RawSite, log: Log):
+@pytest.mark.parametrize("name", [*ALL, "open_session"])
+async def test_what_is_sent_is_what_was_decided(name: str, site: RawSite, log: Log):
     sent = 0
     async with AsyncExitStack() as closing:
-        if client is polite.open_session:
+        if name == "open_session":
             session = await closing.enter_async_context(polite.open_session(AGENT, **options()))
-            get = partial(read, session)
+            get: Any = session.get
         else:
-            gate = await closing.enter_async_context(polite.open_gate(AGENT, **options()))
-            session, get = client(gate)
-            await closing.enter_async_context(session)
+            get = (await closing.enter_async_context(opened(name, **options()))).get
         for url in asked(site):
             with suppress(*REFUSALS):
-                await get(url)
+                answer = await get(url)
+                if name == "open_session":
+                    await answer.read()
             sent += log.require_same(url)
 
     assert sent > 2.9 * PATHS
+
+
+@pytest.mark.parametrize("name", ["requests", "niquests"])
+async def test_what_a_proxy_gets_is_what_was_decided(name: str, site: RawSite, log: Log):
+    proxies, pages = {"http": site.url}, ScriptedTransport()
+    async with opened(name, **options(), transports={"http": pages}) as client:
+        for path in [*paths(), "/a;", "/a;?"]:
+            with suppress(*REFUSALS):
+                await client.get(f"http://a.test{path}", proxies=proxies)
+            log.require_same(path)
+
+
+@pytest.mark.parametrize("name", FOR_THREADS)
+async def test_rules_are_for_what_is_sent(name: str, site: RawSite):
+    site.robots = b"User-agent: *\nDisallow: /%5D\nDisallow: /%25"
+    async with opened(name, **options()) as client:
+        for path in ("/]secret", "/%x"):
+            site.respond = lambda target, path=path: redirect(path) if target == "/hop" else PAGE  # type: ignore[misc]
+            with suppress(polite.Disallowed):
+                await client.get(f"{site.url}/hop")
+
+    assert not any(target.startswith(("/%5D", "/%25")) for target in site.targets)

@@ -1,7 +1,6 @@
 """polite.open_session: a polite session of aiohttp whose pages use the connections of robots.txt."""
 
 import asyncio
-import inspect
 import ssl
 from pathlib import Path
 from typing import Any
@@ -12,17 +11,12 @@ import trustme
 from aiohttp import web
 
 import polite
-from polite.events import Event, RobotsFetched
-from polite.robots.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport, scripted_server
 from polite.transports.connection_pool import ConnectionPool
 from tests.integrations.aiohttp_site import (
     AGENT,
     Site,
     gate_options,
-    hangs_up,
-    redirects,
-    says,
     serving,
     slow,
 )
@@ -51,21 +45,6 @@ async def test_robots_and_the_pages_of_an_origin_use_one_connection() -> None:
     assert set(site.agents) == {AGENT}
 
 
-async def test_a_session_for_each_call_keeps_the_delays_of_the_others() -> None:
-    clock = LoopClock()
-
-    async def call_each() -> None:
-        for page in range(4):
-            async with opened(site, clock=clock) as session:
-                assert await read(session, f"http://a.test/{page}") == (200, "page")
-
-    async with serving() as site:
-        with pytest.warns(UserWarning, match=r"at http://a\.test, so this one waits for 2 s\. Open one gate"):
-            await call_each()
-
-    assert [round(at, 2) for at, _, _ in site.hits] == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]
-
-
 async def test_https_needs_one_handshake(tmp_path: Path) -> None:
     handshakes: list[Any] = []
     authority, tls = trustme.CA(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -80,34 +59,6 @@ async def test_https_needs_one_handshake(tmp_path: Path) -> None:
 
     assert site.paths == ["/robots.txt", "/", "/next"]
     assert len(handshakes) == 1
-
-
-async def test_a_site_without_robots_gives_its_connection_too() -> None:
-    async with serving() as site, opened(site) as session:
-        site.answers["/robots.txt"] = says(404, "<html>" + "no such page" * 1_000)
-        assert await read(session, "http://a.test/") == (200, "page")
-
-    assert len(set(site.connections)) == 1
-
-
-async def test_hops_are_checked_and_take_turns() -> None:
-    async with serving() as site, opened(site) as session:
-        site.answers |= {"/1": redirects("/2"), "/2": redirects("/private")}
-        with pytest.raises(polite.Disallowed):
-            await read(session, "http://a.test/1")
-
-    assert site.paths == ["/robots.txt", "/1", "/2"]
-    assert site.times() == [2.0, 4.0]
-
-
-async def test_a_repetition_of_aiohttp_counts() -> None:
-    async with serving() as site, opened(site) as session:
-        site.answers["/gone"] = hangs_up
-        with pytest.raises(aiohttp.ClientError):
-            await read(session, "http://a.test/gone")
-
-    first, second = site.times()
-    assert second - first >= 2.0
 
 
 async def test_no_time_out_counts_the_wait() -> None:
@@ -151,18 +102,6 @@ async def test_a_request_with_middlewares_of_its_own_is_not_sent() -> None:
     assert site.hits == []
 
 
-async def test_pages_are_read_as_by_any_session() -> None:
-    async def coded(_: web.BaseRequest) -> web.StreamResponse:
-        response = web.Response(text="long " * 1_000, headers={"Set-Cookie": "a=1"})
-        response.enable_compression(web.ContentCoding.gzip)
-        return response
-
-    async with serving() as site, opened(site) as session:
-        site.answers["/coded"] = coded
-        assert await read(session, "http://a.test/coded") == (200, "long " * 1_000)
-        assert [cookie.key for cookie in session.cookie_jar] == ["a"]
-
-
 async def test_robots_is_fetched_without_cookies_and_in_its_own_reading() -> None:
     async def bomb(request: web.BaseRequest) -> web.StreamResponse:
         assert "Cookie" not in request.headers
@@ -175,16 +114,6 @@ async def test_robots_is_fetched_without_cookies_and_in_its_own_reading() -> Non
         with pytest.raises(polite.RobotsUnreachable, match="CODING_UNKNOWN|coding"):
             await read(session, "http://a.test/")
         assert [cookie.key for cookie in session.cookie_jar] == ["b"]
-
-
-async def test_it_takes_what_open_gate_takes() -> None:
-    events: list[Event] = []
-    async with serving() as site, opened(site, listener=events.append, crawl=None) as session:
-        await read(session, "http://a.test/")
-
-    assert [event for event in events if isinstance(event, RobotsFetched)]
-    taken, given = (inspect.signature(each).parameters for each in (polite.open_session, polite.open_gate))
-    assert list(taken) == list(given)
 
 
 @pytest.mark.parametrize(
@@ -256,14 +185,6 @@ async def test_connections_without_use_are_limited_and_the_oldest_are_closed() -
     assert len({a, b, c, b_again}) == 4
 
 
-async def test_robots_of_a_scripted_transport_needs_no_pool() -> None:
-    robots = ScriptedTransport({"http://a.test/robots.txt": Reply(200, b"User-agent: *\nDisallow: /x\n")})
-    async with serving() as site, opened(site, transports={"http": robots}) as session:
-        assert await read(session, "http://a.test/") == (200, "page")
-
-    assert site.paths == ["/"]
-
-
 async def test_gate_of_a_session_is_the_gate_that_its_requests_wait_at() -> None:
     async with serving() as site, opened(site) as session:
         await read(session, "http://a.test/")
@@ -292,3 +213,18 @@ def test_options_of_conditional_requests_are_refused_with_what_to_use(option: st
         polite.InvalidOption, match=rf"open_session\({option}=.*polite\.open_gate.*gate\.conditional"
     ):
         polite.open_session(AGENT, **{option: polite.RecrawlPolicy()})  # type: ignore[arg-type]
+
+
+async def test_a_session_for_each_call_keeps_the_delays_of_the_others() -> None:
+    clock = LoopClock()
+
+    async def call_each() -> None:
+        for page in range(4):
+            async with opened(site, clock=clock) as session:
+                assert await read(session, f"http://a.test/{page}") == (200, "page")
+
+    async with serving() as site:
+        with pytest.warns(UserWarning, match=r"at http://a\.test, so this one waits for 2 s\. Open one gate"):
+            await call_each()
+
+    assert [round(at, 2) for at, _, _ in site.hits] == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0]

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +13,19 @@ import niquests
 import pytest
 import requests
 from aiohttp.abc import AbstractResolver
-from curl_cffi.requests import AsyncSession, Session
+from curl_cffi.requests import AsyncSession
 
 import polite
 from polite.gate.fetcher import SignerFailed
 from polite.integrations import curl_cffi
 from polite.integrations.aiohttp import middleware
 from polite.integrations.httpx import transport
-from polite.integrations.niquests import AsyncPoliteAdapter
 from polite.integrations.niquests import PoliteAdapter as NiquestsAdapter
 from polite.integrations.requests import PoliteAdapter as RequestsAdapter
 from polite.testing import LoopClock
 from tests.hasty_clock import HastyClock
 from tests.integrations import aiohttp_site
+from tests.integrations.clients import ALL, opened
 from tests.integrations.site import AGENT, LOOPBACK, PACING, Site, served, served_in_a_thread
 from tests.signing.verifier import Verified, verified
 from tests.support import now
@@ -114,13 +114,6 @@ class TestOnALoop:
             yield gate
 
     @pytest.mark.parametrize("module", [httpx, httpx2], ids=lambda module: module.__name__)
-    async def test_httpx(self, module: Any, site: Site, gate: polite.Gate, signer: polite.WebBotAuth) -> None:
-        async with module.AsyncClient(transport=transport(gate, module), follow_redirects=True) as client:
-            assert (await client.get(hop(site))).text == "page /end"
-
-        assert Seen(site, signer).all() == HOPS
-
-    @pytest.mark.parametrize("module", [httpx, httpx2], ids=lambda module: module.__name__)
     async def test_httpx_signs_when_it_has_its_connection(
         self, module: Any, site: Site, gate: polite.Gate, signer: polite.WebBotAuth
     ) -> None:
@@ -142,12 +135,6 @@ class TestOnALoop:
         )
         async with module.AsyncClient(transport=transport(gate, module, mock)) as client:
             assert (await client.get(site.url("/"))).text == f'sig="{KEYS}"'
-
-    async def test_aiohttp(self, site: Site, gate: polite.Gate, signer: polite.WebBotAuth) -> None:
-        async with session_of(gate) as session, session.get(hop(site)) as response:
-            assert await response.text() == "page /end"
-
-        assert Seen(site, signer).all() == HOPS
 
     async def test_aiohttp_signs_when_it_has_its_connection(
         self, site: Site, gate: polite.Gate, signer: polite.WebBotAuth
@@ -194,19 +181,6 @@ class TestOnALoop:
         for headers, (host, path) in zip(site.headers, asked, strict=True):
             checked(signer, headers, host, path)
 
-    async def test_curl_cffi(self, site: Site, gate: polite.Gate, signer: polite.WebBotAuth) -> None:
-        async with AsyncSession() as session:
-            await curl_cffi.async_request(gate, session, "GET", hop(site))
-
-        assert Seen(site, signer).all() == HOPS
-
-    async def test_niquests(self, site: Site, gate: polite.Gate, signer: polite.WebBotAuth) -> None:
-        async with niquests.AsyncSession() as session:
-            session.mount("http://", AsyncPoliteAdapter(gate))
-            assert (await session.get(hop(site))).text == "page /end"
-
-        assert Seen(site, signer).all() == HOPS
-
     async def test_without_a_signature_for_a_hop_that_of_the_hop_before_is_not_sent(self, site: Site) -> None:
         class OnlyTheFirst:
             def sign(self, method: str, target: polite.Target, now: float) -> dict[str, str]:
@@ -224,71 +198,25 @@ class TestOnALoop:
         assert signed == ["/hop/1", "/hop/1"]
 
 
-class TestForThreads:
-    @pytest.fixture
-    def clock(self) -> HastyClock:
-        return HastyClock()
+@pytest.mark.parametrize("name", ALL)
+async def test_each_hop_is_signed_for_its_server(name: str, signer: polite.WebBotAuth) -> None:
+    clock = HastyClock()
+    with served_in_a_thread(lambda: clock.now) as site:
+        site.wall = clock.wall
+        async with opened(name, clock, signer=signer) as client:
+            assert (await client.get(hop(site))).text == "page /end"
 
-    @pytest.fixture
-    def site(self, clock: HastyClock) -> Iterator[Site]:
-        with served_in_a_thread(lambda: clock.now) as site:
-            site.wall = clock.wall
-            yield site
+    assert Seen(site, signer).all() == HOPS
 
-    @pytest.fixture
-    def gate(self, clock: HastyClock, signer: polite.WebBotAuth) -> Iterator[polite.blocking.Gate]:
-        with polite.blocking.open_gate(
-            AGENT, fetching=LOOPBACK, pacing=PACING, clock=clock, signer=signer
-        ) as gate:
-            yield gate
 
-    @pytest.mark.parametrize("module", [httpx, httpx2], ids=lambda module: module.__name__)
-    def test_httpx(
-        self, module: Any, site: Site, gate: polite.blocking.Gate, signer: polite.WebBotAuth
-    ) -> None:
-        with module.Client(transport=transport(gate, module), follow_redirects=True) as client:
-            assert client.get(hop(site)).text == "page /end"
-
-        assert Seen(site, signer).all() == HOPS
-
-    @pytest.mark.parametrize(
-        ("module", "adapter"), [(requests, RequestsAdapter), (niquests, NiquestsAdapter)]
-    )
-    def test_adapters(
-        self, module: Any, adapter: Any, site: Site, gate: polite.blocking.Gate, signer: polite.WebBotAuth
-    ) -> None:
-        with module.Session() as session:
-            session.mount("http://", adapter(gate))
-            assert session.get(hop(site)).text == "page /end"
-
-        assert Seen(site, signer).all() == HOPS
-
-    @pytest.mark.parametrize(
-        ("module", "adapter"), [(requests, RequestsAdapter), (niquests, NiquestsAdapter)]
-    )
-    def test_adapters_would_repeat_an_old_signature_so_they_refuse_retries(
-        self, module: Any, adapter: Any, site: Site, gate: polite.blocking.Gate
-    ) -> None:
-        with module.Session() as session:
-            session.mount("http://", adapter(gate, max_retries=2))
-            with pytest.raises(polite.InvalidOption, match=r"PoliteAdapter\(max_retries=...\)"):
-                session.get(site.url("/"))
-
-        assert [hit.raw for hit in site.hits] == ["/robots.txt"]
-
-    def test_curl_cffi(self, site: Site, gate: polite.blocking.Gate, signer: polite.WebBotAuth) -> None:
-        with Session() as session:
-            curl_cffi.request(gate, session, "GET", hop(site))
-
-        assert Seen(site, signer).all() == HOPS
-
-    def test_a_permit(self, site: Site, gate: polite.blocking.Gate, signer: polite.WebBotAuth) -> None:
-        assert gate.signs
-        with gate.permit(site.url("/")) as permit:
-            assert permit.sign("GET")["Signature-Agent"] == f'sig="{KEYS}"'
-            permit.report(status=200)
-        with pytest.raises(polite.PermitMisused):
-            permit.sign("GET")
+@pytest.mark.parametrize(("module", "adapter"), [(requests, RequestsAdapter), (niquests, NiquestsAdapter)])
+def test_adapters_would_repeat_an_old_signature_so_they_refuse_retries(
+    module: Any, adapter: Any, signer: polite.WebBotAuth
+) -> None:
+    with polite.blocking.open_gate(AGENT, signer=signer) as gate, module.Session() as session:
+        session.mount("http://", adapter(gate, max_retries=2))
+        with pytest.raises(polite.InvalidOption, match=r"PoliteAdapter\(max_retries=...\)"):
+            session.get("http://127.0.0.1:9/")
 
 
 class Away:

@@ -47,12 +47,6 @@ def test_a_key_is_read_from_pem_or_jwk(tmp_path: Path, content: bytes) -> None:
     assert read(tmp_path, content).thumbprint == vectors.THUMBPRINT
 
 
-def test_a_jwk_needs_no_public_part(tmp_path: Path) -> None:
-    content = json.dumps({name: vectors.JWK[name] for name in ("kty", "crv", "d")}).encode()
-
-    assert read(tmp_path, content).public_jwk["x"] == vectors.X
-
-
 @pytest.mark.parametrize(
     ("content", "why"),
     [
@@ -134,13 +128,6 @@ def test_a_key_that_others_can_read_is_warned_of(
     assert (f"(mode {mode:04o}): chmod 600 it" in caplog.text) is warned
 
 
-def test_copies_of_settings_have_the_same_key_and_signer(key: SigningKey) -> None:
-    signer = polite.WebBotAuth(key, "https://bot.test")
-
-    assert copy.copy(key) is copy.deepcopy(key) is key
-    assert copy.deepcopy({"signer": signer})["signer"] is signer
-
-
 def test_a_key_is_not_pickled(key: SigningKey) -> None:
     with pytest.raises(TypeError, match="not pickled"):
         pickle.dumps(key)
@@ -171,3 +158,10 @@ def test_without_cryptography_the_extra_is_named(tmp_path: Path, monkeypatch: py
     for use in (SigningKey.read, SigningKey.make):
         with pytest.raises(polite.InvalidOption, match=r"pip install 'polite-crawl\[sign\]'"):
             use(tmp_path / "key.pem")
+
+
+def test_copies_of_settings_have_the_same_key_and_signer(key: SigningKey) -> None:
+    signer = polite.WebBotAuth(key, "https://bot.test")
+
+    assert copy.copy(key) is copy.deepcopy(key) is key
+    assert copy.deepcopy({"signer": signer})["signer"] is signer

@@ -1,14 +1,11 @@
 """One pool for robots.txt and pages: when a connection is kept, and what a server that lies about its ends gets."""
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import aiohttp
 import pytest
-import trustme
 
 from polite.origin import Target
 from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
@@ -193,14 +190,6 @@ async def test_robots_never_uses_a_connection_that_was_kept() -> None:
     assert server.hits == 2
 
 
-async def test_pages_are_read_as_aiohttp_reads_them() -> None:
-    """Strictness is for robots.txt: a page whose end only the connection tells is a page."""
-    interim = b"HTTP/1.1 100 Continue\r\n\r\n"
-    for answer in (b"HTTP/1.1 200 OK\r\n\r\npage", interim + PAGE, b"HTTP/1.0 200 OK\r\n\r\npage"):
-        async with scripted_server(answer) as server, sharing() as client:
-            assert await client.page(server) == "page"
-
-
 async def test_a_second_response_to_a_page_is_not_the_response_to_the_next() -> None:
     async with (
         scripted_server(talking((PAGE[:-4], b"page" + SMUGGLED), PAGE), talking(PAGE)) as server,
@@ -231,19 +220,6 @@ async def test_the_strict_reading_of_robots_holds_on_the_shared_pool() -> None:
     assert not any(b"cookie" in request.lower() for request in server.requests)
 
 
-async def test_a_robots_fetch_that_is_cancelled_closes_its_connection() -> None:
-    async with (
-        scripted_server(talking(b"HTTP/1.1 200 OK\r\n" + LENGTH + b"\r\n"), talking(PAGE)) as server,
-        sharing() as client,
-    ):
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.1):
-                await client.robots(server)
-        assert await client.page(server) == "page"
-
-    assert server.hits == 2
-
-
 async def test_a_rest_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("polite.transports.http._LONGEST_DRAIN_S", 0.01)
     silent = b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nno"
@@ -256,21 +232,3 @@ async def test_a_rest_that_does_not_come_is_not_waited_for(monkeypatch: pytest.M
     assert isinstance(reply, Reply)
     assert reply.status == 404
     assert server.hits == 3
-
-
-async def test_https_needs_one_handshake_for_robots_and_page(tmp_path: Path) -> None:
-    authority, tls = trustme.CA(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("127.0.0.1").configure_cert(tls)
-    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
-    policy = FetchPolicy(allowed_networks=["127.0.0.0/8"], ca_file=str(tmp_path / "ca.pem"))
-    answer = b"HTTP/1.1 200 OK\r\n" + LENGTH + b"\r\n" + RULES
-
-    async with (
-        scripted_server(talking(answer, PAGE, PAGE), scheme="https", tls=tls) as server,
-        sharing(policy) as client,
-    ):
-        await client.robots(server)
-        assert await client.page(server) == "page"
-        assert await client.page(server) == "page"
-
-    assert server.hits == 1

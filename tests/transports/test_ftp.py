@@ -1,7 +1,6 @@
 """robots.txt over FTP: an honest server, what is sent to it, and how little a dishonest one gets."""
 
 import asyncio
-import gzip
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -71,15 +70,6 @@ async def test_l8_the_file_is_fetched_over_ftp_with_anonymous_login(tmp_path: Pa
     assert explanation.snapshot.access.body == RULES
     assert not explanation.decision.allowed
     assert other.allowed
-
-
-async def test_a_gzip_file_is_inflated(tmp_path: Path) -> None:
-    (tmp_path / "robots.txt").write_bytes(gzip.compress(RULES))
-
-    async with honest(tmp_path) as port:
-        reply = await asked(f"ftp://127.0.0.1:{port}/robots.txt")
-
-    assert reply == Reply(200, RULES)
 
 
 async def test_l8_no_file_is_no_restriction(tmp_path: Path) -> None:
@@ -194,12 +184,6 @@ async def test_what_a_server_refuses_has_its_reason_and_code(
     assert (failed.reason, failed.status) == (reason, status)
 
 
-@pytest.mark.parametrize("code", [b"550", b"551", b"553"])
-async def test_a_file_that_cannot_be_had_is_none(code: bytes) -> None:
-    async with lying(ftp({"RETR": code + b" no\r\n"})) as server:
-        assert await asked(server.url()) == Reply(404)
-
-
 async def test_a_name_is_asked_for_and_its_addresses_tried_in_turn() -> None:
     names = {("site.test", A): ("127.0.0.9", "127.0.0.1"), ("site.test", AAAA): ()}
 
@@ -207,14 +191,6 @@ async def test_a_name_is_asked_for_and_its_addresses_tried_in_turn() -> None:
         reply = await asked(server.url(host="site.test"), nameservers=[nameserver])
 
     assert reply == Reply(200, RULES)
-
-
-async def test_a_name_that_does_not_exist_is_named_as_such() -> None:
-    async with telling({}) as nameserver:
-        failed = await asked("ftp://site.test/robots.txt", nameservers=[nameserver])
-
-    assert isinstance(failed, Failed)
-    assert failed.reason is Reason.DNS_NXDOMAIN
 
 
 async def test_an_address_that_is_refused_is_the_reason_though_another_failed_too() -> None:

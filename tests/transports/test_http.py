@@ -99,21 +99,6 @@ async def test_the_heads_fields_are_handed_on(transport: HttpTransport) -> None:
     assert (reply.cache_control, reply.age, reply.retry_after) == ("max-age=60, public", "7", "30")
 
 
-async def test_a_redirect_is_told_not_followed(transport: HttpTransport) -> None:
-    async with serving(
-        b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 5\r\n\r\nhello"
-    ) as server:
-        reply = await transport.get(server.ask)
-
-    assert reply == Reply(302, location="/elsewhere")
-    assert len(server.requests) == 1
-
-
-async def test_a_gzip_body_is_inflated(transport: HttpTransport) -> None:
-    async with serving(ok(gzip.compress(b"User-agent: *"), "Content-Encoding: gzip")) as server:
-        assert await transport.get(server.ask) == Reply(200, b"User-agent: *")
-
-
 @pytest.mark.parametrize("fields", [(), ("Content-Type: application/gzip",), ("Content-Encoding: identity",)])
 async def test_a_gzip_body_that_no_header_names_is_inflated_too(
     transport: HttpTransport, fields: tuple[str, ...]
@@ -192,16 +177,6 @@ async def test_h8_a_server_that_hangs_up_is_asked_once(transport: HttpTransport)
     assert len(server.requests) == 1
 
 
-async def test_a_refused_connection_is_no_response(transport: HttpTransport) -> None:
-    async with serving(b"") as server:
-        gone = server.ask
-
-    failed = await transport.get(gone)
-
-    assert isinstance(failed, Failed)
-    assert failed.reason is Reason.CONNECTION_REFUSED
-
-
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "0x7f.1", "2130706433", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0"]
 )
@@ -243,16 +218,6 @@ async def test_names_are_resolved_by_the_policys_nameservers() -> None:
     assert unknown.reason is Reason.DNS_NXDOMAIN
 
 
-async def test_a_resolver_without_a_response_is_a_failure() -> None:
-    transport = HttpTransport("TestBot/1.0", FetchPolicy(nameservers=["127.0.0.1:1"], allow_private=True))
-
-    failed = await transport.get(Ask(Target.of("http://known.test/robots.txt")))
-    await transport.close()
-
-    assert isinstance(failed, Failed)
-    assert failed.reason is Reason.DNS_FAILURE
-
-
 async def test_a_certificate_of_an_unknown_authority_is_refused(transport: HttpTransport) -> None:
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("127.0.0.1").configure_cert(tls)
@@ -272,8 +237,3 @@ async def test_the_environments_proxy_is_not_used(
 
     async with serving(ok(b"direct")) as server:
         assert await transport.get(server.ask) == Reply(200, b"direct")
-
-
-async def test_closing_twice_and_before_use_is_harmless(transport: HttpTransport) -> None:
-    await transport.close()
-    await transport.close()

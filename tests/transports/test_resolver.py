@@ -6,8 +6,7 @@ import pytest
 
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
-from polite.transports.os_errors import reason_of
-from polite.transports.resolver import NameNotResolved, Resolver, resolver_for
+from polite.transports.resolver import NameNotResolved, Resolver, reason_of, resolver_for
 from tests.faults.names import AAAA, FORMERR, GARBAGE, NXDOMAIN, REFUSED, SERVFAIL, SILENCE, A, telling
 
 

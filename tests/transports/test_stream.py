@@ -8,14 +8,11 @@ import pytest
 
 import polite
 from polite.origin import Target
-from polite.ports import StreamingTransport
 from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 from polite.testing import ScriptedServer, scripted_server
-from polite.transports.ftp import FtpTransport
 from polite.transports.http import HttpTransport
-from tests.sitemaps.support import pages
 
 
 @pytest.fixture
@@ -98,17 +95,6 @@ async def test_a_server_that_hangs_up_is_a_failure(transport):
     assert (heads, server.hits) == ([], 1)
 
 
-async def test_a_private_address_is_blocked_for_a_body_too():
-    guarded = HttpTransport("TestBot/1.0", FetchPolicy())
-    async with scripted_server(ok(b"x")) as server:
-        reply, _, _ = await streamed(guarded, server)
-    await guarded.close()
-
-    assert isinstance(reply, Failed)
-    assert reply.reason is Reason.ADDRESS_REFUSED
-    assert server.hits == 0
-
-
 async def test_what_the_taker_raises_is_raised(transport):
     async def take(_: bytes) -> None:
         raise OSError("the disk is full")
@@ -116,35 +102,6 @@ async def test_what_the_taker_raises_is_raised(transport):
     async with scripted_server(ok(b"x")) as server:
         with pytest.raises(OSError, match="the disk is full"):
             await transport.stream(Ask(Target.of(server.url("/s.xml"))), lambda _: None, take)
-
-
-def test_who_can_stream() -> None:
-    assert issubclass(HttpTransport, StreamingTransport)
-    assert not issubclass(FtpTransport, StreamingTransport)
-
-
-async def test_a_site_on_real_sockets_is_listed():
-    robots = b"User-agent: *\nSitemap: http://127.0.0.1:%d/s.xml.gz\n"
-    file = gzip.compress(pages(30_000).replace("https://example.com/", "http://127.0.0.1/").encode())
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(ok(robots % server.port) if server.hits == 1 else ok(file, "Content-Type: text/html"))
-        await writer.drain()
-
-    async with (
-        scripted_server(answer) as server,
-        polite.open_gate(
-            "TestBot/1.0",
-            fetching=polite.FetchPolicy(allow_private=True),
-            pacing=polite.PacingPolicy(min_delay=0),
-        ) as gate,
-    ):
-        sitemaps = gate.sitemaps(server.url("/"))
-        found = [entry.url async for entry in sitemaps]
-
-    assert len(found) == 30_000
-    assert [file.problem for file in sitemaps.files] == [None]
-    assert [request.split()[1] for request in server.requests] == [b"/robots.txt", b"/s.xml.gz"]
 
 
 async def test_a_redirect_to_a_private_address_is_blocked():

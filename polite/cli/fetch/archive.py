@@ -14,7 +14,7 @@ from polite.cli.fetch.record import digest
 from polite.errors import InvalidOption
 from polite.origin import Target
 from polite.robots.exchange import BodyEnd
-from polite.transports.capture import CapturedResponse
+from polite.transports.http import CapturedResponse
 from polite.version import __version__
 
 if TYPE_CHECKING:

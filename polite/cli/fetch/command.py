@@ -34,7 +34,7 @@ from polite.status import serve
 from polite.stores.redis.address import Address
 from polite.stores.robots_database import StoreInspector
 from polite.stores.sqlite import SqliteStore
-from polite.transports.capture import CapturedResponse, capture_responses
+from polite.transports.http import CapturedResponse, capture_responses
 
 
 def lock(option: str, path: Path) -> FileLock:

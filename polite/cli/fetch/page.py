@@ -13,9 +13,8 @@ from polite.cli.fetch.options import SECRET, merged
 from polite.gate.permit import Permit
 from polite.robots.exchange import BodyEnd, as_sent
 from polite.robots.policy import FetchPolicy
-from polite.transports.address_guard import blocked_message, collect_refused
-from polite.transports.capture import CapturedResponse, address_of
-from polite.transports.connector import guarded_connector
+from polite.transports.address_guard import blocked_message, collect_refused, guarded_connector
+from polite.transports.http import CapturedResponse, address_of
 from polite.transports.inflate import Inflater
 
 # RFC 9110, 15: a 1xx precedes another response. aiohttp skips those except 101, and passes lower numbers on.

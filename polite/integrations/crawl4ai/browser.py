@@ -3,7 +3,6 @@
 import asyncio
 import copy
 from contextvars import ContextVar
-from functools import partial
 from typing import Any
 
 from crawl4ai import BrowserConfig, CrawlerRunConfig
@@ -16,8 +15,8 @@ from polite.errors import InvalidUserAgent
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.integrations.crawl4ai.http import CrawlEnded, ending_by, require_polite_crawler
-from polite.integrations.entering import require_agent, require_gate
-from polite.integrations.playwright import Guard, Subresources
+from polite.integrations.hop import require_agent, require_gate
+from polite.integrations.playwright import Subresources
 from polite.integrations.playwright.context_guard import GuardedContexts
 
 # Pages that are open at one time. URLs that wait for their turn have none.
@@ -72,7 +71,6 @@ class PoliteBrowserStrategy(AsyncPlaywrightCrawlerStrategy):
         """
         require_polite_crawler("PoliteBrowserStrategy")
         try:
-            _require_honest(config)
             response = await self._crawl_in_its_turn(url, config, **kwargs)
         except Exception as error:
             if (ended := ending_by(error)) is not None:
@@ -100,6 +98,10 @@ class PoliteBrowserStrategy(AsyncPlaywrightCrawlerStrategy):
         config: CrawlerRunConfig,
         **kwargs: Any,  # noqa: ANN401 - as crawl4ai has them
     ) -> AsyncCrawlResponse:
+        if config.magic or config.user_agent_mode == "random":
+            raise InvalidUserAgent(
+                "magic=True and user_agent_mode='random' send the User-Agent of a browser; leave them out"
+            )
         if not url.startswith(("http:", "https:")) or config.js_only:
             return await super().crawl(url, config, **kwargs)
         ahead = [await self.gate.acquire(url)]
@@ -113,19 +115,20 @@ class PoliteBrowserStrategy(AsyncPlaywrightCrawlerStrategy):
                 unused.unsent()
 
     async def _guard(self, page: Page, context: BrowserContext) -> None:
-        guarded = await self._contexts.guard_of(context)
-        if "goto" not in vars(page):
-            # crawl4ai calls this attribute of the page, which goes before the method of its class.
-            vars(page)["goto"] = partial(_goto, guarded, page, page.goto)
+        guarded, goto = await self._contexts.guard_of(context), page.goto
+        if "goto" in vars(page):
+            return
 
+        async def in_turn(url: str, **options: Any) -> Response | None:  # noqa: ANN401 - of page.goto
+            """Load a page with the permit of its crawl."""
+            ahead = _ahead.get()
+            if not url.startswith(("http:", "https:")):
+                return await goto(url, **options)
+            async with guarded.turn(page, url, ahead.pop() if ahead else None):
+                return await goto(url, **options)
 
-async def _goto(guarded: Guard, page: Page, goto: Any, url: str, **options: Any) -> Response | None:  # noqa: ANN401
-    """Load a page with the permit of its crawl."""
-    ahead = _ahead.get()
-    if not url.startswith(("http:", "https:")):
-        return await goto(url, **options)
-    async with guarded.turn(page, url, ahead.pop() if ahead else None):
-        return await goto(url, **options)
+        # crawl4ai calls this attribute of the page, which goes before the method of its class.
+        vars(page)["goto"] = in_turn
 
 
 def _with_agent(config: BrowserConfig | None, agent: str) -> BrowserConfig:
@@ -136,10 +139,3 @@ def _with_agent(config: BrowserConfig | None, agent: str) -> BrowserConfig:
     own.user_agent = agent
     own.headers = {name: value for name, value in own.headers.items() if name.lower() != "user-agent"}
     return own
-
-
-def _require_honest(config: CrawlerRunConfig) -> None:
-    if config.magic or config.user_agent_mode == "random":
-        raise InvalidUserAgent(
-            "magic=True and user_agent_mode='random' send the User-Agent of a browser; leave them out"
-        )

@@ -15,7 +15,7 @@ from polite.errors import InvalidOption, PoliteError
 from polite.gate.gate import Gate
 from polite.integrations.crawl4ai.browser import PoliteBrowserStrategy
 from polite.integrations.crawl4ai.http import CrawlEnded, PoliteHTTPStrategy, catching_endings
-from polite.integrations.entering import require_agent
+from polite.integrations.hop import require_agent
 
 # URLs that wait for their turn keep their place. crawl4ai's default is 20.
 PLACES = 1000
@@ -55,32 +55,6 @@ PATCHED_PLACES = (
 )
 
 
-class Warned:
-    """Warns once of each thing.
-
-    The numbers of `stacklevel` name the crawler's own line: how many functions of ours are between.
-    """
-
-    def __init__(self) -> None:
-        self._messages: set[str] = set()
-
-    def of(self, message: str, *, stacklevel: int = 3) -> None:
-        if message not in self._messages:
-            self._messages.add(message)
-            warnings.warn(message, stacklevel=stacklevel)
-
-    def of_config(self, config: CrawlerRunConfig) -> None:
-        for message in _unpaced(config):
-            self.of(message, stacklevel=5)
-
-    def of_dispatcher(self, dispatcher: BaseDispatcher, enough: int) -> None:
-        if dispatcher.rate_limiter is not None:
-            self.of(RATE_LIMITER, stacklevel=4)
-        places = min(_places(dispatcher), default=enough)
-        if places < enough:
-            self.of(PATCHED_PLACES.format(places=places), stacklevel=4)
-
-
 def _unpaced(config: CrawlerRunConfig) -> Iterator[str]:
     if config.link_preview_config is not None:
         yield LINK_PREVIEW
@@ -92,14 +66,6 @@ def _unpaced(config: CrawlerRunConfig) -> Iterator[str]:
     filters: Iterable[object] = getattr(chain, "filters", ())
     if any(isinstance(each, ContentRelevanceFilter | SEOFilter) for each in filters):
         yield FILTERS
-
-
-def _places(dispatcher: BaseDispatcher) -> Iterator[int]:
-    """The limits on URLs at one time: SemaphoreDispatcher has `semaphore_count`, and does not use its `max_session_permit`."""
-    if hasattr(dispatcher, "semaphore_count"):
-        yield dispatcher.semaphore_count
-    elif hasattr(dispatcher, "max_session_permit"):
-        yield dispatcher.max_session_permit
 
 
 class PoliteCrawler(AsyncWebCrawler):
@@ -135,7 +101,7 @@ class PoliteCrawler(AsyncWebCrawler):
             )
         super().__init__(crawler_strategy, **options)
         self._gate = crawler_strategy.gate
-        self._warned = Warned()
+        self._warned: set[str] = set()
         self._parsing = asyncio.Lock()
         self.robots_parser: RulesOfGate = RulesOfGate(self._gate)
         # AsyncWebCrawler has put a function in the place of its method, which starts deep crawls.
@@ -159,17 +125,22 @@ class PoliteCrawler(AsyncWebCrawler):
         if dispatcher is None:
             dispatcher = PoliteDispatcher()
         else:
-            self._warned.of_dispatcher(dispatcher, PLACES)
+            if dispatcher.rate_limiter is not None:
+                self._warn(RATE_LIMITER)
+            # A SemaphoreDispatcher has both limits, and does not use the second.
+            places = getattr(dispatcher, "semaphore_count", getattr(dispatcher, "max_session_permit", PLACES))
+            if places < PLACES:
+                self._warn(PATCHED_PLACES.format(places=places))
         return await super().arun_many(urls, config, dispatcher, **kwargs)
 
     async def aseed_urls(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as crawl4ai has them
         """Discover URLs past the gate, as AsyncWebCrawler does, with a warning. `gate.sitemaps` is polite."""
-        self._warned.of(SEEDER)
+        self._warn(SEEDER)
         return await super().aseed_urls(*args, **kwargs)
 
     async def amap_domain(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as crawl4ai has them
         """Discover URLs past the gate, as AsyncWebCrawler does, with a warning. `gate.sitemaps` is polite."""
-        self._warned.of(MAPPER)
+        self._warn(MAPPER)
         return await super().amap_domain(*args, **kwargs)
 
     async def arun(
@@ -217,7 +188,14 @@ class PoliteCrawler(AsyncWebCrawler):
     def _check(self, config: CrawlerRunConfig | None) -> None:
         if config is not None:
             require_agent(config.user_agent, self._gate.agent.header, default="")
-            self._warned.of_config(config)
+            for message in _unpaced(config):
+                self._warn(message, stacklevel=4)
+
+    def _warn(self, message: str, *, stacklevel: int = 3) -> None:
+        """Warn once, at the line of the crawler's own that called: so many functions of ours are between."""
+        if message not in self._warned:
+            self._warned.add(message)
+            warnings.warn(message, stacklevel=stacklevel)
 
     def _own(self, config: CrawlerRunConfig | None) -> CrawlerRunConfig:
         """Return a copy in which the gate does what crawl4ai would do past it."""

@@ -20,7 +20,7 @@ from crawl4ai.models import AsyncCrawlResponse
 from polite.errors import InvalidOption, PoliteError
 from polite.gate.gate import Gate
 from polite.integrations.aiohttp import PacedRequest, middleware
-from polite.integrations.entering import require_agent, require_gate
+from polite.integrations.hop import require_agent, require_gate
 from polite.robots.decision import Disallowed
 
 # What crawl4ai gives for a page that its own check of robots.txt refuses.
@@ -45,18 +45,6 @@ class CrawlEnded(BaseException):
         self._headers = dict(headers)
         self._url = url
 
-    @classmethod
-    def by(cls, error: PoliteError) -> "CrawlEnded":
-        """Return the ending for an error of the gate. Nothing was sent."""
-        if isinstance(error, Disallowed):
-            return cls(
-                f"Access denied by robots.txt: {error}",
-                status=_REFUSED,
-                headers=_REFUSED_HEADERS,
-                url=error.url,
-            )
-        return cls(str(error), status=None, headers={}, url=error.url)
-
     def result(self, url: str) -> CrawlResult:
         """Return the result for the URL that was to be crawled."""
         return CrawlResult(
@@ -71,12 +59,13 @@ class CrawlEnded(BaseException):
 
 
 def ending_by(error: BaseException | None) -> CrawlEnded | None:
-    """Return the ending for an error that came from the gate, which crawl4ai may have wrapped. None for another."""
-    while error is not None:
-        if isinstance(error, PoliteError):
-            return CrawlEnded.by(error)
+    """Return the ending for an error of the gate, which crawl4ai may have wrapped. None for another. Nothing was sent."""
+    while error is not None and not isinstance(error, PoliteError):
         error = error.__cause__ or error.__context__
-    return None
+    if isinstance(error, Disallowed):
+        refused = f"Access denied by robots.txt: {error}"
+        return CrawlEnded(refused, status=_REFUSED, headers=_REFUSED_HEADERS, url=error.url)
+    return None if error is None else CrawlEnded(str(error), status=None, headers={}, url=error.url)
 
 
 @contextmanager
@@ -103,28 +92,25 @@ class Exchange:
     Attributes:
         limit: An `asyncio.timeout`.
         response: The latest, None before the first.
+        left_s: How long all requests may take together. None is for ever.
     """
 
     def __init__(self) -> None:
         self.limit: asyncio.Timeout = asyncio.timeout(None)
         self.response: ClientResponse | None = None
-        self._left_s: float | None = None
+        self.left_s: float | None = None
         self._started: float | None = None
-
-    def allow(self, seconds: float | None) -> None:
-        """Set how long all requests may take together. None is for ever."""
-        self._left_s = seconds
 
     def resume(self) -> None:
         """A request has its turn."""
-        if self._started is None and self._left_s is not None:
+        if self._started is None and self.left_s is not None:
             self._started = asyncio.get_running_loop().time()
-            self.limit.reschedule(self._started + self._left_s)
+            self.limit.reschedule(self._started + self.left_s)
 
     def pause(self) -> None:
         """A request begins to wait for its turn."""
-        if self._started is not None and self._left_s is not None and not self.limit.expired():
-            self._left_s -= asyncio.get_running_loop().time() - self._started
+        if self._started is not None and self.left_s is not None and not self.limit.expired():
+            self.left_s -= asyncio.get_running_loop().time() - self._started
             self._started = None
             self.limit.reschedule(None)
 
@@ -193,13 +179,15 @@ class PoliteHTTPStrategy(AsyncHTTPCrawlerStrategy):
         self.gate = gate
         self._connector = connector
         super().__init__(browser_config, max_connections=max_connections, **options)
-        self._chosen_agent()
+        self._require_agent()
 
     async def start(self) -> None:
         """Open the session. A second call has no effect."""
         if self._session is None:
+            connector = self._connector() if self._connector is not None else None
             self._session = aiohttp.ClientSession(
-                connector=self._open_connector(),
+                connector=connector
+                or aiohttp.TCPConnector(limit=self.max_connections, ttl_dns_cache=self.dns_cache_ttl),
                 middlewares=[pausing, middleware(self.gate)],
                 request_class=PacedRequest,
                 timeout=aiohttp.ClientTimeout(total=None),
@@ -213,9 +201,21 @@ class PoliteHTTPStrategy(AsyncHTTPCrawlerStrategy):
             return
 
         async def before_request(url: str, options: dict[str, Any]) -> None:
-            self._set_agent(options)
+            # In the place of crawl4ai's User-Agent, which is a browser's.
+            self._require_agent()
+            kept = {name: value for name, value in options["headers"].items() if name.lower() != "user-agent"}
+            options["headers"] = {**kept, "User-Agent": self.gate.agent.header}
             await self._execute_hook(hook_type, hook_func, url, options)
-            _take_total(options)
+            exchange, timeout = current.get(), options.get("timeout")
+            if exchange is not None and isinstance(timeout, aiohttp.ClientTimeout):
+                # The total counts while a request has its turn. aiohttp would count the wait, too.
+                exchange.left_s = timeout.total
+                options["timeout"] = aiohttp.ClientTimeout(
+                    total=None,
+                    connect=timeout.connect,
+                    sock_connect=timeout.sock_connect,
+                    sock_read=timeout.sock_read,
+                )
 
         super().set_hook(hook_type, before_request)
 
@@ -250,37 +250,11 @@ class PoliteHTTPStrategy(AsyncHTTPCrawlerStrategy):
         finally:
             current.reset(token)
 
-    def _open_connector(self) -> aiohttp.BaseConnector:
-        if self._connector is not None:
-            return self._connector()
-        return aiohttp.TCPConnector(limit=self.max_connections, ttl_dns_cache=self.dns_cache_ttl)
-
-    def _chosen_agent(self) -> str | None:
-        """Return the User-Agent of the configuration, or None. Raises InvalidUserAgent for a foreign one."""
+    def _require_agent(self) -> None:
+        """Raise InvalidUserAgent for a foreign User-Agent of the configuration."""
         headers = self.browser_config.headers or {}
         chosen = next((value for name, value in headers.items() if name.lower() == "user-agent"), None)
         require_agent(chosen, self.gate.agent.header, default="")
-        return chosen
-
-    def _set_agent(self, options: dict[str, Any]) -> None:
-        """Replace crawl4ai's User-Agent, which is a browser's."""
-        self._chosen_agent()
-        kept = {name: value for name, value in options["headers"].items() if name.lower() != "user-agent"}
-        options["headers"] = {**kept, "User-Agent": self.gate.agent.header}
-
-
-def _take_total(options: dict[str, Any]) -> None:
-    """Count the total of a time-out only while a request has its turn. aiohttp would count the wait, too."""
-    exchange, timeout = current.get(), options.get("timeout")
-    if exchange is None or not isinstance(timeout, aiohttp.ClientTimeout):
-        return
-    exchange.allow(timeout.total)
-    options["timeout"] = aiohttp.ClientTimeout(
-        total=None,
-        connect=timeout.connect,
-        sock_connect=timeout.sock_connect,
-        sock_read=timeout.sock_read,
-    )
 
 
 def _ending(error: BaseException, exchange: Exchange) -> CrawlEnded | None:

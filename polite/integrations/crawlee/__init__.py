@@ -16,8 +16,7 @@ except ImportError as _error:
         "polite.integrations.crawlee needs crawlee: pip install 'polite-crawl[crawlee]'"
     ) from _error
 
-from polite.integrations.crawlee.crawler import polite_crawler
-from polite.integrations.crawlee.http_client import PoliteHttpClient
+from polite.integrations.crawlee.crawler import PoliteHttpClient, polite_crawler
 from polite.integrations.crawlee.request_manager import PoliteRequestManager
 
 __all__ = ["PoliteHttpClient", "PoliteRequestManager", "polite_crawler"]

@@ -20,7 +20,7 @@ from polite.frontier.permit import TaskPermit
 from polite.frontier.task_outcome import End, TaskOutcome
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
-from polite.integrations.entering import require_gate
+from polite.integrations.hop import require_gate
 from polite.log import LINES, fields, without_query
 from polite.options import integer
 from polite.origin import Target
@@ -260,7 +260,10 @@ class PoliteRequestManager(RequestManager):
 
     async def fetch_next_request(self) -> Request | None:
         """Wait for the turn of a request, and return it; None if there is none to wait for, or none came in 20 seconds."""
-        until = asyncio.get_running_loop().time() + self._patience()
+        # crawlee ends the crawl if a fetch takes longer than its own limit.
+        limit = (self._configuration or service_locator.get_configuration()).internal_timeout
+        patience_s = _PATIENCE_S if limit is None else min(_PATIENCE_S, limit.total_seconds() / 2)
+        until = asyncio.get_running_loop().time() + patience_s
         while True:
             if self._failure is not None:
                 raise self._failure
@@ -268,11 +271,18 @@ class PoliteRequestManager(RequestManager):
                 await self._tell(self._refused.popleft())
                 continue
             await self._fill()
-            permit = await self._next(until)
+            permit: TaskPermit | None = None
+            if self._frontier is not None:
+                with suppress(TimeoutError):
+                    async with self._fetches.waiting(until):
+                        permit = await self._frontier.next()
             if permit is not None:
+                request: Request = permit.task.payload
                 with suppress(Disallowed, TurnLost):
                     # It is refused, or waits again; `on_end` says which.
-                    return await self._given_out(permit)
+                    await permit.enter()
+                    self._permits[request.unique_key] = permit
+                    return request
             elif self._filling is not None and not self._fetches.over(until):
                 await self._filled.wait()
             elif not self._refused:
@@ -398,7 +408,13 @@ class PoliteRequestManager(RequestManager):
 
     async def _take_from(self, queue: RequestManager) -> None:
         self._stale = False
-        frontier = self._frontier = self._frontier or self._new_frontier()
+        frontier = self._frontier = self._frontier or Frontier(
+            self.gate,
+            scheduler=Priority(),
+            max_waiting=max(1_000_000, 2 * self._window),
+            max_robots_tries=self._max_robots_tries,
+            on_end=self._ended,
+        )
         try:
             taken = 0
             while frontier.waiting < self._window or self._forefront:
@@ -420,15 +436,6 @@ class PoliteRequestManager(RequestManager):
                 self._filling = None
             self._filled.set()
 
-    def _new_frontier(self) -> Frontier:
-        return Frontier(
-            self.gate,
-            scheduler=Priority(),
-            max_waiting=max(1_000_000, 2 * self._window),
-            max_robots_tries=self._max_robots_tries,
-            on_end=self._ended,
-        )
-
     def _put(self, frontier: Frontier, request: Request) -> None:
         self._taken[request.unique_key] = request
         priority = self._forefront.pop(request.unique_key, 0)
@@ -439,22 +446,6 @@ class PoliteRequestManager(RequestManager):
             self._refused.append(_Refused(request.url, str(error), request))
 
     # From the frontier to crawlee.
-
-    async def _next(self, until: float) -> TaskPermit | None:
-        frontier = self._frontier
-        if frontier is None:
-            return None
-        with suppress(TimeoutError):
-            async with self._fetches.waiting(until):
-                return await frontier.next()
-        return None
-
-    async def _given_out(self, permit: TaskPermit) -> Request:
-        request = permit.task.payload
-        assert isinstance(request, Request)  # noqa: S101 - `_put` put it
-        await permit.enter()
-        self._permits[request.unique_key] = permit
-        return request
 
     def _leave(self, request: Request) -> None:
         """The request has ended: nothing else takes its permit now."""
@@ -467,11 +458,9 @@ class PoliteRequestManager(RequestManager):
         request = task.payload
         if outcome.end is not End.DONE and isinstance(request, Request):
             # crawlee retries by itself, so the frontier drops for one of two reasons: that of robots.txt, or of the pacing policy.
-            because = (
-                f"its robots.txt is unreachable ({outcome.because})"
-                if outcome.because in Reason.__members__
-                else outcome.because
-            )
+            because = outcome.because
+            if because in Reason.__members__:
+                because = f"its robots.txt is unreachable ({because})"
             self._refused.append(_Refused(request.url, because, request))
             self._fetches.wake(1)
 
@@ -494,8 +483,3 @@ class PoliteRequestManager(RequestManager):
             raise self._failure from error
         finally:
             self._skipping -= 1
-
-    def _patience(self) -> float:
-        """Seconds that a fetch may wait: crawlee ends the crawl if one takes longer than its own limit."""
-        limit = (self._configuration or service_locator.get_configuration()).internal_timeout
-        return _PATIENCE_S if limit is None else min(_PATIENCE_S, limit.total_seconds() / 2)

@@ -1,8 +1,8 @@
-"""Guard: what becomes of the requests of one browser context, and the permits that they hold."""
+"""Guard: what becomes of the requests of one browser context, which are paused at the session of its browser."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, cast, get_args
 from weakref import WeakKeyDictionary
@@ -12,6 +12,7 @@ from playwright.async_api import (
     BrowserContext,
     CDPSession,
     Error,
+    Frame,
     Page,
     Request,
     Response,
@@ -21,13 +22,7 @@ from playwright.async_api import (
 from polite.errors import InvalidOption, InvalidURL, PoliteError
 from polite.gate.gate import Gate
 from polite.http.header_fields import Headers
-from polite.integrations.entering import require_agent, require_gate
-from polite.integrations.playwright.paused_requests import (
-    PausedRequest,
-    PausedRequests,
-    is_fetched,
-    paused_requests,
-)
+from polite.integrations.hop import require_agent, require_gate
 from polite.origin import Target
 
 Subresources = Literal["check", "pace", "allow"]
@@ -53,6 +48,254 @@ class HeldTurn(Protocol):
     def leave(self, error: BaseException | None = None) -> None: ...
 
     def unsent(self) -> None: ...
+
+
+# What a browser accepts as the icon of a page, which nothing else says of that request.
+_ACCEPTS_AN_ICON = "image/"
+# Why a request failed that says nothing of the server: the page was left, or a handler of the crawler's aborted it.
+_OWN_FAILURES = frozenset({"Aborted", "BlockedByClient"})
+
+
+@dataclass(frozen=True)
+class PausedRequest:
+    """An event Fetch.requestPaused of the Chrome DevTools Protocol.
+
+    Attributes:
+        key: The interception: another one for each redirect hop.
+        frame: The frame, or the worker, that makes the request.
+        url: What it requests.
+        kind: The resource type, such as Document.
+        status: That of the response, None before it came.
+        failure: Why no response came, None otherwise.
+        has_head: It is paused since the head of its response came, or none will come.
+        fields: The header of the request.
+        response_fields: The header of the response.
+    """
+
+    key: str
+    frame: str
+    url: str
+    kind: str
+    status: int | None
+    failure: str | None
+    fields: Mapping[str, str]
+    response_fields: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, event: Mapping[str, Any]) -> "PausedRequest":
+        request = event["request"]
+        return cls(
+            event["requestId"],
+            event["frameId"],
+            request["url"],
+            event["resourceType"],
+            event.get("responseStatusCode"),
+            event.get("responseErrorReason"),
+            request["headers"],
+            tuple((field["name"], field["value"]) for field in event.get("responseHeaders", ())),
+        )
+
+    @property
+    def has_head(self) -> bool:
+        return self.status is not None or self.failure is not None
+
+    @property
+    def is_document(self) -> bool:
+        """Whether it is a page or a frame."""
+        return self.kind == "Document"
+
+    @property
+    def is_icon(self) -> bool:
+        return self.kind == "Other" and (self.field("accept") or "").startswith(_ACCEPTS_AN_ICON)
+
+    @property
+    def error(self) -> ConnectionError | None:
+        """The failure for `Permit.leave`, None if it is the crawler's own."""
+        if self.failure is None or self.failure in _OWN_FAILURES:
+            return None
+        return ConnectionError(f"{self.url}: {self.failure}")
+
+    def field(self, name: str) -> str | None:
+        return next((value for field, value in self.fields.items() if field.lower() == name), None)
+
+
+def is_fetched(url: str) -> bool:
+    return url.partition(":")[0].lower() in {"http", "https"}
+
+
+# What Playwright says if Chromium itself refused a command, and what that says of a request that was abandoned meanwhile.
+_REFUSED, _GONE = "Protocol error", "Invalid InterceptionId"
+# Frames inside pages that are remembered, in case that several contexts are open.
+_MAX_FRAMES = 10_000
+
+
+class PausedRequests:
+    """Pauses each request of a browser, and gives it to the guard of its context.
+
+    Attributes:
+        agent: The User-Agent of contexts that were given none.
+    """
+
+    agent: str
+    _session: CDPSession
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._opened = False
+        self._opening = asyncio.Lock()
+        self._guards: dict[str, Guard] = {}
+        # Frames and workers that are targets: the contexts, and the types, of those.
+        self._targets: dict[str, tuple[str, str]] = {}
+        # Frames inside pages, once they were looked up.
+        self._frames: dict[str, str] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> None:
+        """Pause the browser's requests from now on, if they are not yet."""
+        async with self._opening:
+            if self._opened:
+                return
+            session = self._session = await self._browser.new_browser_cdp_session()
+            session.on("Target.targetCreated", self._target_created)
+            session.on("Target.targetDestroyed", self._target_destroyed)
+            session.on("Fetch.requestPaused", self._paused)
+            self.agent = (await session.send("Browser.getVersion"))["userAgent"]
+            await session.send("Target.setDiscoverTargets", {"discover": True})
+            # The heads of responses are asked for with each request that takes a permit.
+            await session.send("Fetch.enable", {"patterns": [{"requestStage": "Request"}]})
+            self._opened = True
+
+    def add(self, context_key: str, guard: "Guard") -> None:
+        """Give the requests of a context to its guard.
+
+        Raises:
+            InvalidOption: It has one.
+        """
+        if context_key in self._guards:
+            raise InvalidOption("the context has a guard already: one is enough for all of its pages")
+        self._guards[context_key] = guard
+
+    def remove(self, guard: "Guard") -> None:
+        """The context is closed."""
+        self._guards = {key: other for key, other in self._guards.items() if other is not guard}
+
+    def is_service(self, frame: str) -> bool:
+        """Return whether it is a service worker and no frame."""
+        return self._targets.get(frame, ("", ""))[1] == "service_worker"
+
+    async def resume(
+        self, request: PausedRequest, *, agent: str | None = None, to_head: bool = False
+    ) -> bool:
+        """Send the request, or let its response go on. Return whether that was possible: the page may be gone.
+
+        Args:
+            request: A request that is paused.
+            agent: Another User-Agent.
+            to_head: Pause it again when the head of its response came.
+        """
+        options: dict[str, Any] = {"requestId": request.key}
+        if to_head:
+            options["interceptResponse"] = True
+        if agent is not None:
+            fields = {name: value for name, value in request.fields.items() if name.lower() != "user-agent"}
+            fields["User-Agent"] = agent
+            options["headers"] = [{"name": name, "value": value} for name, value in fields.items()]
+        return await self._send("Fetch.continueRequest", options) is None
+
+    async def block(self, request: PausedRequest) -> None:
+        """Fail the request, which is not sent."""
+        await self._send("Fetch.failRequest", {"requestId": request.key, "errorReason": "BlockedByClient"})
+
+    async def is_gone(self, request: PausedRequest) -> bool:
+        """Return whether the browser abandoned the request, paused or not.
+
+        Chromium tells no browser session of it. This command is an error for every request without a head, and changes nothing; its
+        words say whether there is such a request.
+        """
+        said = await self._send("Fetch.getResponseBody", {"requestId": request.key})
+        if said is None:
+            return False  # its head came this moment
+        # Whatever else is wrong, there is no browser.
+        return _GONE in said or _REFUSED not in said
+
+    async def _send(self, method: str, options: dict[str, Any]) -> str | None:
+        """Send a command, and return what was wrong with it."""
+        try:
+            await self._session.send(method, options)
+        except Error as error:
+            return str(error)
+        return None
+
+    def _paused(self, event: Mapping[str, Any]) -> None:
+        task = asyncio.get_running_loop().create_task(self._give(PausedRequest.of(event)))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _give(self, request: PausedRequest) -> None:
+        guard = await self._guard_of(request.frame) if is_fetched(request.url) else None
+        if guard is None:
+            await self.resume(request)
+        else:
+            await guard.handle(request)
+
+    def _target_created(self, event: Mapping[str, Any]) -> None:
+        target = event["targetInfo"]
+        self._targets[target["targetId"]] = target.get("browserContextId", ""), target["type"]
+
+    def _target_destroyed(self, event: Mapping[str, Any]) -> None:
+        self._targets.pop(event["targetId"], None)
+        for guard in list(self._guards.values()):
+            guard.target_gone(event["targetId"])
+
+    async def _guard_of(self, frame: str) -> "Guard | None":
+        """Return the guard of a frame's context, None if that has none."""
+        if not self._guards:
+            return None
+        if frame in self._targets:
+            return self._guards.get(self._targets[frame][0])
+        if frame not in self._frames:
+            await self._look_up(frame)
+        return self._guards.get(self._frames[frame])
+
+    async def _look_up(self, frame: str) -> None:
+        """Find the context of a frame that is no target: it is inside a page."""
+        if len(self._frames) >= _MAX_FRAMES:
+            self._frames.clear()
+        contexts = {context for context, kind in self._targets.values() if kind == "page"}
+        if len(contexts) > 1:
+            pages = [page for context in self._browser.contexts for page in context.pages]
+            inner = [frame for page in pages for frame in page.frames if frame is not page.main_frame]
+            for known in [*pages, *inner]:
+                # It is closed; or it is a frame in the process of its page, which knows it.
+                with suppress(Error):
+                    key, frames = await _frames_of(known)
+                    self._frames.update(dict.fromkeys(frames, key))
+                if frame in self._frames:
+                    return
+        # The only context; or the frame is gone: any guard is better than none.
+        alone = contexts.pop() if len(contexts) == 1 else next(iter(self._guards))
+        self._frames[frame] = alone
+
+
+async def _frames_of(known: Page | Frame) -> tuple[str, list[str]]:
+    """Return the context of a page, or of a frame in a process of its own, and all frames in that process."""
+    context = known.context if isinstance(known, Page) else known.page.context
+    session = await context.new_cdp_session(known)
+    try:
+        target = (await session.send("Target.getTargetInfo"))["targetInfo"]
+        tree = (await session.send("Page.getFrameTree"))["frameTree"]
+    finally:
+        await session.detach()
+    return target.get("browserContextId", ""), list(_flat([tree]))
+
+
+def _flat(trees: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    for tree in trees:
+        yield tree["frame"]["id"]
+        yield from _flat(tree.get("childFrames", ()))
+
+
+_of_browsers: WeakKeyDictionary[Browser, PausedRequests] = WeakKeyDictionary()
 
 
 @dataclass
@@ -125,7 +368,8 @@ class Guard:
         async with self.turn(page, url):
             return await page.goto(url, **options)
 
-    def turn(self, page: Page, url: str, permit: HeldTurn | None = None) -> "PageTurn":
+    @asynccontextmanager
+    async def turn(self, page: Page, url: str, permit: HeldTurn | None = None) -> AsyncIterator[None]:
         """Return a block in which the page's next request of the URL has its turn: `async with guarded.turn(page, url):`.
 
         A permit of `gate.acquire` for the URL is taken over, such as one that was awaited before the page was opened.
@@ -133,7 +377,28 @@ class Guard:
         For libraries that call `page.goto` themselves. Raises what `goto` raises, on entering, or instead of Playwright's error if
         the page's document was blocked inside.
         """
-        return PageTurn(self, page, url, permit)
+        try:
+            frame = await self.target_of(page)
+        except BaseException:
+            if permit is not None:
+                permit.unsent()
+            raise
+        self._refusals.pop(frame, None)
+        permit = permit or await self._gate.acquire(url)
+        before, self._ahead[frame] = self._ahead.get(frame), permit
+        if before is not None:
+            before.unsent()
+        try:
+            yield
+        except Error as error:
+            if (refusal := self._refusals.get(frame)) is not None:
+                raise refusal from error
+            raise
+        finally:
+            if self._ahead.get(frame) is permit:
+                # No request used it.
+                del self._ahead[frame]
+                permit.unsent()
 
     async def refusal(self, page: Page) -> PoliteError | None:
         """Return why the page's last document was blocked; None if it was not."""
@@ -144,25 +409,6 @@ class Guard:
         if page not in self._targets or page.is_closed():
             await self._meet(page, is_new=True)
         return self._targets[page]
-
-    async def take_ahead(self, frame: str, url: str, permit: HeldTurn | None = None) -> HeldTurn:
-        """Wait for a permit for the URL of the frame's next document, if there is none yet. No part of the public API."""
-        self._refusals.pop(frame, None)
-        permit = permit or await self._gate.acquire(url)
-        before, self._ahead[frame] = self._ahead.get(frame), permit
-        if before is not None:
-            before.unsent()
-        return permit
-
-    def give_back(self, frame: str, permit: HeldTurn) -> PoliteError | None:
-        """End a permit that was taken ahead, if no request used it. Return why the frame's last document was blocked.
-
-        No part of the public API.
-        """
-        if self._ahead.get(frame) is permit:
-            del self._ahead[frame]
-            permit.unsent()
-        return self._refusals.get(frame)
 
     async def handle(self, request: PausedRequest) -> None:
         """Decide about a request that is not sent yet, or take note of the head of its response. No part of the public API."""
@@ -177,15 +423,12 @@ class Guard:
             resumed = await self._decide(request)
         except PoliteError as error:
             if request.is_document:
-                self._refuse(request.frame, error)
+                while len(self._refusals) >= _MAX_REFUSALS:
+                    del self._refusals[next(iter(self._refusals))]
+                self._refusals[request.frame] = error
         finally:
             if not resumed:
                 await self._requests.block(request)
-
-    def _refuse(self, frame: str, error: PoliteError) -> None:
-        while len(self._refusals) >= _MAX_REFUSALS:
-            del self._refusals[next(iter(self._refusals))]
-        self._refusals[frame] = error
 
     def target_gone(self, target: str) -> None:
         """Forget a target (a page, a frame or a worker) that was closed. No part of the public API."""
@@ -196,7 +439,11 @@ class Guard:
         """Send the request in its turn, if it may be sent. Return whether it was."""
         gate = self._gate
         chosen = gate.agent.header
-        agent = chosen if require_agent(request.agent, chosen, default=self._requests.agent) else None
+        agent = (
+            chosen
+            if require_agent(request.field("user-agent"), chosen, default=self._requests.agent)
+            else None
+        )
         if self._requests.is_service(request.frame):
             # Once installed, it would request documents in the place of its pages, and be updated unseen.
             return False
@@ -212,23 +459,21 @@ class Guard:
     async def _send_in_turn(self, request: PausedRequest, agent: str | None) -> bool:
         task = cast("asyncio.Task[None]", asyncio.current_task())
         opened = self._open[request.key] = _Open(request, task)
-        self._set_sweep()
+        if self._sweep is None:
+            self._sweep = asyncio.get_running_loop().call_later(_SWEEP_S, self._swept)
         try:
-            opened.permit = self._taken_ahead(request) or await self._gate.acquire(request.url)
+            permit = self._ahead.get(request.frame)
+            if permit is not None and permit.valid and Target.of(request.url) == permit.target:
+                opened.permit = self._ahead.pop(request.frame)
+            else:
+                opened.permit = await self._gate.acquire(request.url)
             sent = await self._requests.resume(request, agent=agent, to_head=True)
         except BaseException as error:
             self._leave(request.key, error if opened.permit is None else None)
             raise
-        if not sent:
-            self._unsent(request.key)
+        if not sent and self._open.pop(request.key, None) is not None:
+            opened.permit.unsent()
         return sent
-
-    def _taken_ahead(self, request: PausedRequest) -> HeldTurn | None:
-        """Return the valid permit that was taken before for this request."""
-        permit = self._ahead.get(request.frame)
-        if permit is None or not permit.valid or Target.of(request.url) != permit.target:
-            return None
-        return self._ahead.pop(request.frame)
 
     def _head_came(self, request: PausedRequest) -> None:
         opened = self._open.pop(request.key, None)
@@ -244,18 +489,14 @@ class Guard:
         if opened is not None and opened.permit is not None:
             opened.permit.leave(error)
 
-    def _unsent(self, key: str) -> None:
-        opened = self._open.pop(key, None)
-        if opened is not None and opened.permit is not None:
-            opened.permit.unsent()
-
     def _page_opened(self, page: Page) -> None:
         page.on("websocket", self._socket_opened)
-        self._begin(self._meet_unless_closed(page))
 
-    async def _meet_unless_closed(self, page: Page) -> None:
-        with suppress(Error):
-            await self.target_of(page)
+        async def meet() -> None:
+            with suppress(Error):  # it is closed
+                await self.target_of(page)
+
+        self._begin(meet())
 
     async def _meet(self, page: Page, *, is_new: bool) -> None:
         """Learn the page's key. Charge what it sends without being paused."""
@@ -290,18 +531,19 @@ class Guard:
 
     def _look_for(self, matches: Callable[[PausedRequest], bool]) -> None:
         """End those requests that match and are gone."""
+
+        async def probe(opened: _Open) -> None:
+            if await self._requests.is_gone(opened.request):
+                self._give_up(opened)
+
         for opened in list(self._open.values()):
             if matches(opened.request):
-                self._begin(self._probe(opened))
+                self._begin(probe(opened))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    async def _probe(self, opened: _Open) -> None:
-        if await self._requests.is_gone(opened.request):
-            self._give_up(opened)
 
     def _give_up(self, opened: _Open) -> None:
         if opened.permit is None:
@@ -309,15 +551,11 @@ class Guard:
         else:
             self._leave(opened.request.key)
 
-    def _set_sweep(self) -> None:
-        if self._sweep is None:
-            self._sweep = asyncio.get_running_loop().call_later(_SWEEP_S, self._swept)
-
     def _swept(self) -> None:
         self._sweep = None
         self._look_for(lambda _: True)
         if self._open:
-            self._set_sweep()
+            self._sweep = asyncio.get_running_loop().call_later(_SWEEP_S, self._swept)
 
     def _end(self, _: object) -> None:
         """The context is closed: nothing waits, and nothing is held."""
@@ -326,30 +564,6 @@ class Guard:
             self._give_up(opened)
         if self._sweep is not None:
             self._sweep.cancel()
-
-
-class PageTurn:
-    """A block in which a page's request has its turn. Made by `Guard.turn`."""
-
-    def __init__(self, guard: Guard, page: Page, url: str, permit: HeldTurn | None) -> None:
-        self._guard = guard
-        self._page = page
-        self._url = url
-        self._given = permit
-
-    async def __aenter__(self) -> None:
-        try:
-            self._frame = await self._guard.target_of(self._page)
-        except BaseException:
-            if self._given is not None:
-                self._given.unsent()
-            raise
-        self._permit = await self._guard.take_ahead(self._frame, self._url, self._given)
-
-    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        refusal = self._guard.give_back(self._frame, self._permit)
-        if isinstance(error, Error) and refusal is not None:
-            raise refusal from error
 
 
 async def guard(context: BrowserContext, gate: Gate, subresources: Subresources = "check") -> Guard:
@@ -383,22 +597,22 @@ async def guard(context: BrowserContext, gate: Gate, subresources: Subresources 
     require_gate(gate, user="guard")
     if subresources not in get_args(Subresources):
         raise InvalidOption(f"subresources must be check, pace or allow, got {subresources!r}")
-    requests = await paused_requests(_chromium_of(context))
+    asked: object = context
+    if not isinstance(asked, BrowserContext):
+        raise InvalidOption(f"guard needs a BrowserContext of playwright.async_api, got {context!r}")
+    browser = context.browser
+    if browser is None or browser.browser_type.name != "chromium":
+        raise InvalidOption("guard needs a context of Chromium: other browsers have no CDP")
+    requests = _of_browsers.get(browser)
+    if requests is None:
+        requests = _of_browsers[browser] = PausedRequests(browser)
+    await requests.open()
     context_key, agent = await _prepared(context)
     require_agent(agent, gate.agent.header, default=requests.agent)
     guarded = Guard(context, gate, subresources, requests)
     requests.add(context_key, guarded)
     await guarded.begin()
     return guarded
-
-
-def _chromium_of(context: BrowserContext) -> Browser:
-    if not isinstance(context, BrowserContext):
-        raise InvalidOption(f"guard needs a BrowserContext of playwright.async_api, got {context!r}")
-    browser = context.browser
-    if browser is None or browser.browser_type.name != "chromium":
-        raise InvalidOption("guard needs a context of Chromium: other browsers have no CDP")
-    return browser
 
 
 async def _prepared(context: BrowserContext) -> tuple[str, str]:

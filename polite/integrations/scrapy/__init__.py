@@ -3,14 +3,12 @@
     ADDONS = {"polite.integrations.scrapy.Addon": 300}
 
 Theory of operation. Scrapy's scheduler keeps its duplicate filter, its priorities, and its queues on disk or in memory.
-`PoliteQueue` stands between them and the engine (`priority_queue`): for each origin it holds one request, the head, and puts it
-into a Frontier. A head whose turn has come goes to the engine when that asks for a request. `PoliteMiddleware` is the innermost
-downloader middleware (`middleware`): it enters the permit just before the request is sent, and waits at the gate itself for
-requests without one, such as those of media pipelines. `CrawlTurns` is what they share for one crawler (`crawl_turns`). `Ledger`
-is what it counts (`ledger`), `Options` what its settings say (`options`), and `shared_gate` the one gate of all crawlers of the
-event loop. `WaitingRequests` are those that wait in the middleware (`waiting_requests`). `GivenUpOrigins` has origins whose
-robots.txt is out of reach for long (`given_up_origins`). `engine` has the private parts of Scrapy that this needs. `Addon` sets all
-of it (`addon`).
+`PoliteQueue` stands between them and the engine: for each origin it holds one request, the head, and puts it into a Frontier. A
+head whose turn has come goes to the engine when that asks for a request. `PoliteMiddleware` is the innermost downloader
+middleware: it enters the permit just before the request is sent, and waits at the gate itself for requests without one, such as
+those of media pipelines. `CrawlTurns` is what they share for one crawler (`turns`). `Options` are what its settings say, and
+`shared_gate` is the one gate of all crawlers of the event loop (`options`). `engine` has the private parts of Scrapy that this
+needs, and the requests that wait in the middleware. `Addon` sets all of it (`addon`).
 
 Whatever fails, nothing is sent without a permit: a request that is refused gets IgnoreRequest, as from Scrapy's own robots.txt
 middleware, and its errback is called.
@@ -24,7 +22,6 @@ except ImportError as _error:
     ) from _error
 
 from polite.integrations.scrapy.addon import Addon
-from polite.integrations.scrapy.middleware import PoliteMiddleware
-from polite.integrations.scrapy.priority_queue import PoliteQueue
+from polite.integrations.scrapy.turns import PoliteMiddleware, PoliteQueue
 
 __all__ = ["Addon", "PoliteMiddleware", "PoliteQueue"]

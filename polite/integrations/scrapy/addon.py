@@ -9,9 +9,8 @@ from scrapy.pqueues import DownloaderAwarePriorityQueue, ScrapyPriorityQueue
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import load_object
 
-from polite.integrations.scrapy.middleware import PoliteMiddleware
 from polite.integrations.scrapy.options import gate_options
-from polite.integrations.scrapy.priority_queue import PoliteQueue
+from polite.integrations.scrapy.turns import PoliteMiddleware, PoliteQueue
 
 log: logging.Logger = logging.getLogger(__name__)
 
@@ -44,14 +43,6 @@ class Addon:
 
     def update_settings(self, settings: BaseSettings) -> None:
         """Set the priority queue, the middleware, and what they need of Scrapy's settings."""
-        self._take_over_robots(settings)
-        self._take_over_delay(settings)
-        _warn_of_slots(settings)
-        _make_room(settings)
-        _set_middleware(settings)
-        _set_queue(settings)
-
-    def _take_over_robots(self, settings: BaseSettings) -> None:
         # `scrapy startproject` writes True: that is no reason to warn.
         _force(settings, "ROBOTSTXT_OBEY", value=False)
         if settings.getbool("AUTOTHROTTLE_ENABLED"):
@@ -61,9 +52,7 @@ class Addon:
                 "latency of a host"
             )
         _force(settings, "AUTOTHROTTLE_ENABLED", value=False)
-
-    def _take_over_delay(self, settings: BaseSettings) -> None:
-        """The delay of the downloader becomes the gate's: it would run while a request has its turn."""
+        # The delay of the downloader becomes the gate's: it would run while a request has its turn.
         spider = self._crawler.spider or self._crawler.spidercls
         delay = float(getattr(spider, "download_delay", None) or settings.getfloat("DOWNLOAD_DELAY"))
         if settings.get("POLITE_DELAY") is None and delay > 0:
@@ -71,9 +60,17 @@ class Addon:
                 log.warning("DOWNLOAD_DELAY=%g has no effect, since POLITE has a pacing policy", delay)
             settings.set("POLITE_DELAY", delay, "addon")
         _force(settings, "DOWNLOAD_DELAY", value=0)
+        _make_room(settings)
+        # Inside all other middlewares.
+        orders = settings.get_component_priority_dict_with_base("DOWNLOADER_MIDDLEWARES")
+        others = [order for name, order in orders.items() if load_object(name) is not PoliteMiddleware]
+        innermost = max([_INNERMOST, *(order + 1 for order in others)])
+        settings.set_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", PoliteMiddleware, innermost)
+        _set_queue(settings)
 
 
-def _warn_of_slots(settings: BaseSettings) -> None:
+def _make_room(settings: BaseSettings) -> None:
+    """A slot of the downloader may have several origins: it must not hold requests back that have their turn."""
     delayed = [name for name, slot in settings.getdict("DOWNLOAD_SLOTS").items() if slot.get("delay")]
     if delayed:
         log.warning(
@@ -81,10 +78,6 @@ def _warn_of_slots(settings: BaseSettings) -> None:
             "PacingPolicy.override(url, min_delay=...)",
             ", ".join(delayed),
         )
-
-
-def _make_room(settings: BaseSettings) -> None:
-    """A slot of the downloader may have several origins: it must not hold requests back that have their turn."""
     places = settings.getint("CONCURRENT_REQUESTS")
     if settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN") < places:
         _force(settings, "CONCURRENT_REQUESTS_PER_DOMAIN", value=places)
@@ -92,14 +85,6 @@ def _make_room(settings: BaseSettings) -> None:
     if settings["CONCURRENT_REQUESTS_PER_IP"]:
         log.warning("CONCURRENT_REQUESTS_PER_IP is off: polite can pace addresses, see Scopes(address=...)")
         _force(settings, "CONCURRENT_REQUESTS_PER_IP", value=0)
-
-
-def _set_middleware(settings: BaseSettings) -> None:
-    """Set the middleware inside all others."""
-    orders = settings.get_component_priority_dict_with_base("DOWNLOADER_MIDDLEWARES")
-    others = [order for name, order in orders.items() if load_object(name) is not PoliteMiddleware]
-    innermost = max([_INNERMOST, *(order + 1 for order in others)])
-    settings.set_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", PoliteMiddleware, innermost)
 
 
 def _set_queue(settings: BaseSettings) -> None:
@@ -111,16 +96,12 @@ def _set_queue(settings: BaseSettings) -> None:
         log.warning(
             "SCHEDULER is %s, which has queues of its own: requests wait in the middleware", scheduler
         )
-    elif queue not in {DownloaderAwarePriorityQueue, ScrapyPriorityQueue} and not issubclass(
-        queue, PoliteQueue
-    ):
-        log.warning("SCHEDULER_PRIORITY_QUEUE is %s: requests wait in the middleware", queue)
+    elif issubclass(queue, PoliteQueue):
+        _force(settings, "SCHEDULER_PRIORITY_QUEUE", value=queue)
+    elif queue in {DownloaderAwarePriorityQueue, ScrapyPriorityQueue}:
+        _force(settings, "SCHEDULER_PRIORITY_QUEUE", value=PoliteQueue)
     else:
-        _force(
-            settings,
-            "SCHEDULER_PRIORITY_QUEUE",
-            value=queue if issubclass(queue, PoliteQueue) else PoliteQueue,
-        )
+        log.warning("SCHEDULER_PRIORITY_QUEUE is %s: requests wait in the middleware", queue)
 
 
 def _force(settings: BaseSettings, name: str, *, value: Any) -> None:  # noqa: ANN401 - as settings have them

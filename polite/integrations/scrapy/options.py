@@ -20,7 +20,6 @@ from polite.errors import InvalidOption
 from polite.events import BackedOff, CircuitOpened, Event, RobotsFetched
 from polite.gate.gate import Gate
 from polite.pacing.policy import PacingPolicy
-from polite.ports import Listener
 from polite.robots.agent import UserAgent
 
 log: logging.Logger = logging.getLogger(__name__)
@@ -63,8 +62,15 @@ class Options:
             raise InvalidOption(f"POLITE_DELAY must be >= 0, got {delay!r}")
         for warning in _doubtful(crawler):
             log.warning("%s", warning)
+        header = getattr(crawler.spider, "user_agent", None) or settings["USER_AGENT"]
+        if not header:
+            raise InvalidOption(
+                "USER_AGENT is empty; say who you are, such as 'ExampleBot/1.0 (+https://example.com/bot)'"
+            )
+        name = settings["ROBOTSTXT_USER_AGENT"]
+        agent = UserAgent(header, UserAgent(name).named if name else ())
         tries = 1 + max(0, settings.getint("RETRY_TIMES"))
-        return cls(_agent(crawler), of_gate, delay or None, tries, tuple(_odd(settings)))
+        return cls(agent, of_gate, delay or None, tries, tuple(_odd(settings)))
 
     def warn_of_waiting_places(self) -> None:
         """Say what it costs that no priority queue of polite's is used."""
@@ -89,13 +95,10 @@ def gate_options(settings: Any) -> dict[str, Any]:  # noqa: ANN401 - Scrapy's se
         if name == "agent":
             raise InvalidOption("POLITE has no 'agent': the User-Agent is the setting USER_AGENT")
         if name not in _OPTIONS:
-            raise InvalidOption(f"POLITE: polite.open_gate has no option {name!r}{_perhaps(name, _OPTIONS)}")
+            near = get_close_matches(name, _OPTIONS, n=1)
+            perhaps = f"{near[0]!r} is one" if near else f"there are {', '.join(_OPTIONS)}"
+            raise InvalidOption(f"POLITE: polite.open_gate has no option {name!r}; {perhaps}")
     return options
-
-
-def _perhaps(name: str, known: tuple[str, ...]) -> str:
-    near = get_close_matches(name, known, n=1)
-    return f"; {near[0]!r} is one" if near else f"; there are {', '.join(known)}"
 
 
 def _doubtful(crawler: Crawler) -> Iterator[str]:
@@ -111,88 +114,63 @@ def _doubtful(crawler: Crawler) -> Iterator[str]:
         )
 
 
-def _agent(crawler: Crawler) -> UserAgent:
-    header = getattr(crawler.spider, "user_agent", None) or crawler.settings["USER_AGENT"]
-    if not header:
-        raise InvalidOption(
-            "USER_AGENT is empty; say who you are, such as 'ExampleBot/1.0 (+https://example.com/bot)'"
-        )
-    name = crawler.settings["ROBOTSTXT_USER_AGENT"]
-    return UserAgent(header, UserAgent(name).named if name else ())
-
-
-def _odd(settings: Any) -> list[str]:  # noqa: ANN401 - Scrapy's Settings
-    """Return what the add-on would have changed."""
-    odd = []
+def _odd(settings: Any) -> Iterator[str]:  # noqa: ANN401 - Scrapy's Settings
+    """Say what the add-on would have changed."""
     if settings.getbool("ROBOTSTXT_OBEY"):
-        odd.append("ROBOTSTXT_OBEY=True fetches robots.txt a second time: set it to False, polite obeys it")
+        yield "ROBOTSTXT_OBEY=True fetches robots.txt a second time: set it to False, polite obeys it"
     if settings.getfloat("DOWNLOAD_DELAY"):
-        odd.append("DOWNLOAD_DELAY comes on top of polite's delay: set it to 0, and POLITE_DELAY instead")
+        yield "DOWNLOAD_DELAY comes on top of polite's delay: set it to 0, and POLITE_DELAY instead"
     if settings.getbool("AUTOTHROTTLE_ENABLED"):
-        odd.append("AUTOTHROTTLE_ENABLED=True adds delays of its own: set it to False")
-    return odd
+        yield "AUTOTHROTTLE_ENABLED=True adds delays of its own: set it to False"
 
 
-_COUNTED = frozenset({RobotsFetched, BackedOff, CircuitOpened})
+class _Counting:
+    """Passes on what crawlers count."""
 
+    events = frozenset({RobotsFetched, BackedOff, CircuitOpened})
 
-class Audience:
-    """A listener that passes events on to the crawlers of a gate, and to the listener of its options.
-
-    Attributes:
-        events: What is received; all, if the listener does not say what it wants.
-        crawlers: What is called with the events that crawlers count.
-    """
-
-    def __init__(self, listener: Listener | None) -> None:
-        self._listener = listener
-        self.crawlers: list[Callable[[Event], None]] = []
-        wanted = _COUNTED if listener is None else getattr(listener, "events", None)
-        self.events: frozenset[type[Event]] | None = None if wanted is None else _COUNTED.union(wanted)
-        self._wanted = wanted
+    def __init__(self, count: Callable[[Event], None]) -> None:
+        self._count = count
 
     def __call__(self, event: Event, /) -> None:
-        if type(event) in _COUNTED:
-            for crawler in self.crawlers:
-                crawler(event)
-        if self._listener is not None and (self._wanted is None or type(event) in self._wanted):
-            self._listener(event)
+        self._count(event)
 
 
 @dataclass(eq=False)
-class SharedGate:
+class _SharedGate:
     """An open gate.
 
     Attributes:
         gate: The gate.
-        audience: Who learns of its events.
-        agent, options: What it was opened with.
+        options: What it was opened with, and for.
         opening: The context that opened it. Closing the event loop closes it, if the reactor's end does not.
+        crawlers: So many have it now.
     """
 
     gate: Gate
-    audience: Audience
-    agent: UserAgent
-    options: Mapping[str, Any]
+    options: Options
     opening: AbstractAsyncContextManager[Gate]
+    crawlers: int = 0
 
 
 @dataclass
 class _OfLoop:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    gates: list[SharedGate] = field(default_factory=list)
+    gates: list[_SharedGate] = field(default_factory=list)
 
 
 _loops: dict[asyncio.AbstractEventLoop, _OfLoop] = {}
 
 
-async def shared_gate(agent: UserAgent, options: Mapping[str, Any], min_delay: float | None) -> SharedGate:
-    """Return the gate of this event loop, the User-Agent and the options; open it if there is none.
+async def shared_gate(options: Options, count: Callable[[Event], None]) -> tuple[Gate, Callable[[], object]]:
+    """Return the gate of this event loop, the User-Agent and the options of `open_gate`, and what ends its use by the crawler.
 
-    Crawlers that run at the same time or one after the other keep their delays together. Of their delays the longest counts.
+    It is opened if there is none. Crawlers that run at the same time or one after the other keep their delays together. Of their
+    delays the longest counts.
 
     Args:
-        min_delay: The shortest delay of an origin in seconds, if `options` has no `pacing`; None for polite's default.
+        options: The crawler's.
+        count: Called with the gate's events that crawlers count.
 
     Raises:
         InvalidOption, StoreFailed: As `open_gate`.
@@ -202,10 +180,12 @@ async def shared_gate(agent: UserAgent, options: Mapping[str, Any], min_delay: f
     of_loop = _loops.setdefault(asyncio.get_running_loop(), _OfLoop())
     async with of_loop.lock:
         for shared in of_loop.gates:
-            if shared.agent == agent and shared.options == options:
+            if (shared.options.agent, shared.options.of_gate) == (options.agent, options.of_gate):
                 break
         else:
-            shared = await _opened(agent, options)
+            opening = open_gate(options.agent, **options.of_gate)
+            shared = _SharedGate(await opening.__aenter__(), options, opening)
+            _close_with_reactor(shared.gate)
             of_loop.gates.append(shared)
             shared.gate.on_close(partial(of_loop.gates.remove, shared))
             if len(of_loop.gates) > 1:
@@ -214,26 +194,26 @@ async def shared_gate(agent: UserAgent, options: Mapping[str, Any], min_delay: f
                     "robots.txt, and at hosts that they have in common each waits for the others. Give them the same settings",
                     len(of_loop.gates),
                 )
-    if "pacing" not in options:
-        _slow_down(shared.gate, min_delay, alone=not shared.audience.crawlers)
-    return shared
+    gate = shared.gate
+    if "pacing" not in options.of_gate:
+        wanted = PacingPolicy().min_delay if options.min_delay is None else options.min_delay
+        if not shared.crawlers or wanted > gate.pacing.min_delay:
+            gate.pacing = replace(gate.pacing, min_delay=wanted)
+    shared.crawlers += 1
+    end = gate.listen(_Counting(count))
+
+    def leave() -> None:
+        shared.crawlers -= 1
+        end()
+
+    return gate, leave
 
 
-def _slow_down(gate: Gate, min_delay: float | None, *, alone: bool) -> None:
-    wanted = PacingPolicy().min_delay if min_delay is None else min_delay
-    if alone or wanted > gate.pacing.min_delay:
-        gate.pacing = replace(gate.pacing, min_delay=wanted)
-
-
-async def _opened(agent: UserAgent, options: Mapping[str, Any]) -> SharedGate:
-    audience = Audience(options.get("listener"))
-    opening = open_gate(agent, **{**options, "listener": audience})
-    gate = await opening.__aenter__()
+def _close_with_reactor(gate: Gate) -> None:
+    """Have the end of the reactor wait for it. Without a reactor, `shutdown_asyncgens` at the loop's end closes it."""
     if is_reactor_installed():
         # To import it installs one.
         from twisted.internet import reactor  # noqa: PLC0415
 
-        # The end of the reactor waits for it. Without a reactor, `shutdown_asyncgens` at the loop's end closes `opening`.
         running: Any = reactor
         running.addSystemEventTrigger("before", "shutdown", lambda: deferred_from_coro(gate.close()))
-    return SharedGate(gate, audience, agent, options, opening)

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from crawl4ai import BestFirstCrawlingStrategy, BFSDeepCrawlStrategy, DFSDeepCrawlStrategy
-from crawl4ai.deep_crawling.scorers import KeywordRelevanceScorer
 
 from tests.frameworks.crawl4ai.crawls import DELAY_S, Hosts, config, crawling, says
 
@@ -41,28 +40,6 @@ async def test_a_deep_crawl_is_polite(hosts: Hosts, strategy: Any, stream: bool)
         hosts.url(path) for path in REFUSED
     ]
     assert {result.metadata["depth"] for result in results} == {0, 1, 2}
-
-
-@pytest.mark.parametrize("stream", [False, True])
-async def test_deep_crawls_from_many_urls(hosts: Hosts, stream: bool) -> None:
-    deep = config(deep_crawl_strategy=BFSDeepCrawlStrategy(max_depth=1), stream=stream)
-    async with crawling() as (crawler, _):
-        urls = [linked(hosts).url("/", host) for host in (1, 2)]
-        results = await collected(await crawler.arun_many(urls, deep), stream=stream)
-
-    assert len(results) == 10
-    assert (hosts.robots, hosts.short()) == ([1, 1], 0)
-
-
-async def test_refused_pages_do_not_count_towards_max_pages(hosts: Hosts) -> None:
-    hosts.links = {"/": ["/private/1", "/private/2", "/a", "/b"]}
-    strategy = BestFirstCrawlingStrategy(
-        max_depth=1, max_pages=3, url_scorer=KeywordRelevanceScorer(keywords=["private"])
-    )
-    async with crawling() as (crawler, _):
-        await crawler.arun(hosts.url("/"), config(deep_crawl_strategy=strategy))
-
-    assert sorted(hosts.paths) == ["/", "/a", "/b"]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -91,33 +91,6 @@ async def test_a_crawl_that_is_cancelled_requests_nothing_more(hosts: Hosts, str
     assert left == {asyncio.current_task()}
 
 
-async def test_after_a_crawler_closes_its_streams_request_nothing(hosts: Hosts) -> None:
-    async with crawling() as (crawler, _):
-        results = await crawler.arun_many(urls_of(hosts, 3), config(stream=True))
-        await anext(results)
-        await crawler.close()
-        requested = len(hosts.hits)
-        rest = [result async for result in results]
-        late = await crawler.arun(hosts.url("/late"), config(max_retries=2))
-
-    assert len(hosts.hits) == requested
-    assert sum(result.success for result in rest) <= 3  # those that were there already
-    assert (len(rest), late.success) == (11, False)
-
-
-async def test_configs_for_different_urls(hosts: Hosts) -> None:
-    configs = [config(url_matcher="*/1"), config(url_matcher="*/2")]
-    async with crawling() as (crawler, _):
-        results = await crawler.arun_many([hosts.url("/1"), hosts.url("/2"), hosts.url("/3")], configs)
-
-    assert sorted((result.url, result.success) for result in results) == [
-        (hosts.url("/1"), True),
-        (hosts.url("/2"), True),
-        (hosts.url("/3"), False),
-    ]
-    assert hosts.short() == 0
-
-
 async def test_cached_pages_take_no_turn(hosts: Hosts) -> None:
     urls = [hosts.url(f"/{n}") for n in range(4)]
     async with crawling() as (crawler, gate):
@@ -174,9 +147,3 @@ async def test_a_dispatcher_that_slows_the_crawl_is_warned_of_once(
 
     assert [result.success for result in results] == [True]
     assert hosts.short() == 0
-
-
-async def test_a_dispatcher_with_many_places_is_not_warned_of(hosts: Hosts) -> None:
-    async with crawling() as (crawler, _):
-        for dispatcher in (MemoryAdaptiveDispatcher(max_session_permit=1000), SemaphoreDispatcher(1000)):
-            assert (await crawler.arun_many([hosts.url("/1")], config(), dispatcher))[0].success

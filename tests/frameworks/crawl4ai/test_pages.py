@@ -5,7 +5,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 from aiohttp import web
 from crawl4ai import AsyncWebCrawler, BrowserConfig, HTTPCrawlerConfig, ProxyConfig
@@ -17,7 +16,6 @@ from tests.frameworks.crawl4ai.crawls import (
     AGENT,
     CONNECTOR,
     DELAY_S,
-    LOOPBACK,
     Hosts,
     config,
     crawler_of,
@@ -43,11 +41,6 @@ async def test_a_page_is_fetched_in_its_turn_with_the_gates_agent(hosts: Hosts) 
     assert hosts.short() == 0
     assert set(hosts.agents) == {AGENT}
     assert gate.counters.granted == 2
-
-
-async def test_arun_needs_no_config(hosts: Hosts) -> None:
-    async with crawling() as (crawler, _):
-        assert (await crawler.arun(hosts.url("/a"))).success
 
 
 async def test_a_disallowed_page_is_never_requested_and_its_result_names_the_rule(hosts: Hosts) -> None:
@@ -105,33 +98,6 @@ async def test_a_redirect_that_the_crawler_does_not_follow_is_a_result(hosts: Ho
     assert hosts.paths == ["/one"]
 
 
-@pytest.mark.parametrize(("robots", "fetched"), [(says(503), 0), (says(404), 10), (slow(0.4), 10)])
-async def test_robots_txt_is_fetched_once_for_a_host_whatever_it_says(
-    hosts: Hosts, robots: Any, fetched: int
-) -> None:
-    hosts.answers["/robots.txt"] = robots
-    urls = [hosts.url(f"/{n}") for n in range(10)]
-    async with crawling(delay=0.02) as (crawler, _):
-        results = await crawler.arun_many(urls, config(check_robots_txt=True))
-
-    assert sum(result.success for result in results) == fetched
-    assert (hosts.robots, len(hosts.paths), hosts.short(0.02)) == ([1], fetched, 0)
-
-
-async def test_rules_that_come_slowly_still_hold(hosts: Hosts) -> None:
-    async def slow_rules(_: web.BaseRequest) -> web.StreamResponse:
-        await asyncio.sleep(0.3)
-        return web.Response(text="User-agent: *\nDisallow: /private\nCrawl-delay: 0.2\n")
-
-    hosts.answers["/robots.txt"] = slow_rules
-    async with crawling() as (crawler, _):
-        paths = ("/private/a", "/a", "/private/b", "/b")
-        await crawler.arun_many([hosts.url(path) for path in paths], config())
-
-    assert sorted(hosts.paths) == ["/a", "/b"]
-    assert (hosts.robots, hosts.short(0.2)) == ([1], 0)
-
-
 async def test_pages_that_fail_are_requested_once_and_their_host_backs_off(hosts: Hosts) -> None:
     hosts.answers = {f"/{n}": says(503) for n in range(3)}
     pacing = polite.PacingPolicy(min_delay=0.05, backoff=0.2)
@@ -141,27 +107,6 @@ async def test_pages_that_fail_are_requested_once_and_their_host_backs_off(hosts
     assert {(result.success, result.status_code) for result in results} == {(False, 503)}
     assert sorted(hosts.paths) == ["/0", "/1", "/2"]
     assert all(gap >= 0.199 for gap in hosts.gaps()[1:])
-
-
-async def test_retry_after_is_obeyed(hosts: Hosts) -> None:
-    hosts.answers = {"/busy": says(429, Retry_After="1")}
-    async with crawling() as (crawler, _):
-        busy = await crawler.arun(hosts.url("/busy"), config())
-        await crawler.arun(hosts.url("/a"), config())
-
-    assert (busy.status_code, busy.error_message) == (
-        429,
-        f"HTTP 429: Unexpected status code for {hosts.url('/busy')}",
-    )
-    assert hosts.gaps()[-1] >= 0.999
-
-
-async def test_a_page_that_is_not_found_has_its_status(hosts: Hosts) -> None:
-    hosts.answers = {"/gone": says(404, X_Reason="none")}
-    async with crawling() as (crawler, _):
-        result = await crawler.arun(hosts.url("/gone"), config())
-
-    assert (result.success, result.status_code, result.response_headers["X-Reason"]) == (False, 404, "none")
 
 
 async def test_page_timeout_does_not_count_the_wait(hosts: Hosts) -> None:
@@ -207,24 +152,6 @@ async def test_page_timeout_counts_all_hops_together(hosts: Hosts) -> None:
     assert (result.success, hosts.paths) == (False, ["/0", "/1", "/2"])
 
 
-async def test_a_request_that_aiohttp_repeats_takes_a_new_turn(hosts: Hosts) -> None:
-    broken = []
-
-    async def breaks_once(request: web.BaseRequest) -> web.StreamResponse:
-        if not broken:
-            broken.append(request)
-            assert request.transport is not None
-            request.transport.abort()
-        return page(request.path)
-
-    hosts.answers = {"/b": breaks_once}
-    async with crawling() as (crawler, _):
-        await crawler.arun(hosts.url("/a"), config())
-        result = await crawler.arun(hosts.url("/b"), config())
-
-    assert (result.success, hosts.paths, hosts.short()) == (True, ["/a", "/b", "/b"], 0)
-
-
 async def test_retries_of_pages_that_look_blocked_wait_for_their_turn(hosts: Hosts) -> None:
     hosts.answers = {"/wall": says(200, "<html><body></body></html>")}
     async with crawling() as (crawler, _):
@@ -246,24 +173,6 @@ async def test_a_fallback_waits_for_its_turn(hosts: Hosts) -> None:
 
     assert (result.success, len(called)) == (True, 1)
     assert called[0] - hosts.hits[-1][0] >= DELAY_S - 0.001
-
-
-async def test_requests_through_proxies_keep_the_delay_of_the_host(hosts: Hosts) -> None:
-    hosts.answers = {"/busy": says(503)}
-    proxies = [ProxyConfig(server=hosts.url("", host)) for host in (2, 3)]
-    pacing = polite.PacingPolicy(min_delay=DELAY_S, backoff=0.2)
-    async with polite.open_gate(AGENT, pacing=pacing, fetching=LOOPBACK) as gate:
-        strategy = PoliteHTTPStrategy(
-            gate, connector=lambda: aiohttp.TCPConnector(resolver=aiohttp.ThreadedResolver())
-        )
-        async with PoliteCrawler(strategy, config=BrowserConfig(verbose=False)) as crawler:
-            urls = [hosts.url(path) for path in ("/a", "/b", "/busy")]
-            results = await crawler.arun_many(urls, config(proxy_config=proxies))
-
-    assert {result.url: result.status_code for result in results} == dict(
-        zip(urls, (200, 200, 503), strict=True)
-    )
-    assert (sorted(hosts.paths), hosts.short()) == (["/a", "/b", "/busy"], 0)
 
 
 async def test_raw_and_file_urls_take_no_turn(tmp_path: Path) -> None:
@@ -329,20 +238,6 @@ async def test_hooks_are_called(hosts: Hosts) -> None:
     assert hosts.headers[-1]["X-Mine"] == "yes"
     assert seen[0] == 200
     assert len(seen) == 2
-
-
-async def test_a_form_is_posted(hosts: Hosts) -> None:
-    bodies: list[str] = []
-
-    async def form(request: web.BaseRequest) -> web.StreamResponse:
-        bodies.append(f"{request.method} {await request.text()}")
-        return page(request.path)
-
-    hosts.answers = {"/form": form}
-    async with crawling(requests=HTTPCrawlerConfig(method="POST", data={"a": "b"})) as (crawler, _):
-        assert (await crawler.arun(hosts.url("/form"), config())).success
-
-    assert bodies == ["POST a=b"]
 
 
 async def test_after_the_gate_is_closed_every_page_fails_and_none_is_requested(hosts: Hosts) -> None:

@@ -17,7 +17,7 @@ from crawlee.storage_clients import MemoryStorageClient
 
 import polite
 from polite.integrations.crawlee import PoliteRequestManager, polite_crawler
-from polite.integrations.crawlee.crawler import GuardedPages, _turn_of, browser_options
+from polite.integrations.crawlee.crawler import GuardedPages, browser_options
 from tests.frameworks.crawlee.crawls import PACING, crawling, judge
 from tests.integrations.site import AGENT, LOOPBACK, Site
 
@@ -134,13 +134,6 @@ async def test_a_refused_hop_is_skipped_or_tried_again(
 
     assert skipped == ([] if unreachable else [HOP])
     assert type(outcome) is (polite.RobotsUnreachable if unreachable else ContextPipelineInterruptedError)
-
-
-async def test_a_turn_that_was_lost_is_taken_again() -> None:
-    left: list[bool] = []
-    lost: Any = SimpleNamespace(valid=False, leave=lambda: left.append(True))
-
-    assert (_turn_of(None), _turn_of(lost), left) == (None, None, [True])
 
 
 async def test_other_browsers_than_chromium_are_refused() -> None:

@@ -102,18 +102,6 @@ async def test_a_post_becomes_a_get_after_303_and_stays_one_after_307(site: Site
     assert sorted(crawl.texts) == ["GET ", "POST q=1"]
 
 
-async def test_requests_to_one_url_with_keys_of_their_own_are_all_sent(site: Site) -> None:
-    posts = [
-        Request.from_url(site.url("/method"), method="POST", payload=f"q={q}", use_extended_unique_key=True)
-        for q in (1, 2, 2)
-    ]
-    async with crawling() as crawl:
-        await crawl.run([*posts, Request.from_url(site.url("/method"), always_enqueue=True)])
-
-    judge(site)
-    assert sorted(crawl.texts) == ["GET ", "POST q=1", "POST q=2"]
-
-
 async def test_the_sender_is_the_gates_and_another_fails(site: Site) -> None:
     other = Request.from_url(site.url("/b"), headers={"user-agent": "Other/1.0"})
     async with crawling(max_request_retries=0) as crawl:
@@ -142,15 +130,6 @@ async def test_requests_of_a_handler_wait_for_turns_and_are_checked(site: Site) 
     judge(site)
     assert "page /sent" in crawl.texts
     assert len(refused) == 1
-
-
-async def test_an_error_is_retried_in_its_turn(site: Site) -> None:
-    async with crawling(max_request_retries=2, pacing=PACING) as crawl:
-        await crawl.run([site.url("/broken"), site.url("/down"), site.url("/a")])
-
-    judge(site)
-    assert sorted(site.paths) == ["/a"] + ["/broken"] * 3 + ["/down"] * 3
-    assert sorted(url for url, _ in crawl.failed) == [site.url("/broken"), site.url("/down")]
 
 
 async def test_a_429_backs_off_and_its_page_comes_with_another_session(site: Site) -> None:

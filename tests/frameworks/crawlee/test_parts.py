@@ -1,7 +1,6 @@
 """The parts: sessions, proxies, other clients, storages and options keep working, and what cannot is refused."""
 
 import asyncio
-import random
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -15,8 +14,7 @@ from crawlee import Request
 from crawlee.crawlers import BasicCrawler, FileDownloadCrawler, HttpCrawler, ParselCrawler
 from crawlee.http_clients import CurlImpersonateHttpClient, HttpxHttpClient, ImpitHttpClient
 from crawlee.proxy_configuration import ProxyConfiguration
-from crawlee.request_loaders import RequestList, RequestManagerTandem, ThrottlingRequestManager
-from crawlee.sessions import SessionPool
+from crawlee.request_loaders import ThrottlingRequestManager
 from crawlee.storage_clients import MemoryStorageClient
 from crawlee.storages import RequestQueue
 
@@ -63,19 +61,6 @@ async def test_rules_are_for_what_each_client_sends(client: Any) -> None:
     assert crawl.failed == []
 
 
-async def test_a_request_of_curl_arrives_once_although_its_connection_dies() -> None:
-    some, urls = random.Random(3), 60
-    with served_raw() as site:
-        site.respond = lambda _: PAGE if some.random() > 0.3 else None
-        client = CurlImpersonateHttpClient(allow_redirects=False)
-        async with crawling(
-            http_client=client, pacing=polite.PacingPolicy(min_delay=0.0), max_request_retries=0
-        ) as crawl:
-            await crawl.run([f"{site.url}/{n}" for n in range(urls)])
-
-    assert len(set(site.targets)) == len(site.targets)
-
-
 @pytest.mark.parametrize(
     "client",
     [ImpitHttpClient, lambda: HttpxHttpClient(follow_redirects=True), CurlImpersonateHttpClient],
@@ -89,24 +74,6 @@ async def test_a_client_that_follows_redirects_by_itself_sends_nothing_more(clie
     assert "follow_redirects=False" in str(crawl.failed[0][1])
     assert [type(error) for _, error in crawl.failed] == [polite.InvalidOption] * len(crawl.failed)
     assert len(crawl.pages) + len(crawl.failed) == 6
-
-
-async def test_the_cookies_of_a_hop_are_those_of_its_session(site: Site) -> None:
-    async with crawling(session_pool=SessionPool(max_pool_size=1)) as crawl:
-        await crawl.run([site.url("/login"), site.url("/cookie")])
-
-    judge(site)
-    assert crawl.texts == ["secret", "secret"]
-
-
-async def test_a_request_bound_to_a_session_gets_it(site: Site) -> None:
-    async with SessionPool() as pool:
-        session = await pool.get_session()
-        session.cookies.set("session", "mine", domain="127.0.0.1")
-        async with crawling(session_pool=pool) as crawl:
-            await crawl.run([Request.from_url(site.url("/cookie"), session_id=session.id)])
-
-    assert crawl.texts == ["mine"]
 
 
 @asynccontextmanager
@@ -178,17 +145,6 @@ async def test_a_stream_holds_its_turn_and_follows_hops(site: Site) -> None:
     judge(site)
     assert crawl.failed == []
     assert read == [PIECES * 100_000]
-
-
-async def test_an_endless_redirect_of_a_stream_fails(site: Site) -> None:
-    async with polite.open_gate(AGENT, pacing=polite.PacingPolicy(min_delay=0.01), fetching=LOOPBACK) as gate:
-        manager = PoliteRequestManager(gate, await RequestQueue.open(storage_client=MemoryStorageClient()))
-        async with PoliteHttpClient(manager, max_redirects=2) as client:
-            with pytest.raises(Exception, match="More than 2 redirects"):
-                async with client.stream(site.url("/loop")):
-                    pass
-
-    assert site.paths == ["/loop"] * 3
 
 
 async def test_a_login_in_the_url_is_sent_and_not_to_the_next_origin(site: Site) -> None:
@@ -311,17 +267,6 @@ async def test_a_crawl_that_was_killed_is_resumed_from_crawlees_storage(site: Si
     assert set(before + resumed.pages) == set(urls)
 
 
-async def test_what_was_interrupted_is_pending_again_in_crawlees_order(site: Site) -> None:
-    queue = await RequestQueue.open(storage_client=MemoryStorageClient())
-    async with crawling(request_manager=queue, max_requests_per_crawl=1) as crawl:
-        await crawl.run([site.url(f"/{n}") for n in range(8)])
-
-    left = []
-    while (request := await queue.fetch_next_request()) is not None:
-        left.append(request.url)
-    assert left == [site.url(f"/{n}") for n in range(8) if site.url(f"/{n}") not in crawl.pages]
-
-
 async def test_a_named_queue_keeps_its_requests_over_two_runs(site: Site) -> None:
     queue = await RequestQueue.open(name="kept", storage_client=MemoryStorageClient())
     async with crawling(request_manager=queue) as crawl:
@@ -330,16 +275,6 @@ async def test_a_named_queue_keeps_its_requests_over_two_runs(site: Site) -> Non
 
     judge(site)
     assert crawl.pages == [site.url("/a"), site.url("/b")]
-
-
-async def test_a_list_in_tandem_with_a_queue_is_crawled(site: Site) -> None:
-    queue = await RequestQueue.open(storage_client=MemoryStorageClient())
-    tandem = RequestManagerTandem(RequestList([site.url("/a"), site.url("/b")]), queue)
-    async with crawling(request_manager=tandem) as crawl:
-        await crawl.run([site.url("/c")])
-
-    judge(site)
-    assert sorted(crawl.pages) == [site.url(path) for path in ("/a", "/b", "/c")]
 
 
 async def test_a_window_smaller_than_the_queue_gives_out_all(site: Site) -> None:
@@ -356,14 +291,6 @@ async def test_a_window_smaller_than_the_queue_gives_out_all(site: Site) -> None
 
     judge(site)
     assert sorted(crawl.pages) == sorted(urls)
-
-
-async def test_many_requests_are_put_a_part_at_a_time(site: Site) -> None:
-    async with crawling(max_requests_per_crawl=2) as crawl:
-        await crawl.run([site.url(f"/{n}") for n in range(500)])
-
-    judge(site)
-    assert 2 <= len(crawl.pages) <= 4
 
 
 # The manager on its own, as another engine may use it.
@@ -505,12 +432,3 @@ async def test_a_crawler_of_the_users_own_keeps_its_name_and_what_it_sets_up(gat
     assert isinstance(crawler, Mine)
     assert type(crawler).__name__ == "Mine"
     assert manager._on_skipped == crawler.skipped
-
-
-async def test_the_log_says_that_robots_txt_is_unreachable(caplog: pytest.LogCaptureFixture) -> None:
-    async with polite.open_gate(AGENT, fetching=LOOPBACK) as gate:
-        manager = PoliteRequestManager(gate, storage_client=MemoryStorageClient(), max_robots_tries=1)
-        await manager.add_request("http://127.0.0.1:9/a")
-        assert await manager.fetch_next_request() is None
-
-    assert "http://127.0.0.1:9/a: its robots.txt is unreachable (CONNECTION_REFUSED)" in caplog.text

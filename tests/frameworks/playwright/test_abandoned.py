@@ -117,19 +117,6 @@ async def test_a_server_that_hangs_up_counts_as_a_failure(context: BrowserContex
         assert (gate.waiting, gate.inside) == (0, 0)
 
 
-async def test_a_429_backs_off(context: BrowserContext, site: Site) -> None:
-    site.pages["/busy"] = 429
-    async with opened(min_delay=0.05) as gate:
-        guarded = await guard(context, gate)
-        page = await context.new_page()
-
-        response = await guarded.goto(page, f"{site.url}/busy")
-
-        assert response is not None
-        assert response.status == 429
-        assert (await gate.explain(f"{site.url}/next")).wait_s > 1
-
-
 async def test_a_turn_that_no_request_used_is_given_back(context: BrowserContext, site: Site) -> None:
     async with opened() as gate:
         guarded = await guard(context, gate)

@@ -65,20 +65,6 @@ async def test_a_context_of_a_framework_is_guarded_once_and_forgotten_when_it_is
         assert len(contexts) == 0
 
 
-async def test_one_gate_paces_several_contexts(browser: Browser, site: Site) -> None:
-    async with opened() as gate:
-        contexts = [await browser.new_context() for _ in range(3)]
-        for context in contexts:
-            await guard(context, gate)
-            page = await context.new_page()
-            await page.goto(f"{site.url}/page")
-        for context in contexts:
-            await context.close()
-
-    assert site.paths == ["/page"] * 3
-    assert site.short("/page") == []
-
-
 async def test_a_persistent_context(tmp_path: Path, site: Site) -> None:
     async with async_playwright() as playwright, opened() as gate:
         context = await playwright.chromium.launch_persistent_context(

@@ -102,15 +102,3 @@ async def test_a_permit_that_no_request_used_is_given_back(context: BrowserConte
                 raise Error("the page is closed")
 
         assert (site.paths, gate.waiting, gate.inside) == ([], 0, 0)
-
-
-async def test_a_long_wait_ends_in_a_request(context: BrowserContext, site: Site) -> None:
-    # Longer than the time between two looks for requests that were abandoned.
-    async with opened(min_delay=1.5) as gate:
-        await guard(context, gate)
-        page = await context.new_page()
-
-        for path in ("/a", "/b"):
-            await page.goto(site.url + path, timeout=10_000)
-
-        assert site.paths == ["/a", "/b"]

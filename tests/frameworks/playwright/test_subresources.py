@@ -147,15 +147,3 @@ async def test_pages_from_before_are_charged(context: BrowserContext, site: Site
         assert site.paths == ["/before", "/next"]
         next_at = next(hit.at for hit in site.hits if hit.path == "/next")
         assert next_at - started_at >= 1.0
-
-
-async def test_an_endless_stream_of_requests_starves_no_page(context: BrowserContext, site: Site) -> None:
-    site.pages["/page"] = f"{NO_ICON}<script>setInterval(() => fetch('/poll'), 20)</script>"
-    async with opened() as gate:
-        guarded = await guard(context, gate)
-        page = await context.new_page()
-
-        await page.goto(f"{site.url}/page")
-        await guarded.goto(await context.new_page(), f"{site.url}/next")
-
-        assert site.paths.count("/poll") > 2

@@ -1,5 +1,7 @@
 """A spider as it is, with polite's add-on: what it gets, and what the server sees."""
 
+import asyncio
+
 import scrapy
 from scrapy.exceptions import IgnoreRequest
 
@@ -44,15 +46,6 @@ def test_each_redirect_hop_is_checked_and_waits(reactor: Reactor, site: Site) ->
     assert [type(error.__cause__) for _, error in done.spider.errors] == [polite.Disallowed]
 
 
-def test_three_posts_to_one_url_are_three_requests(reactor: Reactor, site: Site) -> None:
-    posts = [scrapy.FormRequest(site.url("/method"), formdata={"q": str(q)}) for q in range(3)]
-
-    done = crawl(reactor, Noting, posts)
-
-    judge(site)
-    assert sorted(done.spider.texts) == ["POST q=0", "POST q=1", "POST q=2"]
-
-
 def test_dont_filter_fetches_again_and_the_duplicate_filter_stays(reactor: Reactor, site: Site) -> None:
     spider_urls = [scrapy.Request(site.url("/a"), dont_filter=True) for _ in range(3)]
     repeated = [scrapy.Request(site.url("/b")) for _ in range(3)]
@@ -81,14 +74,6 @@ class Links(Noting):
         if depth < 2:
             yield response.follow(f"/{depth}", self.parse, cb_kwargs={"depth": depth + 1}, priority=depth)
         yield {"depth": depth}
-
-
-def test_callbacks_get_their_arguments(reactor: Reactor, site: Site) -> None:
-    done = crawl(reactor, Links, [site.url("/")])
-
-    judge(site)
-    assert done.spider.pages == [site.url(path) for path in ("/", "/0", "/1")]
-    assert done.stats["item_scraped_count"] == 3
 
 
 def test_retries_take_turns_and_a_429_backs_off(reactor: Reactor, site: Site) -> None:
@@ -222,3 +207,24 @@ def test_turns_that_other_middlewares_make_needless_are_given_back(reactor: Reac
     assert len(done.spider.pages) == 6
     assert len(done.spider.errors) == 3
     assert (done.counted["granted"], done.counted["unsent"]) == (3, 9)
+
+
+def test_a_site_whose_robots_txt_is_there_again_is_readmitted(reactor: Reactor) -> None:
+    class Patient(Noting):
+        async def failed(self, failure):
+            super().failed(failure)
+            site.robots_status = 200
+            await asyncio.sleep(0.6)
+            yield scrapy.Request(site.url("/again"), self.parse, errback=super().failed)
+
+    with serving() as site:
+        site.robots_status = 503
+        options = {
+            "fetching": LOOPBACK,
+            "pacing": polite.PacingPolicy(min_delay=DELAY_S, backoff=0.2, max_backoff=0.4),
+            "robots": polite.RobotsPolicy(retry_min=0.3, retry_max=0.5),
+        }
+        done = crawl(reactor, Patient, [site.url("/a")], settings={"RETRY_TIMES": 0, "POLITE": options})
+
+    assert done.counted["denied/RobotsGivenUp"] == 1
+    assert done.spider.pages == [site.url("/again")]

@@ -258,7 +258,7 @@ def test_whatever_fails_at_the_start_ends_the_crawl(
     async def broken(*_: object) -> None:
         raise RuntimeError("no gate")
 
-    monkeypatch.setattr("polite.integrations.scrapy.crawl_turns.shared_gate", broken)
+    monkeypatch.setattr("polite.integrations.scrapy.turns.shared_gate", broken)
     done = crawl(reactor, Noting, [site.url("/a")])
 
     assert done.stats["finish_reason"] == "polite_failed"

@@ -14,10 +14,7 @@ from scrapy.extensions.httpcache import FilesystemCacheStorage
 import polite
 from polite.frontier.permit import TaskPermit
 from polite.integrations.scrapy import PoliteMiddleware, PoliteQueue
-from polite.integrations.scrapy.crawl_turns import GivenUpOrigins, RobotsGivenUp
-from polite.integrations.scrapy.waiting_requests import EngineSlot, WaitingRequests
-from polite.robots.reason import Reason
-from polite.robots.rules import RuleSet
+from polite.integrations.scrapy.engine import EngineSlot, WaitingRequests
 from tests.frameworks.scrapy.crawls import Noting, Reactor, crawl, judge, serving
 from tests.integrations.site import LOOPBACK, Site
 
@@ -32,7 +29,7 @@ def test_without_scrapy_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_another_reactor_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polite.integrations.scrapy.crawl_turns.is_asyncio_available", lambda: False)
+    monkeypatch.setattr("polite.integrations.scrapy.turns.is_asyncio_available", lambda: False)
 
     with pytest.raises(polite.InvalidOption, match="AsyncioSelectorReactor"):
         PoliteMiddleware(SimpleNamespace())
@@ -78,98 +75,6 @@ def test_a_pump_that_fails_in_any_way_ends_the_crawl(
     assert done.stats["finish_reason"] == "polite_failed"
 
 
-def test_one_timer_looks_for_all_requests_that_wait_in_the_middleware() -> None:
-    async def main() -> tuple[int, list[BaseException]]:
-        loop, timers = asyncio.get_running_loop(), 0
-        call_later = loop.call_later
-
-        def counting(*args):
-            nonlocal timers
-            timers += 1
-            return call_later(*args)
-
-        loop.call_later = counting
-        engine = SimpleNamespace(closing=False)
-        gate = SimpleNamespace(acquire=lambda _: asyncio.Event().wait())
-        waiting = WaitingRequests(engine)
-        requests = [asyncio.ensure_future(waiting.acquire(gate, f"http://a.test/{n}")) for n in range(100)]
-        await asyncio.sleep(0)
-        engine.closing = True
-        return timers, await asyncio.gather(*requests, return_exceptions=True)
-
-    timers, errors = asyncio.run(main())
-
-    assert timers == 1
-    assert {type(error) for error in errors} == {polite.GateClosed}
-
-
-def test_a_site_whose_robots_txt_is_there_again_is_readmitted() -> None:
-    readmitted: list[str] = []
-    refused: list[polite.PoliteError] = []
-    unreachable = RuleSet.deny_all(Reason.UNREACHABLE)
-
-    async def main() -> None:
-        decisions = iter(
-            [
-                unreachable.decide("/"),
-                polite.GateClosed("closed"),
-                KeyError("odd"),
-                polite.parse("").decide("Bot", "http://a.test/"),
-            ]
-        )
-
-        async def check(_: str):
-            decision = next(decisions)
-            if isinstance(decision, Exception):
-                raise decision
-            return decision
-
-        origins = GivenUpOrigins(
-            lambda head: readmitted.append(head.request.url), lambda _, error: refused.append(error)
-        )
-        origins.add("http://a.test")
-        for number in range(4):
-            request = SimpleNamespace(url=f"http://a.test/{number}")
-            origins.check(
-                SimpleNamespace(check=check),
-                SimpleNamespace(request=request, bucket="http://a.test", taken=False),
-            )
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert "http://a.test" not in origins
-        await origins.stop()
-
-    asyncio.run(main())
-
-    assert readmitted == ["http://a.test/3"]
-    assert [type(error) for error in refused] == [RobotsGivenUp, polite.GateClosed, RobotsGivenUp]
-
-
-def test_a_check_that_a_closing_spider_does_not_wait_for_tells_nobody() -> None:
-    told: list[object] = []
-
-    async def main() -> None:
-        origins = GivenUpOrigins(told.append, lambda *args: told.append(args))
-        for taken, check in ((False, asyncio.Event().wait), (True, asyncio.Event().wait)):
-            head = SimpleNamespace(request=SimpleNamespace(url="http://a.test/"), bucket="a", taken=taken)
-            origins.check(SimpleNamespace(check=lambda _, check=check: check()), head)
-        await asyncio.sleep(0)
-        await origins.stop()
-
-        async def decide(_: str):
-            return polite.parse("").decide("Bot", "http://a.test/")
-
-        origins.check(
-            SimpleNamespace(check=decide), SimpleNamespace(request=head.request, bucket="a", taken=True)
-        )
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-
-    asyncio.run(main())
-
-    assert told == []
-
-
 @pytest.mark.parametrize("refused", [False, True])
 def test_a_turn_that_comes_when_its_request_is_cancelled_goes_back(*, refused: bool) -> None:
     left: list[str] = []
@@ -202,15 +107,6 @@ def test_a_turn_that_comes_when_its_request_is_cancelled_goes_back(*, refused: b
 
     assert left == ([] if refused else ["unsent"])
     assert complaints == []
-
-
-def test_few_given_up_origins_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polite.integrations.scrapy.crawl_turns._MAX_ORIGINS", 2)
-    origins = GivenUpOrigins(print, print)
-    for name in "abc":
-        origins.add(name)
-
-    assert [name in origins for name in "abc"] == [False, True, True]
 
 
 def test_a_gate_that_closes_ends_the_crawl_and_the_next_has_another(reactor: Reactor, site: Site) -> None:
@@ -277,16 +173,3 @@ def test_a_cache_that_cannot_be_read_is_no_reason_to_skip_the_turn(
 
     judge(site)
     assert done.counted["granted"] == 2
-
-
-def test_the_queue_says_what_it_has(reactor: Reactor, site: Site) -> None:
-    seen: list[Any] = []
-
-    class Looking(Noting):
-        def parse(self, response):
-            queue = self.crawler.engine.scheduler.mqs
-            seen.append((len(queue), site.urls[0] in queue, "http://other.test" in queue, queue.peek()))
-
-    crawl(reactor, Looking, [site.url("/a"), site.url("/b")])
-
-    assert [each[:3] for each in seen] == [(1, True, False), (0, False, False)]

@@ -1,4 +1,4 @@
-"""WaitingRequests: requests that wait for their turn in the middleware, until the spider closes."""
+"""The private parts of Scrapy's engine that this needs, and requests that wait until its spider closes."""
 
 import asyncio
 import logging

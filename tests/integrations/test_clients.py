@@ -1,0 +1,271 @@
+"""What each client promises, against a real server in another thread. Waits take no time."""
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import aiohttp
+import httpx
+import httpx2
+import niquests
+import pytest
+
+import polite
+from polite.errors import OriginDeclined
+from polite.events import CircuitOpened, Event
+from polite.integrations import aiohttp as of_aiohttp
+from polite.integrations.httpx import transport
+from tests.hasty_clock import HastyClock
+from tests.integrations.clients import ALL, FOR_LOOPS, FOR_THREADS, STREAMING, Client, opened
+from tests.integrations.site import AGENT, DELAY_S, Site, served_in_a_thread
+
+RECRAWL: Any = {"recrawl": polite.RecrawlPolicy()}
+TAGGED = {"If-None-Match": '"1"'}
+LENGTH = 800_000
+KINDS = pytest.mark.parametrize("path", ["/tagged", "/tagged/chunked"])
+OTHER = {"User-Agent": "Mozilla/5.0"}
+
+
+@pytest.fixture
+def clock() -> HastyClock:
+    return HastyClock()
+
+
+@pytest.fixture
+def site(clock: HastyClock) -> Iterator[Site]:
+    with served_in_a_thread(lambda: clock.now) as site:
+        yield site
+
+
+@pytest.fixture(params=ALL)
+async def client(request: pytest.FixtureRequest, clock: HastyClock) -> AsyncIterator[Client]:
+    async with opened(request.param, clock, **RECRAWL) as client:
+        yield client
+
+
+streaming = pytest.mark.parametrize("client", STREAMING, indirect=True)
+
+
+async def test_each_request_waits_for_its_turn(client: Client, site: Site) -> None:
+    texts = [(await client.get(site.url(f"/{n}"))).text for n in range(3)]
+
+    assert texts == ["page /0", "page /1", "page /2"]
+    assert site.gaps() == [DELAY_S] * 3
+    assert site.paced()
+
+
+async def test_each_hop_is_paced_and_checked(client: Client, site: Site) -> None:
+    answer = await client.get(site.url(f"/hop?to={site.url('/hop?to=/last', other=True)}"))
+    cookie = await client.get(site.url("/login"))
+
+    assert answer == (200, "page /last", 2)
+    assert cookie.text == "secret"
+    with pytest.raises(polite.Disallowed):
+        await client.get(site.url("/hop?to=/private/x"))
+    assert "/private/x" not in site.paths
+    assert site.paced()
+
+
+async def test_failures_and_time_outs_end_their_turns(client: Client, site: Site) -> None:
+    for path, limits in (("/broken", {}), ("/slow", {"timeout": 0.05})):
+        with pytest.raises((client.failure, TimeoutError)):
+            await client.get(site.url(path), **limits)
+    assert (await client.get(site.url("/next"))).status == 200
+
+    assert site.paced()
+
+
+async def test_a_429_delays_the_next_request_as_it_says(client: Client, site: Site) -> None:
+    site.refusals = 1
+
+    assert [(await client.get(site.url("/refuse"))).status for _ in range(2)] == [429, 200]
+    assert site.gaps()[-1] >= 60
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("where", ["client", "request"])
+async def test_another_user_agent_is_refused(name: str, where: str, clock: HastyClock, site: Site) -> None:
+    async with opened(name, clock, headers=OTHER if where == "client" else None) as client:
+        with pytest.raises(polite.InvalidUserAgent, match="Mozilla"):
+            await client.get(site.url("/"), headers=OTHER if where == "request" else {})
+    async with opened(name, clock, headers={"User-Agent": AGENT}) as client:
+        assert (await client.get(site.url("/"))).status == 200
+
+    assert site.paths == ["/"]
+    assert site.paced()
+
+
+@pytest.mark.parametrize("name", STREAMING)
+@pytest.mark.parametrize("options", [{"headers": {"X-Name": "a\nb"}}, {"timeout": "soon"}])
+async def test_what_cannot_be_sent_is_no_failure_of_the_server(
+    name: str, clock: HastyClock, site: Site, options: dict[str, Any]
+) -> None:
+    events: list[Event] = []
+    if "timeout" in options and name in ("httpx", "httpx2"):
+        pytest.skip("a client of httpx for threads takes any time-out")
+    async with opened(name, clock, listener=events.append) as client:
+        errors = (TypeError, ValueError, *([client.failure] if "httpx" in name else []))
+        for _ in range(10):
+            with pytest.raises(errors):
+                await client.do(client.send, "POST", site.url("/"), **options)
+
+    assert not any(isinstance(event, CircuitOpened) for event in events)
+
+
+async def test_many_requests_share_a_client(client: Client, site: Site) -> None:
+    urls = [site.url(f"/{n}", other=bool(n % 2)) for n in range(6)]
+    answers = await asyncio.gather(*(client.get(url) for url in urls))
+
+    assert [answer.status for answer in answers] == [200] * 6
+    assert site.paced()
+
+
+@streaming
+async def test_a_stream_holds_its_turn_until_it_is_read_or_closed(client: Client, site: Site) -> None:
+    for most in (None, 1):
+        response = await client.open(site.url("/stream"))
+        with pytest.raises(polite.PermitMisused, match="read or close it before the next request"):
+            await client.get(site.url("/next"))
+        assert await client.read(response, most) == (
+            LENGTH if most is None else pytest.approx(5_000, abs=5_001)
+        )
+        await client.close(response)
+
+        assert (await client.get(site.url("/next"))).status == 200
+    assert site.paced()
+
+
+@pytest.mark.parametrize("client", sorted({*STREAMING} - {"aiohttp"}), indirect=True)
+@KINDS
+@pytest.mark.filterwarnings("ignore")  # of a response, or a connection, that was not closed
+async def test_a_response_that_is_dropped_ends_its_turn_and_is_not_remembered(
+    client: Client, site: Site, path: str
+) -> None:
+    await client.open(site.url(path))
+    await client.do(int)
+    gc.collect()
+    # Some clients close it on the loop, some iterations later.
+    for _ in range(100):
+        await asyncio.sleep(0.001)
+
+    assert (await client.get(site.url("/next"))).status == 200
+    assert await client.conditional(site.url(path)) == {}
+
+
+@KINDS
+async def test_what_was_read_to_its_end_is_remembered(client: Client, site: Site, path: str) -> None:
+    url, pieces, empty = site.url(path), site.url(f"{path}/2"), site.url("/tagged/empty")
+    assert len((await client.get(url)).text) == LENGTH
+    assert await client.conditional(url) == TAGGED
+
+    if client.name in STREAMING:
+        response = await client.open(pieces)
+        assert await client.read(response) == LENGTH
+        await client.close(response)
+        # Nobody asks for a body that is empty.
+        await client.close(await client.open(empty))
+        assert await client.conditional(pieces) == await client.conditional(empty) == TAGGED
+
+
+@streaming
+@KINDS
+@pytest.mark.parametrize("most", [0, 1])
+async def test_a_body_that_was_left_early_is_not_remembered(
+    client: Client, site: Site, path: str, most: int
+) -> None:
+    response = await client.open(site.url(path))
+    await client.read(response, most)
+    await client.close(response)
+
+    assert await client.conditional(site.url(path)) == {}
+    assert (await client.get(site.url("/next"))).status == 200
+
+
+@KINDS
+async def test_a_body_that_broke_off_is_not_remembered(client: Client, site: Site, path: str) -> None:
+    url = site.url(f"{path}/cut")
+    with pytest.raises(client.failure):
+        await client.get(url)
+    if client.name in STREAMING:
+        response = await client.open(url)
+        with pytest.raises(client.failure):
+            await client.read(response)
+        await client.close(response)
+
+    assert await client.conditional(url) == {}
+
+
+@pytest.mark.parametrize("method", ["HEAD", "POST"])
+async def test_the_answer_to_another_method_is_not_remembered(
+    client: Client, site: Site, method: str
+) -> None:
+    assert (await client.request(method, site.url("/tagged/empty"))).status == 200
+
+    assert await client.conditional(site.url("/tagged/empty")) == {}
+
+
+@KINDS
+@pytest.mark.parametrize("name", ALL)
+async def test_octets_count_in_the_budget(name: str, clock: HastyClock, site: Site, path: str) -> None:
+    # Two pages reach the limit. No Content-Length announces chunks; urllib3-future does not tell of them either.
+    async with opened(name, clock, pacing=polite.PacingPolicy(max_bytes=1_000_000)) as client:
+        await client.get(site.url(path))
+        await client.get(site.url(path))
+
+        if "niquests" not in name or "chunked" not in path:
+            with pytest.raises(OriginDeclined, match="1600000 octets came"):
+                await client.get(site.url(path))
+
+
+@pytest.mark.parametrize("client", FOR_LOOPS, indirect=True)
+async def test_a_cancelled_request_ends_its_turn(client: Client, site: Site) -> None:
+    sent = asyncio.ensure_future(client.get(site.url("/slow")))
+    while "/slow" not in site.paths:
+        await asyncio.sleep(0.001)
+    sent.cancel()
+
+    assert (await client.get(site.url("/next"))).status == 200
+    assert site.paced()
+
+
+@pytest.mark.parametrize("name", ALL)
+async def test_a_gate_of_the_other_kind_is_refused(name: str, clock: HastyClock) -> None:
+    needed = "polite.blocking.open_gate" if name in FOR_THREADS else "polite.open_gate"
+    async with opened("async httpx" if name in FOR_THREADS else "requests", clock) as other:
+        with pytest.raises(polite.InvalidOption, match=f"needs a gate of {needed}"):
+            await Client(name, other.gate).get("http://127.0.0.1:9/")
+
+
+@pytest.mark.parametrize("module", [httpx, httpx2])
+async def test_a_client_of_httpx_with_a_gate_of_the_other_kind_is_neither_entered_nor_closed(
+    module: Any, clock: HastyClock
+) -> None:
+    async with opened("async httpx", clock) as loop, opened("httpx", clock) as thread:
+        for name in ("close", "__enter__"):
+            with pytest.raises(polite.InvalidOption, match="polite.blocking.open_gate"):
+                getattr(module.Client(transport=transport(loop.gate, module)), name)()
+        for name in ("aclose", "__aenter__"):
+            with pytest.raises(polite.InvalidOption, match="polite.open_gate"):
+                await getattr(module.AsyncClient(transport=transport(thread.gate, module)), name)()
+    with pytest.raises(polite.InvalidOption, match="gate must be"):
+        transport("ExampleBot/1.0", module)  # type: ignore[arg-type]
+
+
+async def test_the_middleware_that_was_not_called_says_how() -> None:
+    connector = polite.guarded_connector()
+    async with aiohttp.ClientSession(connector=connector, middlewares=[of_aiohttp.middleware]) as session:  # type: ignore[list-item]
+        with pytest.raises(polite.InvalidOption, match=r"write \[middleware\(gate\)\]"):
+            await session.get("http://127.0.0.1:9/")
+
+
+async def test_a_multiplexed_session_of_niquests_gets_no_promises(clock: HastyClock, site: Site) -> None:
+    async with opened("async niquests", clock) as client:
+        client.session.multiplexed = True
+        for n in range(2):
+            response = await client.session.get(site.url(f"/{n}"))
+            # A promise of a response could not be reported.
+            assert (response.status_code, response.lazy) == (200, False)
+
+    assert isinstance(response, niquests.Response)
+    assert site.paced()
