@@ -1,17 +1,9 @@
 """The judge of shared crawls counts over all hosts, and the servers log what it needs."""
 
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
-from pathlib import Path
-
-import aiohttp
 import pytest
 
 from docs.examples.demo.judge import ROBOTS, Request
-from tests.many.judge import judge, read_request
-from tests.many.running import ROOT
+from tests.many.judge import judge
 from tests.many.world import World
 
 WORLD = World(hosts=2, pages=3, delay_s=0.5, network=79)
@@ -49,46 +41,4 @@ def test_short_lost_doubled_early_and_forbidden_requests_are_counted() -> None:
     assert (verdict.before_rules, verdict.forbidden) == (1, 1)
 
 
-def test_every_page_is_reached_by_links_of_its_own_host() -> None:
-    world = World()
-    for host in range(world.hosts):
-        reached, waiting = {(host, 0)}, [(host, 0)]
-        while waiting:
-            new = [each for each in world.links(*waiting.pop()) if each[0] == host and each not in reached]
-            reached.update(new)
-            waiting += new
-        assert len(reached) == world.pages
-
-
-@pytest.fixture
-def late_sites(tmp_path: Path) -> Iterator[tuple[World, int, Path]]:
-    world = World(hosts=6, pages=3, late=True, network=78)
-    log = tmp_path / "hits"
-    command = [sys.executable, "-m", "tests.many.sites", world.written(), str(log)]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as sites:
-        assert sites.stdin is not None
-        assert sites.stdout is not None
-        yield world, int(sites.stdout.readline()), log
-        sites.stdin.close()
-
-
 # In real time: the kernel and other processes are what it is about.
-@pytest.mark.slow("processes and servers in real time")
-async def test_sites_log_when_a_request_arrives_and_late_ones_are_connected_late(
-    late_sites: tuple[World, int, Path],
-) -> None:
-    world, port, log = late_sites
-    started = time.monotonic()
-    async with aiohttp.ClientSession(
-        headers={"User-Agent": "Bot/1.0 (process 7)"},
-        connector=aiohttp.TCPConnector(resolver=aiohttp.ThreadedResolver()),
-    ) as session:
-        for host in (0, 5):
-            async with session.get(f"http://{world.address(host)}:{port}{ROBOTS}") as response:
-                assert await response.read() == world.robots(host)
-
-    prompt, late = (read_request(line) for line in log.read_text().splitlines())
-    assert (prompt.host, prompt.path, prompt.sender, late.host) == (0, ROBOTS, "7", 5)
-    assert prompt.at - started < 0.5 < late.at - started

@@ -28,12 +28,6 @@ def take(process: Process) -> Taken:
     return taken
 
 
-def test_a_home_never_asked_has_no_age(crawl: Crawl) -> None:
-    taken = take(crawl.process("one"))
-
-    assert (taken.age, taken.clean, taken.free, taken.state) == (None, True, 0, None)
-
-
 def test_a_home_that_was_left_has_what_is_left_of_its_rest_and_its_state(crawl: Crawl) -> None:
     one, other = crawl.process("one"), crawl.process("other")
     take(one)
@@ -118,23 +112,6 @@ def test_a_home_without_tasks_is_forgotten_when_it_has_rested(crawl: Crawl) -> N
     assert not crawl.client.exists(crawl.key("forget"))
 
 
-def test_a_home_whose_rest_became_longer_is_forgotten_later(crawl: Crawl) -> None:
-    one = crawl.process("one")
-    take(one)
-    fence = one.fences["a.example"]
-    leave(one, rest=3 * SECOND)
-    one.step(holds=[Hold("a.example", fence, 60 * SECOND, None)])
-
-    crawl.age(3 * SECOND)
-    one.step()
-    assert crawl.client.hexists(crawl.key("h"), "a.example")
-    crawl.age(57 * SECOND)
-    one.step(first=True)
-
-    assert not crawl.client.hexists(crawl.key("h"), "a.example")
-    assert not crawl.client.exists(crawl.key("forget"))
-
-
 def test_a_home_that_is_owned_again_is_not_forgotten(crawl: Crawl) -> None:
     one = crawl.process("one")
     take(one)
@@ -190,14 +167,6 @@ def test_a_rest_counts_whoever_owns_the_home_by_now_and_a_state_only_of_the_owne
     assert taken.free > 590 * SECOND
     assert taken.state is None
     assert not crawl.client.hexists(crawl.key("h"), "never.example")
-
-
-def test_homes_of_mine_stay_ours(crawl: Crawl) -> None:
-    one = crawl.process("one")
-    fence = take(one).fence
-
-    assert one.step(mine=[Mine("a.example", fence)]).gone == []
-    assert owner_of(crawl) == "one"
 
 
 def test_a_home_of_mine_that_the_store_does_not_know_becomes_ours(crawl: Crawl) -> None:
@@ -285,14 +254,6 @@ def test_a_put_whose_answer_was_lost_is_news_when_its_process_says_what_it_holds
     assert [(home, len(rows)) for home, _, rows in reply.news] == [("a.example", 1)]
 
 
-def test_a_wanted_home_without_owner_is_taken_and_out_of_line(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
-    one.put(A)
-
-    assert take(one).home == "a.example"
-    assert other.step(room=9).picked == []
-
-
 def test_the_owner_of_a_wanted_home_is_asked_once_for_each_wish(crawl: Crawl) -> None:
     one, other = crawl.process("one"), crawl.process("other")
     take(one)
@@ -334,27 +295,11 @@ def test_no_recall_of_a_home_that_was_not_known_to_be_held(crawl: Crawl) -> None
     assert one.step(mine=[]).recalls == []
 
 
-def test_a_home_that_is_ours_already_is_taken_under_the_same_fence(crawl: Crawl) -> None:
-    one = crawl.process("one")
-
-    assert take(one).fence == take(one).fence
-
-
 def test_a_home_that_the_last_server_may_have_given_to_another_is_not_taken_again_while_quiet(
     crawl: Crawl,
 ) -> None:
     one = crawl.process("one")
     take(one)
-    crawl.another_server()
-
-    assert one.take("a.example") is None
-    crawl.age(LEASE)
-    assert one.take("a.example") is not None
-
-
-def test_nothing_is_taken_while_quiet(crawl: Crawl) -> None:
-    one = crawl.process("one")
-    one.step()
     crawl.another_server()
 
     assert one.take("a.example") is None

@@ -57,14 +57,6 @@ def test_a_session_with_too_few_starves_and_others_see_it_for_a_moment(crawl: Cr
     assert not one.step().starving
 
 
-def test_a_session_without_room_does_not_starve(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
-    one.put(*(f"https://{number}.example/" for number in range(4)))
-    one.pick()
-
-    assert not other.step(room=0).starving
-
-
 def test_a_gate_without_a_frontier_has_no_share(crawl: Crawl) -> None:
     gate, one = crawl.process("gate", gate_alone=True), crawl.process("one")
     gate.step(takes=["x.example", "y.example"])
@@ -89,16 +81,6 @@ def test_a_session_without_room_and_homes_has_no_share_until_it_has_room(crawl: 
     reply = one.step(room=9)
     assert (len(reply.picked), reply.fair, reply.live) == (2, 3, 3)
     assert producer.step(room=1).fair == 2
-
-
-def test_a_session_without_room_has_its_share_while_it_holds_homes(crawl: Crawl) -> None:
-    full, one = crawl.process("full"), crawl.process("one")
-    full.put(*(f"https://{number}.example/" for number in range(6)))
-    full.pick(2)
-    full.step(room=0)
-    crawl.age(3 * BEAT)
-
-    assert one.step(room=9).fair == 3
 
 
 def test_a_session_that_ended_is_not_kept_as_one_without_room(crawl: Crawl) -> None:
@@ -129,30 +111,6 @@ def test_the_origins_of_a_home_come_8_at_a_time(crawl: Crawl) -> None:
     assert [len(each) for each in seen] == [8, 8, 8, 6]
     assert set().union(*seen) == {url.rstrip("/") for url in many_origins(30)}
     assert one.step().news == []
-
-
-def test_the_next_origins_come_though_the_last_one_has_no_tasks_any_more(crawl: Crawl) -> None:
-    one = crawl.process("one")
-    one.put(*many_origins(20))
-    [(_, first)] = one.step(room=1).picked
-
-    reply = one.step(ended=[ended(f"{origin}/") for origin, _ in first])
-    seen = {origin for origin, _ in first} | {origin for _, origin, _ in reply.news}
-    for _ in range(3):
-        seen |= origins_of_news(one)
-
-    assert len(seen) == 20
-
-
-def test_a_home_with_one_origin_stores_nothing_more(crawl: Crawl) -> None:
-    one = crawl.process("one")
-    one.put(f"{HOST}/a", f"{HOST}/b")
-
-    assert not crawl.client.exists(crawl.key("x:a.example"))
-    one.put(f"{PLAIN}/")
-    assert crawl.client.zrange(crawl.key("x:a.example"), 0, -1) == [PLAIN, HOST]
-    one.step(ended=[ended(f"{PLAIN}/"), ended(f"{HOST}/a"), ended(f"{HOST}/b")])
-    assert not crawl.client.exists(crawl.key("x:a.example"))
 
 
 def test_a_put_by_another_is_news_to_the_owner_and_its_own_is_not(crawl: Crawl) -> None:

@@ -90,43 +90,11 @@ def test_a_task_that_ended_is_counted_by_its_end_and_remembered(crawl: Crawl, en
     assert one.pick() == {HOST: ["/b"]}
 
 
-def test_an_end_is_counted_once(crawl: Crawl) -> None:
-    one = crawl.process("one")
-    one.put(A)
-    one.step(ended=[ended(A)])
-
-    assert counts(one.step(ended=[ended(A, "dropped")])) == (0, 1, 0, 0, 1)
-
-
 def test_the_end_of_an_unknown_url_makes_it_met_and_counts_nothing(crawl: Crawl) -> None:
     one = crawl.process("one")
 
     assert counts(one.step(ended=[ended(A)])) == (0, 0, 0, 0, 0)
     assert one.put(A).puts == [None]
-
-
-def test_a_task_ends_whoever_owns_its_home(crawl: Crawl) -> None:
-    owner, other = crawl.process("owner"), crawl.process("other")
-    owner.put(A)
-    owner.pick()
-
-    assert other.step(ended=[ended(A)]).done == 1
-
-
-def test_a_home_whose_last_task_ended_is_not_in_line(crawl: Crawl) -> None:
-    one = crawl.process("one")
-    one.put(A)
-
-    assert one.step(ended=[ended(A)]).inline == 0
-    assert one.pick() == {}
-
-
-def test_ends_come_before_the_puts_of_their_batch(crawl: Crawl) -> None:
-    one = crawl.process("one")
-    one.put(A)
-
-    assert one.step(ended=[ended(A)], puts=[put(A)]).puts == [None]
-    assert one.step(ended=[ended(B)], puts=[put(B, again=True)]).puts != [None]
 
 
 def test_met_tells_whether_a_put_would_be_a_duplicate(crawl: Crawl) -> None:
@@ -170,15 +138,6 @@ def test_a_task_with_a_time_is_news_to_the_owner_of_its_home(crawl: Crawl) -> No
     [(home, origin, rows)] = one.step().news
     assert (home, origin, paths(rows)) == ("a.example", HOST, ["/a", "/b"])
     assert one.step().news == []
-
-
-def test_a_task_that_ends_before_its_time_leaves_nothing_behind(crawl: Crawl) -> None:
-    one = crawl.process("one")
-    one.put(A, ready_in=5 * SECOND)
-    one.step(ended=[ended(A)])
-
-    assert crawl.client.exists(crawl.key("later")) == 0
-    assert one.step().next_in is None
 
 
 def test_a_tried_task_waits_until_its_time_and_keeps_its_number_and_tries(crawl: Crawl) -> None:
@@ -308,17 +267,6 @@ def test_an_origin_that_has_tasks_again_is_not_forgotten(crawl: Crawl) -> None:
     one.step(ended=[ended(f"{other}2")])
 
     assert one.put(A).puts == [None]
-
-
-def test_origins_of_one_home_have_queues_of_their_own(crawl: Crawl) -> None:
-    one = crawl.process("one")
-    one.put("https://a.example/", "http://a.example/", "https://a.example:8443/")
-
-    assert one.pick() == {
-        "https://a.example": ["/"],
-        "http://a.example": ["/"],
-        "https://a.example:8443": ["/"],
-    }
 
 
 # Tasks that are not unique: their digests begin with an asterisk.
