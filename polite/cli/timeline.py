@@ -71,35 +71,39 @@ class Log:
     def entries(self) -> Iterator[LogEntry]:
         """Yield each entry in order. An incomplete last line is ignored: its run was killed. Raises UnreadableLog, OSError."""
         begun = last = 0.0
-        number = 0
-        at = None
-        back_offs = _BackOffs()
+        number, at = 0, None
+        # When the back-offs of the first origins end and began, in Unix time: a run may begin long after the one before.
+        back_offs: dict[str, tuple[float, float]] = {}
         self.starts.clear()
         for number, line in self._lines():
             try:
                 fields = json.loads(line)
+                entry = None
                 if fields["event"] == "run":
                     at, begun = _seconds(fields["at"]), last
                     self.starts.append(begun)
-                    for origin, left_s in back_offs.left(at):
-                        yield LogEntry(
-                            begun, origin, Kind.BACKED_OFF, left_s, run=len(self.starts), continued=True
-                        )
-                    continue
-                entry = _log_entry(fields, begun, run=len(self.starts))
-            except KeyError as error:
-                raise UnreadableLog(
-                    f"{self.path}:{number}: not a line that polite fetch --log wrote: it has no {error}"
-                ) from error
+                else:
+                    entry = _log_entry(fields, begun, run=len(self.starts))
             except (ValueError, LookupError, TypeError, RecursionError) as error:
+                what = f"it has no {error}" if isinstance(error, KeyError) else redact_url(str(error))
                 raise UnreadableLog(
-                    f"{self.path}:{number}: not a line that polite fetch --log wrote: {redact_url(str(error))}"
+                    f"{self.path}:{number}: not a line that polite fetch --log wrote: {what}"
                 ) from error
+            if fields["event"] == "run" and at is not None:
+                back_offs = {origin: each for origin, each in back_offs.items() if each[0] > at}
+                for origin, (end, since) in back_offs.items():
+                    # A clock that was set back makes none longer than it was.
+                    left_s = end - max(at, since)
+                    yield LogEntry(begun, origin, Kind.BACKED_OFF, left_s, len(self.starts), continued=True)
             if entry is None:
                 continue
             last = max(last, entry.t)
             if entry.kind is Kind.BACKED_OFF and at is not None:
-                back_offs.begin(entry.origin, at + entry.t - begun, entry.for_s)
+                since = at + entry.t - begun
+                # One that ends earlier than that of before is part of it.
+                known = back_offs.get(entry.origin, (0.0, 0.0))[0]
+                if since + entry.for_s > known and (known or len(back_offs) < _MOST_BACK_OFFS):
+                    back_offs[entry.origin] = since + entry.for_s, since
             yield entry
         if not number:
             raise UnreadableLog(f"{self.path}: not a log of polite fetch --log: it has no complete line")
@@ -117,58 +121,29 @@ class Log:
                     )
 
 
-class _BackOffs:
-    """Back-offs in Unix time, since a run may begin long after the one before. A log's first origins only are remembered."""
-
-    def __init__(self) -> None:
-        self._ends: dict[str, float] = {}
-        self._since: dict[str, float] = {}
-
-    def begin(self, origin: str, at: float, for_s: float) -> None:
-        """Note a back-off. One that ends earlier than that of before is part of it."""
-        if (origin in self._ends or len(self._ends) < _MOST_BACK_OFFS) and at + for_s > self._ends.get(
-            origin, 0.0
-        ):
-            self._ends[origin], self._since[origin] = at + for_s, at
-
-    def left(self, now: float) -> list[tuple[str, float]]:
-        """Forget the back-offs that ended, and return what is left of the others, in seconds.
-
-        A clock that was set back makes none longer than it was.
-        """
-        for origin in [origin for origin, end in self._ends.items() if end <= now]:
-            del self._ends[origin], self._since[origin]
-        return [(origin, end - max(now, self._since[origin])) for origin, end in self._ends.items()]
-
-
 def _log_entry(fields: dict[str, Any], begun: float, *, run: int) -> LogEntry | None:
     """Return the entry, or None if no server was asked.
 
     Raises KeyError for a missing field, ValueError for an invalid value or an unknown event.
     """
+    for_s = 0.0
     match fields["event"]:
         case "request":
-            kind = _kind_of_response(fields["status"])
+            status = fields["status"]
+            if status is not None and (type(status) is not int or not 100 <= status <= 999):
+                raise ValueError(f"{status!r} is not a status")
+            kind = Kind.NO_RESPONSE if status is None else Kind.PROBLEM if status >= 400 else Kind.PAGE
         case "robots":
             kind = Kind.ROBOTS
         case "refused":
             kind = Kind.REFUSED
         case "slowed" | "put off":
-            kind = Kind.BACKED_OFF
+            kind, for_s = Kind.BACKED_OFF, _seconds(fields["for_s"])
         case other:
             raise ValueError(f"the event {other!r} is not known")
-    for_s = fields["for_s"] if kind is Kind.BACKED_OFF else 0.0
-    entry = LogEntry(begun + _seconds(fields["t"]), str(fields["origin"]), kind, _seconds(for_s), run)
+    entry = LogEntry(begun + _seconds(fields["t"]), str(fields["origin"]), kind, for_s, run)
     # Logs of earlier versions do not say so.
     return None if fields.get("asked") is False else entry
-
-
-def _kind_of_response(status: int | None) -> Kind:
-    if status is None:
-        return Kind.NO_RESPONSE
-    if type(status) is not int or not 100 <= status <= 999:
-        raise ValueError(f"{status!r} is not a status")
-    return Kind.PROBLEM if status >= 400 else Kind.PAGE
 
 
 def _seconds(value: float) -> float:
@@ -250,7 +225,8 @@ def draw(
         yield from _row(name, census[name], _TOP + _ROW * number + _ROW // 2)
     if more := len(census) - len(drawn) + left_out:
         at = _TOP + _ROW * len(drawn) + 38
-        yield f'<text class="note" x="{_EDGE}" y="{at}">{_origins(more)} with fewer marks not drawn</text>'
+        noun = "origin" if more == 1 else "origins"
+        yield f'<text class="note" x="{_EDGE}" y="{at}">{more} more {noun} with fewer marks not drawn</text>'
     yield "</svg>"
 
 
@@ -295,27 +271,21 @@ def _legend(counts: Counter[Kind]) -> Iterator[str]:
     for kind in Kind:
         shape = _SHAPES[kind] or "m-5 0h10"
         words = f"{kind.value} ({counts[kind]})"
-        yield f'<path class="{_class(kind)}" d="M{x + 6} 46{shape}"/>'
+        yield f'<path class="{kind.name.lower()}" d="M{x + 6} 46{shape}"/>'
         yield f'<text x="{x + 18}" y="50">{words}</text>'
         x += 30 + 6 * len(words)
 
 
 def _axis(end: float, scale: float, bottom: int) -> Iterator[str]:
+    """Yield ticks: their distance is 1, 2 or 5 times a power of ten, at most _MOST_STEPS of them."""
     yield '<g class="axis">'
-    step = _step(end)
-    for number in range(math.floor(end / step + 1e-9) + 1 if end else 1):
+    power = 10.0 ** math.floor(math.log10(end / _MOST_STEPS)) if end else 1.0
+    step = next(power * factor for factor in (1, 2, 5, 10) if end / (power * factor) <= _MOST_STEPS)
+    for number in range(math.floor(end / step + 1e-9) + 1):
         at = number * step
         x = _number(_NAMES + at * scale)
         yield f'<path d="M{x} {_TOP - 6}V{bottom}"/><text x="{x}" y="{_TOP - 12}" text-anchor="middle">{at:g} s</text>'
     yield "</g>"
-
-
-def _step(end: float) -> float:
-    """Return the distance between ticks: 1, 2 or 5 times a power of ten, at most _MOST_STEPS ticks."""
-    if not end:
-        return 1.0
-    power = 10.0 ** math.floor(math.log10(end / _MOST_STEPS))
-    return next(power * factor for factor in (1, 2, 5, 10) if end / (power * factor) <= _MOST_STEPS)
 
 
 def _row(name: str, row: _Row, y: int) -> Iterator[str]:
@@ -326,36 +296,24 @@ def _row(name: str, row: _Row, y: int) -> Iterator[str]:
     yield f'<text x="{_NAMES - 12}" y="{y + 4}" text-anchor="end">{_text(label)}</text>'
     for kind in Kind:
         if columns := sorted(row.columns.get(kind, ())):
-            yield f'<path class="{_class(kind)}" d="{_path(kind, columns, y)}"/>'
+            yield f'<path class="{kind.name.lower()}" d="{_path(kind, columns, y)}"/>'
     yield "</g>"
 
 
 def _path(kind: Kind, columns: Sequence[int], y: int) -> str:
     if kind is not Kind.BACKED_OFF:
         return "".join(f"M{_number(_NAMES + column * _GRAIN)} {y}{_SHAPES[kind]}" for column in columns)
+    # Adjacent columns are one bar.
+    bars: list[list[int]] = []
+    for column in columns:
+        if bars and column == bars[-1][1] + 1:
+            bars[-1][1] = column
+        else:
+            bars.append([column, column])
     return "".join(
         f"M{_number(_NAMES + first * _GRAIN)} {y}H{_number(_NAMES + (last + 1) * _GRAIN)}"
-        for first, last in _runs(columns)
+        for first, last in bars
     )
-
-
-def _runs(columns: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield each run of adjacent columns as its first and last column."""
-    first = last = columns[0]
-    for column in columns[1:]:
-        if column > last + 1:
-            yield first, last
-            first = column
-        last = column
-    yield first, last
-
-
-def _origins(count: int) -> str:
-    return "1 more origin" if count == 1 else f"{count} more origins"
-
-
-def _class(kind: Kind) -> str:
-    return kind.name.lower()
 
 
 def _number(value: float) -> str:

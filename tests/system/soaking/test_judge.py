@@ -3,7 +3,7 @@
 import pytest
 
 from docs.examples.demo.judge import ROBOTS, Request
-from tests.system.soaking.judge import WARM_UP, Sample, growth, offences, read_request, summary
+from tests.system.soaking.judge import WARM_UP, Sample, growth, offences
 from tests.system.soaking.server import answer
 from tests.system.soaking.world import CLOSED, FORBIDDEN, ORIGINS, Kind, forbids, kind
 
@@ -19,10 +19,6 @@ def hits(*visits: tuple[float, str, int], origin: int = GOOD) -> list[Request]:
     """These at one origin, and one for the rules at each of the others."""
     others = [Request(0.0, number, ROBOTS, 200) for number in range(ORIGINS) if number != origin]
     return others + [Request(at, origin, path, status) for at, path, status in visits]
-
-
-def test_a_flat_crawl_passes():
-    assert growth(FLAT, SECONDS) == []
 
 
 @pytest.mark.parametrize(
@@ -52,10 +48,6 @@ def test_what_grows_during_the_warm_up_only_passes():
     assert growth(warming, SECONDS) == []
 
 
-def test_too_few_samples_are_no_proof():
-    assert "say nothing" in growth(FLAT[:20], SECONDS)[0]
-
-
 @pytest.mark.parametrize(
     ("origin", "visits", "wrong"),
     [
@@ -79,18 +71,6 @@ def test_a_log_is_judged_by_the_kind_of_origin(
 
 def test_an_origin_without_requests_is_reported():
     assert "1 origins were never asked" in offences(hits())[0]
-
-
-def test_what_is_written_in_the_log_is_read_back():
-    assert read_request("1.5 7 /page/1 200\n") == Request(1.5, 7, "/page/1", 200)
-
-
-def test_the_summary_counts():
-    text = summary(FLAT, hits((0, ROBOTS, 200), (5, "/page/0", 404)), SECONDS)
-
-    assert "1001 hits at 1000 origins in 100 s, 1000 of them for rules" in text
-    assert "200: 1000, 404: 1" in text
-    assert "threads 7 to 7" in text
 
 
 @pytest.mark.parametrize("what", Kind)
