@@ -10,8 +10,8 @@ from weakref import ref
 from polite import blocking
 from polite.errors import InvalidOption
 from polite.gate.gate import Gate
-from polite.gate.measures import Histogram, Measures
 from polite.gate.notifier import Counters
+from polite.gate.tally import Histogram, Tally
 
 AnyGate = Gate | blocking.Gate
 
@@ -45,7 +45,7 @@ class Count(Metric):
         read: Returns the values.
     """
 
-    read: Callable[[Counters, Measures], Values]
+    read: Callable[[Counters, Tally], Values]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class Times(Metric):
         read: Returns it.
     """
 
-    read: Callable[[Measures], Histogram]
+    read: Callable[[Tally], Histogram]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +70,12 @@ class Gauge(Metric):
     read: Callable[[AnyGate], int]
 
 
-def _counter(read: Callable[[Counters], int]) -> Callable[[Counters, Measures], Values]:
+def _counter(read: Callable[[Counters], int]) -> Callable[[Counters, Tally], Values]:
     return lambda counters, _: {(): read(counters)}
 
 
-def _measure(read: Callable[[Measures], int]) -> Callable[[Counters, Measures], Values]:
-    return lambda _, measures: {(): read(measures)}
+def _tallied(read: Callable[[Tally], int]) -> Callable[[Counters, Tally], Values]:
+    return lambda _, tally: {(): read(tally)}
 
 
 def _labelled(values: Mapping[str, int]) -> Values:
@@ -164,19 +164,22 @@ COUNTS = (
         "origins.postponed",
         "{origin}",
         "Origins whose tasks were postponed, since robots.txt was unreachable",
-        read=_measure(lambda m: m.postponed),
+        read=_tallied(lambda m: m.postponed),
     ),
     Count(
-        "tasks.retried", "{task}", "Tasks of frontiers that were requeued", read=_measure(lambda m: m.retried)
+        "tasks.retried", "{task}", "Tasks of frontiers that were requeued", read=_tallied(lambda m: m.retried)
     ),
     Count(
-        "tasks.dropped", "{task}", "Tasks of frontiers that were given up", read=_measure(lambda m: m.dropped)
+        "tasks.dropped",
+        "{task}",
+        "Tasks of frontiers that were given up",
+        read=_tallied(lambda m: m.dropped.total()),
     ),
     Count(
         "store.outages",
         "{outage}",
         "How often the shared store ceased to respond",
-        read=_measure(lambda m: m.outages),
+        read=_tallied(lambda m: m.outages),
     ),
 )
 
@@ -228,12 +231,12 @@ class Reading:
     gauges: tuple[int, ...]
 
     @classmethod
-    def of(cls, gate: AnyGate, measures: Measures) -> Self:
+    def of(cls, gate: AnyGate, tally: Tally) -> Self:
         """Read a gate. In any thread: all that changes meanwhile are numbers."""
         counters = gate.counters
-        histograms = [each.read(measures) for each in TIMES]
+        histograms = [each.read(tally) for each in TIMES]
         return cls(
-            tuple(Counter(each.read(counters, measures)) for each in COUNTS),
+            tuple(Counter(each.read(counters, tally)) for each in COUNTS),
             tuple((each.counts.copy(), each.total_s) for each in histograms),
             tuple(each.read(gate) for each in GAUGES),
         )
@@ -262,7 +265,7 @@ class Reading:
 class _Observed:
     agent: str
     gate: "ref[AnyGate]"
-    measures: Measures
+    tally: Tally
 
 
 class ObservedGates:
@@ -282,7 +285,7 @@ class ObservedGates:
         self._closed: dict[str, Reading] = {}
         self._on_change = on_change
 
-    def add(self, gate: AnyGate, measures: Measures) -> Callable[[], None]:
+    def add(self, gate: AnyGate, tally: Tally) -> Callable[[], None]:
         """Observe a gate until it closes, or the returned function is called.
 
         Raises:
@@ -298,7 +301,7 @@ class ObservedGates:
             if any(each.gate() is gate for each in self._gates.values()):
                 raise InvalidOption(f"{gate!r} is observed already, and would be counted twice")
             self._on_change(len(self._gates) + 1)
-            self._gates[key] = _Observed(str(gate.agent.tokens[0]), ref(gate), measures)
+            self._gates[key] = _Observed(str(gate.agent.tokens[0]), ref(gate), tally)
         ends: list[Callable[[], None]] = []
 
         def end() -> None:
@@ -308,8 +311,8 @@ class ObservedGates:
 
         try:
             # Outside the lock: a gate of threads calls its own thread here, which may wait for the lock at another's end.
-            ends.append(gate.measure(measures))
-            ends.append(gate.listen(measures))
+            ends.append(gate.measure(tally))
+            ends.append(gate.listen(tally))
             gate.on_close(lambda: self._remove(key))
         except BaseException:
             end()
@@ -324,7 +327,7 @@ class ObservedGates:
             readings = dict(self._closed)
             for each in self._gates.values():
                 if (gate := each.gate()) is not None:
-                    reading, before = Reading.of(gate, each.measures), readings.get(each.agent)
+                    reading, before = Reading.of(gate, each.tally), readings.get(each.agent)
                     readings[each.agent] = reading if before is None else before.plus(reading)
             return readings
 
@@ -337,6 +340,6 @@ class ObservedGates:
             if all(each.agent != agent for each in self._gates.values()):
                 self._closed.pop(agent, None)
             elif gate is not None:
-                last, before = Reading.of(gate, removed.measures).ended(), self._closed.get(agent)
+                last, before = Reading.of(gate, removed.tally).ended(), self._closed.get(agent)
                 self._closed[agent] = last if before is None else before.plus(last)
             self._on_change(len(self._gates))

@@ -15,7 +15,7 @@ from polite import blocking
 from polite.errors import InvalidOption, redact_url
 from polite.events import Event, Granted, Left, RobotsFetched
 from polite.gate.gate import Gate
-from polite.gate.measures import BOUNDS_S, Measures
+from polite.gate.tally import BOUNDS_S, Tally
 from polite.integrations.metrics import COUNTS, GAUGES, TIMES, ObservedGates
 from polite.origin import Target
 from polite.task import Task
@@ -101,7 +101,7 @@ def observe(
     return end
 
 
-class _Recording(Measures):
+class _Recording(Tally):
     """Counts, and records times at once."""
 
     def __init__(self, times: "tuple[Histogram, ...]", attributes: Attributes) -> None:

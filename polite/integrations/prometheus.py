@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary, ref
 from polite import blocking
 from polite.errors import InvalidOption
 from polite.gate.gate import Gate
-from polite.gate.measures import BOUNDS_S, Measures
+from polite.gate.tally import BOUNDS_S, Tally
 from polite.integrations.metrics import COUNTS, GAUGES, TIMES, Metric, ObservedGates, Reading
 
 try:
@@ -53,7 +53,7 @@ def observe(gate: Gate | blocking.Gate, *, registry: CollectorRegistry = REGISTR
         raise InvalidOption(f"registry must be a prometheus_client.CollectorRegistry, got {registry!r}")
     with _lock:
         collector = _collectors.setdefault(registry, _Collector(registry))
-    return collector.gates.add(gate, Measures())
+    return collector.gates.add(gate, Tally())
 
 
 class _Collector(Collector):

@@ -10,8 +10,9 @@ from polite.errors import GateClosed
 from polite.frontier.frontier import Frontier
 from polite.frontier.parts import Parts
 from polite.gate.gate import Gate
+from polite.gate.tally import clipped
 from polite.ports import Timer
-from polite.status.recorder import Facts, FailureLog, Recorder, Second, Timeline, clipped, notices
+from polite.status.recorder import Facts, FailureLog, Recorder, Second, Timeline, notices
 from polite.status.rows import Rows, SharedCrawl, UrlReports
 from polite.status.survey import Survey, WaitReason, Walk
 from polite.version import __version__
@@ -140,10 +141,10 @@ class Monitor:
             },
             "robots": [
                 {"outcome": outcome, "reason": reason, "count": count}
-                for (outcome, reason), count in recorder.robots.most_common()
+                for (outcome, reason), count in recorder.tally.robots_fetches.most_common()
             ],
-            "refused": dict(recorder.refused.most_common()),
-            "dropped": dict(recorder.dropped.most_common()),
+            "refused": dict(recorder.tally.refused.most_common()),
+            "dropped": dict(recorder.tally.dropped.most_common()),
             "waiting": self._rows.reasons(walk),
             "origins": self._rows.longest(walk, limit=LONGEST),
             "open_circuits": walk.open_circuits,

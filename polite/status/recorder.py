@@ -3,7 +3,7 @@
 import logging
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 from polite.events import (
     BackedOff,
@@ -22,6 +22,7 @@ from polite.events import (
     StoreAway,
     StoreBack,
 )
+from polite.gate.tally import Tally, clipped
 from polite.log import fields
 
 # Seconds that are remembered.
@@ -229,11 +230,6 @@ def _verb(count: int, verb: str) -> str:
 
 # Events of one kind that are remembered: a flood of one kind does not push out the others.
 _OF_A_KIND = 40
-# Different reasons that are counted; a user's parts may give any text.
-_MOST_REASONS = 50
-# Characters of a text that is shown.
-_SHOWN = 300
-_OTHER = "other reasons"
 
 
 class Noted(NamedTuple):
@@ -261,25 +257,20 @@ class Recorder:
         wall: Returns Unix time.
 
     Attributes:
-        robots: Fetches of robots.txt by outcome and reason.
+        tally: Counts the events.
         responses: Responses by status; 0 stands for none.
-        refused: Refusals by reason.
-        dropped: Tasks that were given up, by reason.
         store_away: Since when the shared store does not respond (Unix time), and its last error; None while it does.
     """
 
     def __init__(self, wall: Callable[[], float]) -> None:
         self._wall = wall
-        self.robots: Counter[tuple[str, str]] = Counter()
+        self.tally: Tally = Tally()
         self.responses: Counter[int] = Counter()
-        self.refused: Counter[str] = Counter()
-        self.dropped: Counter[str] = Counter()
         self.store_away: tuple[float, str] | None = None
         self._noted: dict[str, deque[Noted]] = {}
         self._well = self._not_well = self._slowed = self._failed = 0
         self._took_s, self._timed = 0.0, 0
         self._by_kind: dict[type, Callable[[Any], None]] = {
-            Left: self._left,
             RobotsFetched: self._robots_fetched,
             Refused: self._refused,
             Dropped: self._dropped,
@@ -294,9 +285,13 @@ class Recorder:
             StoreAway: self._store_away,
             StoreBack: self._store_back,
         }
-        self.events: frozenset[type] = frozenset(self._by_kind)
+        self.events: frozenset[type] = frozenset({Left, *self._by_kind})
 
     def __call__(self, event: Event, /) -> None:
+        if isinstance(event, Left):
+            self._left(event)
+            return
+        self.tally(event)
         self._by_kind[type(event)](event)
 
     def take_second(self, *, robots: int, granted: int, in_flight: int, waiting: int) -> Second:
@@ -353,19 +348,16 @@ class Recorder:
             self._note("warn", event, event.url, f"status {status}")
 
     def _robots_fetched(self, event: RobotsFetched) -> None:
-        self.robots[event.outcome, event.reason] += 1
         if event.outcome == "unreachable":
             status = "" if event.status is None else f", status {event.status}"
             text = f"robots.txt is unreachable: {event.reason}{status}; requested again in {event.next_in_s:.0f} s"
             self._note("warn", event, event.origin, text)
 
     def _refused(self, event: Refused) -> None:
-        _count(self.refused, event.reason)
         line = "" if event.line is None else f", line {event.line} of robots.txt"
         self._note("info", event, event.url, f"disallowed: {event.reason}{line}")
 
     def _dropped(self, event: Dropped) -> None:
-        _count(self.dropped, clipped(event.because))
         tries = "1 try" if event.tries == 1 else f"{event.tries} tries"
         self._note("bad", event, event.url, f"given up after {tries}: {event.because}")
 
@@ -401,16 +393,3 @@ class Recorder:
     def _store_back(self, event: StoreBack) -> None:
         self.store_away = None
         self._note("info", event, event.store, f"responds again, after {event.away_s:.0f} s")
-
-
-def _count(counts: Counter[str], reason: str) -> None:
-    counts[reason if reason in counts or len(counts) < _MOST_REASONS else _OTHER] += 1
-
-
-@overload
-def clipped(text: str) -> str: ...
-@overload
-def clipped(text: None) -> None: ...
-def clipped(text: str | None) -> str | None:
-    """Return a text that is short enough to show."""
-    return text if text is None or len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

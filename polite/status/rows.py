@@ -14,12 +14,13 @@ from polite.gate.explanation import Explanation, explained
 from polite.gate.gate import Gate
 from polite.gate.services import Services
 from polite.gate.single_flight import start_later
+from polite.gate.tally import clipped
 from polite.origin import Origin, Target
 from polite.pacing.turn import Turn
 from polite.ports import Clock
 from polite.robots.reason import Reason
 from polite.robots.result import FetchResult
-from polite.status.recorder import Recorder, clipped
+from polite.status.recorder import Recorder
 from polite.status.survey import Survey, Wait, WaitReason, Walk
 
 # Seconds between two questions to the server, and the limit on one.

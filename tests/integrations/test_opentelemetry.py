@@ -20,7 +20,7 @@ from opentelemetry.semconv.schemas import Schemas
 from opentelemetry.trace import SpanKind, StatusCode
 
 import polite
-from polite.gate.measures import BOUNDS_S
+from polite.gate.tally import BOUNDS_S
 from polite.integrations.metrics import COUNTS, GAUGES, TIMES
 from polite.integrations.opentelemetry import SCHEMA, observe
 from polite.pacing.outcome import Pause

@@ -13,7 +13,7 @@ from prometheus_client import REGISTRY, CollectorRegistry, Counter, generate_lat
 
 import polite
 from polite.events import Refused
-from polite.gate.measures import BOUNDS_S
+from polite.gate.tally import BOUNDS_S
 from polite.integrations.metrics import COUNTS, GAUGES, TIMES
 from polite.integrations.prometheus import observe
 from polite.robots.exchange import Reply

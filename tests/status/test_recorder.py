@@ -98,9 +98,9 @@ def test_what_an_operator_may_need_is_remembered_newest_first() -> None:
             "robots.txt is unreachable: SERVER_ERROR, status 503; requested again in 60 s",
         ),
     ]
-    assert recorder.robots == {("found", "OK"): 1, ("unreachable", "SERVER_ERROR"): 1}
-    assert recorder.refused == {"RULE": 1, "UNREACHABLE": 1}
-    assert recorder.dropped == {"max_tries=3": 1, "DNS_NXDOMAIN": 1}
+    assert recorder.tally.robots_fetches == {("found", "OK"): 1, ("unreachable", "SERVER_ERROR"): 1}
+    assert recorder.tally.refused == {"RULE": 1, "UNREACHABLE": 1}
+    assert recorder.tally.dropped == {"max_tries=3": 1, "DNS_NXDOMAIN": 1}
     assert {each.kind for each in recorder.noted(100, without="Refused")}.isdisjoint({"Refused"})
     assert len(recorder.noted(3)) == 3
     assert {each.what for each in recorder.noted_of(ORIGIN)} == {ORIGIN}
@@ -125,6 +125,6 @@ def test_a_flood_of_one_kind_pushes_out_no_other_and_memory_is_bounded() -> None
 
     assert len(recorder.noted(10_000)) == 41
     assert {each.kind for each in recorder.noted(10_000)} == {"Dropped", "CircuitOpened"}
-    assert len(recorder.dropped) == 51
-    assert recorder.dropped["other reasons"] == 10_000 - 50
+    assert len(recorder.tally.dropped) == 51
+    assert recorder.tally.dropped["other reasons"] == 10_000 - 50
     assert max(len(each.text) for each in recorder.noted(10_000)) < 320

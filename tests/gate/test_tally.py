@@ -1,4 +1,4 @@
-"""Measures count what happens at a gate, under a bounded number of keys."""
+"""Tally count what happens at a gate, under a bounded number of keys."""
 
 import pytest
 
@@ -14,16 +14,16 @@ from polite.events import (
     Skipped,
     StoreAway,
 )
-from polite.gate.measures import BOUNDS_S, Histogram, Measures
+from polite.gate.tally import BOUNDS_S, Histogram, Tally
 
 ORIGIN = "https://site.test"
 
 
-def counted(*events: object) -> Measures:
-    measures = Measures()
+def counted(*events: object) -> Tally:
+    tally = Tally()
     for event in events:
-        measures(event)  # type: ignore[arg-type]
-    return measures
+        tally(event)  # type: ignore[arg-type]
+    return tally
 
 
 @pytest.mark.parametrize(
@@ -41,22 +41,22 @@ def test_a_bound_belongs_to_the_bucket_below_it(seconds: float, bucket: int) -> 
 
 
 def test_permits_and_tasks_are_timed_apart() -> None:
-    measures = Measures()
+    tally = Tally()
 
-    measures.granted(0.3, None)
-    measures.granted(7.0, object())  # type: ignore[arg-type]
+    tally.granted(0.3, None)
+    tally.granted(7.0, object())  # type: ignore[arg-type]
 
-    assert (measures.permit_wait.total_s, measures.task_wait.total_s) == (0.3, 7.0)
-    assert sum(measures.permit_wait.counts) == sum(measures.task_wait.counts) == 1
+    assert (tally.permit_wait.total_s, tally.task_wait.total_s) == (0.3, 7.0)
+    assert sum(tally.permit_wait.counts) == sum(tally.task_wait.counts) == 1
 
 
 def test_permits_that_ended_count_by_the_class_of_their_status() -> None:
-    measures = Measures()
+    tally = Tally()
 
     for status in (None, 100, 200, 299, 304, 404, 503, 600, 999):
-        measures.left(status, 2.0)
+        tally.left(status, 2.0)
 
-    assert measures.ended == {
+    assert tally.ended == {
         "none": 1,
         "1xx": 1,
         "2xx": 2,
@@ -65,24 +65,24 @@ def test_permits_that_ended_count_by_the_class_of_their_status() -> None:
         "5xx": 1,
         "other": 2,
     }
-    assert (measures.hold.total_s, sum(measures.hold.counts)) == (18.0, 9)
+    assert (tally.hold.total_s, sum(tally.hold.counts)) == (18.0, 9)
 
 
 def test_a_server_that_makes_up_statuses_makes_no_more_than_a_bounded_number_of_keys() -> None:
-    measures = counted(*(BackedOff(ORIGIN, status, 1.0, "") for status in range(1_000)))
+    tally = counted(*(BackedOff(ORIGIN, status, 1.0, "") for status in range(1_000)))
     for status in range(100, 1_000):
-        measures.left(status, 0.0)
+        tally.left(status, 0.0)
 
-    assert len(measures.ended) == 7
-    assert len(measures.backed_off) < 80
-    assert measures.backed_off["429"] == measures.backed_off["503"] == 1
-    assert measures.backed_off["4xx"] > 50
-    assert measures.backed_off["none"] == 100
+    assert len(tally.ended) == 7
+    assert len(tally.backed_off) < 80
+    assert tally.backed_off["429"] == tally.backed_off["503"] == 1
+    assert tally.backed_off["4xx"] > 50
+    assert tally.backed_off["none"] == 100
 
 
 def test_events_count_by_reason() -> None:
     fetched = RobotsFetched(ORIGIN, "unreachable", "DNS_NXDOMAIN", None, 0, 0.4, 60.0)
-    measures = counted(
+    tally = counted(
         Refused(ORIGIN, "RULE", 2),
         Refused(ORIGIN, "UNREACHABLE", None),
         Refused(ORIGIN, "RULE", 3),
@@ -98,23 +98,23 @@ def test_events_count_by_reason() -> None:
         Skipped(ORIGIN, "not counted"),
     )
 
-    assert measures.refused == {"RULE": 2, "UNREACHABLE": 1}
-    assert measures.demands == {"payment": 1, "licence": 2}
-    assert measures.robots_fetches == {("unreachable", "DNS_NXDOMAIN"): 2}
-    assert (measures.robots_fetch.total_s, sum(measures.robots_fetch.counts)) == (0.8, 2)
-    assert (measures.retried, measures.dropped, measures.postponed, measures.outages) == (1, 1, 1, 1)
+    assert tally.refused == {"RULE": 2, "UNREACHABLE": 1}
+    assert tally.demands == {"payment": 1, "licence": 2}
+    assert tally.robots_fetches == {("unreachable", "DNS_NXDOMAIN"): 2}
+    assert (tally.robots_fetch.total_s, sum(tally.robots_fetch.counts)) == (0.8, 2)
+    assert (tally.retried, tally.dropped.total(), tally.postponed, tally.outages) == (1, 1, 1, 1)
 
 
 @pytest.mark.slow("a million origins")
 def test_a_million_origins_make_as_many_keys_as_one() -> None:
-    measures = Measures()
+    tally = Tally()
 
     for number in range(1_000_000):
-        measures(Refused(f"https://host{number}.test/", "RULE", 2))
+        tally(Refused(f"https://host{number}.test/", "RULE", 2))
     for number in range(10_000):
-        measures(BackedOff(f"https://host{number}.test", 429, 1.0, ""))
-        measures(RobotsFetched(f"https://host{number}.test", "found", "OK", 200, 0, 0.1, 60.0))
+        tally(BackedOff(f"https://host{number}.test", 429, 1.0, ""))
+        tally(RobotsFetched(f"https://host{number}.test", "found", "OK", 200, 0, 0.1, 60.0))
 
-    assert measures.refused == {"RULE": 1_000_000}
-    assert measures.backed_off == {"429": 10_000}
-    assert measures.robots_fetches == {("found", "OK"): 10_000}
+    assert tally.refused == {"RULE": 1_000_000}
+    assert tally.backed_off == {"429": 10_000}
+    assert tally.robots_fetches == {("found", "OK"): 10_000}

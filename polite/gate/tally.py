@@ -1,4 +1,4 @@
-"""Measures of one gate in plain numbers: what was refused, fetched and dropped and why, and how long permits waited and were held.
+"""The tally of one gate, for metrics and the status page: what was refused, fetched and dropped and why, and how long permits took.
 
 Counting costs a few additions in each permit. Whatever exports the numbers reads them when it is asked, from any thread.
 """
@@ -6,6 +6,7 @@ Counting costs a few additions in each permit. Whatever exports the numbers read
 from bisect import bisect_left
 from collections import Counter
 from http import HTTPStatus
+from typing import overload
 
 from polite.events import (
     BackedOff,
@@ -44,6 +45,10 @@ BOUNDS_S = (
 )
 _CLASSES = ("none", "1xx", "2xx", "3xx", "4xx", "5xx")
 _KNOWN_STATUSES = frozenset(HTTPStatus)
+# Different reasons that are counted; a user's parts may give any text.
+_MOST_REASONS = 50
+# Characters of a text that is kept and shown.
+_SHOWN = 300
 
 
 class Histogram:
@@ -66,7 +71,7 @@ class Histogram:
         self.total_s += seconds
 
 
-class Measures:
+class Tally:
     """A Meter and a Listener that only counts. The number of its keys is bounded, whatever servers send.
 
     Attributes:
@@ -75,7 +80,8 @@ class Measures:
         backed_off: Back-offs, by status; a status that is not registered counts by its class, such as "4xx".
         demands: Responses that asked for a "payment" or a "licence".
         robots_fetches: Ended fetches of robots.txt, by outcome and reason.
-        retried, dropped: Tasks of frontiers.
+        retried: Tasks of frontiers that were requeued.
+        dropped: Tasks of frontiers that were given up, by reason. Beyond 50 different ones, the others are "other reasons".
         postponed: Origins whose tasks were postponed, since their robots.txt was unreachable.
         outages: How often a shared store ceased to respond.
         permit_wait: How long permits waited for rules and their turn.
@@ -104,7 +110,7 @@ class Measures:
         self.demands: Counter[str] = Counter()
         self.robots_fetches: Counter[tuple[str, str]] = Counter()
         self.retried: int = 0
-        self.dropped: int = 0
+        self.dropped: Counter[str] = Counter()
         self.postponed: int = 0
         self.outages: int = 0
         self.permit_wait: Histogram = Histogram()
@@ -142,7 +148,9 @@ class Measures:
             case Retried():
                 self.retried += 1
             case Dropped():
-                self.dropped += 1
+                reason = clipped(event.because)
+                known = reason in self.dropped or len(self.dropped) < _MOST_REASONS
+                self.dropped[reason if known else "other reasons"] += 1
             case RobotsFetched():
                 self.robots_fetches[event.outcome, event.reason] += 1
                 self.robots_fetch.add(event.elapsed_s)
@@ -165,3 +173,12 @@ def _folded(status: int) -> str:
     if status in _KNOWN_STATUSES:
         return str(status)
     return f"{status // 100}xx" if status >= 100 else "none"
+
+
+@overload
+def clipped(text: str) -> str: ...
+@overload
+def clipped(text: None) -> None: ...
+def clipped(text: str | None) -> str | None:
+    """Return a text that is short enough to show."""
+    return text if text is None or len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
