@@ -14,8 +14,7 @@ from polite.frontier.frontier import Frontier
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.stores.redis.step import Unreached
 from tests.simulation.machines.own_server import own_server
-from tests.simulation.machines.virtual_client import VirtualClient
-from tests.simulation.machines.virtual_server import VirtualServer
+from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer
 from tests.support import now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
