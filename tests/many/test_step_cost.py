@@ -109,10 +109,9 @@ def test_a_step_runs_the_same_commands_in_a_crawl_of_a_hundred_times_the_homes(c
     ("page", "of_a_put", "of_an_end"), [("https://{}.example/", 6, 8), (HOST + "/{}", 1, 2)]
 )
 def test_a_put_and_an_end_run_a_fixed_number_of_commands(
-    crawl: Crawl, entries: int, page: str, of_a_put: int, of_an_end: int
+    crawl: Crawl, entries: int, page: str, of_a_put: int, of_an_end: int, one: Process
 ) -> None:
     """Of one origin they have most in common."""
-    one = crawl.process("one")
     meter = Meter(crawl)
     empty = max(meter.calls(lambda: one.step(check=False)) for _ in range(2))
     urls = [page.format(number) for number in range(entries)]
@@ -175,8 +174,9 @@ def test_ending_a_session_with_many_tasks_in_one_home_is_shared_among_calls(craw
     assert crawl.client.hkeys(crawl.key("s")) == ["one"]
 
 
-def test_homes_that_are_not_named_are_freed_in_several_calls(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_homes_that_are_not_named_are_freed_in_several_calls(
+    crawl: Crawl, one: Process, other: Process
+) -> None:
     held(one, 1_000)
     other.put(*(f"https://{number}.example/" for number in range(50)))
     one.step(mine=[], check=False)
@@ -189,8 +189,7 @@ def test_homes_that_are_not_named_are_freed_in_several_calls(crawl: Crawl) -> No
     assert one.step(room=50).held == 25, "half of them: there are two sessions"
 
 
-def test_what_is_mine_is_said_in_parts(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_what_is_mine_is_said_in_parts(crawl: Crawl, one: Process) -> None:
     names = held(one, 300)
     mine = [Mine(name, one.fences[name]) for name in names]
     crawl.another_server()
@@ -207,8 +206,7 @@ def test_what_is_mine_is_said_in_parts(crawl: Crawl) -> None:
     assert (last.held, last.gone) == (290, [])
 
 
-def test_parts_of_what_is_mine_that_begin_again_free_nothing_that_is_named(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_parts_of_what_is_mine_that_begin_again_free_nothing_that_is_named(one: Process) -> None:
     mine = [Mine(name, one.fences[name]) for name in held(one, 30)]
     one.step(mine=mine[:10], mine_ends=False)
 
@@ -218,9 +216,10 @@ def test_parts_of_what_is_mine_that_begin_again_free_nothing_that_is_named(crawl
     assert (reply.held, reply.gone) == (30, [])
 
 
-def test_what_was_named_before_all_was_free_is_free_if_it_is_not_named_again(crawl: Crawl) -> None:
+def test_what_was_named_before_all_was_free_is_free_if_it_is_not_named_again(
+    crawl: Crawl, one: Process, other: Process
+) -> None:
     """It was left in a write that the last server lost."""
-    one, other = crawl.process("one"), crawl.process("other")
     names = held(one, 300)
     mine = [Mine(name, one.fences[name]) for name in names]
     one.step(check=False, mine=mine[:20])
@@ -235,8 +234,7 @@ def test_what_was_named_before_all_was_free_is_free_if_it_is_not_named_again(cra
     assert [each.home for each in other.step(takes=names[:2]).taken] == names[:1]
 
 
-def test_homes_that_are_taken_before_they_are_freed_are_ours(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_homes_that_are_taken_before_they_are_freed_are_ours(crawl: Crawl, one: Process) -> None:
     names = held(one, 600)
     one.step(check=False, mine=[])
     unnamed = crawl.client.smembers(crawl.key("unnamed:one"))
@@ -249,8 +247,7 @@ def test_homes_that_are_taken_before_they_are_freed_are_ours(crawl: Crawl) -> No
     assert one.step(mine=[Mine(each.home, each.fence) for each in taken]).gone == []
 
 
-def test_large_rows_that_were_asked_for_come_later(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_large_rows_that_were_asked_for_come_later(one: Process) -> None:
     names = held(one, 4)
     text = json.dumps(["/", 0, 0, None, None, "x" * 200_000, None])
     for name in names:

@@ -56,8 +56,7 @@ def test_a_first_batch_begins_a_session(crawl: Crawl) -> None:
     assert crawl.process("other").step(first=False).lost
 
 
-def test_an_unknown_session_is_renewed_while_quiet(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_an_unknown_session_is_renewed_while_quiet(crawl: Crawl, one: Process, other: Process) -> None:
     one.step()
     crawl.another_server()
     one.step()
@@ -261,9 +260,7 @@ def test_goodbye_with_a_home_held_leaves_it_until_the_lease_is_over(crawl: Crawl
     assert not taken.clean
 
 
-def test_all_are_closed_when_each_live_session_is(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
-
+def test_all_are_closed_when_each_live_session_is(crawl: Crawl, one: Process, other: Process) -> None:
     assert not one.step().all_closed
     assert one.step(closed=True).all_closed
     assert not other.step().all_closed
@@ -272,8 +269,7 @@ def test_all_are_closed_when_each_live_session_is(crawl: Crawl) -> None:
     assert one.step(closed=True).all_closed
 
 
-def test_a_session_that_has_another_frontier_is_not_closed_any_more(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_a_session_that_has_another_frontier_is_not_closed_any_more(one: Process, other: Process) -> None:
     one.step(closed=True)
     assert other.step(closed=True).all_closed
 
