@@ -560,12 +560,6 @@ async def test_what_a_shared_frontier_cannot_keep_is_refused() -> None:
     async with Process(site, "one") as one:
         with pytest.raises(polite.InvalidOption, match="262144 is the limit"):
             await one.frontier.put("https://h0.test/", payload="x" * 300_000)
-        with pytest.raises(polite.InvalidOption, match="has a frontier on this crawl already"):
-            async with polite.open_frontier(one.gate, crawl="news"):
-                pass
-        with pytest.raises(polite.InvalidOption, match="is in crawl 'news' already"):
-            async with polite.open_frontier(one.gate, crawl="other"):
-                pass
     pacing = polite.PacingPolicy(home="address", scopes=polite.Scopes(address=polite.ScopeLimit()))
     async with scripted_gate(transports={"https": site}, pacing=pacing, addresses=_NoAddresses()) as gate:
         client: Any = VirtualClient(site.server)
