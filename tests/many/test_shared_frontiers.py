@@ -405,6 +405,18 @@ async def test_a_url_that_this_process_put_before_needs_no_call() -> None:
         assert (await one.frontier.put(urls(1, 1)[0], again=True)) is polite.Admission.DUPLICATE
 
 
+async def test_a_url_that_ended_is_put_again_by_the_process_that_put_it() -> None:
+    async with Process(Site(), "one") as one, asyncio.timeout(60):
+        work = asyncio.create_task(one.work())
+        await one.frontier.put("https://h0.test/0")
+        await one.frontier.join()
+
+        assert (await one.frontier.put("https://h0.test/0")) is polite.Admission.DUPLICATE
+        assert (await one.frontier.put("https://h0.test/0", again=True)) is polite.Admission.WAITING
+        one.frontier.close()
+        await work
+
+
 async def test_a_process_that_puts_nothing_gets_its_share() -> None:
     site = Site()
     async with Process(site, "one") as one:
