@@ -12,13 +12,14 @@ pytestmark = pytest.mark.virtual_time
 BEAT_S = 1.0
 
 
-async def test_partitions_share_the_room() -> None:
+@pytest.mark.parametrize(("room", "shares"), [(10, [2, 2, 2, 2]), (3, [1, 1, 1, 0])])
+async def test_partitions_share_the_room(room: int, shares: list[int]) -> None:
     process = Process(lambda r: {}, partitions=4)
 
-    process.crawl(room=10)
+    process.crawl(room=room)
     await asyncio.sleep(0.0005)
 
-    assert [r["room"] for r in process.link.sent] == [2, 2, 2, 2]
+    assert [r["room"] for r in process.link.sent] == shares
 
 
 async def test_homes_of_the_last_partition_are_picked_though_all_ask_at_one_moment() -> None:
