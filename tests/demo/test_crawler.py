@@ -67,12 +67,6 @@ def test_links_are_followed_once():
     assert len(session.asked) == 2
 
 
-def test_a_refused_page_says_by_which_rule():
-    found = _crawled(Session(start=[Page('<a href="/no">')]), Reply(200, b"User-agent: *\nDisallow: /no\n"))
-
-    assert found["no"] == "disallowed by Disallow: /no (line 2)"
-
-
 def test_a_redirect_asks_the_gate_like_any_link():
     session = Session(start=[Page(status=302, Location="/no")])
 
@@ -82,9 +76,8 @@ def test_a_redirect_asks_the_gate_like_any_link():
     assert len(session.asked) == 1
 
 
-@pytest.mark.parametrize("status", [429, 503])
-def test_a_busy_server_is_asked_again_when_it_said(status):
-    session = Session(start=[Page(status=status, Retry_After="40"), Page()])
+def test_a_busy_server_is_asked_again_when_it_said():
+    session = Session(start=[Page(status=429, Retry_After="40"), Page()])
 
     assert _crawled(session) == {"start": 200}
     (_, first), (_, second) = session.asked
@@ -115,9 +108,10 @@ def test_rules_that_never_come_leave_everything_unfetched():
     assert session.asked == []
 
 
-@pytest.mark.parametrize("href", ["mailto:a@b.test", "http://x:99999/", "ftp://a.test/x", "javascript:go()"])
-def test_what_is_no_page_is_not_followed(href):
-    assert _crawled(Session(start=[Page(f'<a href="{href}">')])) == {"start": 200}
+def test_what_is_no_page_is_not_followed():
+    links = ["mailto:a@b.test", "http://x:99999/", "ftp://a.test/x", "javascript:go()"]
+
+    assert _crawled(Session(start=[Page("".join(f'<a href="{each}">' for each in links))])) == {"start": 200}
 
 
 def test_links_are_the_anchors_that_lead_somewhere():

@@ -18,6 +18,17 @@ class Verdict(Enum):
 
 
 PARSE, ALLOW, DENY = Verdict
+# The option that changes what a failure comes to.
+OPTIONS = {
+    Reason.TIMEOUT: "FetchPolicy.timeout",
+    Reason.ODD_STATUS: "RobotsPolicy.allowed_statuses",
+    Reason.FTP_LOGIN_REFUSED: "RobotsPolicy.allowed_statuses",
+    Reason.REDIRECT_WITHOUT_TARGET: "RobotsPolicy.deny_bad_redirects",
+    Reason.REDIRECT_INVALID: "RobotsPolicy.deny_bad_redirects",
+    Reason.TLS_UNTRUSTED: "FetchPolicy.ca_file",
+    Reason.PROXY_FAILED: "FetchPolicy.proxy",
+    **{reason: "FetchPolicy.nameservers" for reason in Reason if reason.name.startswith("DNS_")},
+}
 
 
 @dataclass(frozen=True)
@@ -53,7 +64,7 @@ def allowed(number: str, fault: str, scene: Scene, reason: Reason = Reason.CLIEN
 
 
 def denied(number: str, fault: str, reason: Reason, scene: Scene, **more: Any) -> Row:
-    return Row(number, fault, DENY, reason, scene, **more)
+    return Row(number, fault, DENY, reason, scene, **({"option": OPTIONS.get(reason, "")} | more))
 
 
 def followed(number: str, fault: str, location: bytes, asked: bytes, **more: Any) -> Row:

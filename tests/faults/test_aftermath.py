@@ -113,19 +113,6 @@ async def test_cookies_are_never_kept() -> None:
     assert b"track" not in b"".join(server.requests)
 
 
-@pytest.mark.parametrize(
-    ("policy", "options"),
-    [
-        (polite.RobotsPolicy, {"allowed_statuses": frozenset({1000})}),
-        (polite.RobotsPolicy, {"retry_once_statuses": frozenset({503})}),
-        (polite.RobotsPolicy, {"nxdomain_retry": -1.0}),
-    ],
-)
-def test_an_option_outside_its_limits_is_refused_by_name(policy: type, options: dict[str, object]) -> None:
-    with pytest.raises(polite.InvalidOption, match=next(iter(options))):
-        policy(**options)
-
-
 async def test_authorities_that_cannot_be_read_are_refused_when_the_gate_opens() -> None:
     with pytest.raises(polite.InvalidOption, match=r"ca_file.*nowhere\.pem"):
         async with polite.open_gate("FaultBot/1.0", fetching=polite.FetchPolicy(ca_file="nowhere.pem")):

@@ -14,8 +14,7 @@ import polite
 from polite.frontier.frontier import Frontier
 from tests.frontier.support import Drained, Opened, rows_in_file, tasks_on_server
 from tests.simulation.machines.own_server import own_server
-from tests.simulation.machines.virtual_client import VirtualClient
-from tests.simulation.machines.virtual_server import VirtualServer
+from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer
 from tests.support import now, scripted_gate
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.many.servers import ValkeyCluster, ValkeyServer
-from tests.many.stepping import Crawl
+from tests.many.stepping import Crawl, Process
 
 
 @pytest.fixture(scope="session")
@@ -54,3 +54,15 @@ def valkey_cluster(tmp_path: Path) -> Iterator[ValkeyCluster]:
 def crawl(valkey: ValkeyServer) -> Crawl:
     """An empty partition of a crawl, to run step.lua on."""
     return Crawl(valkey)
+
+
+@pytest.fixture
+def one(crawl: Crawl) -> Process:
+    """A process of the crawl."""
+    return crawl.process("one")
+
+
+@pytest.fixture
+def other(crawl: Crawl) -> Process:
+    """Another process of it."""
+    return crawl.process("other")

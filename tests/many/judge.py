@@ -1,33 +1,22 @@
-"""Judges a crawl by the log of the servers. Knows the world, and nothing of polite."""
+"""Judges a crawl of a world by the log of its servers, and counts over all hosts."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import pairwise
 from statistics import mean
 
-from tests.many.world import ROBOTS, World
+from docs.examples.demo import judge as of_host
+from docs.examples.demo.judge import Request
+from tests.many.world import World
 
-# A gap is short if it is below the delay by more than this.
-TOLERANCE_S = 0.001
+
+def read_request(line: str) -> Request:
+    """Read a line of the servers' log."""
+    at, host, path, sender = line.split(maxsplit=3)
+    return Request(float(at), int(host), path, sender=sender.strip())
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
-    """A request as it arrived, in seconds of CLOCK_MONOTONIC of the server's process."""
-
-    at: float
-    host: int
-    path: str
-    process: str
-
-    @classmethod
-    def of(cls, line: str) -> "Hit":
-        at, host, path, process = line.split(maxsplit=3)
-        return cls(float(at), int(host), path, process.strip())
-
-
-@dataclass(slots=True)
 class Verdict:
     """What the log of one crawl says.
 
@@ -39,7 +28,7 @@ class Verdict:
         twice: Pages that were requested more than once, counted once for each further time.
         robots: The most requests for robots.txt that one host got.
         before_rules: Pages that were requested before their host's robots.txt.
-        forbidden: Requests for paths that are disallowed, or that no page links to.
+        forbidden: Paths that are disallowed, or that no page links to.
         silence_s: The longest gap of any host.
         efficiency: The ideal time divided by the real one, from the first request to the last.
         per_host: The mean over all hosts, each from its own first request to its last.
@@ -59,47 +48,33 @@ class Verdict:
     per_host: float = 0.0
 
 
-def judge(world: World, hits: Iterable[Hit]) -> Verdict:
-    by_host: dict[int, list[Hit]] = defaultdict(list)
-    for hit in sorted(hits, key=lambda hit: hit.at):
-        by_host[hit.host].append(hit)
-    verdict = Verdict()
-    for host in range(world.hosts):
-        _judge_host(world, host, by_host[host], verdict)
-    seen = [hit for each in by_host.values() for hit in each]
-    verdict.requests = len(seen)
-    if len(seen) > 1:
-        took_s = max(hit.at for hit in seen) - min(hit.at for hit in seen)
-        verdict.efficiency = world.ideal_s / took_s if took_s else 0.0
-        verdict.per_host = mean(_efficiency(world, host, each) for host, each in by_host.items())
-    return verdict
-
-
-def _judge_host(world: World, host: int, hits: list[Hit], verdict: Verdict) -> None:
-    required_s = world.required_s(host)
-    for before, after in pairwise(hits):
-        gap_s = after.at - before.at
-        verdict.gaps += 1
-        verdict.silence_s = max(verdict.silence_s, gap_s)
-        if gap_s < required_s - TOLERANCE_S:
-            verdict.short.append(
-                f"host {host}: {after.path} by {after.process} came {gap_s:.3f} s after {before.path} by {before.process}, "
-                f"not {required_s:g} s"
-            )
-            verdict.shortfall_s = max(verdict.shortfall_s, required_s - gap_s)
-    times = Counter(hit.path for hit in hits)
-    robots = times.pop(ROBOTS, 0)
-    pages = {f"/p/{page}" for page in range(world.pages)}
-    verdict.robots = max(verdict.robots, robots)
-    verdict.lost += len(pages - times.keys())
-    verdict.twice += sum(times[path] - 1 for path in pages & times.keys())
-    verdict.forbidden += sum(times[path] for path in times.keys() - pages)
-    for hit in hits:
-        if hit.path == ROBOTS:
-            break
-        verdict.before_rules += 1
-
-
-def _efficiency(world: World, host: int, hits: list[Hit]) -> float:
-    took_s = hits[-1].at - hits[0].at if hits else 0.0
-    return min(1.0, world.ideal_of(host) / took_s) if took_s else 0.0
+def judge(world: World, requests: Iterable[Request]) -> Verdict:
+    """Judge the crawl of all hosts of a world."""
+    by_host: dict[str | int, list[Request]] = defaultdict(list)
+    for request in requests:
+        by_host[request.host].append(request)
+    hosts = {host: of_host.judge(world.expected(host), by_host[host]) for host in range(world.hosts)}
+    arrivals = [each.at for verdict in hosts.values() for each in verdict.requests]
+    took_s = max(arrivals) - min(arrivals) if arrivals else 0.0
+    efficiencies = [
+        min(1.0, world.ideal_of(host) / sum(each.gaps)) if each.gaps else 0.0 for host, each in hosts.items()
+    ]
+    return Verdict(
+        requests=len(arrivals),
+        gaps=sum(len(each.gaps) for each in hosts.values()),
+        short=[f"host {host}: {words}" for host, each in hosts.items() for words in each.short],
+        shortfall_s=max(each.shortfall_s for each in hosts.values()),
+        lost=sum(len(each.missing) for each in hosts.values()),
+        twice=sum(
+            times - 1
+            for each in hosts.values()
+            for path, times in each.pages.items()
+            if path not in each.unwanted
+        ),
+        robots=max(each.robots for each in hosts.values()),
+        before_rules=sum(len(each.early) for each in hosts.values()),
+        forbidden=sum(len(each.unwanted) for each in hosts.values()),
+        silence_s=max((gap for each in hosts.values() for gap in each.gaps), default=0.0),
+        efficiency=world.ideal_s / took_s if took_s else 0.0,
+        per_host=mean(efficiencies),
+    )

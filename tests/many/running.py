@@ -14,11 +14,12 @@ from typing import Any, Self
 
 import redis
 
-from tests.many.judge import Hit, Verdict, judge
+from docs.examples.demo.judge import ROBOTS, Request
+from tests.many.judge import Verdict, judge, read_request
 from tests.many.process import EMPTIED
 from tests.many.proxy import TcpProxy
 from tests.many.servers import ValkeyCluster, ValkeyServer
-from tests.many.world import ROBOTS, World
+from tests.many.world import World
 
 ROOT = Path(__file__).parents[2]
 _LOOK_S = 0.05
@@ -163,9 +164,9 @@ class Crawl:
     def resume(self, name: str) -> None:
         self.processes[name].send_signal(signal.SIGCONT)
 
-    def hits(self) -> list[Hit]:
+    def hits(self) -> list[Request]:
         text = self._log.read_text()
-        return [Hit.of(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+        return [read_request(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
     def wait_for(self, part: float) -> None:
         """Wait until this part of all pages has been requested, and each process has requested something."""
@@ -176,7 +177,7 @@ class Crawl:
             if sum(hit.path != ROBOTS for hit in hits) < wanted:
                 return False
             # On a busy machine a process may take seconds to open; what befalls the store then is an error at the start.
-            return self.processes.keys() <= {hit.process for hit in hits}
+            return self.processes.keys() <= {hit.sender for hit in hits}
 
         self._wait(begun)
 

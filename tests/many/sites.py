@@ -15,7 +15,8 @@ import sys
 import time
 from collections.abc import Callable
 
-from tests.many.world import ROBOTS, World
+from docs.examples.demo.judge import ROBOTS
+from tests.many.world import World
 
 _PORT_TRIES = 20
 _CLOSED_S, _OPEN_S = 1.2, 2.4

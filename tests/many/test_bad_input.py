@@ -1,7 +1,6 @@
 """Bad input of a shared crawl, by the library and by `polite fetch`: each error names what to change, and no credentials."""
 
 import asyncio
-import contextlib
 import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -16,7 +15,7 @@ from polite import schedulers
 from polite.cli.main import main
 from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
-from tests.many.servers import ValkeySentinel, ValkeyServer, free_port
+from tests.many.servers import ValkeyServer, free_port
 
 SECRET, USER = "hunter2", "alice"
 LOGIN = f"{USER}:{SECRET}@"
@@ -56,61 +55,6 @@ async def both_refusals(kind: type[polite.PoliteError], store: Any, **options: A
     return message
 
 
-async def test_a_wrong_address_is_named_at_once() -> None:
-    host = f"127.0.0.1:{free_port()}"
-
-    message = await both_refusals(polite.StoreFailed, f"redis://{LOGIN}{host}/0")
-
-    assert message.startswith(f"redis://{host}/0: the server is not reached: ")
-
-
-async def test_a_wrong_password_names_where_it_belongs(valkey: ValkeyServer) -> None:
-    message = await both_refusals(polite.StoreFailed, valkey.url.replace("//", f"//{LOGIN}"))
-
-    assert message.startswith(f"{valkey.url}: the server refuses the user or the password ")
-    assert "redis://user:password@host, or set POLITE_STORE_PASSWORD" in message
-
-
-async def test_a_database_that_is_not_there_names_the_configuration(valkey: ValkeyServer) -> None:
-    message = await both_refusals(polite.StoreFailed, valkey.url.replace("/0", "/99"))
-
-    assert "the server has no such database" in message
-    assert message.endswith("choose a lower number, or raise its `databases`")
-
-
-async def test_a_missing_right_is_named_without_the_user(valkey: ValkeyServer) -> None:
-    rules = ("reset", "on", f">{SECRET}", "~polite:*", "+info")
-    valkey.client.execute_command("ACL", "SETUSER", USER, *rules)
-    try:
-        message = await both_refusals(polite.StoreFailed, valkey.url.replace("//", f"//{LOGIN}"))
-    finally:
-        valkey.client.acl_deluser(USER)
-
-    assert "ACL SETUSER <user> +evalsha permits it" in message
-
-
-async def test_a_server_that_is_not_redis_is_named() -> None:
-    def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"SSH-2.0-OpenSSH_9.9\r\n")
-        writer.close()
-
-    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        message = await both_refusals(polite.StoreFailed, f"redis://{LOGIN}127.0.0.1:{port}")
-
-    assert "it does not speak the protocol of Redis" in message
-    assert message.endswith("is this the right host and port?")
-
-
-async def test_a_replica_names_its_master(start_valkey: Callable[..., ValkeyServer]) -> None:
-    master, replica = start_valkey(), start_valkey()
-    replica.replica_of(master)
-
-    message = await both_refusals(polite.StoreFailed, replica.url)
-
-    assert f"use the address of its master (127.0.0.1:{master.port})" in message
-
-
 @pytest.mark.parametrize("slip", ["redis:/{}h/0", "redis:{}h/0", "mongodb://{}h/0", "redis://{}h:x/0"])
 async def test_a_slip_in_the_address_is_no_file_and_shows_no_password(
     slip: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -122,19 +66,6 @@ async def test_a_slip_in_the_address_is_no_file_and_shows_no_password(
     assert message.startswith("store: ")
     assert "an example is redis://host:6379/0" in message
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    "store", [redis.Redis(username=USER, password=SECRET), f"redis://{LOGIN}h".encode(), [LOGIN]]
-)
-async def test_an_object_that_is_no_store_is_named_by_its_kind(store: Any) -> None:
-    async def open_gate() -> None:
-        async with gate(store):
-            pass
-
-    message = await refusal(polite.InvalidOption, open_gate)
-
-    assert message.endswith((" got a redis.client.Redis", " got a bytes", " got a list"))
 
 
 async def test_a_blocking_client_is_named_with_a_crawl_too() -> None:
@@ -155,25 +86,6 @@ async def test_sentinels_that_do_not_answer_are_told_without_the_settings_of_the
     assert message.endswith(
         "the server is not reached: no Sentinel names a master of 'news' (ConnectionError)"
     )
-
-
-async def test_a_service_that_sentinels_do_not_know_is_named(
-    start_valkey: Callable[..., ValkeyServer], tmp_path: Path
-) -> None:
-    master, replica = start_valkey(), start_valkey()
-    replica.replica_of(master)
-    with contextlib.closing(ValkeySentinel(tmp_path / "sentinel", master).start()) as sentinel:
-        message = await both_refusals(polite.StoreFailed, sentinel.url.replace("/news", "/other"))
-
-    assert "no Sentinel names a master of 'other' (is this their name for it?)" in message
-
-
-async def test_a_server_that_hangs_up_may_be_another_kind() -> None:
-    async with await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        message = await both_refusals(polite.StoreFailed, f"redis://{LOGIN}127.0.0.1:{port}")
-
-    assert message.endswith("has an address with rediss://; is it Redis or Valkey at all?)")
 
 
 async def test_a_single_server_is_neither_a_cluster_nor_a_sentinel(valkey: ValkeyServer) -> None:
@@ -259,18 +171,6 @@ async def test_a_key_of_a_newer_version_or_another_program_is_named(
 
     assert refused.startswith(f"{valkey.url}: ")
     assert message in refused
-
-
-async def test_a_robots_txt_key_of_another_program_is_named(valkey: ValkeyServer) -> None:
-    valkey.client.lpush("polite:{r:https://a.test}", "x")
-
-    async def check() -> None:
-        async with gate(valkey.url) as opened:
-            await opened.check("https://a.test/")
-
-    refused = await refusal(polite.StoreFailed, check)
-
-    assert "a key that begins with polite:{r:https://a.test} has another type" in refused
 
 
 async def test_a_key_that_another_program_writes_while_a_crawl_runs_ends_all_calls(

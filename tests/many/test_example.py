@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from docs.examples.demo.judge import ROBOTS, Request
 from polite.stores.redis.crawl import partition_prefix
-from tests.many.judge import Hit
+from tests.many.judge import read_request
 from tests.many.running import ROOT
 from tests.many.servers import ValkeyServer
-from tests.many.world import ROBOTS, World
+from tests.many.world import World
 
 pytestmark = pytest.mark.slow("processes and servers in real time")
 
@@ -45,8 +46,8 @@ def start(valkey: ValkeyServer, port: int) -> Callable[[], subprocess.Popen[str]
     return lambda: subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
-def hits_by_host(log: Path) -> list[list[Hit]]:
-    hits = [Hit.of(line) for line in log.read_text().splitlines()]
+def hits_by_host(log: Path) -> list[list[Request]]:
+    hits = [read_request(line) for line in log.read_text().splitlines()]
     return [[hit for hit in hits if hit.host == host] for host in range(WORLD.hosts)]
 
 

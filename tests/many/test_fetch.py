@@ -7,11 +7,10 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from threading import Lock
 
 import pytest
 
-from tests.many.servers import ValkeyServer, free_port
+from tests.many.servers import ValkeyServer
 from tests.many.site import Site, serving
 
 pytestmark = pytest.mark.slow("processes and servers in real time")
@@ -100,33 +99,6 @@ def test_each_page_and_each_robots_txt_is_fetched_once_and_all_end_together(
     assert all(status in (0, 1) and not errors for status, errors in ends), ends
 
 
-def test_a_process_without_a_list_joins_and_ends_with_the_others(
-    valkey: ValkeyServer, site: Site, fetch: Callable[..., Run]
-) -> None:
-    # The first page waits until the second process has joined.
-    joined = fetch_when_asked(site, lambda: fetch("second", "--store", valkey.url, "--crawl", "news"))
-
-    first = fetch("first", "--store", valkey.url, "--crawl", "news", *site.urls(15))
-
-    assert first.end() == (0, "")
-    assert joined[0].end() == (0, "")
-    assert len(site.asked) == 32
-    assert len(first.outcomes | joined[0].outcomes) == 30
-
-
-def fetch_when_asked(site: Site, start: Callable[[], Run]) -> list[Run]:
-    started: list[Run] = []
-    first = Lock()
-
-    def once(_: str) -> None:
-        # Requests come in several threads: a second one may come while the process is being started.
-        if first.acquire(blocking=False):
-            started.append(start())
-
-    site.before = once
-    return started
-
-
 def test_an_interrupted_run_leaves_its_pages_to_others_and_goes_on_with_the_same_command(
     valkey: ValkeyServer, site: Site, fetch: Callable[..., Run]
 ) -> None:
@@ -196,15 +168,3 @@ def test_a_run_without_a_list_says_that_its_crawl_is_new(
     _, errors = fetch("one", "--store", valkey.url, "--crawl", "nwes").end()
 
     assert errors.startswith("polite: crawl nwes has no URLs yet; check its name")
-
-
-def test_a_store_that_is_away_at_the_start_ends_the_run(site: Site, fetch: Callable[..., Run]) -> None:
-    store = f"redis://user:{SECRET}@127.0.0.1:{free_port()}/0"
-
-    status, errors = fetch("one", "--store", store, "--crawl", "news", *site.urls(1)).end()
-
-    assert status == 2
-    assert errors.startswith(f"polite: redis://{store.partition('@')[2]}: the server is not reached: ")
-    assert "\n" not in errors
-    assert SECRET not in errors
-    assert site.asked == []

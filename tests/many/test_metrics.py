@@ -12,8 +12,7 @@ from polite.integrations.prometheus import observe
 from tests.many.test_shared_frontiers import Process, Site, urls
 from tests.many.test_store_away import Wire
 from tests.simulation.machines.own_server import own_server
-from tests.simulation.machines.virtual_client import VirtualClient
-from tests.simulation.machines.virtual_server import VirtualServer
+from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer
 from tests.support import now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time

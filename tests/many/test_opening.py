@@ -59,11 +59,6 @@ async def test_a_client_object_is_taken_and_left_open(valkey: ValkeyServer) -> N
     await client.aclose()
 
 
-@pytest.mark.parametrize("store", [redis.Redis(), 3, b"redis://a"])
-async def test_other_objects_are_refused(store: object) -> None:
-    assert "Redis or RedisCluster of redis.asyncio, got a " in await refusal(store, InvalidOption)
-
-
 async def test_a_server_that_is_down_is_named_with_the_reason() -> None:
     port = free_port()
 
@@ -102,17 +97,6 @@ async def test_what_is_no_server_of_the_right_kind_is_named(reply: bytes, messag
 
     async with server:
         assert message in await refusal(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-
-
-async def test_what_never_answers_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polite.stores.redis.link.CALL_S", 0.1)
-    monkeypatch.setattr("polite.stores.redis.server.SLOW_S", 0.3)
-    server = await answering(None)
-
-    async with server:
-        message = await refusal(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-
-    assert message.endswith("the server is not reached: no answer within 0.1 s")
 
 
 async def test_a_server_that_is_slow_or_loads_its_data_is_asked_again(
@@ -233,12 +217,6 @@ async def test_a_cluster_is_opened_as_one_and_its_node_alone_is_refused(
     assert terms.partitions == 8
 
 
-async def test_a_server_alone_is_no_cluster(valkey: ValkeyServer) -> None:
-    message = await refusal(f"redis+cluster://127.0.0.1:{valkey.port}")
-
-    assert "Cluster" in message or "cluster" in message
-
-
 # TLS
 
 
@@ -315,26 +293,6 @@ async def test_the_first_process_begins_a_crawl_and_others_join_it(valkey: Valke
     }
 
 
-@pytest.mark.parametrize(
-    ("terms", "message"),
-    [
-        ({"home": "domain"}, "was begun with home 'host', and this process has 'domain'"),
-        ({"lease_s": 6.0}, "was begun with lease '15', and this process has '6'"),
-        ({"order": "depth"}, "was begun with scheduler's order 'fifo', and this process has 'depth'"),
-    ],
-)
-async def test_a_process_with_other_terms_is_refused_and_changes_nothing(
-    valkey: ValkeyServer, terms: dict[str, Any], message: str
-) -> None:
-    async with opened(valkey.url) as shared:
-        await shared.join("news", order="fifo")
-        before = valkey.client.hgetall("polite:{news}:crawl")
-        with pytest.raises(InvalidOption, match=message):
-            await shared.join("news", **terms)
-
-    assert valkey.client.hgetall("polite:{news}:crawl") == before
-
-
 async def test_a_process_that_is_refused_sets_nothing_that_was_open(valkey: ValkeyServer) -> None:
     async with opened(valkey.url) as shared:
         await shared.join("news")
@@ -353,23 +311,6 @@ async def test_a_crawl_keeps_the_number_of_partitions_that_it_began_with(valkey:
         valkey.client.hset("polite:{news}:crawl", "partitions", "many")
         with pytest.raises(StoreFailed, match="damaged: 'many'"):
             await shared.join("news")
-
-
-async def test_a_crawl_of_another_schema_or_program_is_refused(valkey: ValkeyServer) -> None:
-    valkey.client.hset("polite:{newer}:crawl", mapping={"schema": "2", "home": "planet"})
-    valkey.client.hset("polite:{foreign}:crawl", "x", "y")
-    valkey.client.set("polite:{text}:crawl", "x")
-
-    async with opened(valkey.url) as shared:
-        with pytest.raises(StoreFailed, match="version of polite with schema 2, and this version has 1"):
-            await shared.join("newer")
-        with pytest.raises(StoreFailed, match="was not written by polite"):
-            await shared.join("foreign")
-        with pytest.raises(StoreFailed, match=r"another program uses this name \(WRONGTYPE\)"):
-            await shared.join("text")
-
-    assert valkey.client.hgetall("polite:{newer}:crawl") == {"schema": "2", "home": "planet"}
-    assert valkey.client.hgetall("polite:{foreign}:crawl") == {"x": "y"}
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a:b", "{a}", "é", "x" * 101, None, 3])

@@ -14,8 +14,7 @@ from polite.stores.redis.link import RedisLink
 from polite.stores.redis.session import Session
 from polite.testing import LoopClock
 from tests.many.test_shared_frontiers import Site, urls
-from tests.simulation.machines.virtual_client import VirtualClient
-from tests.simulation.machines.virtual_server import VirtualServer
+from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer
 from tests.support import now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time

@@ -194,15 +194,6 @@ def redis_bytes(valkey: ValkeyServer, key: str) -> bytes:
     return value
 
 
-async def test_a_key_of_another_program_is_an_error_at_once(
-    valkey: ValkeyServer, open_store: Callable[..., RedisStore]
-) -> None:
-    valkey.client.lpush(KEY, "x")
-
-    with pytest.raises(StoreFailed, match="WRONGTYPE"):
-        await open_store().load(SITE)
-
-
 async def test_while_the_server_is_away_calls_wait_and_go_on_when_it_is_back(
     start_valkey: Callable[..., ValkeyServer], open_store: Callable[..., RedisStore]
 ) -> None:

@@ -10,13 +10,11 @@ import pytest
 
 import polite
 from polite.events import Dropped, Event
-from polite.frontier.durable.batch import News
 from polite.frontier.frontier import Frontier
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.stores.redis.step import Unreached
 from tests.simulation.machines.own_server import own_server
-from tests.simulation.machines.virtual_client import VirtualClient
-from tests.simulation.machines.virtual_server import VirtualServer
+from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer
 from tests.support import now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
@@ -135,15 +133,6 @@ async def test_a_producer_that_comes_first_takes_no_home_and_asks_no_site() -> N
     assert len(site.pages) == 20
 
 
-async def test_a_process_alone_that_joins_looks_at_robots_txt_without_a_worker() -> None:
-    site = Site()
-    async with Process(site, "one") as process, asyncio.timeout(10):
-        await process.frontier.put("https://h0.test/private")
-        await process.frontier.join()
-
-        assert (process.frontier.refused, process.frontier.waiting) == (1, 0)
-
-
 async def test_keys_are_the_crawls_and_each_task_ends_once_in_one_process() -> None:
     site = Site()
     async with AsyncExitStack() as stack:
@@ -197,20 +186,6 @@ async def test_next_returns_none_when_no_process_has_a_task_left() -> None:
             await worker
 
 
-async def test_next_waits_for_a_put_that_is_being_written() -> None:
-    site = Site()
-    async with Process(site, "one") as one:
-        assert await one.frontier.next() is None
-        one.frontier.put_nowait("https://h0.test/1")
-        # What the store said before it knew of the put.
-        one.frontier._parts.store._hear(News(nothing_left=True))  # type: ignore[attr-defined]
-        async with asyncio.timeout(100):
-            permit = await one.frontier.next()
-        assert permit is not None
-        async with permit:
-            pass
-
-
 async def test_a_put_whose_reply_is_lost_comes_once_though_it_has_no_url_of_its_own() -> None:
     site = Site()
     async with Process(site, "one") as one:
@@ -235,34 +210,6 @@ async def test_a_put_whose_reply_is_lost_comes_once_though_it_has_no_url_of_its_
     assert admission is polite.Admission.WAITING
     assert site.pages == ["https://h0.test/1"]
     assert [end for *_, end in one.ends] == ["done"]
-
-
-async def test_join_waits_for_the_tasks_of_other_processes() -> None:
-    site = Site()
-    async with Process(site, "one") as one, Process(site, "two") as two:
-        await one.frontier.put_many(urls(3, 4))
-        worker = asyncio.create_task(one.work())
-        async with asyncio.timeout(60):
-            await two.frontier.join()
-        assert len(site.pages) == 12
-        one.frontier.close()
-        two.frontier.close()
-        async with asyncio.timeout(60):
-            await asyncio.gather(worker, two.work())
-
-
-async def test_the_iteration_ends_when_all_processes_have_closed() -> None:
-    site = Site()
-    async with Process(site, "one") as one, Process(site, "two") as two:
-        one.frontier.close()
-        worker = asyncio.create_task(one.work())
-        await asyncio.sleep(30)
-        await two.frontier.put_many(urls(2, 2))
-        two.frontier.close()
-        async with asyncio.timeout(60):
-            await asyncio.gather(worker, two.work())
-
-    assert sorted(site.pages) == sorted(urls(2, 2))
 
 
 async def test_the_tasks_of_a_process_that_ends_without_a_word_are_fetched_after_its_lease() -> None:
@@ -458,6 +405,18 @@ async def test_a_url_that_this_process_put_before_needs_no_call() -> None:
         assert (await one.frontier.put(urls(1, 1)[0], again=True)) is polite.Admission.DUPLICATE
 
 
+async def test_a_url_that_ended_is_put_again_by_the_process_that_put_it() -> None:
+    async with Process(Site(), "one") as one, asyncio.timeout(60):
+        work = asyncio.create_task(one.work())
+        await one.frontier.put("https://h0.test/0")
+        await one.frontier.join()
+
+        assert (await one.frontier.put("https://h0.test/0")) is polite.Admission.DUPLICATE
+        assert (await one.frontier.put("https://h0.test/0", again=True)) is polite.Admission.WAITING
+        one.frontier.close()
+        await work
+
+
 async def test_a_process_that_puts_nothing_gets_its_share() -> None:
     site = Site()
     async with Process(site, "one") as one:
@@ -613,12 +572,6 @@ async def test_what_a_shared_frontier_cannot_keep_is_refused() -> None:
     async with Process(site, "one") as one:
         with pytest.raises(polite.InvalidOption, match="262144 is the limit"):
             await one.frontier.put("https://h0.test/", payload="x" * 300_000)
-        with pytest.raises(polite.InvalidOption, match="has a frontier on this crawl already"):
-            async with polite.open_frontier(one.gate, crawl="news"):
-                pass
-        with pytest.raises(polite.InvalidOption, match="is in crawl 'news' already"):
-            async with polite.open_frontier(one.gate, crawl="other"):
-                pass
     pacing = polite.PacingPolicy(home="address", scopes=polite.Scopes(address=polite.ScopeLimit()))
     async with scripted_gate(transports={"https": site}, pacing=pacing, addresses=_NoAddresses()) as gate:
         client: Any = VirtualClient(site.server)

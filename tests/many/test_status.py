@@ -57,24 +57,6 @@ async def test_sessions_and_homes_of_all_processes_are_shown(valkey: ValkeyServe
     assert other.waiting >= 0
 
 
-async def test_the_server_is_asked_every_five_seconds_at_most(valkey: ValkeyServer, monkeypatch: Any) -> None:
-    asked = []
-    partitions = SharedInspector.partitions
-
-    async def count(inspector: SharedInspector, crawl: str, limit: int) -> Any:
-        asked.append(limit)
-        return await partitions(inspector, crawl, limit)
-
-    monkeypatch.setattr(SharedInspector, "partitions", count)
-    async with member(valkey) as (_, _, monitor):
-        await told(monitor)
-        for _ in range(5):
-            monitor.shared()
-            await asyncio.sleep(0.01)
-
-    assert asked == [20]
-
-
 async def test_a_server_that_refuses_or_fails_is_told(valkey: ValkeyServer, monkeypatch: Any) -> None:
     async with member(valkey) as (_, _, monitor):
 

@@ -1,7 +1,6 @@
 """step.lua does as much as it was given, however large the crawl is."""
 
 import json
-import re
 from collections.abc import Callable
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from polite.stores.redis.changes import Hold, Leave, Load, Lookup, Out, Postpone, Requeued
 from polite.stores.redis.step import Mine
 from polite.stores.redis.step_reply import StepReply
-from tests.many.stepping import LEASE, SECOND, STEP, Crawl, Process, digest, ended, put
+from tests.many.stepping import LEASE, SECOND, Crawl, Process, digest, ended, put
 
 HOST = "https://a.example"
 A, B = f"{HOST}/a", f"{HOST}/b"
@@ -105,44 +104,14 @@ def test_a_step_runs_the_same_commands_in_a_crawl_of_a_hundred_times_the_homes(c
 
 # What these read grows with what is stored, and all others with their arguments alone. `s`, `closed`, `alone` and `roomless` have
 # at most as many entries as there are processes, and `told` as many as one reply.
-READS_ALL = re.compile(r"'(HGETALL|SMEMBERS|HKEYS|HVALS|KEYS|SCAN|SORT|DEL|ZREMRANGEBYSCORE)'")
-BOUNDED = {
-    "call('SMEMBERS', P .. 'closed')",
-    "call('SMEMBERS', P .. 'alone')",
-    "call('HGETALL', P .. 's')",
-    "call('HGETALL', P .. 'roomless')",
-    "call('SMEMBERS', told)",
-}
-
-
-def test_no_command_reads_or_deletes_all_of_a_set_that_grows() -> None:
-    found = {
-        line[line.index("call(", max(0, line.index(each[0]) - 6)) :].partition(")")[0] + ")"
-        for line in STEP.splitlines()
-        if (each := READS_ALL.search(line)) and not line.startswith("--")
-    }
-
-    assert found == BOUNDED
-
-
-def test_a_step_without_changes_runs_few_commands(crawl: Crawl) -> None:
-    one = crawl.process("one")
-    meter = Meter(crawl)
-    one.step()
-
-    # CONFIG RESETSTAT, INFO and EVAL are counted, too.
-    assert meter.calls(lambda: one.step(check=False)) <= 22
-
-
 @pytest.mark.parametrize("entries", [1, 100])
 @pytest.mark.parametrize(
     ("page", "of_a_put", "of_an_end"), [("https://{}.example/", 6, 8), (HOST + "/{}", 1, 2)]
 )
 def test_a_put_and_an_end_run_a_fixed_number_of_commands(
-    crawl: Crawl, entries: int, page: str, of_a_put: int, of_an_end: int
+    crawl: Crawl, entries: int, page: str, of_a_put: int, of_an_end: int, one: Process
 ) -> None:
     """Of one origin they have most in common."""
-    one = crawl.process("one")
     meter = Meter(crawl)
     empty = max(meter.calls(lambda: one.step(check=False)) for _ in range(2))
     urls = [page.format(number) for number in range(entries)]
@@ -181,17 +150,6 @@ def held(process: Process, homes: int) -> list[str]:
     return names
 
 
-def test_ending_a_session_with_many_homes_is_shared_among_calls(crawl: Crawl) -> None:
-    dead, one = crawl.process("dead"), crawl.process("one")
-    held(dead, 1_000)
-    one.step()
-    crawl.expire(dead)
-
-    assert 10 <= meets(crawl, lambda: one.step(check=False)) <= 20
-    assert crawl.client.hkeys(crawl.key("s")) == ["one"]
-    assert one.step(room=1).held == 0
-
-
 def test_ending_a_session_with_many_tasks_in_one_home_is_shared_among_calls(crawl: Crawl) -> None:
     dead, one = crawl.process("dead", max_tries=1), crawl.process("one", max_tries=1)
     taken = dead.take("a.example")
@@ -216,23 +174,9 @@ def test_ending_a_session_with_many_tasks_in_one_home_is_shared_among_calls(craw
     assert crawl.client.hkeys(crawl.key("s")) == ["one"]
 
 
-def test_large_tasks_of_a_session_that_ended_are_shared_among_calls(crawl: Crawl) -> None:
-    dead, one = crawl.process("dead", max_tries=1), crawl.process("one", max_tries=1)
-    for name in held(dead, 10):
-        large = put(f"https://{name}/")._replace(row=json.dumps(["/", 0, 0, None, None, "x" * 200_000, None]))
-        out = Out(name, dead.fences[name], f"https://{name}", large.digest)
-        dead.step(check=False, puts=[large], outs=[out])
-    one.step()
-    crawl.expire(dead)
-
-    replies = [one.step(check=False) for _ in range(10)]
-
-    assert max(len(reply.given_up) for reply in replies) <= 2
-    assert sum(len(reply.given_up) for reply in replies) == 10
-
-
-def test_homes_that_are_not_named_are_freed_in_several_calls(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_homes_that_are_not_named_are_freed_in_several_calls(
+    crawl: Crawl, one: Process, other: Process
+) -> None:
     held(one, 1_000)
     other.put(*(f"https://{number}.example/" for number in range(50)))
     one.step(mine=[], check=False)
@@ -245,8 +189,7 @@ def test_homes_that_are_not_named_are_freed_in_several_calls(crawl: Crawl) -> No
     assert one.step(room=50).held == 25, "half of them: there are two sessions"
 
 
-def test_what_is_mine_is_said_in_parts(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_what_is_mine_is_said_in_parts(crawl: Crawl, one: Process) -> None:
     names = held(one, 300)
     mine = [Mine(name, one.fences[name]) for name in names]
     crawl.another_server()
@@ -263,8 +206,7 @@ def test_what_is_mine_is_said_in_parts(crawl: Crawl) -> None:
     assert (last.held, last.gone) == (290, [])
 
 
-def test_parts_of_what_is_mine_that_begin_again_free_nothing_that_is_named(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_parts_of_what_is_mine_that_begin_again_free_nothing_that_is_named(one: Process) -> None:
     mine = [Mine(name, one.fences[name]) for name in held(one, 30)]
     one.step(mine=mine[:10], mine_ends=False)
 
@@ -274,9 +216,10 @@ def test_parts_of_what_is_mine_that_begin_again_free_nothing_that_is_named(crawl
     assert (reply.held, reply.gone) == (30, [])
 
 
-def test_what_was_named_before_all_was_free_is_free_if_it_is_not_named_again(crawl: Crawl) -> None:
+def test_what_was_named_before_all_was_free_is_free_if_it_is_not_named_again(
+    crawl: Crawl, one: Process, other: Process
+) -> None:
     """It was left in a write that the last server lost."""
-    one, other = crawl.process("one"), crawl.process("other")
     names = held(one, 300)
     mine = [Mine(name, one.fences[name]) for name in names]
     one.step(check=False, mine=mine[:20])
@@ -291,8 +234,7 @@ def test_what_was_named_before_all_was_free_is_free_if_it_is_not_named_again(cra
     assert [each.home for each in other.step(takes=names[:2]).taken] == names[:1]
 
 
-def test_homes_that_are_taken_before_they_are_freed_are_ours(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_homes_that_are_taken_before_they_are_freed_are_ours(crawl: Crawl, one: Process) -> None:
     names = held(one, 600)
     one.step(check=False, mine=[])
     unnamed = crawl.client.smembers(crawl.key("unnamed:one"))
@@ -305,33 +247,7 @@ def test_homes_that_are_taken_before_they_are_freed_are_ours(crawl: Crawl) -> No
     assert one.step(mine=[Mine(each.home, each.fence) for each in taken]).gone == []
 
 
-def test_a_session_that_ends_between_the_parts_of_what_is_mine_keeps_no_home(crawl: Crawl) -> None:
-    dead, one = crawl.process("dead"), crawl.process("one")
-    mine = [Mine(name, dead.fences[name]) for name in held(dead, 30)]
-    dead.step(mine=mine[:10], mine_ends=False)
-    one.step()
-    crawl.expire(dead)
-
-    one.step()
-
-    assert not [key for key in crawl.client.scan_iter() if "dead" in key]
-    assert len(one.step(takes=[each.home for each in mine]).taken) == 30
-
-
-def test_rows_that_are_large_come_one_by_one(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
-    text = json.dumps(["/", 0, 0, None, None, "x" * 200_000, None])
-    for number in range(10):
-        other.step(check=False, puts=[put(f"https://a.example/{number}")._replace(row=text)])
-
-    reply = one.step(room=50)
-
-    [(_, [(_, rows)])] = reply.picked
-    assert len(rows) == 2
-
-
-def test_large_rows_that_were_asked_for_come_later(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_large_rows_that_were_asked_for_come_later(one: Process) -> None:
     names = held(one, 4)
     text = json.dumps(["/", 0, 0, None, None, "x" * 200_000, None])
     for name in names:
@@ -342,23 +258,6 @@ def test_large_rows_that_were_asked_for_come_later(crawl: Crawl) -> None:
     assert reply.next_in == 0
 
     assert sorted(home for home, _, _ in one.step().news) == names[2:]
-
-
-def test_many_origins_of_a_home_come_in_several_calls(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
-    for number in range(20):
-        urls = [f"https://{number}.example:{port}/" for port in range(8000, 8040)]
-        other.step(check=False, puts=[put(url, home=f"{number}.example") for url in urls])
-    seen: set[str] = set()
-
-    def step() -> StepReply:
-        reply = one.step(check=False, room=50)
-        seen.update(origin for _, origins in reply.picked for origin, _ in origins)
-        seen.update(origin for _, origin, _ in reply.news)
-        return reply
-
-    assert meets(crawl, step) >= 5
-    assert len(seen) == 400, "of half of the homes: there are two sessions"
 
 
 def test_a_full_batch_does_little_besides(crawl: Crawl) -> None:

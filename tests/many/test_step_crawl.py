@@ -2,21 +2,18 @@
 
 from polite.stores.redis.changes import Leave
 from polite.stores.redis.step import Mine
-from tests.many.stepping import BEAT, LEASE, SECOND, Crawl, ended, put
+from tests.many.stepping import BEAT, LEASE, SECOND, Crawl, Process, ended, put
 
 A = "https://a.example/a"
 
 
-def test_the_first_caller_names_the_crawl_and_others_are_told(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
-
+def test_the_first_caller_names_the_crawl_and_others_are_told(one: Process, other: Process) -> None:
     assert one.step().born == "born-one"
     reply = other.step()
     assert (reply.born, reply.epoch, reply.quiet) == ("born-one", 0, 0)
 
 
-def test_a_crawl_that_its_caller_knows_and_the_store_does_not_was_emptied(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_a_crawl_that_its_caller_knows_and_the_store_does_not_was_emptied(crawl: Crawl, one: Process) -> None:
     one.step()
     crawl.client.flushall()
 
@@ -26,8 +23,7 @@ def test_a_crawl_that_its_caller_knows_and_the_store_does_not_was_emptied(crawl:
     assert crawl.client.dbsize() == 0
 
 
-def test_a_crawl_that_began_after_the_callers_is_another(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_a_crawl_that_began_after_the_callers_is_another(crawl: Crawl, one: Process) -> None:
     one.step()
     crawl.client.flushall()
     crawl.process("other").put(A)
@@ -108,8 +104,7 @@ def test_a_gate_that_knows_the_emptied_crawl_makes_a_younger_one_quiet(crawl: Cr
     assert new.take("a.example") is None
 
 
-def test_another_server_begins_an_epoch_and_is_quiet_for_a_lease(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_another_server_begins_an_epoch_and_is_quiet_for_a_lease(crawl: Crawl, one: Process) -> None:
     one.put(A)
     crawl.another_server()
 
@@ -123,8 +118,9 @@ def test_another_server_begins_an_epoch_and_is_quiet_for_a_lease(crawl: Crawl) -
     assert one.step(room=9).picked != []
 
 
-def test_numbers_and_fences_after_an_epoch_are_above_all_that_may_have_been_given(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_numbers_and_fences_after_an_epoch_are_above_all_that_may_have_been_given(
+    crawl: Crawl, one: Process
+) -> None:
     assert one.put(A).puts == [1]
     crawl.another_server()
 
@@ -137,8 +133,9 @@ def test_numbers_and_fences_after_an_epoch_are_above_all_that_may_have_been_give
     assert taken.fence > 1_000_000
 
 
-def test_a_put_told_again_counts_if_any_server_lost_it_and_not_if_it_has_ended(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_a_put_told_again_counts_if_any_server_lost_it_and_not_if_it_has_ended(
+    crawl: Crawl, one: Process
+) -> None:
     assert one.put(A, f"{A}2").puts == [1, 2]
     one.step(ended=[ended(A)])
     # The next server does not know the put with number 3, and the one after it knows greater numbers.
@@ -154,8 +151,9 @@ def test_a_put_told_again_counts_if_any_server_lost_it_and_not_if_it_has_ended(c
     assert one.step(puts=[*again, waits]).puts == [None, 3, None]
 
 
-def test_a_second_failover_to_data_from_before_the_first_gives_no_number_again(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_a_second_failover_to_data_from_before_the_first_gives_no_number_again(
+    crawl: Crawl, one: Process
+) -> None:
     one.put(A)
     before = crawl.client.hgetall(crawl.key("m"))
     crawl.another_server()
@@ -177,8 +175,7 @@ def test_a_second_failover_to_data_from_before_the_first_gives_no_number_again(c
     assert number > between
 
 
-def test_a_batch_that_is_not_above_the_last_does_nothing(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_a_batch_that_is_not_above_the_last_does_nothing(one: Process) -> None:
     late = one.request(puts=[put(A)])
     one.step(first=True)
 
@@ -188,8 +185,7 @@ def test_a_batch_that_is_not_above_the_last_does_nothing(crawl: Crawl) -> None:
     assert one.step().waiting == 0
 
 
-def test_a_batch_that_is_sent_twice_is_done_once(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_a_batch_that_is_sent_twice_is_done_once(crawl: Crawl, one: Process) -> None:
     one.put(A)
     one.pick()
     leave = one.request(leaves=[Leave("a.example", one.fences["a.example"], 0, None)])
@@ -203,8 +199,9 @@ def test_a_batch_that_is_sent_twice_is_done_once(crawl: Crawl) -> None:
     assert crawl.client.sismember(crawl.key("held:one"), "a.example")
 
 
-def test_no_session_is_ended_for_a_lease_after_nobody_called(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_no_session_is_ended_for_a_lease_after_nobody_called(
+    crawl: Crawl, one: Process, other: Process
+) -> None:
     one.put(A)
     one.pick()
     other.step()
@@ -216,8 +213,7 @@ def test_no_session_is_ended_for_a_lease_after_nobody_called(crawl: Crawl) -> No
     assert other.step().live == 2
 
 
-def test_a_session_that_stays_away_after_that_is_ended(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_a_session_that_stays_away_after_that_is_ended(crawl: Crawl, one: Process, other: Process) -> None:
     one.put(A)
     one.pick()
     crawl.age(LEASE + SECOND)
@@ -230,8 +226,9 @@ def test_a_session_that_stays_away_after_that_is_ended(crawl: Crawl) -> None:
     assert one.step().lost
 
 
-def test_silences_one_after_another_do_not_keep_a_session_that_ended(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_silences_one_after_another_do_not_keep_a_session_that_ended(
+    crawl: Crawl, one: Process, other: Process
+) -> None:
     one.put(A)
     one.pick()
     for _ in range(9):
@@ -242,8 +239,7 @@ def test_silences_one_after_another_do_not_keep_a_session_that_ended(crawl: Craw
     assert one.step().lost
 
 
-def test_a_short_silence_gives_no_grace(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_a_short_silence_gives_no_grace(crawl: Crawl, one: Process, other: Process) -> None:
     one.put(A)
     one.pick()
     other.step()

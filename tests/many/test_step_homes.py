@@ -28,14 +28,9 @@ def take(process: Process) -> Taken:
     return taken
 
 
-def test_a_home_never_asked_has_no_age(crawl: Crawl) -> None:
-    taken = take(crawl.process("one"))
-
-    assert (taken.age, taken.clean, taken.free, taken.state) == (None, True, 0, None)
-
-
-def test_a_home_that_was_left_has_what_is_left_of_its_rest_and_its_state(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_a_home_that_was_left_has_what_is_left_of_its_rest_and_its_state(
+    crawl: Crawl, one: Process, other: Process
+) -> None:
     take(one)
 
     leave(one, rest=5 * SECOND, state='{"a:b": [1]}')
@@ -48,8 +43,9 @@ def test_a_home_that_was_left_has_what_is_left_of_its_rest_and_its_state(crawl: 
     assert 2 * SECOND < taken.free <= 3 * SECOND
 
 
-def test_a_home_with_tasks_waits_in_line_until_its_rest_is_over(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_a_home_with_tasks_waits_in_line_until_its_rest_is_over(
+    crawl: Crawl, one: Process, other: Process
+) -> None:
     one.put(A)
     one.pick()
     leave(one, rest=9 * SECOND)
@@ -64,8 +60,7 @@ def test_a_home_with_tasks_waits_in_line_until_its_rest_is_over(crawl: Crawl) ->
     assert 0 < taken.free <= SECOND
 
 
-def test_a_home_is_left_under_its_own_fence_only(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_a_home_is_left_under_its_own_fence_only(crawl: Crawl, one: Process, other: Process) -> None:
     stale = take(one).fence
     leave(one)
     take(other)
@@ -75,8 +70,9 @@ def test_a_home_is_left_under_its_own_fence_only(crawl: Crawl) -> None:
     assert owner_of(crawl) == "other"
 
 
-def test_a_home_is_not_left_by_another_under_the_same_fence(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_a_home_is_not_left_by_another_under_the_same_fence(
+    crawl: Crawl, one: Process, other: Process
+) -> None:
     fence = take(one).fence
 
     leave(other, fence=fence)
@@ -84,8 +80,9 @@ def test_a_home_is_not_left_by_another_under_the_same_fence(crawl: Crawl) -> Non
     assert owner_of(crawl) == "one"
 
 
-def test_a_greater_fence_leaves_a_home_that_a_lost_write_gave(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_a_greater_fence_leaves_a_home_that_a_lost_write_gave(
+    crawl: Crawl, one: Process, other: Process
+) -> None:
     fence = take(one).fence
 
     leave(other, fence=fence + 5, rest=SECOND)
@@ -95,8 +92,7 @@ def test_a_greater_fence_leaves_a_home_that_a_lost_write_gave(crawl: Crawl) -> N
     assert not crawl.client.exists(crawl.key("held:other"))
 
 
-def test_a_rest_that_is_stored_is_not_shortened(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_a_rest_that_is_stored_is_not_shortened(one: Process) -> None:
     fence = take(one).fence
     one.step(holds=[Hold("a.example", fence, 60 * SECOND, None)])
 
@@ -105,8 +101,7 @@ def test_a_rest_that_is_stored_is_not_shortened(crawl: Crawl) -> None:
     assert take(one).free > 50 * SECOND
 
 
-def test_a_home_without_tasks_is_forgotten_when_it_has_rested(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_a_home_without_tasks_is_forgotten_when_it_has_rested(crawl: Crawl, one: Process) -> None:
     take(one)
     leave(one, rest=3 * SECOND)
     assert crawl.client.hexists(crawl.key("h"), "a.example")
@@ -118,25 +113,7 @@ def test_a_home_without_tasks_is_forgotten_when_it_has_rested(crawl: Crawl) -> N
     assert not crawl.client.exists(crawl.key("forget"))
 
 
-def test_a_home_whose_rest_became_longer_is_forgotten_later(crawl: Crawl) -> None:
-    one = crawl.process("one")
-    take(one)
-    fence = one.fences["a.example"]
-    leave(one, rest=3 * SECOND)
-    one.step(holds=[Hold("a.example", fence, 60 * SECOND, None)])
-
-    crawl.age(3 * SECOND)
-    one.step()
-    assert crawl.client.hexists(crawl.key("h"), "a.example")
-    crawl.age(57 * SECOND)
-    one.step(first=True)
-
-    assert not crawl.client.hexists(crawl.key("h"), "a.example")
-    assert not crawl.client.exists(crawl.key("forget"))
-
-
-def test_a_home_that_is_owned_again_is_not_forgotten(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_a_home_that_is_owned_again_is_not_forgotten(crawl: Crawl, one: Process) -> None:
     take(one)
     leave(one, rest=3 * SECOND)
     take(one)
@@ -147,8 +124,9 @@ def test_a_home_that_is_owned_again_is_not_forgotten(crawl: Crawl) -> None:
 
 
 @pytest.mark.parametrize("why", ["state", "death"])
-def test_what_the_next_owner_must_know_is_kept_for_a_day(crawl: Crawl, why: str) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_what_the_next_owner_must_know_is_kept_for_a_day(
+    crawl: Crawl, why: str, one: Process, other: Process
+) -> None:
     take(one)
     if why == "state":
         leave(one, state="{}")
@@ -164,8 +142,7 @@ def test_what_the_next_owner_must_know_is_kept_for_a_day(crawl: Crawl, why: str)
     assert not crawl.client.hexists(crawl.key("h"), "a.example")
 
 
-def test_a_long_rest_is_written_through(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_a_long_rest_is_written_through(crawl: Crawl, one: Process, other: Process) -> None:
     fence = take(one).fence
     one.step(holds=[Hold("a.example", fence, 600 * SECOND, "{1}")])
     one.step(holds=[Hold("a.example", fence, 6 * SECOND, None)])
@@ -178,8 +155,9 @@ def test_a_long_rest_is_written_through(crawl: Crawl) -> None:
     assert 590 * SECOND < taken.free <= 600 * SECOND
 
 
-def test_a_rest_counts_whoever_owns_the_home_by_now_and_a_state_only_of_the_owner(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_a_rest_counts_whoever_owns_the_home_and_a_state_only_of_the_owner(
+    crawl: Crawl, one: Process, other: Process
+) -> None:
     fence = take(one).fence
 
     other.step(holds=[Hold("a.example", fence, 600 * SECOND, "{1}")])
@@ -192,16 +170,9 @@ def test_a_rest_counts_whoever_owns_the_home_by_now_and_a_state_only_of_the_owne
     assert not crawl.client.hexists(crawl.key("h"), "never.example")
 
 
-def test_homes_of_mine_stay_ours(crawl: Crawl) -> None:
-    one = crawl.process("one")
-    fence = take(one).fence
-
-    assert one.step(mine=[Mine("a.example", fence)]).gone == []
-    assert owner_of(crawl) == "one"
-
-
-def test_a_home_of_mine_that_the_store_does_not_know_becomes_ours(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_a_home_of_mine_that_the_store_does_not_know_becomes_ours(
+    crawl: Crawl, one: Process, other: Process
+) -> None:
     one.put(A)
     crawl.another_server()
 
@@ -213,8 +184,9 @@ def test_a_home_of_mine_that_the_store_does_not_know_becomes_ours(crawl: Crawl) 
     assert other.step(room=9).picked == []
 
 
-def test_the_greater_fence_of_mine_wins_over_an_older_owner(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_the_greater_fence_of_mine_wins_over_an_older_owner(
+    crawl: Crawl, one: Process, other: Process
+) -> None:
     fence = take(one).fence
 
     assert other.step(mine=[Mine("a.example", fence + 1)]).gone == []
@@ -224,16 +196,16 @@ def test_the_greater_fence_of_mine_wins_over_an_older_owner(crawl: Crawl) -> Non
 
 
 @pytest.mark.parametrize("older", [0, 1])
-def test_a_home_of_mine_that_another_took_is_gone(crawl: Crawl, older: int) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_a_home_of_mine_that_another_took_is_gone(
+    crawl: Crawl, older: int, one: Process, other: Process
+) -> None:
     fence = take(other).fence
 
     assert one.step(mine=[Mine("a.example", fence - older)]).gone == ["a.example"]
     assert owner_of(crawl) == "other"
 
 
-def test_a_home_that_we_do_not_know_to_hold_is_free(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_a_home_that_we_do_not_know_to_hold_is_free(one: Process, other: Process) -> None:
     one.put(A)
     one.pick()
 
@@ -243,8 +215,9 @@ def test_a_home_that_we_do_not_know_to_hold_is_free(crawl: Crawl) -> None:
     assert (taken.home, taken.clean, taken.age) == ("a.example", True, None)
 
 
-def test_a_home_that_we_do_not_know_to_hold_rests_from_the_end_of_quiet(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_a_home_that_we_do_not_know_to_hold_rests_from_the_end_of_quiet(
+    crawl: Crawl, one: Process, other: Process
+) -> None:
     one.put(A)
     one.pick()
     crawl.another_server()
@@ -260,8 +233,7 @@ def test_a_home_that_we_do_not_know_to_hold_rests_from_the_end_of_quiet(crawl: C
     assert SECOND <= taken.age < 2 * SECOND
 
 
-def test_after_an_epoch_even_an_unknown_home_has_the_age_of_quiet(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_after_an_epoch_even_an_unknown_home_has_the_age_of_quiet(crawl: Crawl, one: Process) -> None:
     one.step()
     crawl.another_server()
     one.step()
@@ -274,8 +246,7 @@ def test_after_an_epoch_even_an_unknown_home_has_the_age_of_quiet(crawl: Crawl) 
     assert 2 * SECOND <= taken.age < 3 * SECOND
 
 
-def test_a_put_whose_answer_was_lost_is_news_when_its_process_says_what_it_holds(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_a_put_whose_answer_was_lost_is_news_when_its_process_says_what_it_holds(one: Process) -> None:
     fence = take(one).fence
     one.put(A)
 
@@ -285,16 +256,7 @@ def test_a_put_whose_answer_was_lost_is_news_when_its_process_says_what_it_holds
     assert [(home, len(rows)) for home, _, rows in reply.news] == [("a.example", 1)]
 
 
-def test_a_wanted_home_without_owner_is_taken_and_out_of_line(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
-    one.put(A)
-
-    assert take(one).home == "a.example"
-    assert other.step(room=9).picked == []
-
-
-def test_the_owner_of_a_wanted_home_is_asked_once_for_each_wish(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_the_owner_of_a_wanted_home_is_asked_once_for_each_wish(one: Process, other: Process) -> None:
     take(one)
 
     assert other.take("a.example") is None
@@ -306,8 +268,7 @@ def test_the_owner_of_a_wanted_home_is_asked_once_for_each_wish(crawl: Crawl) ->
     assert other.take("a.example") is not None
 
 
-def test_a_recall_whose_reply_was_lost_comes_again(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_a_recall_whose_reply_was_lost_comes_again(one: Process, other: Process) -> None:
     mine = [Mine("a.example", take(one).fence)]
     other.take("a.example")
     one.step()
@@ -318,32 +279,23 @@ def test_a_recall_whose_reply_was_lost_comes_again(crawl: Crawl) -> None:
     assert one.step(mine=mine).recalls == []
 
 
-def test_no_recall_of_a_home_that_was_left_meanwhile(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_no_recall_of_a_home_that_was_left_meanwhile(one: Process, other: Process) -> None:
     take(one)
     other.take("a.example")
 
     assert one.step(leaves=[Leave("a.example", one.fences["a.example"], 0, None)]).recalls == []
 
 
-def test_no_recall_of_a_home_that_was_not_known_to_be_held(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_no_recall_of_a_home_that_was_not_known_to_be_held(one: Process, other: Process) -> None:
     take(one)
     other.take("a.example")
 
     assert one.step(mine=[]).recalls == []
 
 
-def test_a_home_that_is_ours_already_is_taken_under_the_same_fence(crawl: Crawl) -> None:
-    one = crawl.process("one")
-
-    assert take(one).fence == take(one).fence
-
-
 def test_a_home_that_the_last_server_may_have_given_to_another_is_not_taken_again_while_quiet(
-    crawl: Crawl,
+    crawl: Crawl, one: Process
 ) -> None:
-    one = crawl.process("one")
     take(one)
     crawl.another_server()
 
@@ -352,18 +304,7 @@ def test_a_home_that_the_last_server_may_have_given_to_another_is_not_taken_agai
     assert one.take("a.example") is not None
 
 
-def test_nothing_is_taken_while_quiet(crawl: Crawl) -> None:
-    one = crawl.process("one")
-    one.step()
-    crawl.another_server()
-
-    assert one.take("a.example") is None
-    crawl.age(LEASE)
-    assert one.take("a.example") is not None
-
-
-def test_each_taking_has_a_greater_fence(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_each_taking_has_a_greater_fence(one: Process) -> None:
     fences = []
     for home in ("a.example", "b.example", "a.example"):
         taken = one.take(home)

@@ -17,16 +17,14 @@ def many_origins(count: int) -> list[str]:
     return [f"http://a.example:{8000 + number}/" for number in range(count)]
 
 
-def test_homes_are_picked_in_the_order_of_waiting(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_homes_are_picked_in_the_order_of_waiting(one: Process) -> None:
     for name in ("c", "a", "b"):
         one.put(f"https://{name}.example/")
 
     assert [taken.home for taken, _ in one.step(room=2).picked] == ["c.example", "a.example"]
 
 
-def test_a_pick_is_bounded_by_room_and_by_50(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_a_pick_is_bounded_by_room_and_by_50(one: Process) -> None:
     one.put(*(f"https://{number}.example/" for number in range(60)))
 
     assert len(one.step(room=3).picked) == 3
@@ -34,8 +32,7 @@ def test_a_pick_is_bounded_by_room_and_by_50(crawl: Crawl) -> None:
     assert (len(reply.picked), reply.inline) == (50, 7)
 
 
-def test_each_session_picks_its_share_and_the_last_ones_are_not_left(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_each_session_picks_its_share_and_the_last_ones_are_not_left(one: Process, other: Process) -> None:
     other.step()
     one.put(*(f"https://{number}.example/" for number in range(7)))
 
@@ -44,8 +41,9 @@ def test_each_session_picks_its_share_and_the_last_ones_are_not_left(crawl: Craw
     assert (reply.fair, reply.inline, reply.starving) == (4, 0, False)
 
 
-def test_a_session_with_too_few_starves_and_others_see_it_for_a_moment(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_a_session_with_too_few_starves_and_others_see_it_for_a_moment(
+    crawl: Crawl, one: Process, other: Process
+) -> None:
     one.put(*(f"https://{number}.example/" for number in range(2)))
     assert not one.step(room=9).starving
 
@@ -55,14 +53,6 @@ def test_a_session_with_too_few_starves_and_others_see_it_for_a_moment(crawl: Cr
     assert (reply.starving, reply.fair) == (True, 1)
     crawl.age(2 * SECOND)
     assert not one.step().starving
-
-
-def test_a_session_without_room_does_not_starve(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
-    one.put(*(f"https://{number}.example/" for number in range(4)))
-    one.pick()
-
-    assert not other.step(room=0).starving
 
 
 def test_a_gate_without_a_frontier_has_no_share(crawl: Crawl) -> None:
@@ -91,16 +81,6 @@ def test_a_session_without_room_and_homes_has_no_share_until_it_has_room(crawl: 
     assert producer.step(room=1).fair == 2
 
 
-def test_a_session_without_room_has_its_share_while_it_holds_homes(crawl: Crawl) -> None:
-    full, one = crawl.process("full"), crawl.process("one")
-    full.put(*(f"https://{number}.example/" for number in range(6)))
-    full.pick(2)
-    full.step(room=0)
-    crawl.age(3 * BEAT)
-
-    assert one.step(room=9).fair == 3
-
-
 def test_a_session_that_ended_is_not_kept_as_one_without_room(crawl: Crawl) -> None:
     dead, one = crawl.process("dead"), crawl.process("one")
     dead.step(room=0)
@@ -110,8 +90,7 @@ def test_a_session_that_ended_is_not_kept_as_one_without_room(crawl: Crawl) -> N
     assert crawl.client.hgetall(crawl.key("roomless")) == {}
 
 
-def test_a_picked_home_comes_with_32_rows_of_an_origin(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_a_picked_home_comes_with_32_rows_of_an_origin(one: Process) -> None:
     one.put(*(f"{HOST}/{number:02}" for number in range(40)))
 
     [(_, [(_, rows)])] = one.step(room=1).picked
@@ -119,8 +98,7 @@ def test_a_picked_home_comes_with_32_rows_of_an_origin(crawl: Crawl) -> None:
     assert paths(rows) == [f"/{number:02}" for number in range(32)]
 
 
-def test_the_origins_of_a_home_come_8_at_a_time(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_the_origins_of_a_home_come_8_at_a_time(one: Process) -> None:
     one.put(*many_origins(30))
 
     [(_, first)] = one.step(room=1).picked
@@ -131,32 +109,7 @@ def test_the_origins_of_a_home_come_8_at_a_time(crawl: Crawl) -> None:
     assert one.step().news == []
 
 
-def test_the_next_origins_come_though_the_last_one_has_no_tasks_any_more(crawl: Crawl) -> None:
-    one = crawl.process("one")
-    one.put(*many_origins(20))
-    [(_, first)] = one.step(room=1).picked
-
-    reply = one.step(ended=[ended(f"{origin}/") for origin, _ in first])
-    seen = {origin for origin, _ in first} | {origin for _, origin, _ in reply.news}
-    for _ in range(3):
-        seen |= origins_of_news(one)
-
-    assert len(seen) == 20
-
-
-def test_a_home_with_one_origin_stores_nothing_more(crawl: Crawl) -> None:
-    one = crawl.process("one")
-    one.put(f"{HOST}/a", f"{HOST}/b")
-
-    assert not crawl.client.exists(crawl.key("x:a.example"))
-    one.put(f"{PLAIN}/")
-    assert crawl.client.zrange(crawl.key("x:a.example"), 0, -1) == [PLAIN, HOST]
-    one.step(ended=[ended(f"{PLAIN}/"), ended(f"{HOST}/a"), ended(f"{HOST}/b")])
-    assert not crawl.client.exists(crawl.key("x:a.example"))
-
-
-def test_a_put_by_another_is_news_to_the_owner_and_its_own_is_not(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_a_put_by_another_is_news_to_the_owner_and_its_own_is_not(one: Process, other: Process) -> None:
     one.put(f"{HOST}/a")
     one.pick()
 
@@ -167,8 +120,7 @@ def test_a_put_by_another_is_news_to_the_owner_and_its_own_is_not(crawl: Crawl) 
     assert news == {HOST: ["/a", "/b", "/c"], PLAIN: ["/d"]}
 
 
-def test_news_whose_reply_was_lost_come_again(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_news_whose_reply_was_lost_come_again(one: Process, other: Process) -> None:
     one.put(f"{HOST}/a")
     one.pick()
     mine = [Mine("a.example", one.fences["a.example"])]
@@ -180,8 +132,7 @@ def test_news_whose_reply_was_lost_come_again(crawl: Crawl) -> None:
     assert one.step(mine=mine).news == []
 
 
-def test_news_of_a_home_that_was_left_are_told_to_its_next_owner_only(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_news_of_a_home_that_was_left_are_told_to_its_next_owner_only(one: Process, other: Process) -> None:
     one.put(f"{HOST}/a")
     one.pick()
     other.put(f"{HOST}/b")
@@ -192,8 +143,7 @@ def test_news_of_a_home_that_was_left_are_told_to_its_next_owner_only(crawl: Cra
     assert other.pick() == {HOST: ["/a", "/b"]}
 
 
-def test_a_call_answers_100_news_and_then_the_others(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_a_call_answers_100_news_and_then_the_others(one: Process, other: Process) -> None:
     one.put("https://a.example/")
     one.pick()
     other.put(*many_origins(120))
@@ -204,8 +154,7 @@ def test_a_call_answers_100_news_and_then_the_others(crawl: Crawl) -> None:
     assert [reply.next_in for reply in replies] == [0, None, None]
 
 
-def test_loads_answer_in_order_and_nothing_for_homes_of_others(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_loads_answer_in_order_and_nothing_for_homes_of_others(one: Process, other: Process) -> None:
     one.put(*(f"{HOST}/{number}" for number in range(5)))
     one.pick()
     fence = one.fences["a.example"]
@@ -218,8 +167,7 @@ def test_loads_answer_in_order_and_nothing_for_homes_of_others(crawl: Crawl) -> 
     assert (stale, others) == ([[]], [[]])
 
 
-def test_a_postponed_origin_is_news_when_its_time_has_come(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_a_postponed_origin_is_news_when_its_time_has_come(crawl: Crawl, one: Process) -> None:
     one.put(f"{HOST}/a", f"{PLAIN}/b")
     one.pick()
 
@@ -232,8 +180,9 @@ def test_a_postponed_origin_is_news_when_its_time_has_come(crawl: Crawl) -> None
     assert origins_of_news(one) == {PLAIN}
 
 
-def test_the_next_owner_gets_a_postponed_origin_when_its_time_has_come(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_the_next_owner_gets_a_postponed_origin_when_its_time_has_come(
+    crawl: Crawl, one: Process, other: Process
+) -> None:
     one.put(f"{HOST}/a", f"{PLAIN}/b")
     one.pick()
     fence = one.fences["a.example"]
@@ -246,10 +195,9 @@ def test_the_next_owner_gets_a_postponed_origin_when_its_time_has_come(crawl: Cr
 
 
 @pytest.mark.parametrize("origin", [HOST, PLAIN])
-def test_a_home_whose_origins_all_wait_stands_in_line_from_the_first_ones_time(
-    crawl: Crawl, origin: str
+def test_a_home_whose_origins_all_wait_is_in_line_from_the_first_ones_time(
+    crawl: Crawl, origin: str, one: Process, other: Process
 ) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
     one.put(f"{origin}/a")
     one.pick()
     fence = one.fences["a.example"]
@@ -265,8 +213,7 @@ def test_a_home_whose_origins_all_wait_stands_in_line_from_the_first_ones_time(
     assert other.pick() == {origin: ["/a"]}
 
 
-def test_a_ready_origin_brings_a_waiting_home_forward(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_a_ready_origin_brings_a_waiting_home_forward(one: Process, other: Process) -> None:
     one.put(f"{PLAIN}/a")
     one.pick()
     fence = one.fences["a.example"]
@@ -278,8 +225,9 @@ def test_a_ready_origin_brings_a_waiting_home_forward(crawl: Crawl) -> None:
     assert other.pick() == {HOST: ["/b"]}
 
 
-def test_only_the_owner_postpones_and_only_origins_with_tasks(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_only_the_owner_postpones_and_only_origins_with_tasks(
+    crawl: Crawl, one: Process, other: Process
+) -> None:
     one.put(f"{HOST}/a")
     one.pick()
     fence = one.fences["a.example"]
@@ -290,8 +238,7 @@ def test_only_the_owner_postpones_and_only_origins_with_tasks(crawl: Crawl) -> N
     assert not crawl.client.exists(crawl.key("x:a.example"), crawl.key("later"))
 
 
-def test_what_waits_for_its_time_comes_75_at_a_time(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_what_waits_for_its_time_comes_75_at_a_time(crawl: Crawl, one: Process) -> None:
     one.put(*(f"https://{number}.example/" for number in range(150)), ready_in=SECOND)
     crawl.age(SECOND)
 
@@ -301,8 +248,7 @@ def test_what_waits_for_its_time_comes_75_at_a_time(crawl: Crawl) -> None:
     assert [reply.next_in for reply in replies] == [0, None, None]
 
 
-def test_a_domains_home_holds_the_origins_of_its_hosts(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_a_domains_home_holds_the_origins_of_its_hosts(crawl: Crawl, one: Process) -> None:
     one.put("https://www.example.com/a", "https://api.example.com/b", home="example.com")
 
     assert one.pick() == {"https://api.example.com": ["/b"], "https://www.example.com": ["/a"]}

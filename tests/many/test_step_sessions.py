@@ -24,15 +24,6 @@ def out(process: Process, url: str) -> Out:
     return Out("a.example", process.fences["a.example"], HOST, digest(url))
 
 
-def test_a_batch_renews_the_session(crawl: Crawl) -> None:
-    one = crawl.process("one")
-    one.step()
-    crawl.age(LEASE // 2)
-    one.step()
-
-    assert int(crawl.client.hget(crawl.key("s"), "one")) > crawl.now() + LEASE - SECOND
-
-
 def test_a_session_whose_end_has_passed_is_renewed_if_nobody_ended_it(crawl: Crawl) -> None:
     one = holder(crawl, A)
     crawl.expire(one)
@@ -65,8 +56,7 @@ def test_a_first_batch_begins_a_session(crawl: Crawl) -> None:
     assert crawl.process("other").step(first=False).lost
 
 
-def test_an_unknown_session_is_renewed_while_quiet(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_an_unknown_session_is_renewed_while_quiet(crawl: Crawl, one: Process, other: Process) -> None:
     one.step()
     crawl.another_server()
     one.step()
@@ -153,15 +143,6 @@ def test_what_was_no_more_out_is_not_tried(crawl: Crawl, then: str) -> None:
     [(_, [(_, rows)])] = other.step(room=9).picked
 
     assert {row.tries for row in rows} == {0}
-
-
-def test_what_waits_again_is_not_out_though_one_batch_says_both(crawl: Crawl) -> None:
-    dead, other = holder(crawl, A), crawl.process("other")
-    dead.step(outs=[out(dead, A)], requeued=[Requeued("a.example", HOST, digest(A), 1, None)])
-    crawl.expire(dead)
-
-    [(_, [(_, rows)])] = other.step(room=9).picked
-    assert [row.tries for row in rows] == [1]
 
 
 def test_an_out_of_an_earlier_owner_is_not_counted(crawl: Crawl) -> None:
@@ -279,26 +260,7 @@ def test_goodbye_with_a_home_held_leaves_it_until_the_lease_is_over(crawl: Crawl
     assert not taken.clean
 
 
-def test_goodbye_after_the_lease_leaves_homes_cleanly(crawl: Crawl) -> None:
-    one, other = holder(crawl, A, name="one"), crawl.process("other")
-    crawl.expire(one)
-
-    one.step(leaves=[Leave("a.example", one.fences["a.example"], 0, None)], bye=True)
-
-    [(taken, _)] = other.step(room=9).picked
-    assert taken.clean
-
-
-def test_a_session_that_says_goodbye_picks_nothing(crawl: Crawl) -> None:
-    one = crawl.process("one")
-    one.put(A)
-
-    assert one.step(bye=True, room=9).picked == []
-
-
-def test_all_are_closed_when_each_live_session_is(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
-
+def test_all_are_closed_when_each_live_session_is(crawl: Crawl, one: Process, other: Process) -> None:
     assert not one.step().all_closed
     assert one.step(closed=True).all_closed
     assert not other.step().all_closed
@@ -307,8 +269,7 @@ def test_all_are_closed_when_each_live_session_is(crawl: Crawl) -> None:
     assert one.step(closed=True).all_closed
 
 
-def test_a_session_that_has_another_frontier_is_not_closed_any_more(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_a_session_that_has_another_frontier_is_not_closed_any_more(one: Process, other: Process) -> None:
     one.step(closed=True)
     assert other.step(closed=True).all_closed
 

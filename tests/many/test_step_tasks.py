@@ -6,7 +6,7 @@ import pytest
 
 from polite.stores.redis.changes import Ended, Leave, Load, Lookup, Out, PutEntry, Requeued
 from polite.stores.redis.step_reply import StepReply
-from tests.many.stepping import LEASE, SECOND, Crawl, digest, ended, paths, put
+from tests.many.stepping import LEASE, SECOND, Crawl, Process, digest, ended, paths, put
 
 HOST = "https://a.example"
 A, B, C = (f"{HOST}/{each}" for each in "abc")
@@ -24,9 +24,7 @@ def lookup(url: str, *, again: bool = False) -> Lookup:
     return Lookup("a.example", HOST, digest(url), again)
 
 
-def test_tasks_are_picked_in_the_order_of_puts(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
-
+def test_tasks_are_picked_in_the_order_of_puts(one: Process, other: Process) -> None:
     numbers = one.put(B, A, C).puts
 
     assert numbers == [1, 2, 3]
@@ -45,8 +43,7 @@ def test_a_url_that_waits_is_a_duplicate_from_any_process_and_even_again(crawl: 
     assert other.step().waiting == 2
 
 
-def test_a_url_that_is_out_is_a_duplicate(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_a_url_that_is_out_is_a_duplicate(one: Process) -> None:
     one.put(A)
     one.pick()
     one.step(outs=[Out("a.example", one.fences["a.example"], HOST, digest(A))])
@@ -55,8 +52,7 @@ def test_a_url_that_is_out_is_a_duplicate(crawl: Crawl) -> None:
     assert one.put(A, again=True).puts == [None]
 
 
-def test_a_url_that_has_ended_is_put_only_again(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_a_url_that_has_ended_is_put_only_again(one: Process) -> None:
     one.put(A)
     one.step(ended=[ended(A)])
 
@@ -66,8 +62,7 @@ def test_a_url_that_has_ended_is_put_only_again(crawl: Crawl) -> None:
     assert one.pick() == {HOST: ["/a"]}
 
 
-def test_the_same_batch_of_puts_twice_changes_nothing_but_the_number_of_puts(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_the_same_batch_of_puts_twice_changes_nothing_but_the_number_of_puts(one: Process) -> None:
     one.put(A, B)
 
     reply = one.put(A, B)
@@ -77,8 +72,7 @@ def test_the_same_batch_of_puts_twice_changes_nothing_but_the_number_of_puts(cra
 
 
 @pytest.mark.parametrize("end", ["done", "refused", "dropped"])
-def test_a_task_that_ended_is_counted_by_its_end_and_remembered(crawl: Crawl, end: str) -> None:
-    one = crawl.process("one")
+def test_a_task_that_ended_is_counted_by_its_end_and_remembered(end: str, one: Process) -> None:
     one.put(A, B)
 
     reply = one.step(ended=[ended(A, end)])
@@ -90,47 +84,12 @@ def test_a_task_that_ended_is_counted_by_its_end_and_remembered(crawl: Crawl, en
     assert one.pick() == {HOST: ["/b"]}
 
 
-def test_an_end_is_counted_once(crawl: Crawl) -> None:
-    one = crawl.process("one")
-    one.put(A)
-    one.step(ended=[ended(A)])
-
-    assert counts(one.step(ended=[ended(A, "dropped")])) == (0, 1, 0, 0, 1)
-
-
-def test_the_end_of_an_unknown_url_makes_it_met_and_counts_nothing(crawl: Crawl) -> None:
-    one = crawl.process("one")
-
+def test_the_end_of_an_unknown_url_makes_it_met_and_counts_nothing(one: Process) -> None:
     assert counts(one.step(ended=[ended(A)])) == (0, 0, 0, 0, 0)
     assert one.put(A).puts == [None]
 
 
-def test_a_task_ends_whoever_owns_its_home(crawl: Crawl) -> None:
-    owner, other = crawl.process("owner"), crawl.process("other")
-    owner.put(A)
-    owner.pick()
-
-    assert other.step(ended=[ended(A)]).done == 1
-
-
-def test_a_home_whose_last_task_ended_is_not_in_line(crawl: Crawl) -> None:
-    one = crawl.process("one")
-    one.put(A)
-
-    assert one.step(ended=[ended(A)]).inline == 0
-    assert one.pick() == {}
-
-
-def test_ends_come_before_the_puts_of_their_batch(crawl: Crawl) -> None:
-    one = crawl.process("one")
-    one.put(A)
-
-    assert one.step(ended=[ended(A)], puts=[put(A)]).puts == [None]
-    assert one.step(ended=[ended(B)], puts=[put(B, again=True)]).puts != [None]
-
-
-def test_met_tells_whether_a_put_would_be_a_duplicate(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_met_tells_whether_a_put_would_be_a_duplicate(one: Process) -> None:
     one.put(A, B)
     one.step(ended=[ended(A)])
 
@@ -146,8 +105,7 @@ def test_met_tells_whether_a_put_would_be_a_duplicate(crawl: Crawl) -> None:
     assert one.step(met=asked).met == [True, False, True, True, False, False]
 
 
-def test_a_task_with_a_time_is_given_out_when_it_has_come(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_a_task_with_a_time_is_given_out_when_it_has_come(crawl: Crawl, one: Process) -> None:
     one.put(A, ready_in=5 * SECOND)
 
     assert one.pick() == {}
@@ -158,8 +116,7 @@ def test_a_task_with_a_time_is_given_out_when_it_has_come(crawl: Crawl) -> None:
     assert one.pick() == {HOST: ["/a"]}
 
 
-def test_a_task_with_a_time_is_news_to_the_owner_of_its_home(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_a_task_with_a_time_is_news_to_the_owner_of_its_home(crawl: Crawl, one: Process) -> None:
     one.put(A)
     one.pick()
     one.put(B, ready_in=5 * SECOND)
@@ -172,17 +129,7 @@ def test_a_task_with_a_time_is_news_to_the_owner_of_its_home(crawl: Crawl) -> No
     assert one.step().news == []
 
 
-def test_a_task_that_ends_before_its_time_leaves_nothing_behind(crawl: Crawl) -> None:
-    one = crawl.process("one")
-    one.put(A, ready_in=5 * SECOND)
-    one.step(ended=[ended(A)])
-
-    assert crawl.client.exists(crawl.key("later")) == 0
-    assert one.step().next_in is None
-
-
-def test_a_tried_task_waits_until_its_time_and_keeps_its_number_and_tries(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_a_tried_task_waits_until_its_time_and_keeps_its_number_and_tries(crawl: Crawl, one: Process) -> None:
     one.put(A, B)
     one.pick()
 
@@ -199,8 +146,7 @@ def test_a_tried_task_waits_until_its_time_and_keeps_its_number_and_tries(crawl:
     ]
 
 
-def test_a_tried_task_without_a_time_keeps_its_place(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_a_tried_task_without_a_time_keeps_its_place(one: Process, other: Process) -> None:
     one.put(A, B)
     one.pick()
 
@@ -211,8 +157,7 @@ def test_a_tried_task_without_a_time_keeps_its_place(crawl: Crawl) -> None:
     assert [(row.tries, path) for row, path in zip(rows, paths(rows), strict=True)] == [(1, "/a"), (0, "/b")]
 
 
-def test_a_task_that_ended_is_not_requeued(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_a_task_that_ended_is_not_requeued(one: Process) -> None:
     one.put(A)
     one.step(ended=[ended(A)])
 
@@ -220,8 +165,7 @@ def test_a_task_that_ended_is_not_requeued(crawl: Crawl) -> None:
     assert one.pick() == {}
 
 
-def test_requeueing_never_lowers_the_tries(crawl: Crawl) -> None:
-    one = crawl.process("one")
+def test_requeueing_never_lowers_the_tries(one: Process) -> None:
     one.put(A)
     one.step(requeued=[requeued(A, 2)])
     one.step(requeued=[requeued(A, 1)])
@@ -230,9 +174,10 @@ def test_requeueing_never_lowers_the_tries(crawl: Crawl) -> None:
     assert rows[0].tries == 2
 
 
-def test_a_keyed_crawl_gives_tasks_by_key_and_equal_keys_in_the_order_of_puts(crawl: Crawl) -> None:
+def test_a_keyed_crawl_gives_tasks_by_key_and_equal_keys_in_the_order_of_puts(
+    crawl: Crawl, one: Process
+) -> None:
     crawl.keyed = True
-    one = crawl.process("one")
     keys = {"m": 2.5, "b": -1.0, "z": 2.5, "a": 2.5, "n": 1e15 + 1, "o": 1e15}
 
     one.step(puts=[put(f"{HOST}/{path}", key=key) for path, key in keys.items()])
@@ -241,9 +186,8 @@ def test_a_keyed_crawl_gives_tasks_by_key_and_equal_keys_in_the_order_of_puts(cr
     assert one.step(ended=[ended(f"{HOST}/{path}") for path in keys]).waiting == 0
 
 
-def test_a_keyed_task_with_a_time_keeps_its_key(crawl: Crawl) -> None:
+def test_a_keyed_task_with_a_time_keeps_its_key(crawl: Crawl, one: Process) -> None:
     crawl.keyed = True
-    one = crawl.process("one")
     one.step(puts=[put(A, key=2.0), put(B, key=1.0, ready_in=SECOND)])
     crawl.age(SECOND)
 
@@ -310,17 +254,6 @@ def test_an_origin_that_has_tasks_again_is_not_forgotten(crawl: Crawl) -> None:
     assert one.put(A).puts == [None]
 
 
-def test_origins_of_one_home_have_queues_of_their_own(crawl: Crawl) -> None:
-    one = crawl.process("one")
-    one.put("https://a.example/", "http://a.example/", "https://a.example:8443/")
-
-    assert one.pick() == {
-        "https://a.example": ["/"],
-        "http://a.example": ["/"],
-        "https://a.example:8443": ["/"],
-    }
-
-
 # Tasks that are not unique: their digests begin with an asterisk.
 
 
@@ -337,8 +270,7 @@ def test_tasks_that_are_not_unique_wait_beside_each_other(crawl: Crawl) -> None:
     assert crawl.process("other").pick() == {HOST: ["/a", "/a", "/a"]}
 
 
-def test_a_put_that_is_repeated_after_its_task_has_ended_comes_once(crawl: Crawl) -> None:
-    one, other = crawl.process("one"), crawl.process("other")
+def test_a_put_that_is_repeated_after_its_task_has_ended_comes_once(one: Process, other: Process) -> None:
     one.step(puts=[loose(1)])
     other.step(ended=[Ended("a.example", HOST, "*1", "done")])
 

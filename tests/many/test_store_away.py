@@ -1,8 +1,8 @@
 """Processes whose messages do not reach the server for a while, in one virtual time."""
 
 import asyncio
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -12,8 +12,7 @@ import polite
 from polite.events import Event, Granted
 from polite.frontier.frontier import Frontier
 from tests.simulation.machines.own_server import own_server
-from tests.simulation.machines.virtual_client import VirtualClient, steady_wire
-from tests.simulation.machines.virtual_server import VirtualServer
+from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer, steady_wire
 from tests.support import now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
@@ -62,21 +61,12 @@ async def test_a_home_with_an_open_turn_rests_after_its_gate_was_closed_though_i
     assert sent[1] - sent[0] > LEASE_S
 
 
-async def test_a_worker_gets_no_task_whose_home_was_lost_before_the_server_knew_of_it(
-    server: VirtualServer,
-) -> None:
-    wire, sent = Wire(), []
-    clients: list[Any] = [VirtualClient(server), VirtualClient(server, wire), VirtualClient(server)]
+@asynccontextmanager
+async def cut_off_at_a_turn(server: VirtualServer, wire: Wire) -> AsyncIterator[tuple[Frontier, Frontier]]:
+    """Yield a frontier that took over the home of a process that ended, and another one.
 
-    def cut(event: Event) -> None:
-        wire.cut = wire.cut or isinstance(event, Granted)
-
-    async def work(frontier: Frontier, name: str) -> None:
-        async for permit in frontier:
-            async with permit:
-                sent.append(name)
-                permit.report(status=200)
-
+    The first is cut off when the home's task has its turn there.
+    """
     async with AsyncExitStack() as stack:
 
         async def opened(client: Any, **options: Any) -> Frontier:
@@ -85,62 +75,59 @@ async def test_a_worker_gets_no_task_whose_home_was_lost_before_the_server_knew_
                 polite.open_frontier(gate, store=client, crawl="news", lease=LEASE_S)
             )
 
-        dead = await opened(clients[0])
+        def cut(event: Event) -> None:
+            wire.cut = wire.cut or isinstance(event, Granted)
+
+        dead = await opened(VirtualClient(server))
         await dead.put(PAGE)
         ended = await anext(dead)
         for partition in dead._parts.store.backend._session.partitions:  # type: ignore[attr-defined]
             partition.stop(RuntimeError("killed"))
         ended.unsent()
-        # It takes over the home of a process that ended, and is cut off when the task has its turn.
-        slow = await opened(clients[1], listener=cut)
-        slow.close()
-        slow_work = asyncio.create_task(work(slow, "slow"))
-        async with asyncio.timeout(200):
-            while not wire.cut:
-                await asyncio.sleep(0.1)
-            other = await opened(clients[2])
-            other.close()
-            other_work = asyncio.create_task(work(other, "other"))
-            await asyncio.sleep(3 * LEASE_S)
-            wire.cut = False
-            await asyncio.gather(slow_work, other_work)
+        async with asyncio.timeout(300):
+            yield await opened(VirtualClient(server, wire), listener=cut), await opened(VirtualClient(server))
 
-    assert sent == ["other"]
+
+async def is_cut(wire: Wire) -> None:
+    while not wire.cut:
+        await asyncio.sleep(0.1)
+
+
+async def fetched(frontier: Frontier) -> list[str]:
+    urls = []
+    async for permit in frontier:
+        async with permit:
+            urls.append(permit.url)
+            permit.report(status=200)
+    return urls
+
+
+async def test_a_worker_gets_no_task_whose_home_was_lost_before_the_server_knew_of_it(
+    server: VirtualServer,
+) -> None:
+    wire = Wire()
+    async with cut_off_at_a_turn(server, wire) as (slow, other):
+        slow.close()
+        other.close()
+        slow_work = asyncio.create_task(fetched(slow))
+        await is_cut(wire)
+        other_work = asyncio.create_task(fetched(other))
+        await asyncio.sleep(3 * LEASE_S)
+        wire.cut = False
+
+        assert await asyncio.gather(slow_work, other_work) == [[], [PAGE]]
 
 
 async def test_a_worker_that_waits_for_the_server_ends_when_its_frontier_is_stopped(
     server: VirtualServer,
 ) -> None:
     wire = Wire()
-    clients: list[Any] = [VirtualClient(server), VirtualClient(server, wire), VirtualClient(server)]
-
-    def cut(event: Event) -> None:
-        wire.cut = wire.cut or isinstance(event, Granted)
-
-    async with AsyncExitStack() as stack:
-
-        async def opened(client: Any, **options: Any) -> Frontier:
-            gate = await stack.enter_async_context(scripted_gate(pacing=PACING, **options))
-            return await stack.enter_async_context(
-                polite.open_frontier(gate, store=client, crawl="news", lease=LEASE_S)
-            )
-
-        dead = await opened(clients[0])
-        await dead.put(PAGE)
-        ended = await anext(dead)
-        for partition in dead._parts.store.backend._session.partitions:  # type: ignore[attr-defined]
-            partition.stop(RuntimeError("killed"))
-        ended.unsent()
-        slow = await opened(clients[1], listener=cut)
+    async with cut_off_at_a_turn(server, wire) as (slow, other):
         waiting = asyncio.create_task(anext(slow, None))
-        async with asyncio.timeout(200):
-            while not wire.cut:
-                await asyncio.sleep(0.1)
-            slow.stop()
-            other = await opened(clients[2])
-            other.close()
-            async for permit in other:
-                async with permit:
-                    permit.report(status=200)
-            wire.cut = False
-            assert await waiting is None
+        await is_cut(wire)
+        slow.stop()
+        other.close()
+        await fetched(other)
+        wire.cut = False
+
+        assert await waiting is None

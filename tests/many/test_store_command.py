@@ -109,17 +109,6 @@ def test_show_says_why_no_home_is_given_after_another_server_took_over(
     )
 
 
-def test_show_is_bounded_and_says_what_is_left_out(
-    valkey: ValkeyServer, crawl: Process, polite: Callable[..., str]
-) -> None:
-    crawl.put(*(f"https://h{number}.example/" for number in range(40)))
-
-    out = polite("show", valkey.url, "--crawl", "news", "--limit", "3")
-
-    assert out.count("\n  line ") == 3
-    assert "38 more homes in line (--limit 3)" in out
-
-
 def test_show_gives_an_object_for_each_partition(
     valkey: ValkeyServer, crawl: Process, polite: Callable[..., str]
 ) -> None:
@@ -138,17 +127,6 @@ def test_show_gives_an_object_for_each_partition(
     assert later == {"home": "later.example", "origin": "https://later.example", "is_task": True}
 
 
-def test_show_says_that_no_process_is_there(
-    valkey: ValkeyServer, crawl: Process, polite: Callable[..., str]
-) -> None:
-    valkey.client.delete("polite:{news:0}:s")
-
-    assert re.search(
-        r"ready for [\d.]+ s, waits for a process: none is there",
-        polite("show", valkey.url, "--crawl", "news"),
-    )
-
-
 def test_ls_goes_on_after_a_crawl_that_cannot_be_read(
     valkey: ValkeyServer, crawl: Process, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -160,12 +138,6 @@ def test_ls_goes_on_after_a_crawl_that_cannot_be_read(
     assert (status, out[:8]) == (2, "news  4 ")
     assert "polite: foreign: " in errors
     assert "another program uses this name" in errors
-
-
-def test_ls_says_that_there_is_no_crawl(valkey: ValkeyServer, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["store", "ls", valkey.url]) == 0
-
-    assert capsys.readouterr().err.splitlines()[-1] == "polite: there is no crawl in this database"
 
 
 def test_show_of_an_origin_has_its_robots_txt_and_its_back_off(

@@ -4,7 +4,10 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Self
 
-ROBOTS = "/robots.txt"
+from docs.examples.demo.judge import Expected
+
+# A gap is short if it is below the delay by more than this.
+TOLERANCE_S = 0.001
 # One host in six accepts connections late, in a world that has such hosts.
 _LATE_EVERY = 6
 
@@ -41,6 +44,14 @@ class World:
 
     def required_s(self, host: int) -> float:
         return self.delay_s if host % 2 else self.policy_delay_s
+
+    def expected(self, host: int) -> Expected:
+        """Return what the judge expects of a crawl of a host."""
+        return Expected(
+            self.required_s(host),
+            pages=[f"/p/{page}" for page in range(self.pages)],
+            tolerance_s=TOLERANCE_S,
+        )
 
     def robots(self, host: int) -> bytes:
         delay = b"Crawl-delay: %s\n" % str(self.delay_s).encode() if host % 2 else b""

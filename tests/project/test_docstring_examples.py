@@ -24,8 +24,7 @@ from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
 from tests.frameworks.installed import FRAMEWORKS
 from tests.simulation.machines.own_server import own_server
-from tests.simulation.machines.virtual_client import VirtualClient
-from tests.simulation.machines.virtual_server import VirtualServer
+from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer
 
 API = Path(__file__).resolve().parents[2] / "docs" / "reference" / "api"
 OF_A_FRAMEWORK = re.compile(rf"polite\.integrations\.({'|'.join(FRAMEWORKS)})\b")

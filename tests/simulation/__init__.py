@@ -10,9 +10,7 @@ task and request goes in time. A Ledger per frontier checks each acknowledged ta
 the Trace shows its events.
 """
 
-from tests.simulation.plan import Plan
-from tests.simulation.report import Report, SimulationFailed
 from tests.simulation.simulation import Simulation
-from tests.simulation.sites import Page, PageFailed, Sites
+from tests.simulation.trace import SimulationFailed
 
-__all__ = ["Page", "PageFailed", "Plan", "Report", "Simulation", "SimulationFailed", "Sites"]
+__all__ = ["Simulation", "SimulationFailed"]

@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.simulation import SimulationFailed
 from tests.simulation.defects import DEFECTS, first_seed
-from tests.simulation.runs import Failure, run, run_some
+from tests.simulation.simulation import Failure, run, run_some
 
 # Worlds that a process runs before it reports.
 _AT_A_TIME = 50

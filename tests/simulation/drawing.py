@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
 from polite.pacing.policy import Anchor, PacingPolicy
@@ -48,7 +49,7 @@ def draw(seed: int) -> Plan:
     steps = _steps(chance, sites, frontiers, span)
     pacing = _pacing(chance, span)
     connections, connect_s = _connections(Random(f"{seed} wide"), pacing)
-    return Plan(
+    plan = Plan(
         seed=seed,
         sites=sites,
         frontiers=frontiers,
@@ -62,6 +63,31 @@ def draw(seed: int) -> Plan:
         faults=_faults(chance, troubled=troubled),
         connections=connections,
         connect_s=connect_s,
+    )
+    crowding = Random(f"{seed} crowd")
+    return _crowded(crowding, plan) if crowding.random() < 0.03 else plan
+
+
+def _crowded(chance: Random, plan: Plan) -> Plan:
+    """Have many sites requested at one time, in one scope that is open to several, on connections that take their time.
+
+    Without that, few requests are between their turn and their connection at the time of another one's.
+    """
+    first = len(plan.sites)
+    sites = (*plan.sites, *(_site(chance, number, plan.span) for number in range(first, first + 8)))
+    at = chance.uniform(0, plan.span)
+    burst = [
+        Step(at, chance.choice(["check", "permit"]), (site,), number=len(plan.steps) + site)
+        for site in range(len(sites))
+    ]
+    crawl = ScopeLimit(chance.choice([0.1, 1.0, 5.0]), chance.choice([2, 3, 5]))
+    return replace(
+        plan,
+        sites=sites,
+        steps=tuple(sorted((*plan.steps, *burst), key=lambda step: step.at)),
+        pacing=replace(plan.pacing, scopes=Scopes(crawl=crawl)),
+        connections=chance.choice([1, 2, 3, 100]),
+        connect_s=chance.choice([0.05, 1.0, 8.0]),
     )
 
 

@@ -8,10 +8,9 @@ import math
 from collections.abc import Callable
 
 from polite.pacing.policy import Anchor, PacingPolicy
-from tests.simulation.gaps import Gaps, Request
+from tests.simulation.gaps import Gaps, Request, RobotsHistory
 from tests.simulation.plan import Plan, RobotsResponse, folder_of, origin_of
 from tests.simulation.robots_fetches import RobotsFetches
-from tests.simulation.robots_history import RobotsHistory
 from tests.simulation.trace import Trace
 
 _DAY_S = 86_400.0
@@ -25,7 +24,6 @@ class Judge:
     Args:
         now: returns the world's time (seconds).
         wall: returns the crawler's Unix time.
-        least_gap: see Simulation.
     """
 
     def __init__(
@@ -34,15 +32,13 @@ class Judge:
         trace: Trace,
         now: Callable[[], float],
         wall: Callable[[], float],
-        *,
-        least_gap: float | None = None,
     ) -> None:
         self._plan = plan
         self._trace = trace
         self._wall = wall
         self._history = RobotsHistory(plan, now)
         self._fetches = RobotsFetches(plan, trace, now)
-        self._gaps = Gaps(plan, trace, now, self._history, least_gap)
+        self._gaps = Gaps(plan, trace, now, self._history)
         self._now = now
         self._wall_was_set = False
         self.pages: int = 0

@@ -8,18 +8,65 @@ from random import Random
 from polite import schedulers
 from polite.compose.frontier import open_frontier
 from polite.compose.gate import open_gate
-from polite.events import Event
+from polite.events import Dropped, Event, Granted, OriginPostponed, Reclaimed, Refused, Skipped
 from polite.gate.gate import Gate
 from polite.pacing.throttle import Throttle
 from polite.ports import RobotsStore
 from polite.robots.policy import FetchPolicy
 from tests.simulation.faults import FaultyListener, FaultyThrottle
-from tests.simulation.gate_events import GateEvents
 from tests.simulation.loop import SimulatedClock, SimulationLoop
 from tests.simulation.parts import Parts
 from tests.simulation.plan import origin_of
 from tests.simulation.progress import Waiter
 from tests.simulation.running_frontier import RunningFrontier
+
+
+class GateEvents:
+    """A listener for the gate's events."""
+
+    def __init__(self, parts: Parts, loop: SimulationLoop) -> None:
+        self._parts = parts
+        self._trace = parts.trace
+        self._loop = loop
+
+    def __call__(self, event: Event, /) -> None:
+        """See ports.Listener."""
+        if self._parts.sites.ended:
+            return
+        match event:
+            case Refused(url=url):
+                self._refused(url, event.reason)
+            case Dropped(url=url):
+                self._trace.note("dropped", url, event.because)
+                self._task_ended(url, "dropped")
+                self._parts.progress.refused(origin_of(url))
+            case Granted(url=url):
+                self._parts.visitor.turns[url] = self._loop.time()
+                self._parts.visitor.granted += 1
+                self._parts.judge.turn_granted(url)
+                self._trace.note("turn", url, f"after {event.waited_s:.3f} s")
+            case Skipped(url=url):
+                self._parts.judge.turn_unused(url)
+                self._trace.note("skipped", url, event.because)
+            case Reclaimed(url=url):
+                self._trace.note("reclaimed", url)
+                self._parts.judge.turn_reclaimed(url)
+            case OriginPostponed():
+                self._trace.note("postponed", event.origin, f"{event.for_s:.3f} s", event.because)
+                self._parts.progress.refused(event.origin)
+            case _:
+                self._trace.note(type(event).__name__.lower(), event)
+
+    def _refused(self, url: str, reason: str) -> None:
+        self._trace.note("refused", url, reason)
+        self._task_ended(url, "refused")
+        self._parts.progress.refused(origin_of(url))
+        self._parts.judge.refused(url, reason)
+
+    def _task_ended(self, url: str, how: str) -> None:
+        if (ledger := self._parts.ledger_of(url)) is not None:
+            ledger.ended(url, how)
+
 
 _AGENT = "SimulatedBot/1.0 (+https://example.com/bot)"
 
@@ -56,9 +103,6 @@ class Machine:
 
     def _throttle(self) -> Throttle | None:
         plan, parts = self._parts.plan, self._parts
-        if parts.options.throttle is not None:
-            own: Throttle = parts.options.throttle()
-            return own
         faults = {each for each in plan.faults if each.startswith("throttle")}
         return FaultyThrottle(lambda: parts.judge.pacing, Random(plan.seed), faults) if faults else None
 
@@ -95,7 +139,7 @@ class Machine:
 
     async def _open_frontier(self, stack: AsyncExitStack, number: int) -> None:
         plan = self._parts.plan.frontiers[number]
-        make_scheduler = self._parts.options.scheduler or getattr(schedulers, plan.scheduler)
+        make_scheduler = getattr(schedulers, plan.scheduler)
         frontier = await stack.enter_async_context(
             open_frontier(
                 self.gate,

@@ -1,31 +1,16 @@
-"""The parts of a world that all lives of its process share, and what a user replaces in it."""
+"""The parts of a world that all lives of its process share."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from polite.events import Event
-from polite.ports import RobotsStore, Scheduler
+from polite.ports import RobotsStore
 from tests.simulation.judge import Judge
 from tests.simulation.ledger import Ledger
 from tests.simulation.plan import Plan
 from tests.simulation.progress import Progress
 from tests.simulation.sites import Sites
 from tests.simulation.trace import Trace
-from tests.simulation.visits import Visit, Visitor
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What a user tests instead of the drawn parts; see Simulation."""
-
-    scheduler: Callable[[], Scheduler] | None = None
-    throttle: Callable[[], Any] | None = None
-    least_gap: float | None = None
-    listener: Callable[[Event], None] | None = None
-    visit: Visit | None = None
-    tell: Callable[[str], None] | None = None
+from tests.simulation.visits import Visitor
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +24,6 @@ class Parts:
     """
 
     plan: Plan
-    options: Options
     trace: Trace
     judge: Judge
     progress: Progress

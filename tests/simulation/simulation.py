@@ -1,20 +1,14 @@
-"""Simulation: draws a world from a seed, runs it in virtual time, and makes a failing world smaller."""
+"""Simulation: draws a world from a seed, runs it in virtual time, and makes a failing world smaller. Many worlds in one process."""
 
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import NamedTuple
 
-from polite.errors import InvalidOption
-from polite.events import Event
-from polite.ports import Scheduler
 from tests.simulation.drawing import draw
-from tests.simulation.leftovers import captured_log
-from tests.simulation.parts import Options
 from tests.simulation.plan import Plan
-from tests.simulation.report import Report, SimulationFailed
-from tests.simulation.visits import Visit
-from tests.simulation.world import World
+from tests.simulation.trace import Report, SimulationFailed
+from tests.simulation.world import World, captured_log
 
 # How long a failing world is made smaller (real seconds).
 _SHRINKING_S = 20.0
@@ -23,49 +17,17 @@ _SHRINKING_S = 20.0
 class Simulation:
     """A whole crawl, drawn from a seed: servers, gate, frontiers, workers, faults and kills. A seed always draws the same world.
 
-    Pass it your own parts, and run it for many seeds:
-
-        for seed in range(500):
-            Simulation(seed, scheduler=MyScheduler).run()
-
     Args:
         seed: any integer.
-        scheduler: returns a new scheduler for each frontier, instead of the drawn one.
-        throttle: returns the gate's throttle. Requires `least_gap`.
-        least_gap: the shortest gap that the throttle keeps between two requests of an origin (seconds). It is checked besides
-            those of the policy, which no throttle undercuts.
-        listener: called with each event.
-        visit: your crawler: `async def visit(permit, sites)`, called in the block of each permit of a frontier. `permit` has
-            `url`, `task`, `report` and `retry`; `await sites.fetch(permit.url)` is the request.
         tell: called with each line of the trace at once.
 
     Attributes:
         plan: what was drawn: the sites, the policies, the faults and the workers.
-
-    Raises:
-        InvalidOption: an option has the wrong type, or `least_gap` is missing.
     """
 
-    def __init__(
-        self,
-        seed: int,
-        *,
-        scheduler: Callable[[], Scheduler] | None = None,
-        throttle: Callable[[], Any] | None = None,
-        least_gap: float | None = None,
-        listener: Callable[[Event], None] | None = None,
-        visit: Visit | None = None,
-        tell: Callable[[str], None] | None = None,
-    ) -> None:
-        _require_types(
-            seed, {"scheduler": scheduler, "throttle": throttle, "listener": listener, "visit": visit}
-        )
-        if throttle is not None and least_gap is None:
-            raise InvalidOption(
-                "Simulation(throttle=...): pass least_gap too, the shortest gap that it keeps (seconds)"
-            )
+    def __init__(self, seed: int, *, tell: Callable[[str], None] | None = None) -> None:
         self.plan: Plan = draw(seed)
-        self._options = Options(scheduler, throttle, least_gap, listener, visit, tell)
+        self._tell = tell
 
     def run(self, *, shrink: bool = False) -> Report:
         """Run the world.
@@ -77,55 +39,42 @@ class Simulation:
             SimulationFailed: an invariant does not hold.
         """
         try:
-            return self._run(self.plan)
+            return _run(self.plan, self._tell)
         except SimulationFailed as failed:
             if not shrink:
                 raise
-            raise self._smallest(failed) from None
+            raise _smallest(failed) from None
 
-    def _run(self, plan: Plan) -> Report:
-        world = World(plan, self._options)
+
+def _run(plan: Plan, tell: Callable[[str], None] | None = None) -> Report:
+    world = World(plan, tell)
+    try:
+        with captured_log(world.logged):
+            return world.run()
+    finally:
+        world.clear()
+
+
+def _smallest(failed: SimulationFailed) -> SimulationFailed:
+    """Remove what the failure does not need: steps, their URLs, kills and faults, in smaller and smaller parts."""
+    until = time.monotonic() + _SHRINKING_S
+    found: SimulationFailed | None = failed
+    while found is not None:
+        failed, found = found, _next_smaller(found, until)
+    return failed
+
+
+def _next_smaller(failed: SimulationFailed, until: float) -> SimulationFailed | None:
+    """Return the first smaller world that fails in the same way."""
+    for smaller in _smaller(failed.plan) if isinstance(failed.plan, Plan) else ():
+        if time.monotonic() > until:
+            return None
         try:
-            with captured_log(world.logged):
-                return world.run()
-        finally:
-            world.clear()
-
-    def _smallest(self, failed: SimulationFailed) -> SimulationFailed:
-        """Remove what the failure does not need: steps, their URLs, kills and faults, in smaller and smaller parts."""
-        options, self._options = self._options, replace(self._options, tell=None)
-        until = time.monotonic() + _SHRINKING_S
-        found: SimulationFailed | None = failed
-        while found is not None:
-            failed, found = found, self._next_smaller(found, until)
-        self._options = options
-        return failed
-
-    def _next_smaller(self, failed: SimulationFailed, until: float) -> SimulationFailed | None:
-        """Return the first smaller world that fails in the same way."""
-        for smaller in _smaller(failed.plan) if isinstance(failed.plan, Plan) else ():
-            if time.monotonic() > until:
-                return None
-            try:
-                self._run(smaller)
-            except SimulationFailed as again:
-                if again.invariant == failed.invariant:
-                    return again
-        return None
-
-
-def _require_types(seed: object, options: dict[str, object]) -> None:
-    """Raise InvalidOption for a wrong type, before a world runs."""
-    if type(seed) is not int:
-        raise InvalidOption(f"Simulation: seed must be an integer, got {seed!r}")
-    for name, value in options.items():
-        if value is not None and not callable(value):
-            kind = (
-                "a class or a function that returns one"
-                if name in {"scheduler", "throttle"}
-                else "a function"
-            )
-            raise InvalidOption(f"Simulation: {name} must be {kind}, got {value!r}")
+            _run(smaller)
+        except SimulationFailed as again:
+            if again.invariant == failed.invariant:
+                return again
+    return None
 
 
 def _smaller(plan: Plan) -> Iterator[Plan]:
@@ -145,3 +94,35 @@ def _smaller(plan: Plan) -> Iterator[Plan]:
         yield replace(plan, kills=plan.kills[1:])
     for fault in sorted(plan.faults):
         yield replace(plan, faults=plan.faults - {fault})
+
+
+class Failure(NamedTuple):
+    """A seed whose world failed, and its violation."""
+
+    seed: int
+    message: str
+
+
+def run(
+    seed: int, machines: int | None, tell: Callable[[str], None] | None = None, *, shrink: bool = False
+) -> Report:
+    """Run one world: of one machine, of so many that share a server, or, with 0, of a drawn number of them."""
+    if machines is None:
+        return Simulation(seed, tell=tell).run(shrink=shrink)
+    # Imported here: worlds of one machine need no server, and no package for it.
+    from tests.simulation.machines.plan import draw_machines
+    from tests.simulation.machines.world import MachinesWorld
+
+    return MachinesWorld(draw_machines(seed, machines=machines or None), tell).run()
+
+
+def run_some(first: int, count: int, machines: int | None = None) -> tuple[list[Failure], int, int]:
+    """Run `count` seeds, and return the failures and the numbers of pages and robots.txt fetches."""
+    failures, pages, robots = [], 0, 0
+    for seed in range(first, first + count):
+        try:
+            report = run(seed, machines)
+            pages, robots = pages + report.pages, robots + report.robots
+        except SimulationFailed as failed:
+            failures.append(Failure(seed, str(failed)))
+    return failures, pages, robots

@@ -28,12 +28,10 @@ class Page:
     Attributes:
         status: the HTTP status.
         retry_after: Retry-After in seconds, or None.
-        text: the body.
     """
 
     status: int
     retry_after: int | None = None
-    text: str = ""
 
     @property
     def headers(self) -> dict[str, str]:
@@ -184,7 +182,7 @@ class Sites:
 
     def _page(self, url: str, chance: Random, *, trouble: bool) -> Page:
         if not trouble:
-            return Page(200, text="a page")
+            return Page(200)
         kind = chance.choice(["missing", "busy", "busy", "refused", "refused", "broken", "odd"])
         if kind == "broken":
             raise PageFailed(f"{url}: the connection broke")

@@ -5,10 +5,9 @@ from random import Random
 import pytest
 
 from tests.simulation.__main__ import main
-from tests.simulation.machines.call_watch import CallWatch
-from tests.simulation.machines.conductor import Conductor, MachineLoop
+from tests.simulation.machines.conductor import CallWatch, Conductor, MachineLoop
 from tests.simulation.machines.plan import Fault, draw_machines
-from tests.simulation.runs import run, run_some
+from tests.simulation.simulation import run, run_some
 from tests.simulation.trace import Trace
 
 

@@ -10,13 +10,12 @@ from random import Random
 
 import pytest
 
-import polite
-from polite.pacing.outcome import Pause
 from tests.simulation import Simulation, SimulationFailed
 from tests.simulation.__main__ import main
 from tests.simulation.drawing import draw
+from tests.simulation.gaps import Gaps
 from tests.simulation.loop import SimulatedClock, SimulationLoop
-from tests.simulation.runs import run_some
+from tests.simulation.simulation import run_some
 
 SEEDS, AT_A_TIME = 500, 25
 
@@ -73,154 +72,19 @@ def test_files_of_a_killed_process_are_closed():
         gc.enable()
 
 
-def test_plans_differ_and_are_values():
-    assert draw(1) == draw(1)
-    assert len({repr(draw(seed)) for seed in range(100)}) == 100
+def test_a_failing_world_is_made_smaller_and_fails_in_the_same_way(monkeypatch):
+    def fail(gaps, request, granted_at):
+        gaps._trace.fail("a request", request.origin)
 
+    monkeypatch.setattr(Gaps, "begin", fail)
+    monkeypatch.setattr("tests.simulation.simulation._SHRINKING_S", 2.0)
 
-class Forgetful:
-    """A scheduler that loses each tenth task."""
+    with pytest.raises(SimulationFailed, match="seed 7: a request: ") as failed:
+        Simulation(7).run(shrink=True)
 
-    def __init__(self) -> None:
-        self._sound = polite.schedulers.Fifo()
-        self._added = 0
-
-    def add(self, task):
-        self._added += 1
-        if self._added % 10:
-            self._sound.add(task)
-
-    def ready(self, origin):
-        self._sound.ready(origin)
-
-    def next(self):
-        return self._sound.next()
-
-
-def _first_failure(seeds: int = 60, *, shrink: bool = False, **options) -> SimulationFailed:
-    for seed in range(seeds):
-        try:
-            Simulation(seed, **options).run(shrink=shrink)
-        except SimulationFailed as failed:
-            return failed
-    pytest.fail(f"no seed below {seeds} failed")
-
-
-@pytest.mark.slow("many worlds")
-def test_a_scheduler_that_loses_tasks_is_found():
-    failed = _first_failure(scheduler=Forgetful)
-
-    assert failed.invariant in {"no error without a cause", "each task and request goes in time"}
-    assert f"seed {failed.seed}" in str(failed)
-
-
-@pytest.mark.slow("many worlds")
-def test_a_correct_scheduler_passes():
-    for seed in range(40):
-        Simulation(seed, scheduler=lambda: polite.schedulers.Ordered(lambda task: task.url)).run()
-
-
-class Hasty:
-    """A throttle without a delay."""
-
-    def rest(self, outcome, given):
-        return Pause(0.0, "no delay")
-
-
-def test_a_throttle_without_a_delay_is_found():
-    failed = _first_failure(throttle=Hasty, least_gap=0.5)
-
-    assert failed.invariant == "each gap is kept"
-
-
-async def _fetches(permit, sites):
-    page = await sites.fetch(permit.url)
-    permit.report(status=page.status, headers=page.headers)
-
-
-async def _reports_nothing(permit, sites):
-    await sites.fetch(permit.url)
-
-
-async def _drops_headers(permit, sites):
-    page = await sites.fetch(permit.url)
-    permit.report(status=page.status)
-
-
-async def _fetches_twice(permit, sites):
-    await _fetches(permit, sites)
-    await sites.fetch(permit.url)
-
-
-async def _fetches_another_folder(permit, sites):
-    await _fetches(permit, sites)
-    await sites.fetch(f"{permit.url}0")
-
-
-async def _hangs(permit, sites):
-    await asyncio.sleep(10**9)
-
-
-async def _fails(permit, sites):
-    raise ValueError("boom")
-
-
-def test_a_correct_crawler_passes():
-    for seed in range(20):
-        Simulation(seed, visit=_fetches).run()
-
-
-@pytest.mark.slow("many worlds", rows=["_drops_headers", "_fails"])
-@pytest.mark.parametrize(
-    ("visit", "invariant"),
-    [
-        (_reports_nothing, "each gap is kept"),
-        (_drops_headers, "each gap is kept"),
-        (_fetches_twice, "a page is fetched once, inside a permit for it"),
-        (_fetches_another_folder, "a page is fetched once, inside a permit for it"),
-        (_hangs, "a crawl ends"),
-        (_fails, "the crawler under test does not fail"),
-    ],
-)
-def test_a_wrong_crawler_is_found(visit, invariant):
-    assert _first_failure(200, visit=visit).invariant == invariant
-
-
-def test_a_listener_that_raises_is_named():
-    def listener(event):
-        raise ValueError("boom")
-
-    failed = _first_failure(listener=listener)
-
-    assert failed.invariant == "the listener under test does not fail"
-    assert "boom" in str(failed)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"seed": "7"}, {"scheduler": polite.schedulers.Fifo()}, {"throttle": Hasty}, {"visit": 3}],
-    ids=lambda options: next(iter(options)),
-)
-def test_an_option_of_a_wrong_type_is_refused_at_once(options):
-    with pytest.raises(polite.InvalidOption):
-        Simulation(**{"seed": 7} | options)
-
-
-@pytest.mark.slow("many worlds")
-def test_a_failing_world_is_made_smaller_and_fails_in_the_same_way():
-    failed = _first_failure(scheduler=Forgetful, shrink=True)
-
-    assert len(failed.plan.steps) <= len(draw(failed.seed).steps)
-    assert failed.trace
-    assert "VIOLATION" in failed.trace[-1]
-
-
-def test_a_listener_gets_each_event():
-    events = []
-
-    Simulation(7, listener=events.append).run()
-
-    assert {type(event).__name__ for event in events} >= {"RobotsFetched", "Granted"}
+    assert len(failed.value.plan.steps) < len(draw(7).steps)
+    assert failed.value.invariant == "a request"
+    assert any("VIOLATION" in line for line in failed.value.trace)
 
 
 @pytest.mark.slow("many worlds")

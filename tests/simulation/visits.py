@@ -9,7 +9,6 @@ from typing import TypeVar
 from polite.frontier.permit import TaskPermit
 from polite.gate.permit import Permit
 from polite.http.header_fields import Headers
-from polite.task import Task
 from tests.simulation.faults import odd_headers
 from tests.simulation.gaps import Request
 from tests.simulation.judge import Judge
@@ -31,17 +30,14 @@ class ObservedPermit:
 
     Attributes:
         url: the page to fetch.
-        task: the frontier's task, or None if the permit is the gate's own.
         after: delay of a retry, if one was requested (seconds).
         failed: the connection broke.
     """
 
     def __init__(self, permit: Permit, request: Request, visitor: "Visitor") -> None:
         self.url: str = permit.url
-        self.task: Task | None = permit.task if isinstance(permit, TaskPermit) else None
         self._permit = permit
         self.request = request
-        self.reported: bool = False
         self._visitor = visitor
         self.after: float | None = None
         self.failed = False
@@ -49,8 +45,7 @@ class ObservedPermit:
     def report(self, *, status: int, headers: Headers | None = None) -> None:
         """See Permit.report."""
         self._permit.report(status=status, headers=headers)
-        self.reported = True
-        self._visitor.reported(self.request, self.url, status, by="server sent")
+        self._visitor.reported(self.request, self.url, status)
 
     def retry(self, *, after: float = 0.0) -> bool:
         """See TaskPermit.retry. Return False if the permit is the gate's own."""
@@ -62,15 +57,8 @@ class ObservedPermit:
         return again
 
 
-# A user's crawler: it fetches the permit's page, reports the response, and perhaps retries.
-Visit = Callable[[ObservedPermit, Sites], Awaitable[None]]
-
-
 class Visitor:
     """Uses permits as crawlers do, and records its actions with judge, progress and ledger.
-
-    Args:
-        visit: a user's crawler, instead of the drawn behaviour.
 
     Attributes:
         received: permits that were received in this life.
@@ -86,8 +74,6 @@ class Visitor:
         progress: Progress,
         trace: Trace,
         now: Callable[[], float],
-        *,
-        visit: Visit | None = None,
     ) -> None:
         self._plan = plan
         self._sites = sites
@@ -95,7 +81,6 @@ class Visitor:
         self._progress = progress
         self._trace = trace
         self._now = now
-        self._visit = visit
         self.received: int = 0
         self.granted = 0
         self.turns: dict[str, float] = {}
@@ -149,10 +134,7 @@ class Visitor:
             request = self._judge.permit_entered(permit.url, granted_at)
             self._trace.note("granted", permit.url)
             observed = ObservedPermit(permit, request, self)
-            if self._visit is not None and ledger is not None:
-                await self._visited(observed, self._visit)
-            else:
-                await self._behave(observed, chance, span)
+            await self._behave(observed, chance, span)
         except BaseException as caught:
             error = caught
             raise
@@ -166,19 +148,6 @@ class Visitor:
             finally:
                 # Its traceback refers to this frame. The cycle would keep the task's next permit alive.
                 error = None
-
-    async def _visited(self, permit: ObservedPermit, visit: Visit) -> None:
-        """Call a user's crawler. The server's response counts even if the crawler does not report it."""
-        try:
-            await visit(permit, self._sites)
-        except PageFailed:
-            permit.failed = True
-            raise
-        except Exception as error:
-            self._trace.fail("the crawler under test does not fail", f"{error!r} at {permit.url}")
-        page = self._sites.fetched.get(permit.url)
-        if page is not None and not permit.reported:
-            self.reported(permit.request, permit.url, page.status, by="left without a report; server sent")
 
     async def _behave(self, permit: ObservedPermit, chance: Random, span: float) -> None:
         await _hold(chance, span)
@@ -201,7 +170,7 @@ class Visitor:
         if chance.random() < 0.04:
             raise GaveUp(permit.url)
 
-    def reported(self, request: Request, url: str, status: int, *, by: str) -> None:
+    def reported(self, request: Request, url: str, status: int) -> None:
         """Record a report. The server's own response counts, not what the crawler made of it."""
         page = self._sites.fetched.get(url)
         retry_after = None if page is None or page.retry_after is None else float(page.retry_after)
@@ -212,7 +181,7 @@ class Visitor:
             "reported",
             url,
             status,
-            f"({by} {None if page is None else page.status}, {page and page.headers})",
+            f"(server sent {None if page is None else page.status}, {page and page.headers})",
         )
 
     def retried(self, url: str, after: float, *, again: bool) -> None:

@@ -1,28 +1,162 @@
 """A world: the lives of the crawler's process, one after the other, and what outlives them."""
 
 import asyncio
+import gc
+import logging
+import os
 import random
 import shutil
 import tempfile
 import traceback
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 from polite.errors import StoreFailed
+from polite.gate.permit import Permit
 from polite.stores.memory import MemoryStore
 from tests.simulation.faults import FullDisk
 from tests.simulation.judge import Judge
 from tests.simulation.ledger import Ledger
-from tests.simulation.leftovers import Leftover, Resources, left_in
-from tests.simulation.life import Life
 from tests.simulation.loop import SimulatedClock, SimulationLoop
-from tests.simulation.parts import Options, Parts
-from tests.simulation.plan import Plan, origin_of
+from tests.simulation.machine import Machine
+from tests.simulation.parts import Parts
+from tests.simulation.plan import Plan, Step, origin_of
 from tests.simulation.progress import Progress
-from tests.simulation.report import Report, SimulationFailed
 from tests.simulation.sites import Sites
-from tests.simulation.trace import Trace, Violation
+from tests.simulation.steps import StepRunner
+from tests.simulation.trace import Report, SimulationFailed, Trace, Violation
 from tests.simulation.visits import Visitor
+
+# A walk over all objects takes longer than most worlds, so few worlds do it.
+_COUNTED_SEEDS = 50
+
+
+class Leftover(NamedTuple):
+    """Something that is left at the end, as an invariant and an observation."""
+
+    invariant: str
+    seen: str
+
+
+class Resources(NamedTuple):
+    """Open descriptors and permits of this process."""
+
+    descriptors: int
+    permits: int
+
+    @classmethod
+    def counted(cls, seed: int) -> "Resources":
+        """Return their numbers now. Permits are counted for some seeds only."""
+        return cls(_descriptors(), 0 if seed % _COUNTED_SEEDS else _permits())
+
+    def added(self, now: "Resources") -> Leftover | None:
+        """Return what `now` has in addition."""
+        if now.descriptors > self.descriptors:
+            seen = f"{self.descriptors} were open before, {now.descriptors} are after"
+            return Leftover("no descriptor is left", seen)
+        if now.permits > self.permits:
+            return Leftover("no finished permit is left", f"{now.permits - self.permits} are alive")
+        return None
+
+
+def left_in(loop: SimulationLoop) -> Leftover | None:
+    """Run the loop's last callbacks, and return what is still left in it."""
+    # Tasks that were cancelled last end in the next steps.
+    for _ in range(5):
+        loop.call_soon(loop.stop)
+        loop.run_forever()
+    # A thread cannot be cancelled: it ends its job after its waiter was cancelled.
+    while loop.shared_jobs:
+        loop.call_later(1.0, loop.stop)
+        loop.run_forever()
+    if tasks := asyncio.all_tasks(loop):
+        return Leftover("no task is left", ", ".join(sorted(repr(each) for each in tasks))[:2_000])
+    if timers := [each for each in loop.timers if not each.cancelled()]:
+        return Leftover("no timer is left", repr(timers)[:2_000])
+    if loop.jobs:
+        return Leftover("no thread is left", f"{loop.jobs} jobs")
+    return None
+
+
+@contextmanager
+def captured_log(messages: list[str]) -> Iterator[None]:
+    """Append errors in polite's log to `messages`, instead of showing them."""
+
+    class Capture(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if record.levelno >= logging.ERROR:
+                error = f": {record.exc_info[1]!r}" if record.exc_info else ""
+                messages.append(record.getMessage() + error)
+
+    logger = logging.getLogger("polite")
+    handler, propagate = Capture(), logger.propagate
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = propagate
+
+
+def _descriptors() -> int:
+    """Return the number of open descriptors; 0 on systems that do not tell."""
+    try:
+        return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - counted, thousands of times
+    except OSError:
+        return 0
+
+
+def _permits() -> int:
+    gc.collect()
+    return sum(isinstance(each, Permit) for each in gc.get_objects())
+
+
+# A world must end within this time after its first step (seconds).
+_MAX_S = 400 * 86_400.0
+
+
+class Life:
+    """One run of the crawler's process, in a loop of its own. Violations stop the loop.
+
+    Args:
+        number: 1 for the first life.
+    """
+
+    def __init__(self, parts: Parts, loop: SimulationLoop, clock: SimulatedClock, number: int) -> None:
+        self._parts = parts
+        self._loop = loop
+        self._machine = Machine(parts, loop, clock, number)
+        self._steps = StepRunner(parts, loop, self._machine)
+
+    async def run(self, steps: tuple[Step, ...]) -> None:
+        """Open the machine, take the steps, and close the machine. Raise the errors of polite that nothing explains."""
+        watch = self._loop.create_task(self._watch())
+        try:
+            async with AsyncExitStack() as stack:
+                await self._machine.open(stack)
+                await self._steps.run(steps)
+                self._parts.trace.note("ending")
+                await self._machine.close_frontiers()
+                self._machine.expect_counters()
+        finally:
+            watch.cancel()
+
+    async def _watch(self) -> None:
+        """Check progress at intervals, which grow while there are no events."""
+        progress = self._parts.progress
+        interval, events, begun = 30.0, -1, self._loop.time()
+        while True:
+            await asyncio.sleep(interval)
+            progress.check(self._machine.waiters())
+            interval = 30.0 if progress.events != events else min(interval * 2, 20_000.0)
+            events = progress.events
+            if self._loop.time() - begun > _MAX_S:
+                self._parts.trace.fail("a crawl ends", f"it did not end within {_MAX_S:g} s")
+
 
 _EPOCH = 1_700_000_000.0
 # Faults whose errors polite must log.
@@ -37,15 +171,15 @@ class World:
         logged: errors in polite's log and in the loop's exception handler.
     """
 
-    def __init__(self, plan: Plan, options: Options) -> None:
+    def __init__(self, plan: Plan, tell: Callable[[str], None] | None) -> None:
         self.plan = plan
         self._time = 0.0
         self._wall = _EPOCH
         self._loop: SimulationLoop | None = None
         self._clock: SimulatedClock | None = None
-        self.trace: Trace = Trace(self.now, options.tell)
+        self.trace: Trace = Trace(self.now, tell)
         self.trace.stop = self._stop
-        self.judge: Judge = Judge(plan, self.trace, self.now, self.wall, least_gap=options.least_gap)
+        self.judge: Judge = Judge(plan, self.trace, self.now, self.wall)
         self.progress: Progress = Progress(plan, self.trace, self.now)
         shared = Path("/dev/shm")
         self.folder: Path = Path(
@@ -56,19 +190,18 @@ class World:
         full_at = self._chance.uniform(0, plan.span)
         self._disk = FullDisk(full_at, full_at + plan.span / 10, self.now, self._disk_is_full)
         self._full_since: float | None = None
-        self._parts = self._new_parts(options)
+        self._parts = self._new_parts()
 
-    def _new_parts(self, options: Options) -> Parts:
+    def _new_parts(self) -> Parts:
         plan = self.plan
         sites = Sites(plan, self.judge, self.progress, self.trace, self.now)
-        visitor = Visitor(plan, sites, self.judge, self.progress, self.trace, self.now, visit=options.visit)
+        visitor = Visitor(plan, sites, self.judge, self.progress, self.trace, self.now)
         ledgers = [
             Ledger(f"frontier {number}", each, self.trace, self.now, self.wall)
             for number, each in enumerate(plan.frontiers)
         ]
         return Parts(
             plan=plan,
-            options=options,
             trace=self.trace,
             judge=self.judge,
             progress=self.progress,

@@ -94,22 +94,10 @@ class Watch:
         epoch = LoopClock().wall() - now()
         assert snapshot.unreachable_since == pytest.approx(epoch + self.server.failures[0], abs=0.01)
         assert snapshot.failures == len(self.server.failures)
-        days = (explanation.now - snapshot.unreachable_since) / DAY
-        if snapshot.failures == 1:
-            assert "failed once; " in text
-        elif days >= 1:
-            assert f"failed {snapshot.failures} times in {days:.1f} days" in text
-        else:
-            assert f"failed {snapshot.failures} times in " in text
-        assert "the server returned 5xx, status 500" in text
-        assert f"good for {snapshot.expires_at - explanation.now:.0f} s more" in text
         if snapshot.good is None:
-            assert "there is no earlier copy" in text
             assert ("unreachable for longer than the policy's limit" in text) is forgiven
-        elif explanation.decision.allowed:
-            assert "the last good copy decides" in text
         else:
-            assert "the last good copy does not count (RobotsPolicy.keep_stale)" in text
+            assert ("the last good copy decides" in text) is explanation.decision.allowed
 
 
 def require_growing_delays(failures: list[float], most: float = HOUR) -> None:

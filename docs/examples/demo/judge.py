@@ -1,102 +1,177 @@
-"""Compares the servers' log with what each host requires. Knows nothing of the crawler."""
+"""Judges a crawl by the servers' log, host by host. Knows what each host requires, and nothing of the crawler.
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+The demo, the soak and the tests of many machines use it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from docs.examples.demo.request_log import ROBOTS, Request
-from docs.examples.demo.sites import BUSY_BACK_OFF_S, HOSTS, MIN_DELAY_S, RETRY_AFTER_S, Host
+ROBOTS = "/robots.txt"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request and the status of its response.
+
+    Attributes:
+        at: when the server read the request's bytes from the socket, in seconds of CLOCK_MONOTONIC.
+        host: the host's name or number.
+        status: 0 if the server sent no response that can be read.
+        sender: the process that sent it, if several crawl.
+    """
+
+    at: float
+    host: str | int
+    path: str
+    status: int = 200
+    sender: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.path} by {self.sender}" if self.sender else f"{self.path} ({self.status})"
+
+
+def _allow_all(path: str) -> bool:
+    return False
+
+
+def _no_back_off(status: int) -> float:
+    return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What one host requires and has.
+
+    Attributes:
+        delay_s: the crawler's own delay between two requests.
+        told_delay_s: the delay that robots.txt states. It applies from that response.
+        back_off_s: returns the delay after a response with a status.
+        disallows: returns whether the rules disallow a path.
+        pages: the pages that links lead to. Each allowed one must be fetched, and no other. None: any page may be.
+        rules: the paths of robots.txt and of redirects to it.
+        aside: paths of redirects to other hosts' robots.txt. They are neither rules nor pages.
+        robots_once: robots.txt may be fetched again only after a server error.
+        tolerance_s: a gap may be too short by this.
+    """
+
+    delay_s: float
+    told_delay_s: float = 0.0
+    back_off_s: Callable[[int], float] = _no_back_off
+    disallows: Callable[[str], bool] = _allow_all
+    pages: Collection[str] | None = None
+    rules: Collection[str] = (ROBOTS,)
+    aside: Collection[str] = ()
+    robots_once: bool = True
+    tolerance_s: float = 0.0
+
+    def is_page(self, path: str) -> bool:
+        """Whether a path is neither robots.txt nor a redirect to one."""
+        return path not in self.rules and path not in self.aside
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One host's part of the crawl.
+    """What the log says about one host.
 
     Attributes:
-        offences: what was impolite or missed; empty if the crawl was polite and complete.
+        requests: all requests, in the order of their arrival.
+        gaps: the seconds between two consecutive requests.
+        pages: how often each page was requested.
+        robots: how often robots.txt was.
+        short: gaps that were too short, in words.
+        shortfall_s: by how much the worst of them was.
+        early: requests for pages before robots.txt was known.
+        unwanted: pages that are disallowed, or that no page links to.
+        missing: allowed pages that were not fetched.
+        offences: all that was impolite or missed, in words; empty if the crawl was polite and complete.
     """
 
-    host: Host
-    pages: int
+    requests: tuple[Request, ...]
+    gaps: tuple[float, ...]
+    pages: Counter[str]
     robots: int
-    shortest_gap_s: float | None
+    short: tuple[str, ...]
+    shortfall_s: float
+    early: tuple[Request, ...]
+    unwanted: tuple[str, ...]
+    missing: tuple[str, ...]
     offences: tuple[str, ...]
 
 
-def judge(requests: Iterable[Request]) -> list[Verdict]:
-    """Return a verdict for each host, in the order of HOSTS."""
-    by_host: dict[str, list[Request]] = defaultdict(list)
-    for request in sorted(requests, key=lambda request: request.at):
-        by_host[request.host].append(request)
-    return [_judge(host, by_host[host.name]) for host in HOSTS]
-
-
-def _judge(host: Host, requests: list[Request]) -> Verdict:
-    pages = [request for request in requests if request.is_page]
-    robots = [request for request in requests if request.path == ROBOTS]
+def judge(expected: Expected, requests: Iterable[Request]) -> Verdict:
+    """Judge the requests that one host got."""
+    seen = tuple(sorted(requests, key=lambda request: request.at))
+    pages = Counter(request.path for request in seen if expected.is_page(request.path))
+    fetched = {request.path for request in seen if request.status == 200}
+    short = list(_short_gaps(expected, seen))
+    early = tuple(_early(expected, seen))
+    linked = () if expected.pages is None else expected.pages
+    disallowed = sorted(path for path in pages if expected.disallows(path))
+    unknown = sorted(path for path in pages if linked and path not in linked and path not in disallowed)
+    missing = tuple(path for path in linked if path not in fetched and not expected.disallows(path))
+    offences = [
+        *(words for words, _ in short),
+        *_robots_again(expected, seen),
+        *(f"{each.path} was fetched before robots.txt was known" for each in early[:1]),
+        *_despite_failure(expected, seen, early),
+        *(f"{path} was fetched, which is disallowed" for path in disallowed),
+        *(f"{path} was fetched, to which no page links" for path in unknown),
+    ]
+    if missing:
+        offences.append(f"not fetched, though allowed: {', '.join(missing)}")
     return Verdict(
-        host,
-        len(pages),
-        len(robots),
-        min((after.at - before.at for before, after in pairwise(requests)), default=None),
-        (
-            *_short_gaps(host, requests),
-            *_robots_again(robots),
-            *_too_early(host, requests),
-            *_wrong_pages(host, pages),
-        ),
+        seen,
+        tuple(after.at - before.at for before, after in pairwise(seen)),
+        pages,
+        sum(request.path == ROBOTS for request in seen),
+        tuple(words for words, _ in short),
+        max((by for _, by in short), default=0.0),
+        early,
+        (*disallowed, *unknown),
+        missing,
+        tuple(offences),
     )
 
 
-def _short_gaps(host: Host, requests: list[Request]) -> Iterator[str]:
-    """Check each two consecutive requests, robots.txt and redirects included.
-
-    A Crawl-delay applies from the response that states it.
-    """
-    delay_s = MIN_DELAY_S
+def _short_gaps(expected: Expected, requests: tuple[Request, ...]) -> Iterator[tuple[str, float]]:
+    """Check each two consecutive requests, robots.txt and redirects included."""
+    delay_s = expected.delay_s
     for before, after in pairwise(requests):
-        if before.seeks_rules_of(host.name) and before.status == 200:
-            delay_s = host.delay_s
-        required_s = max(delay_s, _back_off_after(before.status))
-        if after.at - before.at < required_s:
-            yield f"{after.path} came {after.at - before.at:.3f} s after {before.path} ({before.status}), not {required_s:g} s"
+        if before.path in expected.rules and before.status == 200:
+            delay_s = max(delay_s, expected.told_delay_s)
+        required_s = max(delay_s, expected.back_off_s(before.status))
+        gap_s = after.at - before.at
+        if gap_s < required_s - expected.tolerance_s:
+            yield f"{after.path} came {gap_s:.3f} s after {before}, not {required_s:g} s", required_s - gap_s
 
 
-def _back_off_after(status: int) -> float:
-    """Return the back-off that a response requires. In the demo a 429 carries a Retry-After."""
-    if status == 429:
-        return RETRY_AFTER_S
-    return BUSY_BACK_OFF_S if status >= 500 else 0.0
-
-
-def _robots_again(robots: list[Request]) -> Iterator[str]:
-    """Allow a second fetch of robots.txt only after a server error."""
-    for before in robots[:-1]:
+def _robots_again(expected: Expected, requests: tuple[Request, ...]) -> Iterator[str]:
+    robots = [request for request in requests if request.path == ROBOTS]
+    for before in robots[:-1] if expected.robots_once else ():
         if before.status < 500:
             yield f"robots.txt fetched again after {before.status}"
 
 
-def _too_early(host: Host, requests: list[Request]) -> Iterator[str]:
-    """Allow no page before robots.txt and its redirects were fetched, nor after a server error there."""
-    page = next((request for request in requests if request.is_page), None)
-    rules = [request for request in requests if request.seeks_rules_of(host.name)]
-    if page is None:
-        return
-    if not rules or page.at < rules[-1].at:
-        yield f"{page.path} was fetched before robots.txt was known"
-    elif rules[-1].status >= 500:
-        yield f"{page.path} was fetched though robots.txt answered {rules[-1].status}"
+def _rules_request(expected: Expected, requests: tuple[Request, ...]) -> Request | None:
+    """Return the request by which robots.txt became known: the first with a result, or the last."""
+    rules = [request for request in requests if request.path in expected.rules]
+    results = (each for each in rules if 200 <= each.status < 300 or 400 <= each.status < 500)
+    return next(results, rules[-1] if rules else None)
 
 
-def _wrong_pages(host: Host, pages: list[Request]) -> Iterator[str]:
-    """Report pages that were disallowed, unknown, or allowed and missing."""
-    for path in sorted({request.path for request in pages}):
-        if path in host.forbidden:
-            yield f"{path} was fetched, which is disallowed"
-        elif path not in host.pages:
-            yield f"{path} was fetched, to which no page links"
-    fetched = {request.path for request in pages if request.status == 200}
-    missing = [path for path in host.pages if path not in host.forbidden and path not in fetched]
-    if missing:
-        yield f"not fetched, though allowed: {', '.join(missing)}"
+def _early(expected: Expected, requests: tuple[Request, ...]) -> Iterator[Request]:
+    known = _rules_request(expected, requests)
+    for request in requests:
+        if expected.is_page(request.path) and (known is None or request.at < known.at):
+            yield request
+
+
+def _despite_failure(
+    expected: Expected, requests: tuple[Request, ...], early: tuple[Request, ...]
+) -> Iterator[str]:
+    known = _rules_request(expected, requests)
+    page = next((request for request in requests if expected.is_page(request.path)), None)
+    if known is not None and known.status >= 500 and page is not None and not early:
+        yield f"{page.path} was fetched though robots.txt answered {known.status}"

@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from docs.examples.demo.request_log import Request
+from docs.examples.demo.judge import Request
+from docs.examples.demo.sites import is_page
 from polite.cli.timeline import Kind, LogEntry, draw
 from polite.events import BackedOff, Event, OriginPostponed, Refused, RobotsFetched
 from polite.origin import Origin
@@ -72,4 +73,4 @@ def write_timeline(path: Path, requests: Iterable[Request], recorded: Iterable[L
 def _as_entries(requests: Iterable[Request]) -> Iterator[LogEntry]:
     for request in requests:
         page_kind = Kind.PROBLEM if request.status >= 400 else Kind.PAGE
-        yield LogEntry(request.at, request.host, page_kind if request.is_page else Kind.ROBOTS)
+        yield LogEntry(request.at, str(request.host), page_kind if is_page(request) else Kind.ROBOTS)

@@ -12,13 +12,12 @@ import aiohttp
 
 from docs.examples.demo.crawler import WAITING, crawl
 from docs.examples.demo.dns_server import dns_server
-from docs.examples.demo.judge import Verdict, judge
+from docs.examples.demo.judge import Request, Verdict
 from docs.examples.demo.listeners import EventRecorder, OutcomeCounts, write_timeline
 from docs.examples.demo.processes import crawl_by_processes
 from docs.examples.demo.progress import CrawlStatus, Progress
-from docs.examples.demo.request_log import Request
 from docs.examples.demo.server import Sites, serving
-from docs.examples.demo.sites import AGENT, HOSTS, policies
+from docs.examples.demo.sites import AGENT, HOSTS, Host, is_page, judge_hosts, policies
 from docs.examples.demo.status_picture import write_status_picture
 from docs.examples.demo.table import print_table, rows
 from polite.compose.gate import open_gate
@@ -34,11 +33,11 @@ def demo(options: argparse.Namespace) -> int:
     """Run the demo. Return 0 if the crawl was polite and complete, else 1. Raises OSError."""
     started, counts, recorder = time.monotonic(), OutcomeCounts(), EventRecorder()
     requests, failures = asyncio.run(_serve_and_crawl(options.processes, counts, recorder))
-    verdicts = judge(requests)
+    verdicts = judge_hosts(requests)
     print()
     print_table(rows(verdicts, counts), sys.stdout)
     print(
-        f"\n{sum(verdict.pages for verdict in verdicts)} pages from {len(verdicts)} hosts "
+        f"\n{sum(verdict.pages.total() for verdict in verdicts.values())} pages from {len(verdicts)} hosts "
         f"in {time.monotonic() - started:.1f} s"
     )
     if options.timeline is not None:
@@ -49,8 +48,10 @@ def demo(options: argparse.Namespace) -> int:
     return _print_verdict(verdicts, failures)
 
 
-def _print_verdict(verdicts: list[Verdict], failures: list[str]) -> int:
-    offences = [f"{verdict.host.name}: {offence}" for verdict in verdicts for offence in verdict.offences]
+def _print_verdict(verdicts: dict[Host, Verdict], failures: list[str]) -> int:
+    offences = [
+        f"{host.name}: {offence}" for host, verdict in verdicts.items() for offence in verdict.offences
+    ]
     for failure in failures:
         print(f"failed: {failure}", file=sys.stderr)
     for offence in offences:
@@ -124,7 +125,7 @@ async def _watch(sites: Sites, found: dict[str, int | str], counts: OutcomeCount
 def _status(
     sites: Sites, found: dict[str, int | str], counts: OutcomeCounts, elapsed_s: float
 ) -> CrawlStatus:
-    pages = Counter(request.host for request in sites.requests if request.is_page)
+    pages = Counter(str(request.host) for request in sites.requests if is_page(request))
     waiting = Counter(Origin.of(url).host for url, state in found.items() if state == WAITING)
     # Refused URLs reach no worker, so `found` still has them as waiting.
     refused = Counter({name: why.total() for name, why in counts.refused.items()})

@@ -13,13 +13,12 @@ from typing import cast
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
-from docs.examples.demo.request_log import HOP, ROBOTS, Request
-from docs.examples.demo.sites import HOSTS, RETRY_AFTER_S, Host, Quirk
+from docs.examples.demo.judge import ROBOTS, Request
+from docs.examples.demo.sites import HOP, HOP_ASIDE, HOSTS, RETRY_AFTER_S, Host, Quirk
 
 _SLOW_S = 0.5
 # Attempts to find a port that is free on all addresses.
 _PORT_TRIES = 20
-_HOP_ASIDE = 3
 
 
 @dataclass(slots=True)
@@ -113,7 +112,7 @@ class SiteHandler:
         return self._redirect(host, int(number) + 1)
 
     def _redirect(self, host: Host, number: int) -> web.Response:
-        at = HOSTS[0].name if number == _HOP_ASIDE else host.name
+        at = HOSTS[0].name if number == HOP_ASIDE else host.name
         return web.Response(
             status=302, headers={"Location": self._sites.url(at, f"{HOP}{host.name}/{number}")}
         )

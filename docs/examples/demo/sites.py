@@ -1,9 +1,11 @@
 """The demo's sixteen hosts: pages, robots.txt as real sites write them, and what each host disallows."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypedDict
 
+from docs.examples.demo.judge import ROBOTS, Expected, Request, Verdict, judge
 from polite.pacing.policy import PacingPolicy
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 
@@ -12,6 +14,9 @@ MIN_DELAY_S = 0.3
 RETRY_AFTER_S = 2
 # The least delay after a server error, in seconds.
 BUSY_BACK_OFF_S = 1.0
+# Redirects to a host's robots.txt go through `/hop/<host>/<number>`. The first host serves those with the number HOP_ASIDE.
+HOP = "/hop/"
+HOP_ASIDE = 3
 
 
 class Policies(TypedDict):
@@ -191,3 +196,35 @@ HOSTS: tuple[Host, ...] = (
     ),
     Host("huge.test", _HUGE, _pages("/secret"), ("/secret",), note="a body beyond the size limit"),
 )
+
+
+def is_page(request: Request) -> bool:
+    """Whether a request is neither for robots.txt nor for a redirect to one."""
+    return request.path != ROBOTS and not request.path.startswith(HOP)
+
+
+def _back_off_s(status: int) -> float:
+    """Return the back-off that a response requires. In the demo a 429 carries a Retry-After."""
+    if status == 429:
+        return RETRY_AFTER_S
+    return BUSY_BACK_OFF_S if status >= 500 else 0.0
+
+
+def expected(host: Host) -> Expected:
+    """Return what a host requires of a crawl."""
+    hops = [f"{HOP}{each.name}/{number}" for each in HOSTS for number in range(1, each.hops + 1)]
+    return Expected(
+        MIN_DELAY_S,
+        host.delay_s,
+        _back_off_s,
+        lambda path: path in host.forbidden,
+        host.pages,
+        rules=(ROBOTS, *(hop for hop in hops if hop.startswith(f"{HOP}{host.name}/"))),
+        aside=hops,
+    )
+
+
+def judge_hosts(requests: Iterable[Request]) -> dict[Host, Verdict]:
+    """Judge the log of all hosts, in the order of HOSTS."""
+    log = list(requests)
+    return {host: judge(expected(host), (each for each in log if each.host == host.name)) for host in HOSTS}

@@ -1,11 +1,12 @@
 """The demo's final table: a row per host with what was fetched and refused, and the gaps kept."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TextIO
 
 from docs.examples.demo.judge import Verdict
 from docs.examples.demo.listeners import OutcomeCounts
+from docs.examples.demo.sites import Host
 from polite.cli.terminal import console
 
 Row = tuple[str, ...]
@@ -13,23 +14,22 @@ Row = tuple[str, ...]
 HEADINGS: Row = ("host", "robots.txt", "pages", "refused by", "shortest gap", "delay", "special")
 
 
-def rows(verdicts: Sequence[Verdict], counts: OutcomeCounts) -> list[Row]:
+def rows(verdicts: Mapping[Host, Verdict], counts: OutcomeCounts) -> list[Row]:
     """Return one row per host, with its columns in the order of HEADINGS."""
-    return [_row(verdict, counts) for verdict in verdicts]
+    return [_row(host, verdict, counts) for host, verdict in verdicts.items()]
 
 
-def _row(verdict: Verdict, counts: OutcomeCounts) -> Row:
-    name = verdict.host.name
-    refused = counts.refused.get(name, Counter[str]())
+def _row(host: Host, verdict: Verdict, counts: OutcomeCounts) -> Row:
+    refused = counts.refused.get(host.name, Counter[str]())
     by = ", ".join(why if times == 1 else f"{why} ({times} times)" for why, times in sorted(refused.items()))
     return (
-        name,
-        f"{verdict.robots}x {counts.robots.get(name, 'not fetched')}",
-        str(verdict.pages),
+        host.name,
+        f"{verdict.robots}x {counts.robots.get(host.name, 'not fetched')}",
+        str(verdict.pages.total()),
         by or "-",
-        "-" if verdict.shortest_gap_s is None else f"{verdict.shortest_gap_s:.3f} s",
-        f"{verdict.host.delay_s:g} s",
-        verdict.host.note,
+        f"{min(verdict.gaps):.3f} s" if verdict.gaps else "-",
+        f"{host.delay_s:g} s",
+        host.note,
     )
 
 

@@ -7,7 +7,6 @@ import json
 
 import pytest
 from aiohttp import web
-from polite.pacers.local import LocalPacer
 
 from polite.cli.fetch.page import AddressBlocked, Pages
 from polite.cli.main import parse
@@ -17,6 +16,7 @@ from polite.frontier.frontier import Frontier
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.gate.services import Services
+from polite.pacing.pacer import LocalPacer
 from polite.pacing.policy import PacingPolicy
 from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport

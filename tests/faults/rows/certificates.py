@@ -19,14 +19,7 @@ CERTIFICATES = [
         tls(identity="other.test", name="site.test"),
         hits=0,
     ),
-    denied(
-        "98",
-        "a certificate of an unknown authority",
-        Reason.TLS_UNTRUSTED,
-        tls(trusted=False),
-        hits=0,
-        option="FetchPolicy.ca_file",
-    ),
+    denied("98", "a certificate of an unknown authority", Reason.TLS_UNTRUSTED, tls(trusted=False), hits=0),
     denied(
         "99",
         "a certificate for *.test, of all names",
@@ -49,6 +42,5 @@ CERTIFICATES = [
         "a peer that never responds to the handshake",
         Reason.TIMEOUT,
         http(silence, scheme="https", hears=b""),
-        option="FetchPolicy.timeout",
     ),
 ]

@@ -5,23 +5,9 @@ from tests.faults.row import denied, parsed
 from tests.faults.stage import OK, RULES, http, hung_up_after, moved, ok, reset_after, silence, slowly, tls
 
 CONNECTIONS = [
-    denied(
-        "79", "a connection without a response", Reason.TIMEOUT, http(silence), option="FetchPolicy.timeout"
-    ),
-    denied(
-        "80",
-        "headers octet by octet",
-        Reason.TIMEOUT,
-        http(slowly(ok(RULES, b"X: " + b"y" * 500))),
-        option="FetchPolicy.timeout",
-    ),
-    denied(
-        "81",
-        "a body octet by octet",
-        Reason.TIMEOUT,
-        http(slowly(ok(RULES * 10))),
-        option="FetchPolicy.timeout",
-    ),
+    denied("79", "a connection without a response", Reason.TIMEOUT, http(silence)),
+    denied("80", "headers octet by octet", Reason.TIMEOUT, http(slowly(ok(RULES, b"X: " + b"y" * 500)))),
+    denied("81", "a body octet by octet", Reason.TIMEOUT, http(slowly(ok(RULES * 10)))),
     denied("82", "closed before the reply", Reason.CONNECTION_LOST, http(b"")),
     denied("83", "closed within a header", Reason.CONNECTION_LOST, http(OK + b"Content-Le")),
     denied("84", "reset at once", Reason.CONNECTION_LOST, http(reset_after(b""))),
@@ -44,9 +30,7 @@ CONNECTIONS = [
         tls(hung_up_after(OK + b"\r\n" + RULES)),
     ),
     parsed(
-        "85d",
-        "TLS cut without a close_notify after a body of the announced length",
-        tls(hung_up_after(ok())),
+        "85d", "TLS cut without a close_notify after a body of the announced length", tls(hung_up_after(ok()))
     ),
     parsed("85e", "a close_notify that ends a body without a length", tls(OK + b"\r\n" + RULES)),
     parsed("86", "a second response after the first", http(ok() + ok(b"User-agent: *\nAllow: /\n"))),

@@ -20,13 +20,7 @@ FTP = [
     parsed("102", "FTP: the file", spoken(ftp())),
     allowed("102a", "FTP: 550", spoken(ftp({"RETR": b"550 no such file\r\n"}))),
     denied("102b", "FTP: 421 as greeting", Reason.FTP_BUSY, spoken(ftp({"": b"421 too many users\r\n"}))),
-    denied(
-        "102c",
-        "FTP: 530 to the login",
-        Reason.FTP_LOGIN_REFUSED,
-        spoken(ftp({"USER": b"530 no\r\n"})),
-        option="RobotsPolicy.allowed_statuses",
-    ),
+    denied("102c", "FTP: 530 to the login", Reason.FTP_LOGIN_REFUSED, spoken(ftp({"USER": b"530 no\r\n"}))),
     denied(
         "102d",
         "FTP: a greeting without end",
@@ -48,20 +42,8 @@ FTP = [
         spoken(ftp({"PASS": endless(b"230-", b"welcome\r\n" * 50)})),
         heavy=True,
     ),
-    denied(
-        "102g",
-        "FTP: silence instead of a greeting",
-        Reason.TIMEOUT,
-        spoken(silence),
-        option="FetchPolicy.timeout",
-    ),
-    denied(
-        "102h",
-        "FTP: data octet by octet",
-        Reason.TIMEOUT,
-        spoken(ftp(data=slowly(RULES * 10))),
-        option="FetchPolicy.timeout",
-    ),
+    denied("102g", "FTP: silence instead of a greeting", Reason.TIMEOUT, spoken(silence)),
+    denied("102h", "FTP: data octet by octet", Reason.TIMEOUT, spoken(ftp(data=slowly(RULES * 10)))),
     denied("102i", "FTP: data reset on the way", Reason.BODY_CUT_SHORT, spoken(ftp(data=reset_after(RULES)))),
     denied(
         "102j", "FTP: 426 after the data", Reason.BODY_CUT_SHORT, spoken(ftp({"END": b"426 broken off\r\n"}))

@@ -46,7 +46,6 @@ HEADS = [
         "responses 100 without end",
         Reason.TIMEOUT,
         http(endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 100)),
-        option="FetchPolicy.timeout",
         heavy=True,
     ),
     denied(
@@ -54,5 +53,6 @@ HEADS = [
         "101 Switching Protocols",
         Reason.ODD_STATUS,
         http(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n"),
+        option="",
     ),
 ]

@@ -41,7 +41,6 @@ REDIRECTS = [
         "Location with such octets in its host",
         Reason.REDIRECT_INVALID,
         http(moved(b"http://\xff\xfe/")),
-        option="RobotsPolicy.deny_bad_redirects",
     ),
     denied("29", "Location: file:///etc/passwd", Reason.REDIRECT_UNSAFE, http(moved(b"file:///etc/passwd"))),
     denied("30", "Location: javascript:", Reason.REDIRECT_UNSAFE, http(moved(b"javascript:alert(1)"))),
@@ -88,11 +87,7 @@ REDIRECTS = [
         http(moved(b"http://meta.test/"), names={("meta.test", dns.A): ("169.254.169.254",)}),
     ),
     denied(
-        "35",
-        "Location with a port out of range",
-        Reason.REDIRECT_INVALID,
-        http(moved(b"http://{here}9999/")),
-        option="RobotsPolicy.deny_bad_redirects",
+        "35", "Location with a port out of range", Reason.REDIRECT_INVALID, http(moved(b"http://{here}9999/"))
     ),
     followed(
         "36",

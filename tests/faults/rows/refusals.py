@@ -32,7 +32,6 @@ REFUSALS = [
         "407: a response of our own proxy, not of the site",
         Reason.PROXY_FAILED,
         http(answered(b"407 Proxy Authentication Required")),
-        option="FetchPolicy.proxy",
     ),
     *(
         allowed(
@@ -112,13 +111,7 @@ REFUSALS = [
         )
     ),
     *(
-        denied(
-            f"49-{status}",
-            f"{status}",
-            Reason.ODD_STATUS,
-            http(answered(status.encode() + b" X")),
-            option="RobotsPolicy.allowed_statuses",
-        )
+        denied(f"49-{status}", f"{status}", Reason.ODD_STATUS, http(answered(status.encode() + b" X")))
         for status in ("600", "999", "000", "099")
     ),
     allowed(

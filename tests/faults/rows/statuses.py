@@ -22,7 +22,6 @@ STATUSES = [
         "206 without a Range request, with a part",
         Reason.ODD_STATUS,
         http(ok(RULES, b"Content-Range: bytes 0-32/99", status=b"206 Partial Content")),
-        option="RobotsPolicy.allowed_statuses",
     ),
     parsed(
         "17b",
@@ -40,20 +39,12 @@ STATUSES = [
         "304 without a conditional request, and without a copy",
         Reason.ODD_STATUS,
         http(answered(b"304 Not Modified")),
-        option="RobotsPolicy.allowed_statuses",
     ),
     denied(
         "19a",
         "300 without a Location",
         Reason.REDIRECT_WITHOUT_TARGET,
         http(moved(None, status=b"300 Multiple Choices")),
-        option="RobotsPolicy.deny_bad_redirects",
     ),
-    denied(
-        "19b",
-        "302 with an empty Location",
-        Reason.REDIRECT_WITHOUT_TARGET,
-        http(moved(b"")),
-        option="RobotsPolicy.deny_bad_redirects",
-    ),
+    denied("19b", "302 with an empty Location", Reason.REDIRECT_WITHOUT_TARGET, http(moved(b""))),
 ]

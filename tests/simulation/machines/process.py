@@ -26,12 +26,10 @@ from polite.schedulers import FileOrder
 from polite.task import Task
 from tests.simulation.loop import SimulatedClock
 from tests.simulation.machines.conductor import Conductor, MachineLoop
-from tests.simulation.machines.disturbances import Disturbances
 from tests.simulation.machines.plan import MachinesPlan, Step
 from tests.simulation.machines.servers import Servers, ServersOf
-from tests.simulation.machines.tasks import Tasks
-from tests.simulation.machines.virtual_client import VirtualClient
-from tests.simulation.machines.virtual_server import VirtualServer
+from tests.simulation.machines.tasks import Disturbances, Tasks
+from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer
 from tests.simulation.machines.wire import Wire
 from tests.simulation.trace import Trace
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from random import Random
 
 from polite.robots.exchange import Ask, Failed, Reply
-from tests.simulation.machines.disturbances import Disturbances
+from tests.simulation.gaps import EPSILON_S
 from tests.simulation.machines.plan import MachinesPlan, OriginPlan
+from tests.simulation.machines.tasks import Disturbances
 from tests.simulation.trace import Trace
 
-EPSILON_S = 1e-3
 # Responses with a 503 from one origin: each makes a world longer.
 _MOST_TROUBLES = 2
 

@@ -7,19 +7,16 @@ from collections.abc import Callable
 from random import Random
 
 from polite.stores.redis.crawl import SCHEMA, crawl_key
-from tests.simulation.leftovers import captured_log, left_in
-from tests.simulation.machines.call_watch import CallWatch
-from tests.simulation.machines.conductor import MOST_ROUNDS_PER_S, Conductor, MachineLoop
-from tests.simulation.machines.disturbances import Disturbances, LeaseWatch
+from tests.simulation.machines.conductor import MOST_ROUNDS_PER_S, CallWatch, Conductor, MachineLoop
 from tests.simulation.machines.own_server import own_server
 from tests.simulation.machines.plan import Fault, MachinesPlan
 from tests.simulation.machines.process import CRAWL, Parts, Process
 from tests.simulation.machines.servers import Servers
-from tests.simulation.machines.tasks import Tasks
+from tests.simulation.machines.tasks import Disturbances, LeaseWatch, Tasks
 from tests.simulation.machines.virtual_server import VirtualServer
 from tests.simulation.machines.wire import ServerState, Wire
-from tests.simulation.report import Report, SimulationFailed
-from tests.simulation.trace import Trace, Violation
+from tests.simulation.trace import Report, SimulationFailed, Trace, Violation
+from tests.simulation.world import captured_log, left_in
 
 _SERVER_EPOCH = 1_700_000_123.0
 # Without any event for so long, something hangs: longer than any delay, lease and fault of a world (seconds).

@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from polite.errors import GateClosed, StoreFailed
-from polite.stores.redis.changes import Changes, Leave, Load, Lookup, Out, Requeued
+from polite.errors import StoreFailed
+from polite.stores.redis.changes import Changes, Load, Lookup, Out, Requeued
 from polite.stores.redis.home import Home
 from polite.testing import LoopClock
 from tests.stores.redis.partitions import HELD_S, on, submit
@@ -30,15 +30,6 @@ async def test_urgent_changes_are_collected_for_30_ms() -> None:
     assert [(when, digests(request["puts"])) for when, request in link.requests] == [
         (pytest.approx(0.03), [1, 2])
     ]
-
-
-async def test_lazy_changes_are_collected_for_150_ms() -> None:
-    link = ScriptedLink()
-    partition = on(link)
-
-    await submit(partition, lazy=True, ended=[ended(1)])
-
-    assert [when for when, _ in link.requests] == [pytest.approx(0.15)]
 
 
 async def test_lazy_changes_go_with_the_next_urgent_batch() -> None:
@@ -69,16 +60,6 @@ async def test_one_batch_is_under_way_and_the_rest_makes_the_next() -> None:
     ]
 
 
-async def test_a_batch_goes_at_least_each_beat() -> None:
-    link = ScriptedLink()
-    partition = on(link)
-
-    partition.stir(0.0)
-    await asyncio.sleep(3.5)
-
-    assert [when for when, _ in link.requests] == [pytest.approx(beat, abs=0.01) for beat in (0, 1, 2, 3)]
-
-
 async def test_a_wish_during_a_call_is_not_forgotten() -> None:
     link = ScriptedLink(delay_s=0.5)
     partition = on(link)
@@ -105,18 +86,6 @@ async def test_what_fits_goes_and_the_rest_follows_at_once() -> None:
     assert reply.puts == [*range(1, 120), *range(1, 107)]
 
 
-async def test_the_rest_of_lazy_changes_goes_at_once_too() -> None:
-    link = ScriptedLink()
-    partition = on(link)
-
-    ends = partition.submit(Changes(ended=[ended(n) for n in range(225)]), lazy=True)
-    partition.stir(0.03)
-    await ends
-
-    assert [len(request["ended"]) for request in link.sent] == [120, 105]
-    assert link.requests[-1][0] < 0.05
-
-
 async def test_each_caller_gets_its_own_part_of_the_reply() -> None:
     def answer(request: Request) -> Request:
         rows = [[["d", n, 0, f"row of {load[2]}"]] for n, load in enumerate(request["loads"])]
@@ -138,34 +107,6 @@ async def test_each_caller_gets_its_own_part_of_the_reply() -> None:
     assert ((await second).puts, (await second).met) == ([8], [False, True])
     assert [[row.text for row in rows] for rows in (await second).loads] == [["row of https://b.example.com"]]
     assert [[row.text for row in rows] for rows in (await third).loads] == [["row of https://c.example.com"]]
-
-
-async def test_no_end_goes_before_an_earlier_put_and_no_home_leaves_before_an_end() -> None:
-    link = ScriptedLink()
-    partition = on(link)
-    random_ = random.Random(7)
-    number, order = 0, []
-    for _ in range(60):
-        kind = random_.choice(["puts", "ended", "leaves"])
-        entries: list[object] = []
-        for _ in range(random_.randrange(1, 90)):
-            number += 1
-            entries.append(
-                {"puts": put, "ended": ended, "leaves": lambda n: Leave(f"digest-{n}", n, 0, None)}[kind](
-                    number
-                )
-            )
-            order.append((kind, number))
-        last = partition.submit(Changes(**{kind: entries}), lazy=random_.random() < 0.5)  # type: ignore[arg-type]
-    await last
-
-    batch_of = {}
-    for index, request in enumerate(link.sent):
-        for kind in ("puts", "ended"):
-            batch_of |= {(kind, n): index for n in digests(request.get(kind, []))}
-        batch_of |= {("leaves", leave[1]): index for leave in request.get("leaves", [])}
-    assert len(link.sent) > 3
-    assert [batch_of[entry] for entry in order] == sorted(batch_of[entry] for entry in order)
 
 
 async def test_of_a_task_the_latest_word_counts() -> None:
@@ -226,19 +167,6 @@ async def test_a_batch_without_a_reply_lengthens_nothing() -> None:
 # The end
 
 
-async def test_the_last_batch_says_goodbye() -> None:
-    link = ScriptedLink()
-    partition = on(link)
-    sent = partition.submit(Changes(puts=[put(n) for n in range(250)]))
-
-    await partition.end()
-
-    assert [r["bye"] for r in link.sent] == [False, False, True]
-    assert len((await sent).puts) == 250
-    with pytest.raises(GateClosed):
-        await submit(partition)
-
-
 async def test_a_goodbye_to_another_server_is_not_the_last_word() -> None:
     epoch = 1
     link = ScriptedLink(lambda request: {"epoch": epoch})
@@ -255,14 +183,6 @@ async def test_a_goodbye_to_another_server_is_not_the_last_word() -> None:
     ]
 
 
-async def test_a_partition_that_sent_nothing_says_nothing() -> None:
-    link = ScriptedLink()
-
-    await on(link).end()
-
-    assert link.sent == []
-
-
 async def test_the_end_waits_5_s_for_a_server_that_is_away() -> None:
     link = ScriptedLink()
     partition = on(link)
@@ -276,16 +196,6 @@ async def test_the_end_waits_5_s_for_a_server_that_is_away() -> None:
     assert LoopClock().monotonic() - started == pytest.approx(5.0)
     with pytest.raises(StoreFailed, match="did not respond"):
         await sent
-
-
-async def test_the_end_waits_as_long_as_the_server_responds() -> None:
-    link = ScriptedLink(delay_s=2.0)
-    partition = on(link)
-    sent = partition.submit(Changes(puts=[put(n) for n in range(1_000)]))
-
-    await partition.end()
-
-    assert len((await sent).puts) == 1_000
 
 
 @pytest.mark.parametrize("seed", range(30))

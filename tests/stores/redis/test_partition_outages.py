@@ -7,7 +7,6 @@ import pytest
 
 from polite.errors import StoreFailed
 from polite.stores.redis.changes import Changes
-from polite.testing import VirtualTimeLoop
 from tests.stores.redis.partitions import Owner, hold, on, submit
 from tests.stores.redis.scripted_link import Fault, ScriptedLink, digests, put
 
@@ -28,15 +27,6 @@ async def test_changes_without_a_reply_go_again_with_a_new_seq_and_what_is_held(
     assert [r.get("mine") for r in link.sent] == [None, None, [["example.com", 9]], [["example.com", 9]]]
 
 
-async def test_mine_is_sent_though_nothing_is_held() -> None:
-    link = ScriptedLink()
-    link.faults.append(Fault(reply_lost=True))
-
-    await submit(on(link), puts=[put(1)])
-
-    assert [r.get("mine") for r in link.sent] == [None, []]
-
-
 async def test_attempts_are_50_ms_to_1_s_apart() -> None:
     link = ScriptedLink()
     link.down = True
@@ -48,18 +38,6 @@ async def test_attempts_are_50_ms_to_1_s_apart() -> None:
     times = [when for when, _ in link.requests]
     gaps = [later - earlier - 0.01 for earlier, later in itertools.pairwise(times)]
     assert gaps == [pytest.approx(gap, abs=0.002) for gap in (0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0)]
-
-
-async def test_new_changes_do_not_hasten_the_next_attempt() -> None:
-    link = ScriptedLink()
-    link.down = True
-    partition = on(link)
-
-    for number in range(45):
-        partition.submit(Changes(puts=[put(number)]))
-        await asyncio.sleep(0.1)
-
-    assert len(link.requests) == 8
 
 
 async def test_a_batch_that_the_server_calls_old_goes_again() -> None:
@@ -84,29 +62,6 @@ async def test_a_call_that_was_cancelled_from_outside_goes_again() -> None:
     assert len(link.sent) == 2
 
 
-def test_a_loop_that_ends_still_gets_the_reply() -> None:
-    link = ScriptedLink(delay_s=1.0)
-    puts: list[int | None] = []
-
-    async def crawl() -> None:
-        sent = on(link).submit(Changes(puts=[put(1)]))
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await asyncio.wait([sent])
-            puts.extend(sent.result().puts)
-
-    async def main() -> None:
-        crawling = asyncio.create_task(crawl())
-        await asyncio.sleep(0.5)
-        assert not crawling.done()
-
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(main())
-
-    assert puts == [1]
-
-
 async def test_a_failure_that_no_waiting_helps_fails_what_waits() -> None:
     class Refusing(ScriptedLink):
         async def step(self, prefix: str, request: str) -> str:
@@ -120,12 +75,3 @@ async def test_a_failure_that_no_waiting_helps_fails_what_waits() -> None:
     with pytest.raises(StoreFailed, match="NOAUTH"):
         await submit(partition, puts=[put(2)])
     assert len(owner.failures) == 1
-
-
-async def test_a_reply_that_is_none_of_the_script_is_a_failure() -> None:
-    class Garbage(ScriptedLink):
-        async def step(self, prefix: str, request: str) -> str:
-            return '["hello"]'
-
-    with pytest.raises(StoreFailed, match=r"example\.com"):
-        await submit(on(Garbage()))

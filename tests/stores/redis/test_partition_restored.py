@@ -1,12 +1,10 @@
 """A partition whose session was lost, or whose server is not the same any more."""
 
 import asyncio
-import math
 
 import pytest
 
-from polite.errors import StoreEmptied
-from polite.stores.redis.changes import Changes, Leave, Load
+from polite.stores.redis.changes import Leave, Load
 from polite.testing import LoopClock
 from tests.stores.redis.partitions import SETTINGS, Owner, hold, on, submit
 from tests.stores.redis.scripted_link import Fault, Request, ScriptedLink, digests, ended, put
@@ -34,21 +32,6 @@ async def test_a_lost_session_loses_its_homes_and_what_was_written_counts() -> N
     assert [r["first"] for r in link.sent] == [True, False, True]
     assert link.sent[0]["session"] == link.sent[1]["session"] != link.sent[2]["session"]
     assert link.sent[2]["seq"] == 1
-
-
-async def test_a_server_that_has_lost_the_last_epoch_is_told_what_is_held() -> None:
-    run = "first"
-    link = ScriptedLink(lambda request: {"epoch": 1, "run": run})
-    partition = on(link)
-    await submit(partition)
-    hold(partition, "example.com", fence=3)
-
-    run = "second"
-    del link.requests[:]
-    await submit(partition)
-    await asyncio.sleep(0.01)
-
-    assert link.sent[1]["mine"] == [["example.com", 3]]
 
 
 @pytest.mark.parametrize("away_s", [1.0, 20.0])
@@ -94,25 +77,6 @@ async def test_many_homes_are_told_in_parts_and_nothing_else_before_the_last() -
     # Nobody told the server of these puts again, and of the end, before it knew who holds what.
     assert [("puts" in r, "ended" in r, r["room"]) for r in parts[:2]] == [(False, False, 0)] * 2
     assert digests(parts[2]["puts"]) == [1]
-
-
-async def test_a_part_without_a_reply_begins_all_again() -> None:
-    run = "first"
-    link = ScriptedLink(lambda request: {"run": run})
-    partition = on(link)
-    await submit(partition)
-    for number in range(400):
-        hold(partition, f"{number}.example")
-    run = "second"
-    await submit(partition)
-    del link.requests[:]
-
-    link.faults.extend([Fault(), Fault(reply_lost=True)])
-    sent = partition.submit(Changes(puts=[put(1)]))
-    await sent
-
-    told = [(len(r["mine"]), r["mine_begins"], "puts" in r) for r in link.sent if "mine" in r]
-    assert told == [(300, True, False), (100, False, True), (300, True, False), (100, False, True)]
 
 
 async def test_what_leaves_with_a_batch_without_a_reply_is_held_until_the_last_part() -> None:
@@ -178,20 +142,6 @@ async def _next(link: ScriptedLink) -> Request:
     return link.sent[count]
 
 
-async def test_a_duplicate_is_told_again_only_by_the_process_that_put_it() -> None:
-    epoch = 1
-    link = ScriptedLink(lambda request: {"epoch": epoch, "puts": [7, 0][: len(request.get("puts", []))]})
-    partition = on(link)
-    await submit(partition, puts=[put(1), put(2)])
-
-    epoch = 2
-    del link.requests[:]
-    await submit(partition)
-    await asyncio.sleep(0.01)
-
-    assert digests(link.sent[1]["puts"]) == [1]
-
-
 async def test_a_duplicate_of_a_repeated_batch_may_be_its_own() -> None:
     epoch = 1
     link = ScriptedLink(lambda request: {"epoch": epoch, "puts": [0 for _ in request.get("puts", [])]})
@@ -224,24 +174,6 @@ async def test_rows_of_ended_tasks_are_left_out_until_another_server_knows_of_th
     assert seen == [[], ["digest-2"], ["digest-1", "digest-2"]]
 
 
-async def test_a_put_that_came_after_the_end_of_its_url_is_told_again() -> None:
-    epoch = 1
-    link = ScriptedLink(lambda request: {"epoch": epoch})
-    partition = on(link)
-    await submit(partition, ended=[ended(1)])
-    await submit(partition, puts=[put(1, again=True), put(2, again=True)])
-
-    epoch = 2
-    link.faults.append(Fault(after_s=0.1))
-    partition.stir(0.0)
-    await asyncio.sleep(0.05)
-    partition.submit(Changes(ended=[ended(2)]), lazy=True)
-    await asyncio.sleep(0.2)
-
-    told = link.sent[3]
-    assert (digests(told["puts"]), digests(told["ended"])) == ([1], [1, 2])
-
-
 async def test_writes_older_than_two_leases_are_not_told_again() -> None:
     epoch = 1
     link = ScriptedLink(lambda request: {"epoch": epoch})
@@ -269,18 +201,6 @@ async def test_homes_that_another_process_has_are_lost() -> None:
 
     assert owner.lost == [gone]
     assert kept.good
-
-
-@pytest.mark.parametrize("err", ["emptied", "other crawl"])
-async def test_a_frontier_fails_when_its_crawl_is_gone(err: str) -> None:
-    link, owner = ScriptedLink(lambda request: {"err": err} if "born" in request else {}), Owner()
-    partition = on(link, owner)
-    await submit(partition)
-
-    with pytest.raises(StoreEmptied, match=r"redis://example\.com"):
-        await submit(partition, puts=[put(1)])
-    assert [type(failure) for failure in owner.failures] == [StoreEmptied]
-    assert partition.tenure.until == -math.inf
 
 
 async def test_a_gate_alone_goes_on_in_a_new_crawl() -> None:

@@ -1,17 +1,12 @@
 """The homes of a process: how they come and which of them leave, in virtual time."""
 
 import asyncio
-import math
-import random
 
 import pytest
 
 from polite.errors import StoreFailed
 from polite.events import StoreAway, StoreBack
-from polite.pacing.homes import Homes, TakenHome
-from polite.stores.redis.home import Home
-from tests.stores.redis.homes_server import HomesServer
-from tests.stores.redis.scripted_link import Fault
+from polite.pacing.homes import TakenHome
 from tests.stores.redis.sessions import Process, gives
 
 pytestmark = pytest.mark.virtual_time
@@ -19,12 +14,6 @@ BEAT_S = 1.0
 
 
 # Taking
-
-
-async def test_a_session_is_the_homes_of_a_pacer() -> None:
-    homes: Homes = Process(gives).session
-
-    assert homes.live == 1
 
 
 async def test_a_home_is_taken_and_its_pacer_learns_what_is_known_first() -> None:
@@ -55,15 +44,6 @@ async def test_homes_are_asked_for_together_and_again_each_200_ms() -> None:
     await asyncio.wait(tasks)
 
 
-async def test_calls_for_one_home_share_it() -> None:
-    process = Process(gives)
-
-    one, other = await asyncio.gather(process.session.take("a.com"), process.session.take("a.com"))
-
-    assert one is other
-    assert len(process.pacer.taken) == 1
-
-
 async def test_a_cancelled_call_leaves_nothing_behind() -> None:
     process = Process(lambda r: {})
     waiting = [asyncio.create_task(process.session.take("a.com")) for _ in range(2)]
@@ -79,19 +59,6 @@ async def test_a_cancelled_call_leaves_nothing_behind() -> None:
     assert len(process.link.sent) <= 4
 
 
-async def test_a_home_that_nobody_wants_any_more_leaves() -> None:
-    process = Process(gives)
-    process.link.delay_s = 0.1
-    waiting = asyncio.create_task(process.session.take("a.com"))
-    await asyncio.sleep(0.05)
-
-    waiting.cancel()
-    await asyncio.sleep(0.5)
-
-    assert process.session.held("a.com") is None
-    assert process.all_leaves() == ["a.com"]
-
-
 async def test_a_wait_fails_after_60_s_without_the_store() -> None:
     process = Process(gives)
     process.link.down = True
@@ -102,30 +69,6 @@ async def test_a_wait_fails_after_60_s_without_the_store() -> None:
         await process.session.take("a.com")
 
     assert 60.0 <= process.clock.monotonic() < 63.0
-
-
-async def test_a_wait_that_began_late_lasts_60_s_too() -> None:
-    process = Process(gives)
-    process.link.down = True
-    process.session.begin()
-    await asyncio.sleep(100.0)
-
-    started = process.clock.monotonic()
-    with pytest.raises(StoreFailed):
-        await process.session.take("a.com")
-
-    assert 60.0 <= process.clock.monotonic() - started < 63.0
-
-
-async def test_a_wait_goes_on_when_the_store_is_back() -> None:
-    process = Process(gives)
-    process.link.down = True
-    waiting = asyncio.create_task(process.session.take("a.com"))
-    await asyncio.sleep(50.0)
-
-    process.link.down = False
-
-    assert (await waiting).good
 
 
 async def test_a_home_whose_lease_is_over_is_waited_for() -> None:
@@ -192,18 +135,6 @@ async def test_beyond_10_000_homes_the_one_used_longest_ago_leaves(monkeypatch: 
     assert [home.good for home in (first, second, third)] == [True, False, True]
 
 
-async def test_a_home_that_others_want_leaves_at_once_without_demand() -> None:
-    recalls: list[str] = []
-    process = Process(lambda r: gives(r) | {"recalls": recalls})
-    await process.session.take("a.com")
-
-    recalls.append("a.com")
-    await asyncio.sleep(1.1)
-
-    assert process.session.held("a.com") is None
-    assert process.all_leaves() == ["a.com"]
-
-
 @pytest.mark.parametrize("demand", ["waits", "turn"])
 async def test_with_demand_it_leaves_after_5_s_but_never_with_a_turn_open(demand: str) -> None:
     recalls: list[str] = []
@@ -228,19 +159,6 @@ async def test_with_demand_it_leaves_after_5_s_but_never_with_a_turn_open(demand
         await asyncio.sleep(0.1)
     assert process.all_leaves() == ["a.com"]
     assert not home.good
-
-
-async def test_a_wanted_home_leaves_with_its_last_turn() -> None:
-    recalls: list[str] = []
-    process = Process(lambda r: gives(r) | {"recalls": recalls})
-    home = await process.session.take("a.com")
-    process.session.entered(home)
-    recalls.append("a.com")
-    await asyncio.sleep(2.0)
-
-    process.session.left(home)
-
-    assert process.pacer.handed == ["a.com"]
 
 
 async def test_a_recalled_home_is_not_taken_again_for_a_beat() -> None:
@@ -291,61 +209,4 @@ async def test_the_store_is_back_when_all_partitions_are() -> None:
     assert [type(event) for event in process.events] == [StoreAway, StoreBack]
 
 
-async def test_an_outage_shorter_than_a_beat_is_no_event() -> None:
-    process = Process(gives)
-    process.session.begin()
-    await asyncio.sleep(0.9)
-
-    process.link.down = True
-    await asyncio.sleep(0.8)
-    process.link.down = False
-    await asyncio.sleep(5.0)
-
-    assert process.events == []
-
-
 # Many processes
-
-
-@pytest.mark.parametrize("seed", range(40))
-async def test_two_processes_never_hold_a_home_at_once_and_all_get_it(seed: int) -> None:
-    """Gates that all want the same homes, over a network that delays and loses, on machines that are suspended."""
-    weather = random.Random(seed)
-    server = HomesServer()
-    processes = [Process(server.answer) for _ in range(3)]
-    names = ["a.com", "b.com"]
-    turns = 0
-
-    def check() -> None:
-        for name in names:
-            good = [process for process in processes if (held := holds.get((process, name))) and held.good]
-            assert len(good) <= 1
-
-    holds: dict[tuple[Process, str], Home] = {}
-
-    async def use(process: Process) -> None:
-        nonlocal turns
-        for _ in range(15):
-            name = weather.choice(names)
-            home = await process.session.take(name)
-            if process.session.held(name) is not home:
-                continue
-            process.session.entered(home)
-            holds[process, name] = home
-            check()
-            await asyncio.sleep(weather.expovariate(2.0))
-            check()
-            process.session.left(home)
-            turns += 1
-            if weather.random() < 0.1:
-                process.clock.suspend(weather.choice([1.0, 7.0]))
-            late, lost = weather.expovariate(8.0), weather.random()
-            process.link.faults.append(Fault(late, late, request_lost=lost < 0.2, reply_lost=lost > 0.8))
-
-    async with asyncio.timeout(600.0):
-        await asyncio.gather(*(use(process) for process in processes))
-        for process in processes:
-            await process.session.close()
-
-    assert turns > 30
-    assert all(row.owner is None for row in server.homes.values() if math.isfinite(row.fence))

@@ -49,21 +49,6 @@ async def test_a_lost_session_has_not_read_that_it_is_over() -> None:
     assert not (await process.session.over()).empty
 
 
-async def test_nothing_waits_but_others_may_put() -> None:
-    assert await Process(counts(all_closed=0)).session.over() == Remaining(empty=True, all_closed=False)
-
-
-async def test_the_end_of_puts_is_told() -> None:
-    process = Process(gives)
-    process.session.begin()
-    await asyncio.sleep(0.1)
-
-    process.session.close_puts()
-    await asyncio.sleep(0.1)
-
-    assert [r["closed"] for r in process.link.sent] == [False, True]
-
-
 # Closing
 
 
@@ -84,19 +69,6 @@ async def test_closing_leaves_homes_without_a_turn_and_names_no_other() -> None:
     assert process.pacer.handed == ["a.com"]
 
 
-async def test_closing_fails_those_that_wait() -> None:
-    process = Process(lambda r: {})
-    waiting = asyncio.create_task(process.session.take("a.com"))
-    await asyncio.sleep(0.1)
-
-    await process.session.close()
-
-    with pytest.raises(GateClosed):
-        await waiting
-    with pytest.raises(GateClosed):
-        await process.session.take("b.com")
-
-
 async def test_closing_fails_them_at_once_though_the_store_is_away() -> None:
     process = Process(gives)
     process.link.down = True
@@ -108,18 +80,6 @@ async def test_closing_fails_them_at_once_though_the_store_is_away() -> None:
 
     assert isinstance(waiting.exception(), GateClosed)
     await closing
-
-
-async def test_a_home_that_comes_while_it_closes_is_not_used() -> None:
-    process = Process(gives)
-    process.link.delay_s = 0.1
-    waiting = asyncio.create_task(process.session.take("a.com"))
-    await asyncio.sleep(0.05)
-
-    await process.session.close()
-
-    assert process.pacer.taken == []
-    assert isinstance(waiting.exception(), GateClosed)
 
 
 async def test_closing_ends_after_5_s_though_the_store_is_away() -> None:

@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from polite.errors import StoreEmptied
-from tests.stores.redis.homes_server import HomesServer
 from tests.stores.redis.scripted_link import Request
 from tests.stores.redis.sessions import Process, fresh, gives
 
@@ -13,42 +12,32 @@ pytestmark = pytest.mark.virtual_time
 BEAT_S = 1.0
 
 
-async def test_a_frontier_picks_homes_for_which_it_has_room() -> None:
-    server = HomesServer(line=["a.com", "b.com", "c.com"])
-    process = Process(server.answer)
-
-    frontier = process.crawl(room=2)
-    await asyncio.sleep(0.1)
-
-    assert set(frontier.homes) == {"a.com", "b.com"}
-    assert process.link.sent[0]["room"] == 2
-    assert all(home.used for home in frontier.homes.values())
-
-
-async def test_partitions_share_the_room() -> None:
+@pytest.mark.parametrize(("room", "shares"), [(10, [2, 2, 2, 2]), (3, [1, 1, 1, 0])])
+async def test_partitions_share_the_room(room: int, shares: list[int]) -> None:
     process = Process(lambda r: {}, partitions=4)
 
-    process.crawl(room=10)
+    process.crawl(room=room)
     await asyncio.sleep(0.0005)
 
-    assert [r["room"] for r in process.link.sent] == [2, 2, 2, 2]
+    assert [r["room"] for r in process.link.sent] == shares
 
 
 async def test_homes_of_the_last_partition_are_picked_though_all_ask_at_one_moment() -> None:
-    servers = [HomesServer() for _ in range(4)]
-    # Each partition has a session of its own.
+    line: list[str] = []
     seen: list[str] = []
 
     def answer(request: Request) -> Request:
+        # Each partition has a session of its own, and the homes are in the last one.
         if request["session"] not in seen:
             seen.append(request["session"])
-        server = servers[seen.index(request["session"])]
-        reply = server.answer(request)
-        return reply | {"inline": len(server.line), "held": len(server.held_by(request["session"]))}
+        if seen.index(request["session"]) != 3:
+            return {"inline": 0, "held": 0}
+        picked = [[*fresh(line.pop()), []] for _ in range(min(request["room"], len(line)))]
+        return {"picked": picked, "inline": len(line), "held": 0, "fair": 12}
 
     process = Process(answer, partitions=4)
     names = [f"{number}.com" for number in range(100)]
-    servers[3].line = [name for name in names if process.session.partition(name).index == 3][:12]
+    line += [name for name in names if process.session.partition(name).index == 3][:12]
     frontier = process.crawl(room=3)
     picked: set[str] = set()
     while len(picked) < 12 and asyncio.get_running_loop().time() < 10:
@@ -62,8 +51,9 @@ async def test_homes_of_the_last_partition_are_picked_though_all_ask_at_one_mome
 
 
 async def test_a_released_home_leaves_with_its_rest_unless_the_gate_needs_it() -> None:
-    server = HomesServer(line=["a.com", "b.com"])
-    process = Process(server.answer)
+    process = Process(
+        lambda r: {"picked": [[*fresh(name), []] for name in ("a.com", "b.com")] if r["first"] else []}
+    )
     frontier = process.crawl()
     await asyncio.sleep(0.1)
     process.pacer.waiting.add("b.com")
@@ -72,8 +62,8 @@ async def test_a_released_home_leaves_with_its_rest_unless_the_gate_needs_it() -
     frontier.done("b.com")
     await asyncio.sleep(0.1)
 
-    assert process.all_leaves() == ["a.com"]
-    assert server.homes["a.com"].free_at == pytest.approx(7.1, abs=0.1)
+    [leave] = [leave for request in process.link.sent for leave in request.get("leaves", [])]
+    assert (leave[0], leave[2]) == ("a.com", 7_000_000)
     home = process.session.held("b.com")
     assert home is not None
 
@@ -82,24 +72,6 @@ async def test_a_released_home_leaves_with_its_rest_unless_the_gate_needs_it() -
     process.session.left(home)
     await asyncio.sleep(0.1)
     assert process.all_leaves() == ["a.com", "b.com"]
-
-
-async def test_above_its_fair_share_a_process_sheds_homes_for_one_that_starves() -> None:
-    server = HomesServer(line=[f"{n}.com" for n in range(6)])
-    server.tasks = set(server.line)
-    rich, poor = Process(server.answer), Process(server.answer)
-    holder = rich.crawl()
-    await asyncio.sleep(0.1)
-    for name in ("0.com", "3.com"):
-        rich.session.entered(holder.homes[name])
-    rich.session.left(holder.homes["3.com"])
-
-    other = poor.crawl()
-    await asyncio.sleep(3.0)
-
-    assert len(other.homes) == len(holder.homes) == 3
-    assert "3.com" in other.homes, "it had served, and no turn is open"
-    assert "0.com" in holder.homes, "a turn is open"
 
 
 async def test_a_withdrawn_home_leaves_when_its_turn_ended_and_the_frontier_released_it() -> None:
@@ -143,47 +115,6 @@ async def test_a_home_whose_robots_txt_is_being_fetched_is_given_away_when_it_is
     await asyncio.sleep(3.0)
 
     assert frontier.withdrawn_homes == ["a.com"]
-
-
-async def test_a_closing_home_gets_no_news() -> None:
-    later: Request = {}
-    process = Process(lambda r: {"picked": [[*fresh("a.com"), []]]} if r["first"] else later)
-    frontier = process.crawl()
-    await asyncio.sleep(0.1)
-    home = frontier.homes["a.com"]
-    process.session.entered(home)
-
-    later |= {"starving": True, "fair": 0}
-    await asyncio.sleep(1.5)
-    later["news"] = [["a.com", "https://a.com", [["d", 1, 0, "[]"]]]]
-    await asyncio.sleep(1.5)
-
-    assert home.closing
-    assert frontier.told == []
-
-
-async def test_a_home_that_is_given_anew_is_another() -> None:
-    process = Process(lambda r: {"picked": [[*fresh("a.com", r["seq"]), []]]} if r["seq"] < 3 else {})
-    frontier = process.crawl()
-    await asyncio.sleep(0.01)
-    older = frontier.homes["a.com"]
-    await asyncio.sleep(0.1)
-
-    assert not older.good
-    assert frontier.withdrawn_homes == ["a.com"]
-    assert frontier.homes["a.com"].good
-
-
-async def test_a_home_of_the_gate_with_a_turn_open_is_not_shed() -> None:
-    starving = False
-    process = Process(lambda r: gives(r) | {"starving": starving, "fair": 0})
-    home = await process.session.take("a.com")
-    process.session.entered(home)
-
-    starving = True
-    await asyncio.sleep(3.0)
-
-    assert process.session.held("a.com") is home
 
 
 async def test_news_make_a_home_of_the_gate_one_of_the_frontier() -> None:

@@ -14,7 +14,7 @@ import aiohttp
 import polite
 from docs.examples.demo.dns_server import dns_server
 from polite.transports.resolver import Resolver
-from tests.system.soaking.judge import Hit, Sample, growth, offences, summary
+from tests.system.soaking.judge import Sample, growth, offences, read_request, summary
 from tests.system.soaking.server import ADDRESS
 from tests.system.soaking.world import FORBIDDEN, MIN_DELAY_S, ORIGINS, PAGES, TTL_S, name
 
@@ -39,7 +39,7 @@ async def run(seconds: float) -> int:
         finally:
             server.stdin.close()
             await server.wait()
-        hits = [Hit.of(line) for line in log.read_text().splitlines()]
+        hits = [read_request(line) for line in log.read_text().splitlines()]
     print(summary(samples, hits, seconds))
     wrong = growth(samples, seconds) + offences(hits)
     for what in wrong[:_SHOWN]:

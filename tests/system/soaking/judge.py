@@ -1,18 +1,17 @@
 """Whether a long crawl stayed flat and polite: judged from samples of the crawler's process and the servers' log."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from statistics import median
 
+from docs.examples.demo.judge import ROBOTS, Expected, Request, judge
 from tests.system.soaking.world import (
     CRAWL_DELAY_S,
     MIN_DELAY_S,
     MOVED_TO,
     ORIGINS,
     RETRY_AFTER_S,
-    ROBOTS,
     Kind,
     forbids,
     kind,
@@ -42,19 +41,10 @@ class Sample:
     threads: int
 
 
-@dataclass(frozen=True)
-class Hit:
-    """A request as it arrived, at a time of CLOCK_MONOTONIC; status 0 is an answer that cannot be read, or none."""
-
-    at: float
-    origin: int
-    path: str
-    status: int
-
-    @classmethod
-    def of(cls, line: str) -> "Hit":
-        at, origin, path, status = line.split()
-        return cls(float(at), int(origin), path, int(status))
+def read_request(line: str) -> Request:
+    """Read a line of the servers' log."""
+    at, origin, path, status = line.split()
+    return Request(float(at), int(origin), path, int(status))
 
 
 def growth(samples: Sequence[Sample], seconds: float) -> list[str]:
@@ -86,34 +76,33 @@ _READ: tuple[Callable[[Sample], int], ...] = (
 )
 
 
-def offences(hits: Iterable[Hit]) -> list[str]:
+def expected(origin: int) -> Expected:
+    """What the judge expects of a crawl of an origin."""
+    return Expected(
+        MIN_DELAY_S,
+        CRAWL_DELAY_S if kind(origin) is Kind.DELAYED else 0.0,
+        lambda status: RETRY_AFTER_S if status == 429 else 0.0,
+        lambda path: forbids(origin, path),
+        rules=(ROBOTS, MOVED_TO),
+        robots_once=False,
+    )
+
+
+def offences(requests: Iterable[Request]) -> list[str]:
     """Gaps that were too short, pages that may not be fetched or came before the rules, and origins that nobody asked."""
-    by_origin: dict[int, list[Hit]] = defaultdict(list)
-    for hit in sorted(hits, key=lambda hit: hit.at):
-        by_origin[hit.origin].append(hit)
+    by_origin: dict[int, list[Request]] = defaultdict(list)
+    for request in requests:
+        by_origin[int(request.host)].append(request)
     missing = set(range(ORIGINS)) - set(by_origin)
     found = [f"{len(missing)} origins were never asked, {min(missing)} among them"] if missing else []
     for origin, seen in by_origin.items():
-        found += [f"{origin} ({kind(origin).name}): {what}" for what in _of_one(origin, seen)]
+        found += [
+            f"{origin} ({kind(origin).name}): {what}" for what in judge(expected(origin), seen).offences
+        ]
     return found
 
 
-def _of_one(origin: int, seen: Sequence[Hit]) -> Iterator[str]:
-    delay_s = MIN_DELAY_S
-    if seen[0].path != ROBOTS:
-        yield f"{seen[0].path} was fetched before robots.txt"
-    for before, after in pairwise(seen):
-        if kind(origin) is Kind.DELAYED and before.path == ROBOTS:
-            delay_s = CRAWL_DELAY_S
-        asked_s = max(delay_s, RETRY_AFTER_S if before.status == 429 else 0.0)
-        if after.at - before.at < asked_s:
-            yield f"{after.path} came {after.at - before.at:.3f} s after {before.path}, not {asked_s:g} s"
-    for path in sorted({hit.path for hit in seen}):
-        if path not in (ROBOTS, MOVED_TO) and forbids(origin, path):
-            yield f"{path} was fetched, which is forbidden"
-
-
-def summary(samples: Sequence[Sample], hits: Sequence[Hit], seconds: float) -> str:
+def summary(samples: Sequence[Sample], hits: Sequence[Request], seconds: float) -> str:
     """What was seen, for people."""
     warm = [sample for sample in samples if sample.at >= WARM_UP * seconds] or list(samples)
     robots = sum(hit.path in (ROBOTS, MOVED_TO) for hit in hits)
@@ -122,7 +111,7 @@ def summary(samples: Sequence[Sample], hits: Sequence[Hit], seconds: float) -> s
     )
     spans = ", ".join(f"{what} {first:,.0f} to {last:,.0f}" for what, (first, last) in _thirds(warm).items())
     return (
-        f"{len(hits)} hits at {len({hit.origin for hit in hits})} origins in {seconds:.0f} s, {robots} of them for rules\n"
+        f"{len(hits)} hits at {len({hit.host for hit in hits})} origins in {seconds:.0f} s, {robots} of them for rules\n"
         f"by status (0: none that can be read): {statuses}\n"
         f"medians of the first and the last third after the warm-up: {spans}"
     )

@@ -6,11 +6,11 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
+from docs.examples.demo.judge import ROBOTS
 from tests.system.soaking.world import (
     BODIES,
     MOVED_TO,
     RETRY_AFTER_S,
-    ROBOTS,
     RULES,
     SLOW_S,
     Kind,

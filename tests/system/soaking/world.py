@@ -32,7 +32,7 @@ class Kind(Enum):
 _KINDS = [*list(Kind)[1:], *[Kind.GOOD] * 9]
 # Their robots.txt cannot be had: nothing of theirs may be fetched.
 CLOSED = frozenset({Kind.BUSY, Kind.DROPS_ROBOTS, Kind.GARBAGE, Kind.CUT_SHORT})
-ROBOTS, MOVED_TO, FORBIDDEN = "/robots.txt", "/rules", "/private/x"
+MOVED_TO, FORBIDDEN = "/rules", "/private/x"
 RULES = b"User-agent: *\nDisallow: /private\n"
 BODIES = {
     Kind.HUGE: RULES + b"# filler\n" * 60_000,

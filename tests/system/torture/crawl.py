@@ -2,10 +2,8 @@
 
 import asyncio
 import threading
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,7 +11,8 @@ from typing import Any
 import pytest
 
 import polite
-from docs.examples.demo.sites import AGENT, BUSY_BACK_OFF_S, MIN_DELAY_S
+from docs.examples.demo.judge import Expected, judge
+from docs.examples.demo.sites import AGENT, BUSY_BACK_OFF_S, MIN_DELAY_S, RETRY_AFTER_S
 from polite.origin import Target
 from polite.ports import RobotsStore
 from polite.robots.exchange import Reply
@@ -162,13 +161,14 @@ class Crawl:
                     assert not thread.is_alive(), f"{thread.name} is left over"
 
     def _expect_politeness(self) -> None:
-        hits: dict[str, list[tuple[float, int]]] = defaultdict(list)
-        for at, host, status in self.web.log:
-            hits[host].append((at, status))
-        for host, seen in hits.items():
-            for (before, status), (after, _) in pairwise(seen):
-                least = 2.0 if status == 429 else MIN_DELAY_S
-                assert after - before >= least - 1e-6, f"{host}: {after - before} s"
+        expected = Expected(MIN_DELAY_S, back_off_s=_back_off_s, tolerance_s=1e-6)
+        for host in {request.host for request in self.web.log}:
+            short = judge(expected, (each for each in self.web.log if each.host == host)).short
+            assert not short, f"{host}: {short}"
+
+
+def _back_off_s(status: int) -> float:
+    return RETRY_AFTER_S if status == 429 else 0.0
 
 
 def open_files() -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
 
+from docs.examples.demo.judge import Request
 from docs.examples.demo.server import SiteHandler, Sites
 from docs.examples.demo.sites import HOSTS, MIN_DELAY_S, Quirk
 from polite.origin import Target
@@ -151,7 +152,7 @@ class DemoTransport:
         self._hosts = {host.name: host for host in HOSTS}
         self._times: Counter[str] = Counter()
         self._now = now
-        self.log: list[tuple[float, str, int]] = []
+        self.log: list[Request] = []
         self.closed = 0
 
     async def get(self, ask: Ask) -> Reply | Failed:
@@ -186,7 +187,8 @@ class DemoTransport:
                 location=head.get("Location"),
                 retry_after=head.get("Retry-After"),
             )
-        self.log.append((self._now(), name, answer.status if isinstance(answer, Reply) else 0))
+        status = answer.status if isinstance(answer, Reply) else 0
+        self.log.append(Request(self._now(), name, target.path, status))
         return answer
 
     async def close(self) -> None:
