@@ -17,8 +17,8 @@ from polite.cli.fetch.record import EventLog, Records, RunLog, of_error, of_page
 from polite.cli.timeline import Log
 from polite.errors import InvalidOption
 from polite.events import Dropped, OriginPostponed, Refused
+from polite.frontier.sqlite.file_lock import FileLock
 from polite.robots.exchange import BodyEnd
-from polite.stores.database import FileLock
 from polite.testing import ManualClock
 from tests.cli.fetch.conftest import drop
 
