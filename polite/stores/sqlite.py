@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from threading import Lock
+from threading import Lock, RLock
 from typing import Any, Literal, NamedTuple
 from weakref import WeakSet
 
@@ -145,7 +145,7 @@ class SqliteStore:
         self._called_at = 0.0
 
         # Shared by the event loops and the thread.
-        self._lock = Lock()
+        self._lock = RLock()
         self._jobs: deque[_Job] = deque()
         self._busy = False  # the thread takes jobs until there are none
         self._starting: WeakSet[AbstractEventLoop] = WeakSet()  # loops that will have it begin
