@@ -236,10 +236,13 @@ def _target(target: Target) -> Target:
 
 
 def _spelled(url: str) -> str:
-    """Return a URL, or a path, as libcurl sends it: escapes before the query are in upper case."""
-    path, question_mark, query = url.partition("?")
+    """Return a URL, or a path, as libcurl sends it: escapes before the query are in upper case.
+
+    For a proxy it drops a `?` without a query, so none is sent.
+    """
+    path, _, query = url.partition("?")
     path = _ESCAPE.sub(lambda escape: escape[0].upper(), path)
-    return f"{path}{question_mark}{query}"
+    return f"{path}?{query}" if query else path
 
 
 def _with_params(url: str, params: Any) -> str:  # noqa: ANN401 - as urlencode has it

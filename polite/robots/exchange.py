@@ -2,6 +2,7 @@
 
 import re
 import reprlib
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum, auto
@@ -49,8 +50,8 @@ def _fields_of(kind: type) -> list[tuple[str, tuple[Any, ...]]]:
 
 def _is(value: object, kind: Any) -> bool:  # noqa: ANN401 - an annotation
     if kind is float:
-        # NaN equals nothing, itself included.
-        return type(value) in (int, float) and value == value
+        # Neither NaN nor infinite, nor an integer that no float can hold.
+        return type(value) in (int, float) and abs(value) <= sys.float_info.max
     return type(value) is int if kind is int else isinstance(value, kind)
 
 

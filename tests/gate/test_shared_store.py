@@ -1,6 +1,7 @@
 """Two gates that share a store: neither overwrites what the other was told, and both keep to a back-off that either met."""
 
 import asyncio
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -188,6 +189,8 @@ GOOD = Snapshot(Unavailable(polite.Reason.CLIENT_ERROR, ROBOTS, 404), 1e9, 2e9)
         ("load", {"access": 1}, r"Own\.load\(.*\) returned \{'access': 1\}: a Snapshot or None is needed"),
         ("load", replace(GOOD, access="x"), r"Own\.load\(.*\) returned .*Snapshot\.access is 'x'"),
         ("load", replace(GOOD, expires_at=float("nan")), r"returned .*Snapshot\.expires_at is nan"),
+        ("load", replace(GOOD, expires_at=math.inf), r"returned .*Snapshot\.expires_at is inf"),
+        ("load", replace(GOOD, fetched_at=10**400), r"returned .*Snapshot\.fetched_at is 10"),
         ("load", replace(GOOD, failures=True), r"returned .*Snapshot\.failures is True"),
         ("load", replace(GOOD, good=Unavailable("x", "u")), r"returned .*Unavailable\.reason is 'x'"),
         ("save", OSError("full"), r"Own\.save\(https://site\.test\) raised OSError\('full'\)"),
@@ -196,7 +199,7 @@ GOOD = Snapshot(Unavailable(polite.Reason.CLIENT_ERROR, ROBOTS, 404), 1e9, 2e9)
         (
             "held",
             SavedBackOff(0.0, float("inf"), ""),
-            r"Own\.held\(.*\) returned .*inf.*: a back-off ends within 366 days",
+            r"Own\.held\(.*\) returned .*SavedBackOff\.until is inf",
         ),
         (
             "held",

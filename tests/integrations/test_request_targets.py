@@ -119,7 +119,7 @@ async def test_what_is_sent_is_what_was_decided(name: str, site: RawSite, log: L
     assert sent > 2.9 * PATHS
 
 
-@pytest.mark.parametrize("name", ["requests", "niquests"])
+@pytest.mark.parametrize("name", ["requests", "niquests", "curl_cffi"])
 async def test_what_a_proxy_gets_is_what_was_decided(name: str, site: RawSite, log: Log):
     proxies, pages = {"http": site.url}, ScriptedTransport()
     async with opened(name, **options(), transports={"http": pages}) as client:

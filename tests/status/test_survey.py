@@ -277,7 +277,7 @@ async def test_a_page_costs_nothing_when_it_is_gone() -> None:
     async with watched() as crawl:
         await crawl.monitor.stop()
 
-        assert crawl.gate.services.on_left is None
+        assert crawl.gate.services.listener.on_left is None
         await crawl.frontier.put(f"{A}/1")
         crawl.frontier.close()
         assert await fetch_all(crawl.frontier) == [f"{A}/1"]

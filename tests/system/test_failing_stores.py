@@ -58,5 +58,5 @@ async def test_a_store_that_cancels_itself_is_an_error_and_cancels_no_caller() -
             raise asyncio.CancelledError
 
     async with scripted_gate(ScriptedTransport(), store=CancelledStore()) as gate:
-        with pytest.raises(RuntimeError, match="cancelled itself"):
+        with pytest.raises(polite.StoreFailed, match="CancelledError"):
             await gate.check(ALLOWED)

@@ -216,9 +216,10 @@ async def _run(options: argparse.Namespace, signer: WebBotAuth | None, interrupt
                 max_outage=options.max_outage,
             )
         )
-        await _keep_options(options, run_log.notes, frontier)
         if options.status is not None:
             await _serve_status(options.status, gate, frontier, stack)
+        # After all that may refuse the run.
+        await _keep_options(options, run_log.notes, frontier)
         pages = await stack.enter_async_context(Pages(options, signs=gate.signs))
         crawl = Crawl(options, gate, frontier, pages, archive, run_log, max_waiting)
         if archive is None and not options.quiet:

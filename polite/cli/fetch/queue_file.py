@@ -121,7 +121,7 @@ _SECRET = "(not kept, digest "  # noqa: S105 - what stands for the value
 
 
 def _number(value: float | None) -> str | None:
-    return None if value is None else f"{value:.15g}"
+    return None if value is None else str(value) if isinstance(value, int) else f"{value:.15g}"
 
 
 def _header(fields: list[tuple[str, str]] | None) -> list[str] | None:

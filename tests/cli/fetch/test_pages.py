@@ -324,7 +324,7 @@ def test_a_turn_that_is_lost_while_it_connects_sends_nothing_and_is_tried_again(
     assert site.run("--concurrency", "1", "/a", "/b") == 0
 
     assert sorted(site.paths) == ["/a", "/b"]
-    assert len(asked) == 3
+    assert asked[0] in asked[1:]
 
 
 def test_a_store_that_does_not_respond_after_a_page_ends_no_run(site, monkeypatch):

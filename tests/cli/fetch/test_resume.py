@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -539,6 +540,8 @@ def test_the_same_values_are_no_change(prompt, queue):
         "403",
         "--delay",
         "0.10",
+        "--max-pages",
+        str(10**15),
     )
 
     for path in ("/a", "/b"):
@@ -652,3 +655,12 @@ def test_options_that_are_damaged_are_passed_again(prompt, queue):
 def _execute(queue, statement):
     with contextlib.closing(sqlite3.connect(queue, isolation_level=None)) as file:
         file.execute(statement)
+
+
+def test_a_run_that_is_refused_changes_no_option(prompt, queue):
+    assert prompt.run("--resume", queue, "--delay", "0.5", "/a") == 0
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert prompt.run("--resume", queue, "--change", "--delay", "0.7", "--status", port, "/b") == 2
+
+    assert prompt.run("--resume", queue, "--delay", "0.5", "/b") == 0
