@@ -51,7 +51,7 @@ def _fields_of(kind: type) -> list[tuple[str, tuple[Any, ...]]]:
 def _is(value: object, kind: Any) -> bool:  # noqa: ANN401 - an annotation
     if kind is float:
         # Neither NaN nor infinite, nor an integer that no float can hold.
-        return type(value) in (int, float) and abs(value) <= sys.float_info.max
+        return isinstance(value, int | float) and type(value) is not bool and abs(value) <= sys.float_info.max
     return type(value) is int if kind is int else isinstance(value, kind)
 
 
