@@ -221,6 +221,13 @@ class Dispatcher:
             self._origins.finish_fetch(origin)
             self._guarded(self._given_up.withdraw, queue)
 
+    def give_up(self, origin: Origin, because: str) -> None:
+        """Drop the origin's tasks if they wait for a turn: the crawler knows that the site is gone."""
+        queue = self._queues.get(origin)
+        if queue is not None and queue.state is QueueState.WAITING_TURN and not self._progress.stopped:
+            self._let_go(queue)
+            self._guarded(self._given_up.drop, queue, because)
+
     def deactivate(self, origin: Origin) -> bool:
         """Give the origin's tasks back to the store if it gives no turn for long. Whether that was done."""
         return self._guarded(self._postponed.deactivate, origin)

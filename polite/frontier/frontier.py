@@ -462,6 +462,10 @@ class Frontier:
         """Give out nothing more, at once; the iterations end. What is in flight may be finished. May be called twice."""
         self._dispatcher.stop(no_more())
 
+    def give_up(self, origin: Origin, because: str) -> None:
+        """Drop the origin's tasks, if they wait for a turn. No part of the public API."""
+        self._dispatcher.give_up(origin, because)
+
     def _gate_closed(self) -> None:
         if not self._progress.over:
             self._dispatcher.fail(

@@ -158,7 +158,7 @@ class Hop:
     def __init__(self, gate: Gate | blocking.Gate, permit: Any, method: str | None) -> None:  # noqa: ANN401 - of either kind
         self.gate = gate
         self.permit = permit
-        self.method = method or ""
+        self.method: str = method or ""
 
     @classmethod
     async def enter(cls, gate: Gate | blocking.Gate, url: str, method: str | None) -> Self:

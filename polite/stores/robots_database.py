@@ -172,7 +172,7 @@ class RobotsDatabase:
         self._mode = mode
         self._max_bytes = max_bytes
         self._wall = wall
-        self.database = Database(
+        self.database: Database = Database(
             path,
             self._prepare,
             mode=mode,

@@ -105,6 +105,8 @@ def _check_lists(options: argparse.Namespace) -> None:
     if options.limit is not None and not has_urls(options):
         raise InvalidOption("--limit is a limit on URLs of a list, and no URLs are given")
     for name in options.list or ():
+        if name == "-":
+            raise InvalidOption("--list names a file; pass - as an argument to read standard input")
         path = Path(name)
         if path.is_dir():
             raise InvalidOption(f"--list {name} is a folder; name a file in it")
@@ -135,6 +137,15 @@ def _check_outputs(options: argparse.Namespace) -> None:
             raise InvalidOption(
                 f"{option} and {other} would both write to {path}: {taken} is the same file, or inside it; choose another path"
             )
+    if options.output is not None and Path(options.output).exists() and not Path(options.output).is_dir():
+        raise InvalidOption(f"--output {options.output} is a file; name a folder")
+    for option, path in given:
+        # The folder of --output is made, and those above it.
+        made = options.output is not None and Path(options.output).absolute().is_relative_to(
+            path.parent.absolute()
+        )
+        if not (path.parent.is_dir() or made or option.startswith("--output")):
+            raise InvalidOption(f"{option} {path}: there is no folder {path.parent}")
 
 
 def _continues(options: argparse.Namespace) -> bool:

@@ -169,11 +169,16 @@ def as_text(kept: Kept) -> str:
 
 
 def read(options: argparse.Namespace) -> Kept | None:
-    """Return the options that the queue file keeps, or None. Raises InvalidOption if they are damaged, except with `--change`."""
+    """Return the options that the queue file keeps, or None.
+
+    Raises StoreFailed if a crawl has the file open, and InvalidOption if they are damaged, except with `--change`.
+    """
     try:
         note = kept_note(Path(options.resume), OPTIONS)
         return None if note is None else json.loads(note.value)
     except (StoreFailed, ValueError) as error:
+        if isinstance(error, StoreFailed) and error.may_pass:
+            raise
         if options.change:
             return None
         raise InvalidOption(
@@ -208,11 +213,20 @@ def arguments(kept: Kept, given: argparse.Namespace) -> Iterator[str]:
 def require_same(kept: Kept, options: argparse.Namespace) -> None:
     """Raise InvalidOption if an option has another value than at the beginning. A crawl without a name may be given one."""
     for name, value in kept_of(options).items():
-        if value != (before := kept.get(name)) and (name, before) != ("agent", None):
+        before = kept.get(name)
+        if _compared(name, value) != _compared(name, before) and (name, before) != ("agent", None):
             raise InvalidOption(
                 f"--resume {options.resume}: the crawl has {_shown(name, before)}, and this run {_shown(name, value)}; "
                 "leave the option out, or pass --change to go on with the new value"
             )
+
+
+def _compared(name: str, value: object) -> object:
+    """Return the value as it is compared: names of fields in lower case."""
+    if name != "header" or not isinstance(value, list):
+        return value
+    fields = [each.partition(":") for each in value]
+    return [(field.lower(), rest) for field, _, rest in fields]
 
 
 def _value(options: argparse.Namespace, name: str) -> Any:  # noqa: ANN401 - each option has a type of its own

@@ -32,8 +32,10 @@ ROBOTS = "ROBOTS_"
 _LONGEST_DETAIL = 500
 # Their words say little; aiohttp's say more.
 _VAGUE = frozenset({Reason.CONNECT_FAILED, Reason.DNS_FAILURE, Reason.PROTOCOL_ERROR, Reason.TLS_FAILURE})
+NO_CONNECTION = "the site gave no connection for "
 # How the frontier names why it dropped a URL, if robots.txt is not the reason.
 _DROPS = {
+    NO_CONNECTION: "MAX_OUTAGE",
     "PacingPolicy.max_pages=": "MAX_PAGES",
     "PacingPolicy.max_bytes=": "MAX_ORIGIN_BYTES",
     "PacingPolicy.max_failures=": "MAX_FAILURES",

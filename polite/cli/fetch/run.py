@@ -17,14 +17,23 @@ from polite.cli.fetch.options import has_urls
 from polite.cli.fetch.page import AddressBlocked, Page, Pages, was_sent
 from polite.cli.fetch.progress import MAX_ORIGINS, Progress, Rate, RunStatus
 from polite.cli.fetch.queue_file import FAILED, FINAL, GIVEN_UP, retried
-from polite.cli.fetch.record import UNDONE, Cause, Provenance, Record, RunLog, of_error, of_page
+from polite.cli.fetch.record import (
+    NO_CONNECTION,
+    UNDONE,
+    Cause,
+    Provenance,
+    Record,
+    RunLog,
+    of_error,
+    of_page,
+)
 from polite.cli.stdin import require_url
 from polite.cli.terminal import Exit
 from polite.errors import InvalidURL, Overloaded, PermitMisused, StoreFailed, TurnLost
 from polite.frontier.frontier import Frontier
 from polite.frontier.permit import TaskPermit
 from polite.gate.gate import Gate
-from polite.origin import Target
+from polite.origin import Origin, Target
 from polite.task import Admission, Task
 
 # Containers and service managers stop a process with SIGTERM.
@@ -153,8 +162,9 @@ class Crawl:
         self._archive = archive
         self._run_log = run_log
         self._max_waiting = max_waiting
-        # Since when (monotonic) an origin has given no connection, and how many attempts of this run at a task count for --tries.
-        self._down: dict[str, float] = {}
+        # Since when (monotonic) an origin has given no connection, and how often; and how many attempts of this run at a task count
+        # for --tries.
+        self._down: dict[str, tuple[float, int]] = {}
         self._counted: dict[int, int] = {}
 
     async def feed(self, urls: AsyncIterator[ListedURL]) -> None:
@@ -231,7 +241,7 @@ class Crawl:
         began, began_wall = run_log.clock.monotonic(), run_log.clock.wall()
         page: Page | None = None
         why: Cause | None = None
-        asked, final, counts = True, False, True
+        asked, final, counts, gone_s = True, False, True, None
         try:
             conditions = {} if options.recrawl is None else await self._gate.conditional(permit.url)
             page = await self._pages.get(permit, conditions, foreign=Provenance.of(task.payload).foreign)
@@ -239,10 +249,11 @@ class Crawl:
             why = of_error(error, timeout_s=options.timeout)
             final = isinstance(error, AddressBlocked)
             last = last or final
-            if not (final or was_sent()) and options.max_outage and len(self._down) < MAX_ORIGINS:
-                # While a site gives no connection, no attempt is the last, for as long as an outage may take.
-                now = run_log.clock.monotonic()
-                counts = last = now - self._down.setdefault(task.origin.text, now) >= options.max_outage
+            if not (final or was_sent()):
+                # While a site gives no connection, no attempt is the last, for as long as an outage may take. Then all its URLs
+                # are given up: each would wait for a longer delay than the one before.
+                counts, gone_s = self._count_down(task.origin)
+                last = gone_s is not None or (last and counts)
             asked = not isinstance(error, (AddressBlocked, aiohttp.ClientConnectorDNSError))
             if not final:
                 with suppress(PermitMisused):  # its head came, and was reported
@@ -265,6 +276,19 @@ class Crawl:
             return
         run_log.notes.add(task, FINAL if final else FAILED)
         run_log.record(task.url, "given up" if final else "failed", why, task, fields)
+        if gone_s is not None:
+            self._frontier.give_up(
+                task.origin, f"{NO_CONNECTION}{gone_s:.0f} s (--max-outage {options.max_outage:g})"
+            )
+
+    def _count_down(self, origin: Origin) -> tuple[bool, float | None]:
+        """Count an attempt without a connection: whether --tries counts it, and for how long (s) a lost site was away."""
+        now, options = self._run_log.clock.monotonic(), self._options
+        since, times = self._down.get(origin.text, (now, 0))
+        if times or len(self._down) < MAX_ORIGINS:
+            self._down[origin.text] = since, times + 1
+        over = now - since >= options.max_outage
+        return over, now - since if over and times + 1 >= options.tries else None
 
     async def _keep(self, permit: TaskPermit, page: Page, fields: Record, fetched_at: float) -> None:
         """Follow a redirect, and keep and record a response that is not retried."""
@@ -425,7 +449,7 @@ class Run:
             parts = ", ".join(f"{count} {kind}" for kind, count in left.items())
             _say(f"{_urls(sum(left.values()), 'is')} not fetched: {parts}; --retry all tries again")
         if final := undone.get(FINAL):
-            why = "because of an option, such as --max-pages; --retry all --change tries again with another"
+            why = "because of an option, such as --max-pages or --allow-private; --retry all --change tries again with another"
             _say(f"{_urls(final, 'was')} given up {why}")
         if self._interrupt.status is None:
             gravest = self._run_log.records.gravest

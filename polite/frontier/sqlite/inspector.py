@@ -133,19 +133,22 @@ def waiting_payloads(path: Path) -> Iterator[tuple[str, object]]:
 def kept_note(path: Path, name: str) -> Note | None:
     """Return a note of a queue file, or None.
 
-    None also if the file does not exist or cannot be read now: a frontier that opens it tells why.
+    None also if the file does not exist or cannot be read: a frontier that opens it tells why.
 
     Raises:
-        StoreFailed: The note is damaged.
+        StoreFailed: The note is damaged; or a crawl has the file open (`may_pass`).
     """
     if not is_queue(path):
         return None
-    with suppress(sqlite3.Error), closing(_connect(path)) as connection:
-        try:
+    try:
+        with closing(_connect(path)) as connection:
             return notes.read(connection, name)
-        except Damaged as error:
-            raise StoreFailed(f"{path}: {error}") from error
-    return None
+    except Damaged as error:
+        raise StoreFailed(f"{path}: {error}") from error
+    except sqlite3.Error as error:
+        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+            raise StoreFailed(f"{path}: a crawl has it open", may_pass=True) from error
+        return None
 
 
 def is_queue(path: Path) -> bool:

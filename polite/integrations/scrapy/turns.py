@@ -64,7 +64,7 @@ class Head:
     __slots__ = ("bucket", "error", "permit", "ready", "request", "taken")
 
     def __init__(self, ready: "deque[Head]", bucket: str, request: Request) -> None:
-        self.ready = ready
+        self.ready: deque[Head] = ready
         self.bucket: str = bucket
         self.request: Request = request
         self.permit: TaskPermit | None = None

@@ -239,6 +239,7 @@ def test_the_limit_counts_new_urls_and_the_rest_is_not_read(prompt, queue):
     [
         (["--list", "missing.txt"], "polite: missing.txt: No such file or directory\n"),
         (["--list", "."], "polite: --list . is a folder; name a file in it\n"),
+        (["--list", "-"], "polite: --list names a file; pass - as an argument to read standard input\n"),
         (
             ["--limit", "3", "--resume", "queue"],
             "polite: --limit is a limit on URLs of a list, and no URLs are given\n",

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import hashlib
 import json
+from collections import Counter
 
 import pytest
 from aiohttp import web
@@ -171,15 +172,23 @@ def test_a_robots_txt_of_a_site_that_restarts_is_fetched(site):
     assert site.took_s > 60
 
 
+@pytest.mark.parametrize("more", [0, 3, 12])
 @pytest.mark.parametrize(
-    ("options", "shortest", "longest"), [((), 600, 1_200), (("--max-outage", "0"), 1, 10)]
+    ("options", "shortest", "longest"), [((), 600, 1_300), (("--max-outage", "0"), 1, 10)]
 )
-def test_a_site_that_stays_away_is_given_up_after_the_outage_that_may_be(options, shortest, longest, site):
-    _restarting(site, 30_000, after="/a")
+def test_a_site_that_stays_away_is_given_up_after_the_outage_that_may_be(
+    options, shortest, longest, more, site
+):
+    _restarting(site, 3_000_000, after="/a")
+    others = [f"/b{each}" for each in range(more)]
 
-    assert site.run(*options, "/a", "/b") == 3
+    assert site.run(*options, "/a", "/b", *others) == 3
 
-    assert site.records["/b"]["outcome"] == "failed"
+    codes = Counter(site.records[path]["code"] for path in ("/b", *others))
+    assert codes["MAX_OUTAGE"] == more
+    assert {site.records[path]["outcome"] for path in ("/b", *others)} == {"failed", "given up"} - (
+        set() if more else {"given up"}
+    )
     assert shortest <= site.took_s <= longest
 
 

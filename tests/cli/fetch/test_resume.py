@@ -182,6 +182,7 @@ def test_the_robots_store_of_a_queue_is_no_queue(prompt, queue):
             "--resume must be the name of a file, got 'redis://example.com/1'",
         ),
         (".", "--resume . is a folder; name a file in it"),
+        ("no/such/queue", "--resume no/such/queue: there is no folder no/such"),
     ],
 )
 def test_what_is_not_the_name_of_a_file_is_wrong_usage_and_makes_none(
@@ -355,7 +356,8 @@ def test_what_is_final_counts_in_the_run_that_meets_it_alone(prompt, queue):
     assert prompt.run("--resume", queue, "--change", "--max-pages", "2", "/a", "/b", "/c", "/d") == 3
     assert prompt.run("--resume", queue, "--retry", "all") == 0
     assert prompt.err.endswith(
-        "2 URLs were given up because of an option, such as --max-pages; --retry all --change tries again with another\n"
+        "2 URLs were given up because of an option, such as --max-pages or --allow-private; "
+        "--retry all --change tries again with another\n"
     )
     assert prompt.run("--resume", queue, "--retry", "all", "--change", "--max-pages", "9") == 0
 
@@ -550,6 +552,9 @@ def test_the_same_values_are_no_change(prompt, queue):
     # What changes neither pace nor requests may differ.
     others = ("--tries", "9", "--timeout", "7", "--concurrency", "2", "--max-outage", "9")
     assert prompt.run("--resume", queue, *same, *others, "/d") == 0
+    # Names of fields are compared without case (RFC 9110 5.1).
+    lower = ["x:1" if each == "X:1" else each for each in same]
+    assert prompt.run("--resume", queue, *lower, "/e") == 0
 
 
 def test_only_secret_fields_are_passed_again(prompt, queue):
@@ -656,6 +661,18 @@ def test_options_that_are_damaged_are_passed_again(prompt, queue):
 def _execute(queue, statement):
     with contextlib.closing(sqlite3.connect(queue, isolation_level=None)) as file:
         file.execute(statement)
+
+
+@pytest.mark.parametrize("change", [(), ("--change",)])
+def test_a_queue_that_a_crawl_has_open_says_so(change, prompt, queue):
+    assert prompt.run("--resume", queue, "/a") == 0
+    with contextlib.closing(sqlite3.connect(queue, isolation_level=None)) as file:
+        file.execute("PRAGMA locking_mode = EXCLUSIVE")
+        file.execute("BEGIN EXCLUSIVE")
+
+        assert prompt.run("--resume", queue, *change, "/b", named=False) == 2
+
+    assert prompt.err == f"polite: {queue}: a crawl has it open\n"
 
 
 def test_a_run_that_is_refused_changes_no_option(prompt, queue):
