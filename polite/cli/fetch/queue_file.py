@@ -36,9 +36,13 @@ _Reading = Callable[[Connection], object]
 
 
 class QueueNotes:
-    """The notes in the queue file. Until `attach` they are collected, and without a queue file they are lost."""
+    """The notes in the queue file. Until `attach` they are collected, and without a queue file they are lost.
+
+    While `undone` yields URLs, those of `ended` have had their attempts of this run: an earlier run had put them again.
+    """
 
     def __init__(self) -> None:
+        self.ended: set[str] | None = None
         self._read: Callable[[_Reading], Awaitable[Any]] | None = None
         self._early: list[Note] = []
         self._write: Callable[[Note], None] = self._early.append
@@ -74,22 +78,31 @@ class QueueNotes:
 
     def add(self, task: Task, kind: str) -> None:
         """Keep a URL that was not fetched, in the transaction in which its task ends."""
+        self._end(task)
         self._write(Note(task.url, kind, json.dumps([task.depth, task.payload])))
 
     def remove(self, task: Task) -> None:
         """Forget that a URL was not fetched. Only a run with `--retry` finds such a note."""
         if self._any:
+            self._end(task)
             self._write(Note(task.url, None))
+
+    def _end(self, task: Task) -> None:
+        if self.ended is not None:
+            self.ended.add(task.url)
 
     async def undone(self, kinds: Collection[str]) -> AsyncIterator[tuple[str, int, Any]]:
         """Yield the URLs of these kinds as they were put: URL, depth, payload."""
         after = ""
         if self._read is None:
             return
+        self.ended = set()
         while found := await self._read(partial(notes.some, kinds=kinds, after=after, limit=_AT_A_TIME)):
             for after, _, value in found:
                 depth, payload = json.loads(value)
                 yield after, depth, payload
+            self.ended = {each for each in self.ended if each > after}
+        self.ended = None
 
     async def counts(self) -> dict[str, int]:
         """Return how many URLs of each kind are kept."""

@@ -166,6 +166,7 @@ class Crawl:
         # for --tries.
         self._down: dict[str, tuple[float, int]] = {}
         self._counted: dict[int, int] = {}
+        self._attempted: set[str] = set()
 
     async def feed(self, urls: AsyncIterator[ListedURL]) -> None:
         """Put all URLs, as capacity permits and up to the limit. Raises OSError and the errors of `Frontier.put`."""
@@ -189,9 +190,11 @@ class Crawl:
 
     async def retry(self, kinds: Collection[str]) -> None:
         """Put the URLs that earlier runs did not fetch. Each stays noted as such until it is fetched."""
-        async for url, depth, payload in self._run_log.notes.undone(kinds):
+        notes = self._run_log.notes
+        async for url, depth, payload in notes.undone(kinds):
             await self._frontier.until_waiting(self._max_waiting - 1)
-            await self._put(Target.of(url), payload, depth=depth, again=True)
+            if url not in self._attempted and url not in (notes.ended or ()):
+                await self._put(Target.of(url), payload, depth=depth, again=True)
 
     async def _put_listed(self, listed: ListedURL, target: Target, met: int) -> None:
         new = await self._put(target, Provenance(listed.given).payload(target))
@@ -215,6 +218,7 @@ class Crawl:
         run_log = self._run_log
         async for permit in self._frontier:
             sent = False
+            self._attempted.add(permit.url)
             try:
                 async with permit:
                     await self._attempt(permit)
@@ -226,6 +230,7 @@ class Crawl:
             except TurnLost:
                 pass  # Another process may send requests to this origin by now. Nothing was sent, and the task waits again.
             finally:
+                self._attempted.discard(permit.url)
                 run_log.waited.pop(permit.url, None)
                 run_log.origin_stats.finish(permit.task.target, sent=sent)
 

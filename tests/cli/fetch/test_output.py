@@ -117,7 +117,7 @@ def test_a_log_in_a_missing_folder_is_an_error_of_one_line(site, tmp_path):
     missing = Path(tmp_path / "none" / "run.jsonl")
 
     assert site.run("--log", str(missing), "/a") == 2
-    assert site.err == f"polite: {missing}: No such file or directory\n"
+    assert site.err == f"polite: --log {missing}: there is no folder {missing.parent}\n"
 
 
 def test_no_urls_is_a_usage_error(site):
