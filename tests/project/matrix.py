@@ -11,8 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -30,115 +29,7 @@ _OUTCOMES = {0: "passed", 5: "no tests"}
 Version = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One run: a version of Python and an event loop."""
-
-    version: Version
-    loop: str
-
-
-def installed(listed: str) -> dict[Version, Path]:
-    """The newest CPython of each version from 3.11 on, of what `uv python list --output-format json` lists."""
-    best: dict[Version, tuple[tuple[int, bool], Path]] = {}
-    for each in json.loads(listed):
-        parts = each["version_parts"]
-        version, path = (parts["major"], parts["minor"]), each["path"]
-        if each["implementation"] != "cpython" or each["variant"] != "default" or version < RELEASES[0]:
-            continue
-        if not path or not each["version"].replace(".", "").isdigit():
-            continue  # not here, or a release candidate
-        # A shim of pyenv works only in some folders.
-        rank = (parts["patch"], "shims" not in Path(path).parts)
-        if version not in best or rank > best[version][0]:
-            best[version] = (rank, Path(path))
-    return {version: path for version, (_, path) in sorted(best.items())}
-
-
-def cells(versions: Iterable[Version], loops: Sequence[str]) -> Iterator[Cell]:
-    """Each Python under each loop that it can have."""
-    for version in versions:
-        for loop in loops:
-            if loop != "eager" or version >= _EAGER_SINCE:
-                yield Cell(version, loop)
-
-
-def table(found: Iterable[Version], outcomes: Mapping[Cell, str], missing: Sequence[Version]) -> str:
-    """What became of each run, a line for each Python."""
-    lines = [("python", *LOOPS)]
-    lines += [(spoken(each), *(outcomes.get(Cell(each, loop), "-") for loop in LOOPS)) for each in found]
-    text = "\n".join(" ".join(f"{word:<12}" for word in line).rstrip() for line in lines)
-    return f"{text}\nmissing: {', '.join(map(spoken, missing)) or 'none'}"
-
-
-def spoken(version: Version) -> str:
-    return ".".join(map(str, version))
-
-
-def find(uv: str) -> dict[Version, Path]:
-    """Ask uv. It looks on the path only, so pyenv's versions are put there."""
-    versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    path = os.pathsep.join([os.environ.get("PATH", ""), *map(str, sorted(versions.glob("*/bin")))])
-    command = [uv, "python", "list", "--only-installed", "--output-format", "json"]
-    # uv warns of each shim that does not work.
-    listed = subprocess.run(
-        command,
-        env={**os.environ, "PATH": path},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        check=True,
-    )
-    return installed(listed.stdout.decode())
-
-
-def environment(uv: str, version: Version, python: Path) -> Path:
-    """The folder with this Python's environment, made anew when what it was made from has changed. Raises CalledProcessError."""
-    folder = ROOT / f".venv-{spoken(version)}"
-    made_from = sha256(b"\0".join((ROOT / name).read_bytes() for name in _MADE_FROM)).hexdigest()
-    made_from += f" {' '.join(_WANTED)} {python}"
-    stamp = folder / "made-from"
-    if not stamp.exists() or stamp.read_text() != made_from:
-        install = ["--constraint", "constraints.txt", "--no-binary", "urllib3-future", *_WANTED]
-        _run(uv, "venv", "--quiet", "--clear", "--python", str(python), str(folder))
-        _run(uv, "pip", "install", "--quiet", "--python", str(folder / "bin/python"), *install)
-        stamp.write_text(made_from)
-    return folder
-
-
-def outcome(folder: Path, cell: Cell, arguments: Sequence[str]) -> str:
-    """Run pytest, and say how it ended."""
-    loop = "" if cell.loop == "asyncio" else cell.loop
-    print(f"\n== Python {spoken(cell.version)}, {cell.loop}", flush=True)
-    run = subprocess.run(
-        [folder / "bin/python", "-m", "pytest", "--quiet", *_ON_ALL_CORES, *arguments],
-        cwd=ROOT,
-        env={**os.environ, "POLITE_TEST_LOOP": loop},
-        check=False,
-    )
-    return _OUTCOMES.get(run.returncode, f"failed ({run.returncode})")
-
-
 def main(arguments: Sequence[str]) -> int:
-    uv, *rest = arguments
-    options, for_pytest = _parser().parse_known_args(rest)
-    pythons = find(uv)
-    wanted = {
-        version: path for version, path in pythons.items() if not options.python or version in options.python
-    }
-    outcomes: dict[Cell, str] = {}
-    for cell in cells(wanted, options.loop or LOOPS):
-        try:
-            folder = environment(uv, cell.version, wanted[cell.version])
-        except subprocess.CalledProcessError:
-            outcomes[cell] = "not set up"
-        else:
-            outcomes[cell] = outcome(folder, cell, for_pytest)
-    missing = sorted({*(options.python or RELEASES)} - {*pythons})
-    print(f"\n{table(wanted, outcomes, missing)}")
-    return 0 if outcomes and set(outcomes.values()) <= {*_OUTCOMES.values()} else 1
-
-
-def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="./dev matrix",
         description="Run the tests on every Python from 3.11 on. Other arguments go to pytest.",
@@ -146,16 +37,79 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--python", action="append", type=_version, metavar="3.12", help="only this version")
     parser.add_argument("--loop", action="append", choices=LOOPS, help="only this event loop")
-    return parser
+    uv, *rest = arguments
+    options, for_pytest = parser.parse_known_args(rest)
+    pythons = find(uv)
+    wanted = [version for version in pythons if not options.python or version in options.python]
+    outcomes = {
+        (version, loop): outcome(uv, version, pythons[version], loop, for_pytest)
+        for version in wanted
+        for loop in options.loop or LOOPS
+        if loop != "eager" or version >= _EAGER_SINCE
+    }
+    lines = [("python", *LOOPS)]
+    lines += [(spoken(each), *(outcomes.get((each, loop), "-") for loop in LOOPS)) for each in wanted]
+    print("\n" + "\n".join(" ".join(f"{word:<12}" for word in line).rstrip() for line in lines))
+    missing = sorted({*(options.python or RELEASES)} - {*pythons})
+    print(f"missing: {', '.join(map(spoken, missing)) or 'none'}")
+    return 0 if outcomes and set(outcomes.values()) <= {*_OUTCOMES.values()} else 1
+
+
+def find(uv: str) -> dict[Version, str]:
+    """Return the newest CPython of each version from 3.11 on. uv looks on the path only, so pyenv's versions are put there."""
+    versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    path = os.pathsep.join([os.environ.get("PATH", ""), *map(str, sorted(versions.glob("*/bin")))])
+    command = [uv, "python", "list", "--only-installed", "--output-format", "json"]
+    environment = {**os.environ, "PATH": path}
+    # uv warns of each shim that does not work.
+    listed = subprocess.run(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True
+    )
+    best: dict[Version, tuple[int, bool, str]] = {}
+    for each in json.loads(listed.stdout):
+        parts = each["version_parts"]
+        version, file = (parts["major"], parts["minor"]), each["path"]
+        ordinary = each["implementation"] == "cpython" and each["variant"] == "default"
+        candidate = not each["version"].replace(".", "").isdigit()
+        if ordinary and not candidate and file and version >= RELEASES[0]:
+            # A shim of pyenv works only in some folders.
+            rank = (parts["patch"], "shims" not in Path(file).parts, file)
+            best[version] = max(rank, best.get(version, rank))
+    return {version: file for version, (_, _, file) in sorted(best.items())}
+
+
+def outcome(uv: str, version: Version, python: str, loop: str, for_pytest: Sequence[str]) -> str:
+    """Run pytest, and say how it ended. The environment is made anew when what it was made from has changed."""
+    folder = ROOT / f".venv-{spoken(version)}"
+    own_python, stamp = str(folder / "bin/python"), folder / "made-from"
+    made_from = sha256(b"\0".join((ROOT / name).read_bytes() for name in _MADE_FROM)).hexdigest()
+    made_from += f" {' '.join(_WANTED)} {python}"
+    if not stamp.exists() or stamp.read_text() != made_from:
+        install = ["--constraint", "constraints.txt", "--no-binary", "urllib3-future", *_WANTED]
+        for command in (
+            ["venv", "--quiet", "--clear", "--python", python, str(folder)],
+            ["pip", "install", "--quiet", "--python", own_python, *install],
+        ):
+            if subprocess.run([uv, *command], cwd=ROOT, check=False).returncode:
+                return "not set up"
+        stamp.write_text(made_from)
+    print(f"\n== Python {spoken(version)}, {loop}", flush=True)
+    run = subprocess.run(
+        [own_python, "-m", "pytest", "--quiet", *_ON_ALL_CORES, *for_pytest],
+        cwd=ROOT,
+        env={**os.environ, "POLITE_TEST_LOOP": "" if loop == "asyncio" else loop},
+        check=False,
+    )
+    return _OUTCOMES.get(run.returncode, f"failed ({run.returncode})")
+
+
+def spoken(version: Version) -> str:
+    return ".".join(map(str, version))
 
 
 def _version(text: str) -> Version:
     major, minor = map(int, text.split("."))
     return major, minor
-
-
-def _run(*command: str) -> None:
-    subprocess.run(command, cwd=ROOT, check=True)
 
 
 if __name__ == "__main__":
