@@ -42,14 +42,7 @@ async def visit_some(crawl: Watched, urls: list[str], **report: Any) -> "asyncio
     [
         # The clock begins at 22:13 UTC.
         ("Crawl-delay: 100", {"status": 200}, 130, "delay", "Crawl-delay 100 s", 66.5),
-        (
-            "",
-            {"status": 429, "headers": {"Retry-After": "600"}},
-            20,
-            "back_off",
-            "status 429, Retry-After 600 s",
-            576.5,
-        ),
+        ("", {"status": 429, "headers": {"Retry-After": "600"}}, 20, "back_off", "Retry-After 600 s", 576.5),
         ("Visit-time: 0200-0300", {"status": 200}, 30, "hours", "Visit-time 02:00-03:00 UTC", 13_566.5),
     ],
 )
