@@ -6,7 +6,7 @@ import time
 from pathlib import Path, PurePosixPath
 
 from polite.cli.doctor import page_of
-from polite.cli.terminal import Exit
+from polite.cli.terminal import Exit, counted
 from polite.errors import InvalidOption
 from polite.origin import Target
 from polite.signing.card import WELL_KNOWN, crawler_card, directory_fields, key_directory
@@ -45,7 +45,7 @@ def card(options: argparse.Namespace) -> Exit:
     _write(folder, keys_url.path, body)
     _write(folder, CARD, json.dumps(described, indent=2).encode() + b"\n")
     _write(folder, FIELDS, "".join(f"{name}: {value}\n" for name, value in fields.items()).encode())
-    print(f"{keys_url.url}  {len(keys)} {'key' if len(keys) == 1 else 'keys'}, with the fields of {FIELDS}")
+    print(f"{keys_url.url}  {counted(len(keys), 'key')}, with the fields of {FIELDS}")
     print(f"{card_url}  {described['client_name']}")
     print(
         f"serve these files; write them again within {options.days} days, when the signatures of {FIELDS} expire"

@@ -13,7 +13,7 @@ from typing import NamedTuple, TextIO
 
 from polite.cli import stdin
 from polite.cli.options import file_rules, open_gate_for, read_octets, unnamed_agent
-from polite.cli.terminal import Exit, printable, spelled
+from polite.cli.terminal import Exit, complain, printable, spelled
 from polite.errors import InvalidOption, InvalidURL, InvalidUserAgent, redact_url
 from polite.gate.gate import Gate
 from polite.origin import Origin, Target
@@ -51,7 +51,7 @@ def exit_for(result: UrlResult) -> Exit:
     return Exit.ALLOWED if result.allowed else Exit.DISALLOWED
 
 
-def as_text(url: str, result: UrlResult, *, coloured: bool = False) -> str:
+def as_text(url: str, result: UrlResult, coloured: bool) -> str:  # noqa: FBT001
     """Return one line: the decision, the URL, and the reason."""
     status = exit_for(result)
     word = f"{_WORDS[status]:<{_WIDTH}}"
@@ -106,12 +106,8 @@ class _Printer:
 
     def __call__(self, url: str, result: UrlResult) -> None:
         self.gravest = max(self.gravest, exit_for(result))
-        line = (
-            json.dumps(as_object(url, result))
-            if self._as_json
-            else as_text(url, result, coloured=self._coloured)
-        )
-        print(line, flush=True)
+        shown = json.dumps(as_object(url, result)) if self._as_json else as_text(url, result, self._coloured)
+        print(shown, flush=True)
 
 
 def check(options: argparse.Namespace) -> Exit:
@@ -214,7 +210,7 @@ async def _check_agents(options: argparse.Namespace) -> Exit:
                 url = stdin.require_url(line)
                 target = None if robots is not None and url.startswith("/") else Target.of(url)
             except InvalidURL as error:
-                print(f"polite: {error}", file=sys.stderr)
+                complain(str(error))
                 gravest = max(gravest, Exit.USAGE)
                 continue
             if target is not None and robots is None and target.origin != origin:

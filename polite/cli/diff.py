@@ -3,7 +3,6 @@
 import argparse
 import json
 import re
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
@@ -11,7 +10,7 @@ from typing import NamedTuple
 from polite.cli import stdin
 from polite.cli.check import as_object
 from polite.cli.options import read_octets, unnamed_agent
-from polite.cli.terminal import Exit
+from polite.cli.terminal import Exit, complain
 from polite.errors import InvalidURL, redact_url
 from polite.origin import Target
 from polite.robots.agent import UserAgent
@@ -53,7 +52,7 @@ def diff(options: argparse.Namespace) -> Exit:
                 batch.append((url, url if url.startswith("/") else Target.of(url).path))
                 size += len(url)
             except InvalidURL as error:
-                print(f"polite: {error}", file=sys.stderr)
+                complain(str(error))
                 invalid = True
         if each is None or len(batch) >= _BATCH or size >= _BATCH_SIZE:
             for name, change in _changes(batch, agents, old, new):
@@ -106,9 +105,6 @@ def _agents(options: argparse.Namespace, old: Bindings, new: Bindings) -> Iterat
         return
     listed = [name for name in names if len(name) <= _LONGEST_NAME]
     if len(listed) > _MAX_AGENTS:
-        print(
-            f"polite: the files name {len(listed)} agents; only the first {_MAX_AGENTS} are compared",
-            file=sys.stderr,
-        )
+        complain(f"the files name {len(listed)} agents; only the first {_MAX_AGENTS} are compared")
     yield from ((name, UserAgent(name)) for name in listed[:_MAX_AGENTS])
     yield unnamed

@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import json
-import sys
 from collections.abc import Iterable
 from dataclasses import asdict
 from typing import NamedTuple
@@ -11,7 +10,7 @@ from urllib.parse import quote
 
 from polite.cli import stdin
 from polite.cli.options import READ_LIMIT, read_octets, site_file, why_none
-from polite.cli.terminal import Exit
+from polite.cli.terminal import Exit, complain
 from polite.errors import redact_url
 from polite.robots.lint.checks import CODES, Finding
 from polite.robots.lint.lint import lint as findings_of
@@ -95,6 +94,5 @@ async def _fetch(options: argparse.Namespace) -> _File | None:
     target, access = await site_file(options, options.source, max_bytes=READ_LIMIT)
     if isinstance(access, Found):
         return _File(access.url, access.body)
-    where = target.origin.robots_url
-    print(f"polite: {where}: no robots.txt to check: {why_none(access)}", file=sys.stderr)
+    complain(f"{target.origin.robots_url}: no robots.txt to check: {why_none(access)}")
     return None

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from polite.cli.fetch.options import SWITCHED_OFF
 from polite.cli.parser import WrongUsage, parser
-from polite.cli.terminal import Exit, message_of, spelled
+from polite.cli.terminal import Exit, complain, message_of, spelled
 from polite.errors import InvalidOption, PoliteError
 
 _OF_ONE_AGENT = frozenset({"card", "check", "explain", "fetch", "lint", "sitemaps"})
@@ -77,7 +77,7 @@ def _parsed(arguments: Sequence[str], *, source: str = "") -> argparse.Namespace
     try:
         return parser().parse_args(arguments)
     except WrongUsage as wrong:
-        print(f"polite: {source}{wrong.message} (see {wrong.program} --help)", file=sys.stderr)
+        complain(f"{source}{wrong}")
         raise SystemExit(Exit.USAGE) from None
 
 
@@ -181,28 +181,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         finally:
             _flush()
     except KeyboardInterrupt:
-        print("polite: interrupted", file=sys.stderr)
+        complain("interrupted")
         return int(Exit.INTERRUPTED)
     except (PoliteError, OSError, ExceptionGroup) as error:
-        return int(_report(_first(error)))
-
-
-def _first(error: Exception) -> Exception:
-    """Return the first error of a task group: the other tasks were cancelled because of it."""
-    while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]
-    return error
+        return int(_report(error))
 
 
 def _report(error: Exception) -> Exit:
     """Print one line about an expected error. Anything else is a defect, and raised again."""
     match error:
+        case ExceptionGroup():
+            # Of a task group: the other tasks were cancelled because of the first error.
+            return _report(error.exceptions[0])
         case BrokenPipeError():
             return Exit.OUTPUT_CLOSED
         case OSError(filename=str(name), strerror=str(reason)):
-            print(f"polite: {name}: {reason}", file=sys.stderr)
+            complain(f"{name}: {reason}")
         case OSError() | PoliteError():
-            print(f"polite: {message_of(error)}", file=sys.stderr)
+            complain(message_of(error))
         case _:
             raise error
     return Exit.USAGE

@@ -43,24 +43,14 @@ _MODULES = {"explain": "polite.cli.check", "fetch": "polite.cli.fetch.command", 
 
 
 class WrongUsage(Exception):
-    """A command line is wrong.
-
-    Attributes:
-        message: what is wrong.
-        program: the command whose `--help` tells more, such as `polite fetch`.
-    """
-
-    def __init__(self, message: str, program: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.program = program
+    """A command line is wrong. The message names the command whose `--help` tells more."""
 
 
 class _Parser(argparse.ArgumentParser):
     """Raises a usage error: what it is printed with depends on where the arguments are from."""
 
     def error(self, message: str) -> NoReturn:
-        raise WrongUsage(message, self.prog)
+        raise WrongUsage(f"{message} (see {self.prog} --help)")
 
 
 def parser() -> argparse.ArgumentParser:

@@ -3,12 +3,11 @@
 import argparse
 import asyncio
 import json
-import sys
 from contextlib import aclosing
 from dataclasses import replace
 
 from polite.cli.options import FEW, agent_needed, is_unnamed, open_gate_for
-from polite.cli.terminal import Exit, spelled
+from polite.cli.terminal import Exit, complain, spelled
 from polite.errors import InvalidOption
 from polite.gate.sitemaps import Sitemaps
 from polite.origin import Target
@@ -40,11 +39,11 @@ async def _list(options: argparse.Namespace) -> Exit:
         try:
             await _print(found, options)
         except RobotsUnreachable as error:
-            _complain(f"{error.url}: {error.decision}")
+            complain(spelled(f"{error.url}: {error.decision}"))
             return Exit.UNREACHABLE
     for file in found.files:
         if file.problem is not None:
-            _complain(f"{file.url}: {file.problem}")
+            complain(spelled(f"{file.url}: {file.problem}"))
     if unnamed and len(found.files) > FEW:
         raise agent_needed(f"not all URLs are listed: polite sitemaps of more than {FEW} files")
     return max(map(_exit_for, found.files), default=Exit.ALLOWED)
@@ -77,7 +76,3 @@ def _exit_for(file: SitemapFile) -> Exit:
     if file.disallowed:
         return Exit.DISALLOWED
     return Exit.ALLOWED if file.problem is None else Exit.UNREACHABLE
-
-
-def _complain(text: str) -> None:
-    print(f"polite: {spelled(text)}", file=sys.stderr)

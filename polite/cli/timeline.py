@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-from polite.cli.terminal import Exit
+from polite.cli.terminal import Exit, counted
 from polite.errors import PoliteError, redact_url
 from polite.url.parse import MAX_URL
 
@@ -225,8 +225,8 @@ def draw(
         yield from _row(name, census[name], _TOP + _ROW * number + _ROW // 2)
     if more := len(census) - len(drawn) + left_out:
         at = _TOP + _ROW * len(drawn) + 38
-        noun = "origin" if more == 1 else "origins"
-        yield f'<text class="note" x="{_EDGE}" y="{at}">{more} more {noun} with fewer marks not drawn</text>'
+        left = counted(more, "more origin")
+        yield f'<text class="note" x="{_EDGE}" y="{at}">{left} with fewer marks not drawn</text>'
     yield "</svg>"
 
 
