@@ -132,8 +132,7 @@ def test_a_value_comes_back_equal(cls: type) -> None:
 # What functions return has more in it than an example of each field.
 RETURNED = {
     "rules": PARSED.rules_for("ExampleBot"),
-    "signals of a file": PARSED.signals_for("ExampleBot"),
-    "signals of a path": PARSED.signals("ExampleBot", "https://example.com/news/a"),
+    "signals": PARSED.signals_for("ExampleBot"),
     "usage": polite.usage({"TDM-Reservation": "1"}, PARSED, "ExampleBot", "https://example.com/news/a"),
     "decision": PARSED.decide("ExampleBot", TARGET.url),
     "trace": PARSED.explain("ExampleBot", TARGET.url),
@@ -150,16 +149,11 @@ def shown(value: Any) -> object:
 
 
 @pytest.mark.parametrize("value", RETURNED.values(), ids=RETURNED)
-def test_what_functions_return_comes_back_equal(value: object) -> None:
+def test_what_functions_return_comes_back_equal_and_cannot_be_changed(value: object) -> None:
     for copied in COPIES:
         again = copied(value)
         assert type(again) is type(value)
         assert shown(again) == shown(value)
-
-
-def test_usage_that_was_pickled_cannot_be_changed() -> None:
-    again = COPIES[-1](RETURNED["usage"])
-
-    for mapping in (again.by_use, again.values):
-        with pytest.raises(TypeError):
-            mapping["a"] = ()
+        for mapping in (again.by_use, again.values) if isinstance(again, polite.Usage) else ():
+            with pytest.raises(TypeError):
+                mapping["a"] = ()  # type: ignore[index]

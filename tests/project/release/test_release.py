@@ -12,10 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.project.release import __main__ as command
 from tests.project.release import builds, contents, sbom, version
 from tests.project.release.checklist import LeftOut, Step, StepFailed, run, walk
-from tests.project.release.steps import Release
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -43,26 +41,6 @@ def test_a_walk_tries_what_it_can_and_remembers_a_failure() -> None:
     assert walk(steps[3:], out)  # what this machine cannot try is no failure
 
 
-@pytest.mark.parametrize("error", [None, StepFailed("no")])
-def test_only_a_good_walk_leaves_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception | None
-) -> None:
-    dist = tmp_path / "dist"
-    dist.mkdir()  # that of an earlier release
-    monkeypatch.setattr(command, "ROOT", tmp_path)
-    steps = [Step("dist/", lambda: dist.mkdir() or ""), Step("last", raising(error) if error else str)]
-    monkeypatch.setattr(Release, "steps", lambda *_, final: steps)
-
-    assert command.main(["uv"]) == (error is not None)
-    assert dist.exists() == (error is None)
-
-
-def test_each_step_needs_earlier_ones_only(tmp_path: Path) -> None:
-    steps = Release(tmp_path, "uv", tmp_path, tmp_path).steps(final=True)
-
-    assert all({*step.needs} <= {each.name for each in steps[:at]} for at, step in enumerate(steps))
-
-
 def changelog(*headings: str, text: str = "- a change") -> str:
     return "# Changelog\n\n" + "\n".join(f"## {each}\n\n{text}\n" for each in headings)
 
@@ -74,10 +52,8 @@ def changelog(*headings: str, text: str = "- a change") -> str:
         ("0.2.0", "# Changes\n## Unreleased\n\n## 0.2.0 - 2026-02-28\n- a", None),
         ("0.2.0", changelog("Unreleased", "0.1.0 - 2026-01-01"), "commit that '## Unreleased' becomes"),
         ("0.1.0", changelog("Unreleased", "0.1.0 - 2026-01-01"), "has 0.1.0 as released"),
-        ("0.2.0", changelog("0.1.0 - 2026-01-01"), "nothing about 0.2.0"),
         # 0.9.0 is the last one in the order of texts.
         ("0.9.5", changelog("0.9.5", "0.10.0 - 2025-01-01", "0.9.0 - 2024-01-01"), "has 0.10.0"),
-        ("1.0.0rc1", changelog("1.0.0rc1 - 2026-01-01", "1.0.0 - 2025-01-01"), "has 1.0.0"),
         ("0.2.0", changelog("0.2.0"), "needs a date: 2026-03-01"),
         ("0.2.0", changelog("0.2.0 - 2026-03-02"), "in the future"),
         ("0.2.0", changelog("0.2.0 - 2026-02-02", text=""), "nothing about 0.2.0"),
@@ -106,22 +82,6 @@ def test_a_version_has_three_numbers_a_tag_is_free_and_ratios_are_recorded(bad: 
     ):
         with pytest.raises(StepFailed):
             refused()
-
-
-def test_a_command_that_fails_shows_its_end_and_a_build_sees_nothing_of_the_shell(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    with pytest.raises(StepFailed, match=r"ended with 3:\n1\n2$"):
-        run("sh", "-c", "echo 1; echo 2; exit 3")
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "pyvenv.cfg").touch()
-    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin")
-    monkeypatch.setenv("POLITE_COMPILE", "set")
-
-    seen = builds.clean_environment()
-
-    assert seen["PATH"] == "/usr/bin"
-    assert "set" not in seen.values()
 
 
 # Small archives.
@@ -192,10 +152,8 @@ def sdist(path: Path, changes: dict[str, str | None]) -> Path:
         (PURE, {}, None),
         (COMPILED, {"polite/url/parse.cpython-311.so": "", "0a1b__mypyc.cpython-311.so": ""}, None),
         (PURE, {"polite/url/parse.py": None}, "polite/url/parse.py is not in the wheel"),
-        (PURE, {"tests/test_a.py": ""}, "tests/test_a.py is foreign to the wheel"),
         (PURE, {"polite/url/parse.so": ""}, "polite/url/parse.so is foreign to the wheel"),
         (PURE, {"polite/__init__.py": "changed = 1"}, "polite/__init__.py has other octets"),
-        (PURE, {f"{INFO}licenses/LICENSE": "GPL"}, "licenses/LICENSE has other octets"),
         (PURE, {PAGE: None}, "polite.1 is not in the wheel"),
         (COMPILED, {"polite/url/other.cpython-311.so": ""}, "other.cpython-311.so is foreign"),
         (COMPILED, {}, "has no extension module"),
@@ -218,7 +176,6 @@ def test_a_wheel_has_the_package_and_nothing_else(
     ("changes", "why"),
     [
         ({}, None),
-        ({"LICENSE": None}, "LICENSE is not in the sdist"),
         ({".env": "SECRET=1"}, ".env is foreign to the sdist"),
         ({"LICENSE": "other"}, "LICENSE has other octets in the sdist"),
     ],
