@@ -21,7 +21,16 @@ _DAY_S = 86_400
 def card(options: argparse.Namespace) -> Exit:
     """Make a key, or write the files. Raises InvalidOption, InvalidURL, OSError."""
     if options.new:
-        return _make(options)
+        for name in ("signature_agent", "output", "also"):
+            if getattr(options, name):
+                raise InvalidOption(
+                    f"--new makes a key only; leave --{name.replace('_', '-')} out, and run it again"
+                )
+        made = SigningKey.make(options.key)
+        print(
+            f"{options.key}: a new Ed25519 key, which only you can read; its thumbprint is {made.thumbprint}"
+        )
+        return Exit.ALLOWED
     if options.signature_agent is None or options.output is None:
         raise InvalidOption(
             "--signature-agent URL and --output DIR are needed; or --new, to make a key in KEY"
@@ -50,17 +59,6 @@ def card(options: argparse.Namespace) -> Exit:
     print(
         f"serve these files; write them again within {options.days} days, when the signatures of {FIELDS} expire"
     )
-    return Exit.ALLOWED
-
-
-def _make(options: argparse.Namespace) -> Exit:
-    for name in ("signature_agent", "output", "also"):
-        if getattr(options, name):
-            raise InvalidOption(
-                f"--new makes a key only; leave --{name.replace('_', '-')} out, and run it again"
-            )
-    made = SigningKey.make(options.key)
-    print(f"{options.key}: a new Ed25519 key, which only you can read; its thumbprint is {made.thumbprint}")
     return Exit.ALLOWED
 
 

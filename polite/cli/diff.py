@@ -72,14 +72,12 @@ def _changes(
         before, after = old.rules_for(agent), new.rules_for(agent)
         if compared is None or compared[0] is not before or compared[1] is not after:
             compared = before, after
-            changes = [] if before.repeats(after) else list(_changed(paths, before, after))
+            changes = [
+                _Change(url, before.decide(path), after.decide(path))
+                for url, path in (() if before.repeats(after) else paths)
+                if before.allows(path) != after.allows(path)
+            ]
         yield from ((name, change) for change in changes)
-
-
-def _changed(paths: Sequence[tuple[str, str]], before: RuleSet, after: RuleSet) -> Iterator[_Change]:
-    for url, path in paths:
-        if before.allows(path) != after.allows(path):
-            yield _Change(url, before.decide(path), after.decide(path))
 
 
 def _as_text(name: str, change: _Change) -> str:

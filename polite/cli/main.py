@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from polite.cli.fetch.options import SWITCHED_OFF
 from polite.cli.parser import WrongUsage, parser
@@ -92,7 +92,16 @@ def _file_arguments(file: str) -> list[str]:
         raise InvalidOption(f"--config {file}: {error.strerror or error}") from error
     if len(octets) > _LARGEST:
         raise InvalidOption(f"--config {file}: a configuration has at most {_LARGEST} octets")
-    tables = _tables(file, octets)
+    try:
+        tables = tomllib.loads(octets.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        line = octets.count(b"\n", 0, error.start) + 1
+        raise InvalidOption(f"{file}:{line}: it is not UTF-8") from error
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        # As compilers name a place; without one, it is the end of the file.
+        found = _LINE.search(str(error))
+        line = octets.count(b"\n") + 1 if found is None else int(found[1])
+        raise InvalidOption(f"{file}:{line}: {_LINE.sub('', str(error))}") from error
     options = tables.pop(_TABLE, {})
     if tables or not isinstance(options, dict):
         name = next(iter(tables), _TABLE)
@@ -104,19 +113,6 @@ def _file_arguments(file: str) -> list[str]:
     return [
         argument for name, value in options.items() for argument in _arguments_of(file, name, value, known)
     ]
-
-
-def _tables(file: str, octets: bytes) -> dict[str, Any]:
-    try:
-        return tomllib.loads(octets.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        line = octets.count(b"\n", 0, error.start) + 1
-        raise InvalidOption(f"{file}:{line}: it is not UTF-8") from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        # As compilers name a place; without one, it is the end of the file.
-        found = _LINE.search(str(error))
-        line = octets.count(b"\n") + 1 if found is None else int(found[1])
-        raise InvalidOption(f"{file}:{line}: {_LINE.sub('', str(error))}") from error
 
 
 def _arguments_of(file: str, name: str, value: object, known: Mapping[str, bool]) -> list[str]:

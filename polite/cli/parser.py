@@ -13,7 +13,6 @@ from polite.cli.options import (
     add_card_options,
     add_connections,
     add_dialect,
-    add_format,
     add_json,
     add_network,
     add_number,
@@ -120,10 +119,10 @@ def _add_lint(add: _Add) -> None:
     lint.add_argument(
         "source", metavar="FILE|URL", help="a file, - for standard input, or any URL of the site"
     )
-    add_format(
-        lint,
-        ("text", "json", "sarif"),
-        "text (default), json (one object per line), or sarif (one SARIF 2.1.0 document)",
+    formats = "text (default), json (one object per line), or sarif (one SARIF 2.1.0 document)"
+    lint.add_argument("--format", choices=("text", "json", "sarif"), default="text", help=formats)
+    lint.add_argument(
+        "--json", action="store_const", const="json", dest="format", help="the same as --format json"
     )
     add_network(lint)
 

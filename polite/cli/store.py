@@ -19,7 +19,7 @@ from polite.cli.fetch.queue_file import FAILED, FINAL, GIVEN_UP, OPTIONS
 from polite.cli.terminal import Exit, complain, counted, printable
 from polite.clock import SystemClock
 from polite.errors import InvalidOption, StoreFailed
-from polite.frontier.sqlite.inspector import QueuedOrigin, QueuedTask, QueueInspector, QueueTotals, is_queue
+from polite.frontier.sqlite.inspector import QueuedOrigin, QueueInspector, QueueTotals, is_queue
 from polite.origin import Origin
 from polite.robots.result import Found
 from polite.stores import codec
@@ -136,29 +136,28 @@ def _queue_file(options: argparse.Namespace) -> Exit:
     """Run the action. Raises InvalidOption, InvalidURL, StoreFailed."""
     why = f": {options.file} is the queue of a crawl, and no file of robots.txt results"
     _refuse(options, why, "expired", "back_offs")
+    if options.action == "purge":
+        raise InvalidOption(
+            f"store purge: {options.file} is the queue of a crawl; purge its robots.txt results with "
+            f"{options.file}.robots, or delete all its files to begin anew"
+        )
     queue = QueueInspector(Path(options.file))
-    match options.action:
-        case "ls":
-            return _ls_queue(options, queue)
-        case "show":
-            return _show_queued(options, queue)
-        case _:
-            raise InvalidOption(
-                f"store purge: {options.file} is the queue of a crawl; purge its robots.txt results with "
-                f"{options.file}.robots, or delete all its files to begin anew"
-            )
+    return _ls_queue(options, queue) if options.action == "ls" else _show_queued(options, queue)
 
 
 def _ls_queue(options: argparse.Namespace, queue: QueueInspector) -> Exit:
     _refuse(options, "; use polite store show ORIGIN FILE", "origin")
     now, totals, origins = time.time(), queue.totals(), queue.origins(options.limit)
+    ended = _ended(totals)
     if options.json:
-        counts = {"waiting": totals.waiting, **_ended(totals), "origins": totals.origins}
+        counts = {"waiting": totals.waiting, **ended, "origins": totals.origins}
         print(json.dumps({"queue": options.file, **counts}))
         for each in origins:
             print(json.dumps(asdict(each)))
         return Exit.ALLOWED
-    print(printable(f"{options.file}  {_summary(totals)}"))
+    words = ", ".join(f"{count} {word}" for word, count in ended.items())
+    seen = counted(totals.origins, "origin")
+    print(printable(f"{options.file}  {totals.waiting} waiting, {words}; {seen} seen"))
     for each in origins:
         print(printable(_queued_line(each, now)))
     # Without the last of many, those shown have no more in common with the totals than this.
@@ -179,14 +178,15 @@ def _show_queued(options: argparse.Namespace, queue: QueueInspector) -> Exit:
     if options.json:
         print(json.dumps({**asdict(known), "tasks": [asdict(each) for each in tasks]}))
         return Exit.ALLOWED
-    for line in _queue_page(known, tasks, options.limit, time.time()):
-        print(printable(line))
+    now = time.time()
+    print(printable(_queued_line(known, now)))
+    for each in tasks:
+        tries = f", {counted(each.tries, 'attempt')} so far" if each.tries else ""
+        depth = f", depth {each.depth:g}" if each.depth else ""
+        print(printable(f"  {each.path}  {each.state}{_in(each.ready_at, now)}{tries}{depth}"))
+    if (more := known.waiting - len(tasks)) > 0:
+        print(f"  ... {more} more (--limit {options.limit})")
     return Exit.ALLOWED
-
-
-def _summary(totals: QueueTotals) -> str:
-    ended = ", ".join(f"{count} {word}" for word, count in _ended(totals).items())
-    return f"{totals.waiting} waiting, {ended}; {counted(totals.origins, 'origin')} seen"
 
 
 def _ended(totals: QueueTotals) -> dict[str, int]:
@@ -214,16 +214,6 @@ def _queued_line(known: QueuedOrigin, now: float) -> str:
         times = "once" if known.failures == 1 else f"{known.failures} times in a row"
         parts.append(f"robots.txt unreachable {times}")
     return f"{known.origin}  {', '.join(parts)}"
-
-
-def _queue_page(known: QueuedOrigin, tasks: list[QueuedTask], limit: int, now: float) -> Iterator[str]:
-    yield _queued_line(known, now)
-    for each in tasks:
-        tries = f", {counted(each.tries, 'attempt')} so far" if each.tries else ""
-        depth = f", depth {each.depth:g}" if each.depth else ""
-        yield f"  {each.path}  {each.state}{_in(each.ready_at, now)}{tries}{depth}"
-    if (more := known.waiting - len(tasks)) > 0:
-        yield f"  ... {more} more (--limit {limit})"
 
 
 def _in(ready_at: float | None, now: float) -> str:
@@ -271,11 +261,8 @@ async def _ls_shared(options: argparse.Namespace, inspector: "SharedInspector") 
             status = Exit.USAGE
             continue
         totals = _totals(partitions)
-        print(
-            json.dumps({"crawl": name, **terms, **totals})
-            if options.json
-            else f"{name}  {_summary_of(totals)}"
-        )
+        line = f"{name}  {_summary_of(totals)}"
+        print(json.dumps({"crawl": name, **terms, **totals}) if options.json else line)
     return status
 
 
@@ -348,10 +335,8 @@ async def _show_robots(options: argparse.Namespace, inspector: "SharedInspector"
     if back_off is not None:
         known |= {"back_off_until": back_off.until, "back_off_because": back_off.because}
     # The latest copy, as for a file.
-    copy = (
-        None if snapshot is None else snapshot.access if isinstance(snapshot.access, Found) else snapshot.good
-    )
-    text = copy.body.decode("utf-8", "replace") if isinstance(copy, Found) else None
+    copies = () if snapshot is None else (snapshot.access, snapshot.good)
+    text = next((each.body.decode("utf-8", "replace") for each in copies if isinstance(each, Found)), None)
     shown = {name: value for name, value in known.items() if name not in _NOT_SHOWN}
     print(_as_json({**shown, "body": text}) if options.json else _page_of(shown, text))
     return Exit.ALLOWED
