@@ -58,18 +58,20 @@ def test_bash_completes_commands_options_choices_and_files(script, line, found):
 
 
 @pytest.mark.parametrize(
-    ("line", "found"), [("ch", "check"), ("fetch --long-delay ob", "obey"), ("lint ro", "robots.txt")]
+    ("shell", "options", "found"),
+    [
+        (
+            "fish",
+            ["--no-config", "-c", "source script; complete --do-complete 'polite fetch --long-delay ob'"],
+            ["obey"],
+        ),
+        ("zsh", ["-f", "-n", "script"], []),
+    ],
 )
-def test_fish_completes_commands_choices_and_files(script, line, found):
-    script("fish")
+def test_other_shells_read_the_script(script, shell, options, found):
+    script(shell)
 
-    assert found in run("fish", "--no-config", "-c", f"source script; complete --do-complete 'polite {line}'")
-
-
-def test_zsh_reads_the_script(script):
-    script("zsh")
-
-    assert run("zsh", "-f", "-n", "script") == []
+    assert run(shell, *options) == found
 
 
 def test_without_shtab_the_error_says_what_to_install(monkeypatch, capsys):

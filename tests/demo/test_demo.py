@@ -15,10 +15,10 @@ import pytest
 from multidict import CIMultiDict
 
 import polite
-from docs.examples.demo import run, server, status_picture
+from docs.examples.demo import run, status_picture
 from docs.examples.demo.__main__ import main
 from docs.examples.demo.browser import chromium
-from docs.examples.demo.crawler import TRIES, crawl, links
+from docs.examples.demo.crawler import TRIES, crawl
 from docs.examples.demo.dns_server import dns_server, response_to
 from docs.examples.demo.judge import Request
 from docs.examples.demo.listeners import EventRecorder, OutcomeCounts, write_timeline
@@ -31,7 +31,6 @@ from polite.events import BackedOff, OriginPostponed, Refused, RobotsFetched
 from polite.robots.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
 from polite.transports.resolver import NameNotResolved, Resolver
-from tests.support import Terminal
 
 ROOT = Path(__file__).resolve().parents[2]
 # Octets of the picture in the docs.
@@ -151,12 +150,6 @@ def test_the_crawler_follows_links_once_and_asks_again_in_time(pages, outcome, r
     assert all(later - earlier >= gap for earlier, later in pairwise(times))
 
 
-def test_links_are_the_anchors_that_lead_somewhere():
-    page = '<a href="/a?b=1&amp;c">x</a><a name=x></a><a href></a><link href="/css"><A HREF=/d'
-
-    assert links(page + ">") == ["/a?b=1&c", "/d"]
-
-
 def _query(name="a.test", kind=1, of_class=1, *, questions=1):
     labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split("."))
     head = struct.pack("!6H", 7, 0x0100, questions, 0, 0, 0)
@@ -218,26 +211,6 @@ async def test_each_host_answers_as_it_is_meant_to():
     assert "Retry-After: 2" in answers[10][1]
 
 
-async def test_a_port_taken_on_one_address_leads_to_another_and_missing_addresses_are_named(monkeypatch):
-    real, refused = server.socket.create_server, []
-
-    def once(address):
-        if address[0] == "127.31.0.4" and not refused:
-            refused.append(address)
-            raise OSError(98, "Address already in use")
-        return real(address)
-
-    def never(_):
-        raise OSError(99, "Cannot assign requested address")
-
-    monkeypatch.setattr(server.socket, "create_server", once)
-    async with serving() as web:
-        assert len(web.addresses) == 16
-    monkeypatch.setattr(server.socket, "create_server", never)
-    with pytest.raises(OSError, match=r"127\.31\.0\.1 to 127\.31\.0\.16.*Cannot assign"):
-        await serving().__aenter__()
-
-
 def test_the_lists_by_hand_agree_with_the_rules():
     assert {host.quirk for host in HOSTS} == set(Quirk)
     for host in HOSTS:
@@ -265,17 +238,6 @@ def test_without_rich_progress_is_a_line_every_two_seconds_and_the_table_plain(m
     assert line == "   2 s  3 pages from 1 hosts, 5 waiting"
     assert head.split("  ")[0] == HEADINGS[0]
     assert head.index("pages") == first.index("7") == second.index("7")
-
-
-def test_on_a_terminal_rich_draws_progress(monkeypatch):
-    monkeypatch.setenv("TERM", "xterm")
-    out = Terminal()
-
-    with Progress(["a.test", "b.test"], out) as progress:
-        progress.show(STATUS)
-
-    lines = [line for line in out.getvalue().splitlines() if "a.test" in line]
-    assert [cell.strip() for cell in lines[-1].split("│")[1:5]] == ["a.test", "3", "1", "###."]
 
 
 def test_events_are_rows_of_the_table_and_marks_of_the_timeline(tmp_path):

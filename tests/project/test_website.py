@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from docs.website.api_text import ApiText
 from docs.website.builder import Site
 from docs.website.checks import faults
 from docs.website.sources import Sources
@@ -84,40 +83,6 @@ def test_a_link_that_leads_nowhere_is_named_with_its_file_and_line(
         staged(sources, "docs/how-to/wait.md")
 
     assert str(error.value) == f"docs/how-to/wait.md:3: link to {link}: {reason}"
-
-
-KIND = '''"""A module."""
-
-class Base:
-    def rest(self) -> float:
-        """Return seconds."""
-
-class Throttle(Base):
-    """Decides delays."""
-
-    async def wait(self, url: str = "x") -> None:
-        """Wait."""
-
-    def _own(self) -> None:
-        """Private."""
-
-    def bare(self) -> None: ...
-'''
-
-
-def test_the_api_reference_is_plain_text_with_signatures_and_docstrings(tmp_path: Path) -> None:
-    (tmp_path / "kind.py").write_text(KIND)
-    short = "    options:\n      members: false\n"
-    page = f"# Kind\n\n::: kind\n{short}\n::: kind.Throttle\n\n::: kind.Base\n{short}"
-
-    assert ApiText(tmp_path, "kind").filled(page) == (
-        "# Kind\n\n## `kind`\n\nA module.\n\n"
-        "## `class kind.Throttle`\n\nDecides delays.\n\n"
-        "### `async wait(url: str = 'x') -> None`\n\nWait.\n\n### `rest() -> float`\n\nReturn seconds.\n\n"
-        "## `class kind.Base`\n"
-    )
-    with pytest.raises(KeyError, match="Gone"):
-        ApiText(tmp_path, "kind").filled("::: kind.Gone\n")
 
 
 @pytest.mark.parametrize(
