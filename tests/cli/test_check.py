@@ -205,8 +205,9 @@ def test_memory_does_not_grow_with_the_number_of_agents(many, tmp_path):
     assert peak(24) <= 1.5 * peak(3)
 
 
-def test_only_one_list_is_standard_input():
+def test_only_one_list_is_standard_input(capsys):
     assert main(["check", "--agents", "-", "-"]) == 2
+    assert "only one of --agents and the URLs" in capsys.readouterr().err
 
 
 def test_without_rich_the_error_says_what_to_install(many, monkeypatch):

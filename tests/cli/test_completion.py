@@ -71,7 +71,7 @@ def test_bash_completes_commands_options_choices_and_files(script, line, found):
 def test_other_shells_read_the_script(script, shell, options, found):
     script(shell)
 
-    assert run(shell, *options) == found
+    assert {*found} <= {*run(shell, *options)}
 
 
 def test_without_shtab_the_error_says_what_to_install(monkeypatch, capsys):

@@ -213,18 +213,6 @@ def test_metadata_that_an_index_would_refuse_are_refused(
         contents.check_metadata(made, "1.0.0")
 
 
-def test_two_builds_give_the_same_octets(tmp_path: Path) -> None:
-    folders = tmp_path / "first", tmp_path / "second"
-    for folder in folders:
-        folder.mkdir()
-        wheel(folder / PURE)
-    assert builds.same(*folders) == f"{builds.digest(folders[1] / PURE)}  {PURE}"
-
-    wheel(folders[1] / PURE, {"a": ""})
-    with pytest.raises(StepFailed, match=f"two builds differ in {PURE}"):
-        builds.same(*folders)
-
-
 def test_the_sdist_includes_every_entry_that_is_tracked() -> None:
     if not (ROOT / ".git").exists():
         pytest.skip("an sdist has no .git to compare with")
