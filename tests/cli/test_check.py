@@ -103,18 +103,6 @@ def many(tmp_path, feed, capsys):
     return many
 
 
-def test_a_table_has_a_row_for_each_url_and_a_column_for_each_agent(many):
-    status, out, _ = many(b"/no\n/b\nhttps://example.com/c\n")
-
-    assert status == 1
-    assert [line.split() for line in out.splitlines()] == [
-        ["URL", "abot", "*", "bbot"],
-        ["/no", "no", "6", "no", "2", "no", "6"],
-        ["/b", "yes", "7", "yes", "yes", "7"],
-        ["https://example.com/c", "no", "6", "yes", "no", "6"],
-    ]
-
-
 def test_each_cell_is_an_object_for_programs(many):
     status, out, err = many(b"/b\nnonsense\nHTTPS://me:secret@EXAMPLE.com/b\n", "--json")
 

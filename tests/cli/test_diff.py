@@ -24,17 +24,6 @@ def compare(tmp_path: Path, capsys):
     return compare
 
 
-def test_a_change_names_the_agent_the_url_and_both_reasons(compare):
-    status, out, _ = compare(OLD.replace(b"/a", b"/b"), b"https://example.com/a\n/c\n")
-
-    assert status == 1
-    assert out.splitlines() == [
-        "disallowed -> allowed  *  https://example.com/a",
-        "    was disallowed by Disallow: /a (line 2)",
-        "    now allowed: no rule of the group matches",
-    ]
-
-
 def test_every_agent_that_one_of_the_files_names_is_compared(compare):
     new = OLD.replace(b"ABot/2\nDisallow: /\n", b"x\nUser-agent: xx\nDisallow: /a\nDisallow: /c\n")
 

@@ -37,32 +37,20 @@ def script(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return responses
 
 
-@pytest.mark.parametrize(
-    ("arguments", "printed"),
-    [
-        ([SITE], "abc"),
-        (["--limit", "1", SITE], "a"),
-        (["--since", "2026-05-01", SITE], "ac"),
-        ([f"{SITE}/own.txt"], "o"),  # a URL with a path is a sitemap
-    ],
-)
-def test_each_url_is_a_line(arguments, printed, script, capsys):
-    script[f"{SITE}/own.txt"] = Reply(200, f"{SITE}/o\n".encode())
+def test_a_url_with_a_path_is_a_sitemap_and_since_leaves_out_what_did_not_change(script, capsys):
+    script[f"{SITE}/own.xml"] = Reply(200, FILE.encode())
 
-    assert main(["sitemaps", *arguments]) == 0
-    assert capsys.readouterr() == ("".join(f"{SITE}/{each}\n" for each in printed), "")
-
-
-def test_json_has_what_an_entry_says(script, capsys):
-    assert main(["sitemaps", "--json", "--limit", "1", SITE]) == 0
-    assert json.loads(capsys.readouterr().out) == {
+    assert main(["sitemaps", "--since", "2026-05-01T10:30Z", "--json", f"{SITE}/own.xml"]) == 0
+    first, last = map(json.loads, capsys.readouterr().out.splitlines())
+    assert first == {
         "url": f"{SITE}/a",
         "lastmod": "2026-05-01T00:00:00+00:00",
         "priority": 0.8,
         "changefreq": "daily",
         "alternates": [{"url": f"{SITE}/de", "hreflang": "de", "media": None}],
-        "sitemap": f"{SITE}/sitemap.xml",
+        "sitemap": f"{SITE}/own.xml",
     }
+    assert last["url"] == f"{SITE}/c"
 
 
 def test_the_highest_status_of_all_files_counts(script, capsys):
