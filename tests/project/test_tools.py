@@ -1,4 +1,4 @@
-"""`./dev matrix`, `./dev types` and `./dev man`; and the guard of the tests themselves, which refuses what leaves the machine."""
+"""`./dev types`, `./dev man`, the loops of `./dev matrix`, and the guard that refuses what leaves the machine."""
 
 import asyncio
 import json
@@ -12,70 +12,7 @@ import anyio
 import pytest
 
 from polite.cli.main import ENVIRONMENT
-from tests.project import loops, man_pages, matrix, public_types
-
-
-def python(version: str, path: str, implementation: str = "cpython") -> dict[str, object]:
-    parts = dict(zip(("major", "minor", "patch"), map(int, version.split(".")), strict=True))
-    kind = {"implementation": implementation, "variant": "default"}
-    return {"version": version, "version_parts": parts, "path": path, **kind}
-
-
-@pytest.fixture
-def machine(monkeypatch, tmp_path):
-    """A machine with Python 3.11 and 3.13. `runs` collects what pytest was asked, and `failing` is what does not work."""
-    found = [
-        python("3.13.0", "/pyenv/shims/python3.13"),
-        python("3.13.0", "/pyenv/versions/3.13.0/bin/python3.13"),
-        python("3.11.2", "/usr/bin/python3.11"),
-        python("3.11.7", "/pyenv/shims/python3.11"),
-        python("3.12.7", "/usr/bin/pypy3.12", "pypy"),
-        python("3.10.13", "/usr/bin/python3.10"),
-    ]
-    runs, failing = [], set()
-
-    def run(command, *, env=None, **_):
-        if "list" in command:
-            return subprocess.CompletedProcess(command, 0, stdout=json.dumps(found).encode())
-        if "venv" in command:
-            (tmp_path / command[-1]).mkdir(exist_ok=True)
-        loop = (env or {}).get("POLITE_TEST_LOOP")
-        runs.append((command, loop))
-        return subprocess.CompletedProcess(command, int(bool(failing & {*command, loop})))
-
-    for name in matrix._MADE_FROM:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    monkeypatch.setattr(matrix, "ROOT", tmp_path)
-    monkeypatch.setattr(subprocess, "run", run)
-    return runs, failing
-
-
-def test_the_matrix_runs_the_newest_of_each_python_under_each_loop(machine, capsys) -> None:
-    runs, failing = machine
-
-    assert matrix.find("uv") == {
-        (3, 11): "/pyenv/shims/python3.11",
-        (3, 13): "/pyenv/versions/3.13.0/bin/python3.13",
-    }
-    assert matrix.main(["uv", "tests/gate", "-x"]) == 0
-    asked = [(command[0].split("/")[-3], loop) for command, loop in runs if "pytest" in command]
-    assert asked == [
-        *((".venv-3.11", loop) for loop in ("", "uvloop")),
-        *((".venv-3.13", loop) for loop in ("", "eager", "uvloop")),
-    ]
-    assert all(command[-2:] == ["tests/gate", "-x"] for command, _ in runs if "pytest" in command)
-    out = capsys.readouterr().out
-    assert "3.11         passed       -            passed" in out
-    assert "missing: 3.12, 3.14" in out
-    failing.add("eager")
-    assert matrix.main(["uv"]) == 1
-    assert "3.13         passed       failed (1)   passed" in capsys.readouterr().out
-    assert matrix.main(["uv", "--python", "3.12"]) == 1
-    failing.add("install")
-    (matrix.ROOT / "pyproject.toml").write_text("changed")
-    assert matrix.main(["uv", "--python", "3.11", "--loop", "asyncio"]) == 1
-    assert "not set up" in capsys.readouterr().out
+from tests.project import loops, man_pages, public_types
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="no eager tasks")
