@@ -365,6 +365,12 @@ class Survey:
             access = known.latest.access
             status = "" if access.status is None else f" (status {access.status})"
             because = f"robots.txt: {access.reason.value}{status}"
+        rule: Row | None = None
+        # Only if it is quick to find out.
+        if known is not None and len(target.path) <= known.rules.quick_length:
+            found = known.rules.decide(target.path)
+            line = None if found.rule is None else found.rule.line
+            rule = {"allowed": found.allowed, "text": clipped(str(found)), "line": line}
         return {
             "urls": queue.waiting,
             "permits": 0,
@@ -373,21 +379,8 @@ class Survey:
             "because": because and clipped(because),
             "ahead": max(0, outlook.waiting - 1),
             "in_flight": outlook.open,
-            "rule": self._rule(target),
+            "rule": rule,
             "failures": queue.failures,
-        }
-
-    def _rule(self, target: Target) -> Row | None:
-        """Return the rule of robots.txt that decides about a URL, if that is quick to find out."""
-        known = self._services.origins.last_known(target.origin)
-        if known is None or len(target.path) > known.rules.quick_length:
-            return None
-        decision = known.rules.decide(target.path)
-        rule = decision.rule
-        return {
-            "allowed": decision.allowed,
-            "text": clipped(str(decision)),
-            "line": None if rule is None else rule.line,
         }
 
     def held(self) -> list[Row]:

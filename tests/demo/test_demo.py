@@ -1,9 +1,8 @@
-"""The demo: its crawler, its servers and its DNS server, what it prints, and that it can fail."""
+"""The demo: its crawler, its servers, what it prints, and that it can fail."""
 
 import asyncio
 import io
 import re
-import struct
 import sys
 from collections import Counter
 from contextlib import asynccontextmanager
@@ -19,7 +18,6 @@ from docs.examples.demo import run, status_picture
 from docs.examples.demo.__main__ import main
 from docs.examples.demo.browser import chromium
 from docs.examples.demo.crawler import TRIES, crawl
-from docs.examples.demo.dns_server import dns_server, response_to
 from docs.examples.demo.judge import Request
 from docs.examples.demo.listeners import EventRecorder, OutcomeCounts, write_timeline
 from docs.examples.demo.progress import CrawlStatus, Progress
@@ -30,7 +28,6 @@ from polite.cli.timeline import Kind, LogEntry
 from polite.events import BackedOff, OriginPostponed, Refused, RobotsFetched
 from polite.robots.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
-from polite.transports.resolver import NameNotResolved, Resolver
 
 ROOT = Path(__file__).resolve().parents[2]
 # Octets of the picture in the docs.
@@ -147,37 +144,7 @@ def test_the_crawler_follows_links_once_and_asks_again_in_time(pages, outcome, r
         assert found["http://a.test/no"] == "disallowed by Disallow: /no (line 2)"
     gap = 40 if len(pages["start"]) > 1 else 1
     times = [time for _, time in session.asked]
-    assert all(later - earlier >= gap for earlier, later in pairwise(times))
-
-
-def _query(name="a.test", kind=1, of_class=1, *, questions=1):
-    labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split("."))
-    head = struct.pack("!6H", 7, 0x0100, questions, 0, 0, 0)
-    return head + labels + b"\0" + struct.pack("!2H", kind, of_class)
-
-
-async def test_the_dns_server_knows_the_demos_names_and_ignores_what_is_no_question():
-    addresses = {"a.test": "127.31.0.1"}
-    whole = _query()
-    odd = [
-        whole[:12] + b"\xc0\x0c" + bytes(8),
-        _query(questions=2),
-        *(whole[:end] for end in range(len(whole))),
-    ]
-
-    assert response_to(_query("A.Test"), addresses)[-4:] == b"\x7f\x1f\x00\x01"
-    # No other type, no other class, no other name: status code and count of answers.
-    for query, status in ((_query(kind=28), 0), (_query(of_class=3), 0), (_query("b.test"), 3)):
-        _, flags, _, answers, _, _ = struct.unpack_from("!6H", response_to(query, addresses))
-        assert (flags & 0xF, answers) == (status, 0)
-    assert {response_to(packet, addresses) for packet in odd} == {None}
-    async with dns_server(addresses) as address:
-        resolver = Resolver((address,))
-        found = await resolver.resolve("a.test", 80)
-        with pytest.raises(NameNotResolved):
-            await resolver.resolve("b.test", 80)
-        await resolver.close()
-    assert [each["host"] for each in found] == ["127.31.0.1"]
+    assert all(later - earlier > gap - 1e-6 for earlier, later in pairwise(times))
 
 
 async def _get(web, name, path):

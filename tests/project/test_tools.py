@@ -1,7 +1,6 @@
-"""`./dev types`, `./dev man`, the loops of `./dev matrix`, and the guard that refuses what leaves the machine."""
+"""`./dev man`, the loops of `./dev matrix`, and the guard that refuses what leaves the machine."""
 
 import asyncio
-import json
 import shutil
 import socket
 import subprocess
@@ -12,7 +11,7 @@ import anyio
 import pytest
 
 from polite.cli.main import ENVIRONMENT
-from tests.project import loops, man_pages, public_types
+from tests.project import loops, man_pages
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="no eager tasks")
@@ -32,39 +31,6 @@ async def test_eager_tasks_begin_at_once_and_task_groups_of_anyio_know_them() ->
     await task
 
     assert len(entered) == 2
-
-
-def test_a_public_type_that_each_checker_infers_for_itself_is_a_failure(monkeypatch, capsys) -> None:
-    guessed = {
-        "file": "polite/task.py",
-        "severity": "error",
-        "message": "Type is missing type annotation",
-        "range": {"start": {"line": 6}},
-    }
-
-    def report(*symbols):
-        names = ("name", "isExported", "isTypeKnown", "diagnostics")
-        rows = [dict(zip(names, symbol, strict=True)) for symbol in symbols]
-        text = json.dumps({"typeCompleteness": {"symbols": rows}} if rows else {}).encode()
-        done = subprocess.CompletedProcess([], 1, stdout=text)
-        monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
-        return public_types.main(), capsys.readouterr().out
-
-    status, out = report(
-        ("polite.Task.url", True, False, [{**guessed, "severity": "warning"}, guessed]),
-        ("polite.Task", True, False, []),  # only since its field is not known
-        ("polite.Gate", True, True, []),
-        ("polite.other", False, False, [guessed]),
-        ("polite.integrations.crawl4ai.Crawler", True, False, [guessed]),
-    )
-
-    assert status == 1
-    assert out.splitlines() == [
-        "polite/task.py:7: polite.Task.url: Type is missing type annotation",
-        "4 public symbols, 1 problem; 1 left out, since crawl4ai is not typed",
-    ]
-    assert report(("polite.Gate", True, True, []))[0] == 0
-    assert report()[0] == 2
 
 
 def test_the_man_pages_are_those_of_the_parser(monkeypatch, tmp_path) -> None:
