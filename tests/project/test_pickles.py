@@ -3,13 +3,13 @@
 import copy
 import dataclasses
 import enum
-import importlib
 import pickle
 import re
 import types
 from collections.abc import Callable, Hashable, Mapping
 from datetime import time
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
@@ -17,10 +17,9 @@ import pytest
 import polite
 from polite.robots.decision import Decider
 from polite.robots.result import KeptOctets
+from tests.frameworks.installed import FRAMEWORKS
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "reference" / "api"
-# Other tests have environments with these packages.
-FRAMEWORKS = ("scrapy", "crawlee", "crawl4ai", "playwright")
 ROBOTS = """\
 User-agent: *
 Disallow: /private/
@@ -29,15 +28,6 @@ Content-Usage: /news/ train-ai=n
 Clean-param: ref /shop/
 License: https://example.com/license.xml
 """
-
-
-def entry(name: str) -> object:
-    """Return what an entry of the API pages names."""
-    module, _, attribute = name.rpartition(".")
-    try:
-        return getattr(importlib.import_module(module), attribute)
-    except ImportError:
-        return importlib.import_module(name)
 
 
 def is_value(found: object) -> bool:
@@ -50,8 +40,8 @@ def is_value(found: object) -> bool:
 def value_classes() -> list[type]:
     texts = [page.read_text(encoding="utf-8") for page in sorted(PAGES.glob("*.md"))]
     names = [name for text in texts for name in re.findall(r"^::: (polite\.\S+)$", text, re.MULTILINE)]
-    found = [entry(name) for name in names if not any(f".{each}" in name for each in FRAMEWORKS)]
-    return [each for each in found if is_value(each)]  # type: ignore[misc]
+    found = map(resolve_name, (name for name in names if not any(f".{each}" in name for each in FRAMEWORKS)))
+    return [each for each in found if is_value(each)]
 
 
 def by_host(target: polite.Target) -> str:
