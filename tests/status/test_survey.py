@@ -66,6 +66,8 @@ async def test_urls_wait_for_a_delay_a_back_off_and_the_hours_of_a_site(
     assert row["rule"] == {"allowed": True, "text": "allowed by Allow: / (line 3)", "line": 3}
     assert explained["verdict"].startswith("Unless it has ended, it waits with its origin: for ")
     assert explained["queue"]["urls"] == row["urls"]
+    # It was a permit that was granted last, less than a minute ago, and not the beginning.
+    assert not any("No permit was granted" in notice["text"] for notice in state["notices"])
 
 
 async def test_a_rule_that_would_take_long_to_find_is_left_out() -> None:
