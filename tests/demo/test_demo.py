@@ -1,33 +1,25 @@
-"""The demo: its crawler, its servers, what it prints, and that it can fail."""
+"""The demo: that it was polite, that it can fail, and what it prints."""
 
 import asyncio
 import io
 import re
 import sys
 from collections import Counter
-from contextlib import asynccontextmanager
-from itertools import pairwise
 from pathlib import Path
 
-import aiohttp
 import pytest
-from multidict import CIMultiDict
 
 import polite
 from docs.examples.demo import run, status_picture
 from docs.examples.demo.__main__ import main
 from docs.examples.demo.browser import chromium
-from docs.examples.demo.crawler import TRIES, crawl
 from docs.examples.demo.judge import Request
 from docs.examples.demo.listeners import EventRecorder, OutcomeCounts, write_timeline
 from docs.examples.demo.progress import CrawlStatus, Progress
-from docs.examples.demo.server import serving
 from docs.examples.demo.sites import AGENT, HOSTS, Quirk, judge_hosts
 from docs.examples.demo.table import HEADINGS, print_table, rows
 from polite.cli.timeline import Kind, LogEntry
 from polite.events import BackedOff, OriginPostponed, Refused, RobotsFetched
-from polite.robots.exchange import Reply
-from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
 
 ROOT = Path(__file__).resolve().parents[2]
 # Octets of the picture in the docs.
@@ -82,100 +74,6 @@ def test_a_crawl_that_is_impolite_or_fails_is_found_out(instead, says, monkeypat
 
     assert main([]) == 1
     assert says in capsys.readouterr().err
-
-
-class Page:
-    def __init__(self, body="", status=200, **headers):
-        self.status = status
-        self.headers = CIMultiDict({name.replace("_", "-"): value for name, value in headers.items()})
-        self._body = body
-
-    async def text(self, errors):
-        return self._body
-
-
-class Session:
-    """Responds to each URL with its pages in order, the last one repeated; raises exceptions. `asked`: URLs and times."""
-
-    def __init__(self, **pages):
-        self.asked = []
-        self._pages = {f"http://a.test/{name}": list(answers) for name, answers in pages.items()}
-
-    @asynccontextmanager
-    async def get(self, url, allow_redirects):
-        assert not allow_redirects
-        self.asked.append((str(url), asyncio.get_running_loop().time()))
-        answers = self._pages[str(url)]
-        answer = answers.pop(0) if len(answers) > 1 else answers[0]
-        if isinstance(answer, Exception):
-            raise answer
-        yield answer
-
-
-@pytest.mark.parametrize(
-    ("pages", "outcome", "requests"),
-    [
-        (
-            {"start": [Page('<a href="b">b</a> <a href=/b#top>b</a>')], "b": [Page('<a href="start">')]},
-            200,
-            2,
-        ),
-        ({"start": [Page(status=302, Location="/no")]}, 302, 1),
-        ({"start": [Page(status=429, Retry_After="40"), Page()]}, 200, 2),
-        ({"start": [aiohttp.ClientError()]}, f"given up after {TRIES} tries", TRIES),
-        ({"start": [Page('<a href="mailto:a@b.test"><a href="http://x:99999/">')]}, 200, 1),
-    ],
-)
-def test_the_crawler_follows_links_once_and_asks_again_in_time(pages, outcome, requests):
-    session, found = Session(**pages), {}
-
-    async def crawling():
-        rules = Reply(200, b"User-agent: *\nDisallow: /no\n")
-        transport = ScriptedTransport({"http://a.test/robots.txt": [Reply(503), rules]})
-        async with polite.open_gate("Bot/1.0", clock=LoopClock(), transports={"http": transport}) as gate:
-            await crawl(gate, session, ["http://a.test/start"], found)
-
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(asyncio.wait_for(crawling(), 36_000))
-
-    assert found["http://a.test/start"] == outcome
-    assert len(session.asked) == requests
-    if outcome == 302:
-        assert found["http://a.test/no"] == "disallowed by Disallow: /no (line 2)"
-    gap = 40 if len(pages["start"]) > 1 else 1
-    times = [time for _, time in session.asked]
-    assert all(later - earlier > gap - 1e-6 for earlier, later in pairwise(times))
-
-
-async def _get(web, name, path):
-    """Return the status, head and body from a host's address."""
-    reader, writer = await asyncio.open_connection(web.addresses[name], web.port)
-    writer.write(f"GET {path} HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n".encode())
-    head, _, body = (await reader.read()).decode().partition("\r\n\r\n")
-    writer.close()
-    return int(head.split()[1]), head, body
-
-
-async def test_each_host_answers_as_it_is_meant_to():
-    wanted = [
-        ("missing.test", "/robots.txt", 404),
-        ("five.test", "/hop/five.test/2", 302),
-        ("five.test", "/hop/five.test/5", 200),
-        ("six.test", "/hop/six.test/5", 302),
-        ("six.test", "/hop/six.test/7", 404),
-        ("html.test", "/", 200),
-        ("groups.test", "/unheard-of", 404),
-        *(("busy.test", "/robots.txt", status) for status in (503, 503, 200)),
-        *(("limited.test", "/page/2", status) for status in (429, 200)),
-    ]
-    async with serving() as web:
-        answers = [await _get(web, name, path) for name, path, _ in wanted]
-
-    assert [(each.host, each.path, each.status) for each in web.requests] == wanted
-    assert [status for status, _, _ in answers] == [status for _, _, status in wanted]
-    assert f"Location: http://groups.test:{web.port}/hop/five.test/3" in answers[1][1]
-    assert f'href="http://müller.test:{web.port}/"' in answers[5][2]
-    assert "Retry-After: 2" in answers[10][1]
 
 
 def test_the_lists_by_hand_agree_with_the_rules():
