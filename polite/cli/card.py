@@ -6,7 +6,7 @@ import time
 from pathlib import Path, PurePosixPath
 
 from polite.cli.doctor import page_of
-from polite.cli.terminal import Exit
+from polite.cli.terminal import Exit, counted
 from polite.errors import InvalidOption
 from polite.origin import Target
 from polite.signing.card import WELL_KNOWN, crawler_card, directory_fields, key_directory
@@ -21,7 +21,16 @@ _DAY_S = 86_400
 def card(options: argparse.Namespace) -> Exit:
     """Make a key, or write the files. Raises InvalidOption, InvalidURL, OSError."""
     if options.new:
-        return _make(options)
+        for name in ("signature_agent", "output", "also"):
+            if getattr(options, name):
+                raise InvalidOption(
+                    f"--new makes a key only; leave --{name.replace('_', '-')} out, and run it again"
+                )
+        made = SigningKey.make(options.key)
+        print(
+            f"{options.key}: a new Ed25519 key, which only you can read; its thumbprint is {made.thumbprint}"
+        )
+        return Exit.ALLOWED
     if options.signature_agent is None or options.output is None:
         raise InvalidOption(
             "--signature-agent URL and --output DIR are needed; or --new, to make a key in KEY"
@@ -45,22 +54,11 @@ def card(options: argparse.Namespace) -> Exit:
     _write(folder, keys_url.path, body)
     _write(folder, CARD, json.dumps(described, indent=2).encode() + b"\n")
     _write(folder, FIELDS, "".join(f"{name}: {value}\n" for name, value in fields.items()).encode())
-    print(f"{keys_url.url}  {len(keys)} {'key' if len(keys) == 1 else 'keys'}, with the fields of {FIELDS}")
+    print(f"{keys_url.url}  {counted(len(keys), 'key')}, with the fields of {FIELDS}")
     print(f"{card_url}  {described['client_name']}")
     print(
         f"serve these files; write them again within {options.days} days, when the signatures of {FIELDS} expire"
     )
-    return Exit.ALLOWED
-
-
-def _make(options: argparse.Namespace) -> Exit:
-    for name in ("signature_agent", "output", "also"):
-        if getattr(options, name):
-            raise InvalidOption(
-                f"--new makes a key only; leave --{name.replace('_', '-')} out, and run it again"
-            )
-    made = SigningKey.make(options.key)
-    print(f"{options.key}: a new Ed25519 key, which only you can read; its thumbprint is {made.thumbprint}")
     return Exit.ALLOWED
 
 

@@ -5,15 +5,14 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from itertools import islice
 from typing import NamedTuple, TextIO
 
 from polite.cli import stdin
 from polite.cli.options import file_rules, open_gate_for, read_octets, unnamed_agent
-from polite.cli.terminal import Exit, printable, spelled
+from polite.cli.terminal import Exit, complain, printable, spelled
 from polite.errors import InvalidOption, InvalidURL, InvalidUserAgent, redact_url
 from polite.gate.gate import Gate
 from polite.origin import Origin, Target
@@ -25,8 +24,7 @@ from polite.robots.parse import Robots, parse
 from polite.robots.reason import Reason
 from polite.robots.result import Found, Unavailable
 from polite.robots.rules import RuleSet
-from polite.robots.trace import DecisionTrace
-from polite.terms.usage import Usage, usage
+from polite.terms.usage import usage
 
 UrlResult = Decision | InvalidURL
 
@@ -51,7 +49,7 @@ def exit_for(result: UrlResult) -> Exit:
     return Exit.ALLOWED if result.allowed else Exit.DISALLOWED
 
 
-def as_text(url: str, result: UrlResult, *, coloured: bool = False) -> str:
+def as_text(url: str, result: UrlResult, coloured: bool) -> str:  # noqa: FBT001
     """Return one line: the decision, the URL, and the reason."""
     status = exit_for(result)
     word = f"{_WORDS[status]:<{_WIDTH}}"
@@ -106,12 +104,8 @@ class _Printer:
 
     def __call__(self, url: str, result: UrlResult) -> None:
         self.gravest = max(self.gravest, exit_for(result))
-        line = (
-            json.dumps(as_object(url, result))
-            if self._as_json
-            else as_text(url, result, coloured=self._coloured)
-        )
-        print(line, flush=True)
+        shown = json.dumps(as_object(url, result)) if self._as_json else as_text(url, result, self._coloured)
+        print(shown, flush=True)
 
 
 def check(options: argparse.Namespace) -> Exit:
@@ -137,23 +131,22 @@ async def _check_sites(options: argparse.Namespace, show: _Printer) -> None:
         aclosing(stdin.in_thread(_listed(options.urls))) as listed,
         asyncio.TaskGroup() as tasks,
     ):
-        tasks.create_task(_show_all(pending, show))
+
+        async def check_one(url: str | InvalidURL) -> _Checked:
+            try:
+                return str(url), await gate.check(stdin.require_url(url))
+            except InvalidURL as error:
+                return str(url), error
+
+        async def show_all() -> None:
+            """Print results in input order; later checks run meanwhile."""
+            while (task := await pending.get()) is not None:
+                show(*await task)
+
+        tasks.create_task(show_all())
         async for url in listed:
-            await pending.put(tasks.create_task(_check(url, gate.check)))
+            await pending.put(tasks.create_task(check_one(url)))
         await pending.put(None)
-
-
-async def _check(url: str | InvalidURL, decide: Callable[[str], Awaitable[Decision]]) -> _Checked:
-    try:
-        return str(url), await decide(stdin.require_url(url))
-    except InvalidURL as error:
-        return str(url), error
-
-
-async def _show_all(pending: "asyncio.Queue[asyncio.Task[_Checked] | None]", show: _Printer) -> None:
-    """Print results in input order; later checks run meanwhile."""
-    while (task := await pending.get()) is not None:
-        show(*await task)
 
 
 def _listed(arguments: Iterable[str]) -> Iterator[str | InvalidURL]:
@@ -214,7 +207,7 @@ async def _check_agents(options: argparse.Namespace) -> Exit:
                 url = stdin.require_url(line)
                 target = None if robots is not None and url.startswith("/") else Target.of(url)
             except InvalidURL as error:
-                print(f"polite: {error}", file=sys.stderr)
+                complain(str(error))
                 gravest = max(gravest, Exit.USAGE)
                 continue
             if target is not None and robots is None and target.origin != origin:
@@ -355,45 +348,31 @@ def _explain_file(options: argparse.Namespace) -> Decision:
 
 
 def _show(robots: Robots, body: bytes, options: argparse.Namespace) -> None:
+    """Print what led to the decision, the lines of the file that matter, and what it says of the use of the page."""
     explained = robots.explain(options.agent, options.url)
     # The first line is the decision, which is printed already. Fields of a dialect are Python names, and no options.
-    for text in str(replace(explained, sensitive_to=())).splitlines()[1:]:
-        print(f"  {text}")
-    for name in _opposed(explained, body, options):
-        print(f"  dialect: --dialect {name} would reverse this decision")
-    for text in _excerpt(explained, rows(body, options.dialect)):
-        print(f"  {text}")
-    for text in _uses(usage((), robots, options.agent, options.url)):
-        print(f"  {text}")
-
-
-def _uses(said: Usage) -> Iterator[str]:
-    """Yield what robots.txt says of the use of the page, refusals first."""
-    yield from (f"use: {statement}" for statement in islice(said.statements, _MAX_LINES))
-    if len(said.statements) > _MAX_LINES:
-        yield f"and {len(said.statements) - _MAX_LINES} more uses"
-    yield from (f"licence: {redact_url(url)} (line {line})" for url, line in said.licenses[:_MAX_LICENSES])
-    if len(said.licenses) > _MAX_LICENSES:
-        yield f"and {len(said.licenses) - _MAX_LICENSES} more licences"
-
-
-def _opposed(explained: DecisionTrace, body: bytes, options: argparse.Namespace) -> Iterator[str]:
-    """Yield the dialects that decide otherwise. A file is read again only if the decision depends on the dialect at all."""
-    if not explained.sensitive_to:
-        return
-    for each in BY_NAME.values():
-        if each != options.dialect:
-            decision = parse(body, each).decide(options.agent, options.url)
-            if decision.allowed != explained.decision.allowed:
-                yield each.name
-
-
-def _excerpt(explained: DecisionTrace, texts: list[str]) -> Iterator[str]:
-    """Yield the lines of the group and of matching rules, numbered; `>` marks the deciding one."""
+    shown = str(replace(explained, sensitive_to=())).splitlines()[1:]
+    # The file is read again only if the decision depends on the dialect at all.
+    for each in BY_NAME.values() if explained.sensitive_to else ():
+        decision = parse(body, each).decide(options.agent, options.url)
+        if decision.allowed != explained.decision.allowed:
+            shown.append(f"dialect: --dialect {each.name} would reverse this decision")
+    texts = rows(body, options.dialect)
     names = {number for group in explained.groups for number in group.lines}
     numbers = sorted(names | {match.rule.line for match in explained.matches})
     decided = explained.winner.rule.line if explained.winner else 0
-    for number in islice(numbers, _MAX_LINES):
-        yield f"{'>' if number == decided else ' '} {number:5} | {redact_url(readable(texts[number - 1]))}"
+    shown += [
+        f"{'>' if number == decided else ' '} {number:5} | {redact_url(readable(texts[number - 1]))}"
+        for number in numbers[:_MAX_LINES]
+    ]
     if len(numbers) > _MAX_LINES:
-        yield f"  and {len(numbers) - _MAX_LINES} more"
+        shown.append(f"  and {len(numbers) - _MAX_LINES} more")
+    # Refusals come first.
+    said = usage((), robots, options.agent, options.url)
+    shown += [f"use: {statement}" for statement in said.statements[:_MAX_LINES]]
+    if len(said.statements) > _MAX_LINES:
+        shown.append(f"and {len(said.statements) - _MAX_LINES} more uses")
+    shown += [f"licence: {redact_url(url)} (line {line})" for url, line in said.licenses[:_MAX_LICENSES]]
+    if len(said.licenses) > _MAX_LICENSES:
+        shown.append(f"and {len(said.licenses) - _MAX_LICENSES} more licences")
+    print("".join(f"  {text}\n" for text in shown), end="")

@@ -3,7 +3,6 @@
 import argparse
 import json
 import re
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
@@ -11,7 +10,7 @@ from typing import NamedTuple
 from polite.cli import stdin
 from polite.cli.check import as_object
 from polite.cli.options import read_octets, unnamed_agent
-from polite.cli.terminal import Exit
+from polite.cli.terminal import Exit, complain
 from polite.errors import InvalidURL, redact_url
 from polite.origin import Target
 from polite.robots.agent import UserAgent
@@ -53,7 +52,7 @@ def diff(options: argparse.Namespace) -> Exit:
                 batch.append((url, url if url.startswith("/") else Target.of(url).path))
                 size += len(url)
             except InvalidURL as error:
-                print(f"polite: {error}", file=sys.stderr)
+                complain(str(error))
                 invalid = True
         if each is None or len(batch) >= _BATCH or size >= _BATCH_SIZE:
             for name, change in _changes(batch, agents, old, new):
@@ -73,14 +72,12 @@ def _changes(
         before, after = old.rules_for(agent), new.rules_for(agent)
         if compared is None or compared[0] is not before or compared[1] is not after:
             compared = before, after
-            changes = [] if before.repeats(after) else list(_changed(paths, before, after))
+            changes = [
+                _Change(url, before.decide(path), after.decide(path))
+                for url, path in (() if before.repeats(after) else paths)
+                if before.allows(path) != after.allows(path)
+            ]
         yield from ((name, change) for change in changes)
-
-
-def _changed(paths: Sequence[tuple[str, str]], before: RuleSet, after: RuleSet) -> Iterator[_Change]:
-    for url, path in paths:
-        if before.allows(path) != after.allows(path):
-            yield _Change(url, before.decide(path), after.decide(path))
 
 
 def _as_text(name: str, change: _Change) -> str:
@@ -106,9 +103,6 @@ def _agents(options: argparse.Namespace, old: Bindings, new: Bindings) -> Iterat
         return
     listed = [name for name in names if len(name) <= _LONGEST_NAME]
     if len(listed) > _MAX_AGENTS:
-        print(
-            f"polite: the files name {len(listed)} agents; only the first {_MAX_AGENTS} are compared",
-            file=sys.stderr,
-        )
+        complain(f"the files name {len(listed)} agents; only the first {_MAX_AGENTS} are compared")
     yield from ((name, UserAgent(name)) for name in listed[:_MAX_AGENTS])
     yield unnamed

@@ -3,19 +3,19 @@
 import argparse
 import asyncio
 import json
-import sys
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import NamedTuple
 from urllib.parse import quote
 
 from polite.cli import stdin
-from polite.cli.options import READ_LIMIT, read_octets, site_file, why_none
-from polite.cli.terminal import Exit
+from polite.cli.options import READ_LIMIT, open_gate_for, read_octets
+from polite.cli.terminal import OPTIONS, Exit, complain, spelled
 from polite.errors import redact_url
+from polite.origin import Target
 from polite.robots.lint.checks import CODES, Finding
 from polite.robots.lint.lint import lint as findings_of
-from polite.robots.result import Found
+from polite.robots.reason import Reason
+from polite.robots.result import FetchResult, Found, Unavailable, Unreachable
 from polite.version import __version__
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -56,45 +56,42 @@ def sarif(findings: Iterable[Finding], source: str) -> dict[str, object]:
     }
 
 
-class _File(NamedTuple):
-    """A robots.txt. `name` is a path, `-`, or the URL it came from, after redirects."""
-
-    name: str
-    body: bytes
-
-
 def lint(options: argparse.Namespace) -> Exit:
     """Print the findings. Return 1 if there are any."""
-    checked = _file(options)
-    if checked is None:
-        return Exit.UNREACHABLE
-    findings = findings_of(checked.body, dialect=options.dialect)
+    if options.source == "-":
+        name, body = "-", stdin.read_octets(READ_LIMIT)
+    elif "://" in options.source:
+        target, access = asyncio.run(_fetched(options))
+        if not isinstance(access, Found):
+            complain(f"{target.origin.robots_url}: no robots.txt to check: {_why_none(access)}")
+            return Exit.UNREACHABLE
+        name, body = access.url, access.body
+    else:
+        name, body = options.source, read_octets(options.source)
+    findings = findings_of(body, dialect=options.dialect)
     match options.format:
         case "sarif":
-            print(json.dumps(sarif(findings, checked.name), indent=2))
+            print(json.dumps(sarif(findings, name), indent=2))
         case "json":
             for finding in findings:
                 print(json.dumps(asdict(finding)))
         case _:
             for finding in findings:
-                print(f"{redact_url(checked.name)}:{finding.line}: {finding.code} {finding.message}")
+                print(f"{redact_url(name)}:{finding.line}: {finding.code} {finding.message}")
                 print(f"    {finding.hint}")
     return Exit.DISALLOWED if findings else Exit.ALLOWED
 
 
-def _file(options: argparse.Namespace) -> _File | None:
-    if options.source == "-":
-        return _File("-", stdin.read_octets(READ_LIMIT))
-    if "://" in options.source:
-        return asyncio.run(_fetch(options))
-    return _File(options.source, read_octets(options.source))
+async def _fetched(options: argparse.Namespace) -> tuple[Target, FetchResult]:
+    async with open_gate_for(options, max_bytes=READ_LIMIT) as gate:
+        explanation = await gate.explain(options.source)
+    return explanation.target, explanation.snapshot.access
 
 
-async def _fetch(options: argparse.Namespace) -> _File | None:
-    """Return the robots.txt of the URL's origin. If there is none, print why and return None."""
-    target, access = await site_file(options, options.source, max_bytes=READ_LIMIT)
-    if isinstance(access, Found):
-        return _File(access.url, access.body)
-    where = target.origin.robots_url
-    print(f"polite: {where}: no robots.txt to check: {why_none(access)}", file=sys.stderr)
-    return None
+def _why_none(access: Unavailable | Unreachable) -> str:
+    """Say why there is no file, and which command-line option changes that, if any does."""
+    if access.reason is Reason.ADDRESS_REFUSED and isinstance(access, Unreachable) and access.detail:
+        # It depends on the address whether an option permits it.
+        return spelled(access.detail)
+    option = OPTIONS.get(access.reason.option)
+    return f"{access.reason.value}; {option} changes it" if option else access.reason.value

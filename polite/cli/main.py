@@ -11,11 +11,11 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from polite.cli.fetch.options import SWITCHED_OFF
 from polite.cli.parser import WrongUsage, parser
-from polite.cli.terminal import Exit, message_of, spelled
+from polite.cli.terminal import Exit, complain, message_of, spelled
 from polite.errors import InvalidOption, PoliteError
 
 _OF_ONE_AGENT = frozenset({"card", "check", "explain", "fetch", "lint", "sitemaps"})
@@ -77,7 +77,7 @@ def _parsed(arguments: Sequence[str], *, source: str = "") -> argparse.Namespace
     try:
         return parser().parse_args(arguments)
     except WrongUsage as wrong:
-        print(f"polite: {source}{wrong.message} (see {wrong.program} --help)", file=sys.stderr)
+        complain(f"{source}{wrong}")
         raise SystemExit(Exit.USAGE) from None
 
 
@@ -92,7 +92,16 @@ def _file_arguments(file: str) -> list[str]:
         raise InvalidOption(f"--config {file}: {error.strerror or error}") from error
     if len(octets) > _LARGEST:
         raise InvalidOption(f"--config {file}: a configuration has at most {_LARGEST} octets")
-    tables = _tables(file, octets)
+    try:
+        tables = tomllib.loads(octets.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        line = octets.count(b"\n", 0, error.start) + 1
+        raise InvalidOption(f"{file}:{line}: it is not UTF-8") from error
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        # As compilers name a place; without one, it is the end of the file.
+        found = _LINE.search(str(error))
+        line = octets.count(b"\n") + 1 if found is None else int(found[1])
+        raise InvalidOption(f"{file}:{line}: {_LINE.sub('', str(error))}") from error
     options = tables.pop(_TABLE, {})
     if tables or not isinstance(options, dict):
         name = next(iter(tables), _TABLE)
@@ -104,19 +113,6 @@ def _file_arguments(file: str) -> list[str]:
     return [
         argument for name, value in options.items() for argument in _arguments_of(file, name, value, known)
     ]
-
-
-def _tables(file: str, octets: bytes) -> dict[str, Any]:
-    try:
-        return tomllib.loads(octets.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        line = octets.count(b"\n", 0, error.start) + 1
-        raise InvalidOption(f"{file}:{line}: it is not UTF-8") from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        # As compilers name a place; without one, it is the end of the file.
-        found = _LINE.search(str(error))
-        line = octets.count(b"\n") + 1 if found is None else int(found[1])
-        raise InvalidOption(f"{file}:{line}: {_LINE.sub('', str(error))}") from error
 
 
 def _arguments_of(file: str, name: str, value: object, known: Mapping[str, bool]) -> list[str]:
@@ -181,28 +177,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         finally:
             _flush()
     except KeyboardInterrupt:
-        print("polite: interrupted", file=sys.stderr)
+        complain("interrupted")
         return int(Exit.INTERRUPTED)
     except (PoliteError, OSError, ExceptionGroup) as error:
-        return int(_report(_first(error)))
-
-
-def _first(error: Exception) -> Exception:
-    """Return the first error of a task group: the other tasks were cancelled because of it."""
-    while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]
-    return error
+        return int(_report(error))
 
 
 def _report(error: Exception) -> Exit:
     """Print one line about an expected error. Anything else is a defect, and raised again."""
     match error:
+        case ExceptionGroup():
+            # Of a task group: the other tasks were cancelled because of the first error.
+            return _report(error.exceptions[0])
         case BrokenPipeError():
             return Exit.OUTPUT_CLOSED
         case OSError(filename=str(name), strerror=str(reason)):
-            print(f"polite: {name}: {reason}", file=sys.stderr)
+            complain(f"{name}: {reason}")
         case OSError() | PoliteError():
-            print(f"polite: {message_of(error)}", file=sys.stderr)
+            complain(message_of(error))
         case _:
             raise error
     return Exit.USAGE

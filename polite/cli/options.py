@@ -2,24 +2,21 @@
 
 import argparse
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 from typing import TypeVar, cast
 
-from polite.cli.terminal import OPTIONS, message_of, spelled
+from polite.cli.terminal import message_of
 from polite.compose.gate import open_gate
 from polite.errors import InvalidOption
 from polite.gate.gate import Gate
 from polite.options import integer
-from polite.origin import Target
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import dialect
 from polite.robots.parse import Robots, parse
 from polite.robots.policy import BODY_LIMIT, FetchPolicy, RobotsPolicy
-from polite.robots.reason import Reason
-from polite.robots.result import FetchResult, Unavailable, Unreachable
 from polite.version import __version__
 
 _FORM = "HOST:ADDRESS or HOST:PORT:ADDRESS, with an IPv6 address in brackets"
@@ -90,24 +87,6 @@ def read_octets(name: str) -> bytes:
 def file_rules(options: argparse.Namespace) -> Robots | None:
     """Return the rules of `--robots FILE`, or None without that option. Raises OSError."""
     return None if options.robots is None else parse(read_octets(options.robots), dialect=options.dialect)
-
-
-async def site_file(
-    options: argparse.Namespace, url: str, *, max_bytes: int = BODY_LIMIT
-) -> tuple[Target, FetchResult]:
-    """Return any URL of a site as a target, and the result of the fetch of its robots.txt."""
-    async with open_gate_for(options, max_bytes=max_bytes) as gate:
-        explanation = await gate.explain(url)
-    return explanation.target, explanation.snapshot.access
-
-
-def why_none(access: Unavailable | Unreachable) -> str:
-    """Say why there is no file, and which command-line option changes that, if any does."""
-    if access.reason is Reason.ADDRESS_REFUSED and isinstance(access, Unreachable) and access.detail:
-        # It depends on the address whether an option permits it.
-        return spelled(access.detail)
-    option = OPTIONS.get(access.reason.option)
-    return f"{access.reason.value}; {option} changes it" if option else access.reason.value
 
 
 def unnamed_agent(names: Iterable[str]) -> UserAgent:
@@ -189,14 +168,6 @@ def add_connections(parser: argparse.ArgumentParser, *, timeout: str) -> None:
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Add --json."""
     parser.add_argument("--json", action="store_true", help="print one JSON object per line")
-
-
-def add_format(parser: argparse.ArgumentParser, formats: Sequence[str], text: str) -> None:
-    """Add --format, whose default is text, and --json, which stands for one of them. `text` is the help."""
-    parser.add_argument("--format", choices=formats, default="text", help=text)
-    parser.add_argument(
-        "--json", action="store_const", const="json", dest="format", help="the same as --format json"
-    )
 
 
 def add_number(

@@ -13,7 +13,6 @@ from polite.cli.options import (
     add_card_options,
     add_connections,
     add_dialect,
-    add_format,
     add_json,
     add_network,
     add_number,
@@ -43,24 +42,14 @@ _MODULES = {"explain": "polite.cli.check", "fetch": "polite.cli.fetch.command", 
 
 
 class WrongUsage(Exception):
-    """A command line is wrong.
-
-    Attributes:
-        message: what is wrong.
-        program: the command whose `--help` tells more, such as `polite fetch`.
-    """
-
-    def __init__(self, message: str, program: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.program = program
+    """A command line is wrong. The message names the command whose `--help` tells more."""
 
 
 class _Parser(argparse.ArgumentParser):
     """Raises a usage error: what it is printed with depends on where the arguments are from."""
 
     def error(self, message: str) -> NoReturn:
-        raise WrongUsage(message, self.prog)
+        raise WrongUsage(f"{message} (see {self.prog} --help)")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -130,10 +119,10 @@ def _add_lint(add: _Add) -> None:
     lint.add_argument(
         "source", metavar="FILE|URL", help="a file, - for standard input, or any URL of the site"
     )
-    add_format(
-        lint,
-        ("text", "json", "sarif"),
-        "text (default), json (one object per line), or sarif (one SARIF 2.1.0 document)",
+    formats = "text (default), json (one object per line), or sarif (one SARIF 2.1.0 document)"
+    lint.add_argument("--format", choices=("text", "json", "sarif"), default="text", help=formats)
+    lint.add_argument(
+        "--json", action="store_const", const="json", dest="format", help="the same as --format json"
     )
     add_network(lint)
 

@@ -3,17 +3,15 @@
 import argparse
 import asyncio
 import json
-import sys
 from contextlib import aclosing
 from dataclasses import replace
 
 from polite.cli.options import FEW, agent_needed, is_unnamed, open_gate_for
-from polite.cli.terminal import Exit, spelled
+from polite.cli.terminal import Exit, complain, spelled
 from polite.errors import InvalidOption
-from polite.gate.sitemaps import Sitemaps
 from polite.origin import Target
 from polite.robots.decision import RobotsUnreachable
-from polite.sitemaps.entry import SitemapEntry, SitemapFile, SitemapPolicy
+from polite.sitemaps.entry import SitemapEntry, SitemapPolicy
 
 
 def sitemaps(options: argparse.Namespace) -> Exit:
@@ -38,26 +36,24 @@ async def _list(options: argparse.Namespace) -> Exit:
             policy=policy,
         )
         try:
-            await _print(found, options)
+            async with aclosing(aiter(found)) as entries:
+                printed = 0
+                async for entry in entries:
+                    print(json.dumps(_object(entry)) if options.json else entry.url, flush=True)
+                    printed += 1
+                    if printed == options.limit:
+                        break
         except RobotsUnreachable as error:
-            _complain(f"{error.url}: {error.decision}")
+            complain(spelled(f"{error.url}: {error.decision}"))
             return Exit.UNREACHABLE
     for file in found.files:
         if file.problem is not None:
-            _complain(f"{file.url}: {file.problem}")
+            complain(spelled(f"{file.url}: {file.problem}"))
     if unnamed and len(found.files) > FEW:
         raise agent_needed(f"not all URLs are listed: polite sitemaps of more than {FEW} files")
-    return max(map(_exit_for, found.files), default=Exit.ALLOWED)
-
-
-async def _print(found: Sitemaps, options: argparse.Namespace) -> None:
-    printed = 0
-    async with aclosing(aiter(found)) as entries:
-        async for entry in entries:
-            print(json.dumps(_object(entry)) if options.json else entry.url, flush=True)
-            printed += 1
-            if printed == options.limit:
-                return
+    if any(file.problem is not None and not file.disallowed for file in found.files):
+        return Exit.UNREACHABLE
+    return Exit.DISALLOWED if any(file.disallowed for file in found.files) else Exit.ALLOWED
 
 
 def _object(entry: SitemapEntry) -> dict[str, object]:
@@ -71,13 +67,3 @@ def _object(entry: SitemapEntry) -> dict[str, object]:
         ],
         "sitemap": entry.sitemap,
     }
-
-
-def _exit_for(file: SitemapFile) -> Exit:
-    if file.disallowed:
-        return Exit.DISALLOWED
-    return Exit.ALLOWED if file.problem is None else Exit.UNREACHABLE
-
-
-def _complain(text: str) -> None:
-    print(f"polite: {spelled(text)}", file=sys.stderr)

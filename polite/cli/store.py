@@ -7,7 +7,6 @@ import argparse
 import asyncio
 import json
 import math
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -17,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polite.cli.fetch.queue_file import FAILED, FINAL, GIVEN_UP, OPTIONS
-from polite.cli.terminal import Exit, printable
+from polite.cli.terminal import Exit, complain, counted, printable
 from polite.clock import SystemClock
 from polite.errors import InvalidOption, StoreFailed
-from polite.frontier.sqlite.inspector import QueuedOrigin, QueuedTask, QueueInspector, QueueTotals, is_queue
+from polite.frontier.sqlite.inspector import QueuedOrigin, QueueInspector, QueueTotals, is_queue
 from polite.origin import Origin
 from polite.robots.result import Found
 from polite.stores import codec
@@ -58,7 +57,7 @@ def _show(options: argparse.Namespace) -> Exit:
     with closing(StoreInspector(options.file)) as store:
         known = store.origin(origin)
     if known is None:
-        print(f"polite: {options.file} has nothing about {origin}", file=sys.stderr)
+        complain(f"{options.file} has nothing about {origin}")
         return Exit.DISALLOWED
     body = known["body"]
     text = None if body is None else body.decode("utf-8", "replace")
@@ -75,7 +74,7 @@ def _purge(options: argparse.Namespace) -> Exit:
     print(
         json.dumps({"robots": copies, "back_offs": back_offs})
         if options.json
-        else f"deleted: {copies} robots.txt, {back_offs} {'back-off' if back_offs == 1 else 'back-offs'}"
+        else f"deleted: {copies} robots.txt, {counted(back_offs, 'back-off')}"
     )
     return Exit.ALLOWED
 
@@ -137,34 +136,33 @@ def _queue_file(options: argparse.Namespace) -> Exit:
     """Run the action. Raises InvalidOption, InvalidURL, StoreFailed."""
     why = f": {options.file} is the queue of a crawl, and no file of robots.txt results"
     _refuse(options, why, "expired", "back_offs")
+    if options.action == "purge":
+        raise InvalidOption(
+            f"store purge: {options.file} is the queue of a crawl; purge its robots.txt results with "
+            f"{options.file}.robots, or delete all its files to begin anew"
+        )
     queue = QueueInspector(Path(options.file))
-    match options.action:
-        case "ls":
-            return _ls_queue(options, queue)
-        case "show":
-            return _show_queued(options, queue)
-        case _:
-            raise InvalidOption(
-                f"store purge: {options.file} is the queue of a crawl; purge its robots.txt results with "
-                f"{options.file}.robots, or delete all its files to begin anew"
-            )
+    return _ls_queue(options, queue) if options.action == "ls" else _show_queued(options, queue)
 
 
 def _ls_queue(options: argparse.Namespace, queue: QueueInspector) -> Exit:
     _refuse(options, "; use polite store show ORIGIN FILE", "origin")
     now, totals, origins = time.time(), queue.totals(), queue.origins(options.limit)
+    ended = _ended(totals)
     if options.json:
-        counts = {"waiting": totals.waiting, **_ended(totals), "origins": totals.origins}
+        counts = {"waiting": totals.waiting, **ended, "origins": totals.origins}
         print(json.dumps({"queue": options.file, **counts}))
         for each in origins:
             print(json.dumps(asdict(each)))
         return Exit.ALLOWED
-    print(printable(f"{options.file}  {_summary(totals)}"))
+    words = ", ".join(f"{count} {word}" for word, count in ended.items())
+    seen = counted(totals.origins, "origin")
+    print(printable(f"{options.file}  {totals.waiting} waiting, {words}; {seen} seen"))
     for each in origins:
         print(printable(_queued_line(each, now)))
     # Without the last of many, those shown have no more in common with the totals than this.
     if (left := totals.waiting - sum(each.waiting - each.damaged for each in origins)) > 0:
-        print(f"... {_number(left, 'URL')} more of other origins (--limit {options.limit})")
+        print(f"... {counted(left, 'URL')} more of other origins (--limit {options.limit})")
     return Exit.ALLOWED
 
 
@@ -174,20 +172,21 @@ def _show_queued(options: argparse.Namespace, queue: QueueInspector) -> Exit:
     origin = str(Origin.of(options.origin))
     known = queue.origin(origin)
     if known is None:
-        print(f"polite: no URL of {origin} waits in {options.file}", file=sys.stderr)
+        complain(f"no URL of {origin} waits in {options.file}")
         return Exit.DISALLOWED
     tasks = queue.tasks(origin, options.limit)
     if options.json:
         print(json.dumps({**asdict(known), "tasks": [asdict(each) for each in tasks]}))
         return Exit.ALLOWED
-    for line in _queue_page(known, tasks, options.limit, time.time()):
-        print(printable(line))
+    now = time.time()
+    print(printable(_queued_line(known, now)))
+    for each in tasks:
+        tries = f", {counted(each.tries, 'attempt')} so far" if each.tries else ""
+        depth = f", depth {each.depth:g}" if each.depth else ""
+        print(printable(f"  {each.path}  {each.state}{_in(each.ready_at, now)}{tries}{depth}"))
+    if (more := known.waiting - len(tasks)) > 0:
+        print(f"  ... {more} more (--limit {options.limit})")
     return Exit.ALLOWED
-
-
-def _summary(totals: QueueTotals) -> str:
-    ended = ", ".join(f"{count} {word}" for word, count in _ended(totals).items())
-    return f"{totals.waiting} waiting, {ended}; {_number(totals.origins, 'origin')} seen"
 
 
 def _ended(totals: QueueTotals) -> dict[str, int]:
@@ -217,22 +216,8 @@ def _queued_line(known: QueuedOrigin, now: float) -> str:
     return f"{known.origin}  {', '.join(parts)}"
 
 
-def _queue_page(known: QueuedOrigin, tasks: list[QueuedTask], limit: int, now: float) -> Iterator[str]:
-    yield _queued_line(known, now)
-    for each in tasks:
-        tries = f", {_number(each.tries, 'attempt')} so far" if each.tries else ""
-        depth = f", depth {each.depth:g}" if each.depth else ""
-        yield f"  {each.path}  {each.state}{_in(each.ready_at, now)}{tries}{depth}"
-    if (more := known.waiting - len(tasks)) > 0:
-        yield f"  ... {more} more (--limit {limit})"
-
-
 def _in(ready_at: float | None, now: float) -> str:
     return "" if ready_at is None else f", in {max(0.0, ready_at - now):.0f} s"
-
-
-def _number(count: int, noun: str) -> str:
-    return f"1 {noun}" if count == 1 else f"{count} {noun}s"
 
 
 # A shared store.
@@ -265,22 +250,19 @@ async def _ls_shared(options: argparse.Namespace, inspector: "SharedInspector") 
     _refuse(options, "; use polite store show ORIGIN URL", "origin")
     names = [options.crawl] if options.crawl is not None else await inspector.crawls(options.limit)
     if not names:
-        print("polite: there is no crawl in this database", file=sys.stderr)
+        complain("there is no crawl in this database")
     status = Exit.ALLOWED
     for name in names:
         try:
             terms, partitions = await inspector.terms(name), await inspector.partitions(name, 1)
         except StoreFailed as error:
             # One that cannot be read does not hide the others.
-            print(f"polite: {name}: {error}", file=sys.stderr)
+            complain(f"{name}: {error}")
             status = Exit.USAGE
             continue
         totals = _totals(partitions)
-        print(
-            json.dumps({"crawl": name, **terms, **totals})
-            if options.json
-            else f"{name}  {_summary_of(totals)}"
-        )
+        line = f"{name}  {_summary_of(totals)}"
+        print(json.dumps({"crawl": name, **terms, **totals}) if options.json else line)
     return status
 
 
@@ -311,7 +293,7 @@ async def _show_origin(options: argparse.Namespace, inspector: "SharedInspector"
     origin = Origin.of(options.origin)
     state = await inspector.origin(options.crawl, origin)
     if state is None:
-        print(f"polite: crawl {options.crawl} has nothing about {origin}", file=sys.stderr)
+        complain(f"crawl {options.crawl} has nothing about {origin}")
         return Exit.DISALLOWED
     if options.json:
         print(json.dumps({"crawl": options.crawl, "origin": str(origin), **asdict(state)}))
@@ -345,7 +327,7 @@ async def _show_robots(options: argparse.Namespace, inspector: "SharedInspector"
     origin = Origin.of(options.origin)
     snapshot, back_off = await inspector.robots(origin)
     if snapshot is None and back_off is None:
-        print(f"polite: the store has nothing about {origin}", file=sys.stderr)
+        complain(f"the store has nothing about {origin}")
         return Exit.DISALLOWED
     known: dict[str, Any] = {"origin": str(origin)}
     if snapshot is not None:
@@ -353,10 +335,8 @@ async def _show_robots(options: argparse.Namespace, inspector: "SharedInspector"
     if back_off is not None:
         known |= {"back_off_until": back_off.until, "back_off_because": back_off.because}
     # The latest copy, as for a file.
-    copy = (
-        None if snapshot is None else snapshot.access if isinstance(snapshot.access, Found) else snapshot.good
-    )
-    text = copy.body.decode("utf-8", "replace") if isinstance(copy, Found) else None
+    copies = () if snapshot is None else (snapshot.access, snapshot.good)
+    text = next((each.body.decode("utf-8", "replace") for each in copies if isinstance(each, Found)), None)
     shown = {name: value for name, value in known.items() if name not in _NOT_SHOWN}
     print(_as_json({**shown, "body": text}) if options.json else _page_of(shown, text))
     return Exit.ALLOWED
@@ -376,8 +356,9 @@ async def _purge_shared(options: argparse.Namespace, inspector: "SharedInspector
         deleted = await inspector.forget_robots(Origin.of(options.origin))
     else:
         deleted = await inspector.purge(options.crawl)
-    keys = "1 key" if deleted == 1 else f"{deleted} keys"
-    print(json.dumps({"deleted": deleted}) if options.json else f"deleted: {what} ({keys})")
+    print(
+        json.dumps({"deleted": deleted}) if options.json else f"deleted: {what} ({counted(deleted, 'key')})"
+    )
     return Exit.ALLOWED
 
 
@@ -413,7 +394,7 @@ def _totals(partitions: "list[PartitionState]") -> dict[str, int]:
 def _summary_of(totals: dict[str, int]) -> str:
     return (
         f"{totals['waiting']} waiting, {totals['done']} done, {totals['refused']} refused, {totals['dropped']} dropped; "
-        f"{_number(totals['sessions'], 'session')}, {_number(totals['held'], 'home')} held, {totals['line']} in line, "
+        f"{counted(totals['sessions'], 'session')}, {counted(totals['held'], 'home')} held, {totals['line']} in line, "
         f"{totals['later']} later"
     )
 
@@ -424,7 +405,7 @@ def _lines(partition: "PartitionState", limit: int) -> Iterator[str]:
         yield f"quiet for {partition.quiet_s:.1f} s: the server was restarted or another took over; no home is given"
     for session, end_s, homes, closed in partition.sessions:
         end = f"ends in {end_s:.1f} s unless renewed" if end_s > 0 else f"ended {-end_s:.1f} s ago"
-        yield f"session {session}  {end}  {_number(homes, 'home')}{'  puts no more' if closed else ''}"
+        yield f"session {session}  {end}  {counted(homes, 'home')}{'  puts no more' if closed else ''}"
     for home, session, rest_s in partition.held:
         yield printable(
             f"held    {home}  by {session}{f'  delayed for {rest_s:.1f} s' if rest_s > 0 else ''}"

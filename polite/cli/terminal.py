@@ -1,6 +1,7 @@
 """What a terminal gets: exit statuses, text in terms of the command line and without control characters, a rich console."""
 
 import re
+import sys
 from enum import IntEnum
 from typing import TYPE_CHECKING, TextIO
 
@@ -36,6 +37,16 @@ def console(out: TextIO) -> "Console | None":
 def printable(text: str) -> str:
     """Escape control characters, which a site could send to control the terminal."""
     return "".join(c if c.isprintable() or c == "\t" else repr(c)[1:-1] for c in text)
+
+
+def complain(text: str) -> None:
+    """Print one line on standard error."""
+    print(f"polite: {text}", file=sys.stderr)
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"1 {noun}" if count == 1 else f"{count} {noun}s"
 
 
 # The command-line options of the library's.

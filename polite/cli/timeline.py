@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-from polite.cli.terminal import Exit
+from polite.cli.terminal import Exit, counted
 from polite.errors import PoliteError, redact_url
 from polite.url.parse import MAX_URL
 
@@ -225,8 +225,8 @@ def draw(
         yield from _row(name, census[name], _TOP + _ROW * number + _ROW // 2)
     if more := len(census) - len(drawn) + left_out:
         at = _TOP + _ROW * len(drawn) + 38
-        noun = "origin" if more == 1 else "origins"
-        yield f'<text class="note" x="{_EDGE}" y="{at}">{more} more {noun} with fewer marks not drawn</text>'
+        left = counted(more, "more origin")
+        yield f'<text class="note" x="{_EDGE}" y="{at}">{left} with fewer marks not drawn</text>'
     yield "</svg>"
 
 
@@ -294,26 +294,17 @@ def _row(name: str, row: _Row, y: int) -> Iterator[str]:
     told = ", ".join(f"{row.counts[kind]} {kind.value}" for kind in Kind if row.counts[kind])
     yield f"<g><title>{_text(f'{short}: {told}')}</title>"
     yield f'<text x="{_NAMES - 12}" y="{y + 4}" text-anchor="end">{_text(label)}</text>'
-    for kind in Kind:
-        if columns := sorted(row.columns.get(kind, ())):
-            yield f'<path class="{kind.name.lower()}" d="{_path(kind, columns, y)}"/>'
+    for kind, columns in sorted(row.columns.items(), key=lambda item: [*Kind].index(item[0])):
+        path, last = "", math.inf
+        for column in sorted(columns):
+            # Adjacent columns of a back-off are one bar.
+            if kind is not Kind.BACKED_OFF or column != last + 1:
+                path += f"M{_number(_NAMES + column * _GRAIN)} {y}{_SHAPES[kind]}"
+            if kind is Kind.BACKED_OFF and column + 1 not in columns:
+                path += f"H{_number(_NAMES + (column + 1) * _GRAIN)}"
+            last = column
+        yield f'<path class="{kind.name.lower()}" d="{path}"/>'
     yield "</g>"
-
-
-def _path(kind: Kind, columns: Sequence[int], y: int) -> str:
-    if kind is not Kind.BACKED_OFF:
-        return "".join(f"M{_number(_NAMES + column * _GRAIN)} {y}{_SHAPES[kind]}" for column in columns)
-    # Adjacent columns are one bar.
-    bars: list[list[int]] = []
-    for column in columns:
-        if bars and column == bars[-1][1] + 1:
-            bars[-1][1] = column
-        else:
-            bars.append([column, column])
-    return "".join(
-        f"M{_number(_NAMES + first * _GRAIN)} {y}H{_number(_NAMES + (last + 1) * _GRAIN)}"
-        for first, last in bars
-    )
 
 
 def _number(value: float) -> str:

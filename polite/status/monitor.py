@@ -14,7 +14,7 @@ from polite.gate.gate import Gate
 from polite.gate.single_flight import start_later
 from polite.origin import Target
 from polite.ports import Clock, Timer
-from polite.status.recorder import Recorder, Second, Timeline, clipped
+from polite.status.recorder import Recorder, Second, Timeline, clipped, counted
 from polite.status.survey import Look, Survey, WaitReason
 from polite.version import __version__
 
@@ -74,73 +74,51 @@ class Facts(NamedTuple):
     late_s: float
 
 
-def notices(facts: Facts) -> list[Notice]:
+def notices(facts: Facts) -> list[Notice]:  # noqa: C901 - one condition after the other
     """Return what is not as it should be, the gravest first; otherwise that all is well."""
+    found: list[Notice] = []
+
+    def tell(level: str, text: str) -> None:
+        found.append(Notice(level, text))
+
     failed = sum(each.failed for each in facts.minute)
     slowed = sum(each.slowed for each in facts.minute)
     every = failed + slowed + sum(each.well + each.not_well for each in facts.minute)
-    enough, many_slowed = every >= _ENOUGH, slowed >= _SHARE * every and every >= _ENOUGH
-    still = facts.closed or facts.paused
-    found = (
-        (facts.failure is not None, "bad", f"The frontier has failed: {facts.failure}"),
-        (
-            facts.store_away_s is not None,
-            "bad",
-            f"The shared store has not responded for {facts.store_away_s or 0.0:.0f} s.",
-        ),
-        (
-            facts.waiting > 0 and facts.silent_s >= _SILENT_S and not still,
-            "bad",
-            f"No permit was granted for {facts.silent_s:.0f} s, and {_many(facts.waiting, 'URL waits', 'URLs wait')}.",
-        ),
-        (
-            enough and failed >= _SHARE * every,
-            "bad",
-            f"{failed} of {every} requests failed in the last minute (5xx, or no response).",
-        ),
-        (many_slowed, "bad", f"{slowed} of {every} responses in the last minute were 429 or 503."),
-        (facts.closed and facts.failure is None, "warn", "The gate is closed: no more turns are granted."),
-        (
-            facts.paused and not facts.closed,
-            "warn",
-            "The frontier is paused: nothing is given out until resume().",
-        ),
-        (
-            facts.open_circuits > 0,
-            "warn",
-            f"{_many(facts.open_circuits, 'circuit is', 'circuits are')} open.",
-        ),
-        (
-            facts.unreachable > 0,
-            "warn",
-            f"robots.txt of {_many(facts.unreachable, 'origin is out of reach; its', 'origins is out of reach; their')} URLs wait.",
-        ),
-        (
-            slowed > 0 and not many_slowed,
-            "warn",
-            f"{_many(slowed, 'response in the last minute was', 'responses in the last minute were')} 429 or 503.",
-        ),
-        (
-            facts.late_s >= _LATE_S,
+    many = _SHARE * every if every >= _ENOUGH else math.inf
+    if facts.failure is not None:
+        tell("bad", f"The frontier has failed: {facts.failure}")
+    if facts.store_away_s is not None:
+        tell("bad", f"The shared store has not responded for {facts.store_away_s:.0f} s.")
+    if facts.waiting > 0 and facts.silent_s >= _SILENT_S and not (facts.closed or facts.paused):
+        waiting = counted(facts.waiting, "URL waits", "URLs wait")
+        tell("bad", f"No permit was granted for {facts.silent_s:.0f} s, and {waiting}.")
+    if failed >= many:
+        tell("bad", f"{failed} of {every} requests failed in the last minute (5xx, or no response).")
+    if slowed >= many:
+        tell("bad", f"{slowed} of {every} responses in the last minute were 429 or 503.")
+    if facts.closed and facts.failure is None:
+        tell("warn", "The gate is closed: no more turns are granted.")
+    if facts.paused and not facts.closed:
+        tell("warn", "The frontier is paused: nothing is given out until resume().")
+    if facts.open_circuits > 0:
+        tell("warn", f"{counted(facts.open_circuits, 'circuit is', 'circuits are')} open.")
+    if facts.unreachable > 0:
+        whose = counted(facts.unreachable, "origin is out of reach; its", "origins is out of reach; their")
+        tell("warn", f"robots.txt of {whose} URLs wait.")
+    if 0 < slowed < many:
+        were = counted(slowed, "response in the last minute was", "responses in the last minute were")
+        tell("warn", f"{were} 429 or 503.")
+    if facts.late_s >= _LATE_S:
+        tell(
             "warn",
             f"The event loop was late by {facts.late_s:.1f} s in the last minute: something blocks it.",
-        ),
-        (
-            facts.ended and not facts.closed and facts.failure is None,
-            "info",
-            "The crawl has ended: nothing is left.",
-        ),
-        (
-            facts.wait_for_worker > 0,
-            "info",
-            f"{_many(facts.wait_for_worker, 'origin waits', 'origins wait')} for an idle worker: more would make the crawl faster.",
-        ),
-    )
-    return [Notice(level, text) for holds, level, text in found if holds] or [Notice("info", "All is well.")]
-
-
-def _many(count: int, one: str, several: str) -> str:
-    return f"{count:,} {one if count == 1 else several}"
+        )
+    if facts.ended and not facts.closed and facts.failure is None:
+        tell("info", "The crawl has ended: nothing is left.")
+    if facts.wait_for_worker > 0:
+        wait = counted(facts.wait_for_worker, "origin waits", "origins wait")
+        tell("info", f"{wait} for an idle worker: more would make the crawl faster.")
+    return found or [Notice("info", "All is well.")]
 
 
 class Monitor:

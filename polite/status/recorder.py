@@ -2,7 +2,7 @@
 
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from polite.events import (
     BackedOff,
@@ -112,24 +112,43 @@ class Noted(NamedTuple):
     text: str
 
 
-_EVENTS: frozenset[type] = frozenset(
-    (
-        Left,
-        RobotsFetched,
-        Refused,
-        Dropped,
-        BackedOff,
-        PaymentRequired,
-        LicenseRequired,
-        CircuitOpened,
-        CircuitClosed,
-        OriginPostponed,
-        Reclaimed,
-        SetAside,
-        StoreAway,
-        StoreBack,
-    )
-)
+def _of_robots(event: RobotsFetched) -> str:
+    status = "" if event.status is None else f", status {event.status}"
+    return f"robots.txt is unreachable: {event.reason}{status}; requested again in {event.next_in_s:.0f} s"
+
+
+def _of_refusal(event: Refused) -> str:
+    line = "" if event.line is None else f", line {event.line} of robots.txt"
+    return f"disallowed: {event.reason}{line}"
+
+
+# Of each kind of event: its level, which of its fields says what it is about, and its text.
+_TEXTS: dict[type[Event], tuple[str, str, Callable[[Any], str]]] = {
+    Left: ("warn", "url", lambda event: f"status {event.status}"),
+    RobotsFetched: ("warn", "origin", _of_robots),
+    Refused: ("info", "url", _of_refusal),
+    Dropped: (
+        "bad",
+        "url",
+        lambda event: f"given up after {counted(event.tries, 'try', 'tries')}: {event.because}",
+    ),
+    BackedOff: ("warn", "origin", lambda event: f"backs off for {event.pause_s:.1f} s: {event.because}"),
+    PaymentRequired: ("warn", "url", lambda event: f"a payment is asked for: {event.price}"),
+    LicenseRequired: ("warn", "url", lambda event: f"a licence is asked for: {event.challenge}"),
+    CircuitOpened: ("bad", "origin", lambda event: event.because),
+    CircuitClosed: ("info", "origin", lambda event: f"circuit closed: status {event.status}"),
+    OriginPostponed: (
+        "warn",
+        "origin",
+        lambda event: (
+            f"{counted(event.tasks, 'URL waits', 'URLs wait')} {event.for_s:.0f} s: {event.because}"
+        ),
+    ),
+    Reclaimed: ("bad", "url", lambda event: f"held for {event.held_s:.0f} s: its turn was taken back"),
+    SetAside: ("bad", "file", lambda event: f"row {event.row} is damaged"),
+    StoreAway: ("bad", "store", lambda event: f"does not respond: {event.because}"),
+    StoreBack: ("info", "store", lambda event: f"responds again, after {event.away_s:.0f} s"),
+}
 
 
 class Recorder:
@@ -148,7 +167,7 @@ class Recorder:
 
     def __init__(self, wall: Callable[[], float]) -> None:
         self._wall = wall
-        self.events: frozenset[type] = _EVENTS
+        self.events: frozenset[type] = frozenset(_TEXTS)
         self.robots: Counter[tuple[str, str]] = Counter()
         self.responses: Counter[int] = Counter()
         self.refused: Counter[str] = Counter()
@@ -158,49 +177,50 @@ class Recorder:
         self._well = self._not_well = self._slowed = self._failed = 0
         self._took_s, self._timed = 0.0, 0
 
-    def __call__(self, event: Event, /) -> None:  # noqa: C901 - a table
+    def __call__(self, event: Event, /) -> None:
         match event:
-            case Left():
-                self._left(event)
+            case Left(status=status):
+                self._count_response(event)
+                # Of the responses that failed, those without a status say nothing.
+                if status is None or status < 500 or status == 503:
+                    return
             case RobotsFetched(outcome=outcome, reason=reason):
                 self.robots[outcome, reason] += 1
-                if outcome == "unreachable":
-                    status = "" if event.status is None else f", status {event.status}"
-                    text = f"robots.txt is unreachable: {reason}{status}; requested again in {event.next_in_s:.0f} s"
-                    self._note("warn", event, event.origin, text)
-            case Refused():
-                _count(self.refused, event.reason)
-                line = "" if event.line is None else f", line {event.line} of robots.txt"
-                self._note("info", event, event.url, f"disallowed: {event.reason}{line}")
-            case Dropped():
-                _count(self.dropped, clipped(event.because))
-                tries = "1 try" if event.tries == 1 else f"{event.tries} tries"
-                self._note("bad", event, event.url, f"given up after {tries}: {event.because}")
-            case BackedOff():
-                self._note(
-                    "warn", event, event.origin, f"backs off for {event.pause_s:.1f} s: {event.because}"
-                )
-            case PaymentRequired():
-                self._note("warn", event, event.url, f"a payment is asked for: {event.price}")
-            case LicenseRequired():
-                self._note("warn", event, event.url, f"a licence is asked for: {event.challenge}")
-            case CircuitOpened():
-                self._note("bad", event, event.origin, event.because)
-            case CircuitClosed():
-                self._note("info", event, event.origin, f"circuit closed: status {event.status}")
-            case OriginPostponed():
-                urls = "1 URL waits" if event.tasks == 1 else f"{event.tasks} URLs wait"
-                self._note("warn", event, event.origin, f"{urls} {event.for_s:.0f} s: {event.because}")
-            case Reclaimed():
-                self._note("bad", event, event.url, f"held for {event.held_s:.0f} s: its turn was taken back")
-            case SetAside():
-                self._note("bad", event, event.file, f"row {event.row} is damaged")
-            case StoreAway():
-                self.store_away = self._wall(), clipped(event.because)
-                self._note("bad", event, event.store, f"does not respond: {event.because}")
+                if outcome != "unreachable":
+                    return
+            case Refused(reason=reason):
+                _count(self.refused, reason)
+            case Dropped(because=because):
+                _count(self.dropped, clipped(because))
+            case StoreAway(because=because):
+                self.store_away = self._wall(), clipped(because)
             case StoreBack():
                 self.store_away = None
-                self._note("info", event, event.store, f"responds again, after {event.away_s:.0f} s")
+        level, about, text = _TEXTS[type(event)]
+        kind = type(event).__name__
+        # Events contain no credentials.
+        noted = Noted(self._wall(), level, kind, clipped(getattr(event, about)), clipped(text(event)))
+        self._noted.setdefault(kind, deque(maxlen=_OF_A_KIND)).append(noted)
+
+    def _count_response(self, event: Left) -> None:
+        # Called for each permit: no more than needed.
+        status = event.status
+        if status is None:
+            self._failed += 1
+            self.responses[0] += 1
+            return
+        self.responses[min(status, 999)] += 1
+        if event.elapsed_s is not None:
+            self._took_s += event.elapsed_s
+            self._timed += 1
+        if status < 400:
+            self._well += 1
+        elif status in (429, 503):
+            self._slowed += 1
+        elif status < 500:
+            self._not_well += 1
+        else:
+            self._failed += 1
 
     def take_second(self, *, robots: int, granted: int, in_flight: int, waiting: int) -> Second:
         """Return what was counted since the last call, together with these numbers."""
@@ -226,35 +246,6 @@ class Recorder:
         wanted = frozenset(map(clipped, names))
         return [each for each in self.noted(len(self._noted) * _OF_A_KIND) if each.what in wanted]
 
-    def _note(self, level: str, event: Event, what: str, text: str) -> None:
-        # Events contain no credentials.
-        kind = type(event).__name__
-        of_a_kind = self._noted.get(kind)
-        if of_a_kind is None:
-            of_a_kind = self._noted[kind] = deque(maxlen=_OF_A_KIND)
-        of_a_kind.append(Noted(self._wall(), level, kind, clipped(what), clipped(text)))
-
-    def _left(self, event: Left) -> None:
-        # Called for each permit: no more than needed.
-        status = event.status
-        if status is None:
-            self._failed += 1
-            self.responses[0] += 1
-            return
-        self.responses[min(status, 999)] += 1
-        if event.elapsed_s is not None:
-            self._took_s += event.elapsed_s
-            self._timed += 1
-        if status < 400:
-            self._well += 1
-        elif status in (429, 503):
-            self._slowed += 1
-        elif status < 500:
-            self._not_well += 1
-        else:
-            self._failed += 1
-            self._note("warn", event, event.url, f"status {status}")
-
 
 def _count(counts: Counter[str], reason: str) -> None:
     counts[reason if reason in counts or len(counts) < _MOST_REASONS else _OTHER] += 1
@@ -263,3 +254,8 @@ def _count(counts: Counter[str], reason: str) -> None:
 def clipped(text: str) -> str:
     """Return a text that is short enough to show."""
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def counted(count: int, one: str, several: str) -> str:
+    """Return a number with its noun."""
+    return f"{count:,} {one if count == 1 else several}"

@@ -19,7 +19,7 @@ from polite.status.monitor import Monitor
 from polite.status.survey import WaitReason
 
 _LEAST_TOKEN, _MOST_TOKEN = 16, 1_024
-_TOKEN = re.compile(r"[!-~]+")
+_TOKEN = re.compile(rf"[!-~]{{{_LEAST_TOKEN},{_MOST_TOKEN}}}")
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]+)(?::[0-9]{1,5})?")
 
 # What is said of each response. Nothing comes from another host, and nothing in the page is a script or a style but its two files.
@@ -47,14 +47,24 @@ class Access:
         InvalidOption: The address is not loopback and there is no token, the token is short, or a name is none.
     """
 
-    def __init__(self, host: str, token: str | None, names: Collection[str] = ()) -> None:
+    def __init__(self, host: str, token: object, names: object = ()) -> None:
+        # Its value is never shown: messages are logged.
+        if token is not None and not (isinstance(token, str) and _TOKEN.fullmatch(token)):
+            raise InvalidOption(
+                f"status: token must have {_LEAST_TOKEN} to {_MOST_TOKEN} visible ASCII characters; it is not shown here"
+            )
         if token is None and host != "localhost" and not _is_loopback(host):
             raise InvalidOption(
                 f"status: host={host!r} can be reached from other machines, and the page shows URLs: give a token of at least "
                 f"{_LEAST_TOKEN} characters, or listen at 127.0.0.1"
             )
-        self._token = None if token is None else _digest(_checked(token))
-        self._names = frozenset({"localhost", *_checked_names(names)})
+        if isinstance(names, str) or not isinstance(names, Collection):
+            raise InvalidOption(f"status: names must be a list of host names, got {names!r}")
+        for name in names:
+            if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9.-]{1,253}", name):
+                raise InvalidOption(f"status: names must be host names without a port, got {name!r}")
+        self._token = None if token is None else _digest(token)
+        self._names = frozenset({"localhost", *map(str.lower, names)})
 
     def known_host(self, header: str | None) -> bool:
         """Whether the Host header names this server by an address or a name that is its own."""
@@ -87,28 +97,6 @@ def _is_loopback(host: str) -> bool:
 
 def _digest(text: str) -> bytes:
     return sha256(text.encode("utf-8", "surrogateescape")).digest()
-
-
-def _checked(token: object) -> str:
-    # Never its value: messages are logged.
-    if (
-        not isinstance(token, str)
-        or not _LEAST_TOKEN <= len(token) <= _MOST_TOKEN
-        or not _TOKEN.fullmatch(token)
-    ):
-        raise InvalidOption(
-            f"status: token must have {_LEAST_TOKEN} to {_MOST_TOKEN} visible ASCII characters; it is not shown here"
-        )
-    return token
-
-
-def _checked_names(names: object) -> list[str]:
-    if isinstance(names, str) or not isinstance(names, Collection):
-        raise InvalidOption(f"status: names must be a list of host names, got {names!r}")
-    for name in names:
-        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9.-]{1,253}", name):
-            raise InvalidOption(f"status: names must be host names without a port, got {name!r}")
-    return [name.lower() for name in names]
 
 
 Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]

@@ -6,6 +6,7 @@ milliseconds: what is left then is counted as `unseen`. So an answer costs the s
 
 import asyncio
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from enum import Enum
 from heapq import nlargest
@@ -23,7 +24,7 @@ from polite.origin import Origin, Target
 from polite.pacers.shared import SharedPacer
 from polite.pacing.effective_policy import OpeningHours
 from polite.pacing.pacer import Call
-from polite.pacing.turn import ScopeState, Turn
+from polite.pacing.turn import Turn
 from polite.robots.reason import Reason
 from polite.status.recorder import clipped
 
@@ -250,19 +251,19 @@ class Survey:
     def _wait_of_turn(self, turn: Turn, now: float) -> Wait:
         scope = turn.path[turn.stage]
         until = scope.ready_at if scope.ready_at > now else None
-        since = scope.since if scope.since > -math.inf else now
-        return Wait(self._reason_of_turn(turn, scope, until), since, until)
+        reason = self._reason_of_scope(scope.key, scope.strikes, is_narrowest=scope is turn.scope_states[0])
+        if until is None and reason in (WaitReason.BACK_OFF, WaitReason.DELAY):
+            reason = WaitReason.IN_FLIGHT if scope.open >= scope.limit else WaitReason.TURN
+        return Wait(reason, scope.since if scope.since > -math.inf else now, until)
 
-    def _reason_of_turn(self, turn: Turn, scope: ScopeState, until: float | None) -> WaitReason:
-        if self._turns.policies.circuits.is_open(scope.key):
+    def _reason_of_scope(self, scope: Hashable, strikes: int, *, is_narrowest: bool) -> WaitReason:
+        if self._turns.policies.circuits.is_open(scope):
             return WaitReason.CIRCUIT
-        if isinstance(scope.key, OpeningHours):
+        if isinstance(scope, OpeningHours):
             return WaitReason.HOURS
-        if scope is not turn.scope_states[0]:
+        if not is_narrowest:
             return WaitReason.SHARED_SCOPE
-        if until is not None:
-            return WaitReason.BACK_OFF if scope.strikes else WaitReason.DELAY
-        return WaitReason.IN_FLIGHT if scope.open >= scope.limit else WaitReason.TURN
+        return WaitReason.BACK_OFF if strikes else WaitReason.DELAY
 
     def _by_outlook(
         self, queue: OriginQueue, now: float, wakes_at: float | None
@@ -270,19 +271,14 @@ class Survey:
         """Return why a queue waits whose turn in the pacer is not known, or that has none."""
         turns, target, known = self._turns, queue.requested or queue.sample, queue.grounds
         outlook = turns.outlook(target, None if known is None else known.pace)
-        until = max(wakes_at or now, outlook.ready_at)
-        if outlook.scope is None and turns.shared and not turns.owns(target):
+        until, scope = max(wakes_at or now, outlook.ready_at), outlook.scope
+        if scope is None and turns.shared and not turns.owns(target):
             return WaitReason.HOME, None, None
-        if outlook.scope is None or until <= now:
+        if scope is None or until <= now:
             return (WaitReason.TURN if wakes_at is None else WaitReason.DELAY), None, wakes_at
-        if turns.policies.circuits.is_open(outlook.scope):
-            reason = WaitReason.CIRCUIT
-        elif isinstance(outlook.scope, OpeningHours):
-            reason = WaitReason.HOURS
-        elif not isinstance(outlook.scope, Origin):
-            reason = WaitReason.SHARED_SCOPE
-        else:
-            reason = WaitReason.BACK_OFF if turns.pacer.strikes(outlook.scope) else WaitReason.DELAY
+        reason = self._reason_of_scope(
+            scope, turns.pacer.strikes(scope), is_narrowest=isinstance(scope, Origin)
+        )
         return reason, outlook.since, until
 
     # Rows for people and scripts: dicts of JSON values. A row costs some microseconds.
@@ -369,6 +365,12 @@ class Survey:
             access = known.latest.access
             status = "" if access.status is None else f" (status {access.status})"
             because = f"robots.txt: {access.reason.value}{status}"
+        rule: Row | None = None
+        # Only if it is quick to find out.
+        if known is not None and len(target.path) <= known.rules.quick_length:
+            found = known.rules.decide(target.path)
+            line = None if found.rule is None else found.rule.line
+            rule = {"allowed": found.allowed, "text": clipped(str(found)), "line": line}
         return {
             "urls": queue.waiting,
             "permits": 0,
@@ -377,21 +379,8 @@ class Survey:
             "because": because and clipped(because),
             "ahead": max(0, outlook.waiting - 1),
             "in_flight": outlook.open,
-            "rule": self._rule(target),
+            "rule": rule,
             "failures": queue.failures,
-        }
-
-    def _rule(self, target: Target) -> Row | None:
-        """Return the rule of robots.txt that decides about a URL, if that is quick to find out."""
-        known = self._services.origins.last_known(target.origin)
-        if known is None or len(target.path) > known.rules.quick_length:
-            return None
-        decision = known.rules.decide(target.path)
-        rule = decision.rule
-        return {
-            "allowed": decision.allowed,
-            "text": clipped(str(decision)),
-            "line": None if rule is None else rule.line,
         }
 
     def held(self) -> list[Row]:

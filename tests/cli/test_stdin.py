@@ -16,25 +16,12 @@ import pytest
 from polite.cli.stdin import LONGEST_LINE, batches_of, in_thread
 
 
-def split(read):
-    return chain.from_iterable(batches_of(read))
+def test_lines_come_out_of_whatever_pieces_they_arrive_in_and_of_a_long_one_only_the_start():
+    def lines(*chunks):
+        return list(chain.from_iterable(batches_of(iter([*chunks, b""]).__next__)))
 
-
-def _reads(*chunks):
-    return iter([*chunks, b""]).__next__
-
-
-def test_lines_come_out_of_whatever_pieces_they_arrive_in():
-    assert list(split(_reads(b"a", b"b\nc", b"\n\nd\ne"))) == [b"ab", b"c", b"", b"d", b"e"]
-
-
-def test_of_a_line_too_long_only_its_start_is_kept():
-    chunks = [b"x" * 50_000] * 20
-
-    first, second = split(_reads(*chunks, b"x\ny"))
-
-    assert first == b"x" * (LONGEST_LINE + 1)
-    assert second == b"y"
+    assert lines(b"a", b"b\nc", b"\n\nd\ne") == [b"ab", b"c", b"", b"d", b"e"]
+    assert lines(*[b"x" * 50_000] * 20, b"x\ny") == [b"x" * (LONGEST_LINE + 1), b"y"]
 
 
 async def test_an_error_of_the_source_is_raised_in_the_waiting_reader():
@@ -126,26 +113,19 @@ def test_a_reader_that_leaves_ends_it_quietly(by_site, start, site, rules):
     assert process.stderr.read() == b""
 
 
-def _fetching(start):
-    return start("fetch", "--allow-private", "--quiet", "--delay", "0", "-")
-
-
 @pytest.mark.slow("starts processes")
-def test_a_record_comes_before_the_next_line_is_read(start, site):
-    process = _fetching(start)
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_record_comes_before_the_next_line_is_read_and_an_interrupt_waits_for_none(
+    interrupted, start, site
+):
+    process = start("fetch", "--allow-private", "--quiet", "--delay", "0", "-")
 
     assert '"outcome": "fetched"' in _answer(process, f"{site.origin}/yes")
     assert '"outcome": "refused"' in _answer(process, f"{site.origin}/no")
-    process.stdin.close()
-    assert process.wait(LIMIT_S) == 1
+    if interrupted:
+        process.send_signal(signal.SIGINT)
+    else:
+        process.stdin.close()
 
-
-@pytest.mark.slow("starts processes")
-def test_an_interrupted_fetch_waits_for_no_line_that_may_never_come(start, site):
-    process = _fetching(start)
-    _answer(process, f"{site.origin}/yes")
-
-    process.send_signal(signal.SIGINT)
-
-    assert process.wait(LIMIT_S) == 130
-    assert b"the list was not read to its end" in process.stderr.read()
+    assert process.wait(LIMIT_S) == (130 if interrupted else 1)
+    assert (b"the list was not read to its end" in process.stderr.read()) is interrupted

@@ -115,8 +115,7 @@ async def run_block(text: str) -> str:
         await frontier.put(url)
         frontier.close()
         names: dict[str, Any] = {"polite": polite, "aiohttp": aiohttp, "asyncio": asyncio, "sys": sys}
-        names["SqliteStore"] = SqliteStore
-        names["middleware"] = middleware
+        names |= {"SqliteStore": SqliteStore, "middleware": middleware}
         names |= {"gate": gate, "session": session, "frontier": frontier, "url": url}
         # Options as a user may mistype them: the example shows what happens then.
         names |= {"agent": "ExampleBot/1.0", "name": "", "seconds": -1.0}
@@ -140,28 +139,18 @@ def test_the_block_of_an_example_runs(name: str, fetched: list[str]) -> None:
     assert bool(fetched) == ("session.get(" in text)
 
 
-class Placeholder:
-    """An argument of a call that is not made."""
-
-
 @pytest.mark.parametrize("entry", sorted(all_blocks().keys() - blocks().keys()))
 def test_an_example_that_pages_run_makes_calls_that_exist(entry: str) -> None:
     tree = ast.parse(f"async def example():\n{textwrap.indent(all_blocks()[entry], '    ')}")
-    module = vars(sys.modules[pkgutil.resolve_name(f"polite.{entry}").__module__])
-    calls = 0
+    module = vars(sys.modules[pkgutil.resolve_name(f"polite.{entry}").__module__]) | {"polite": polite}
 
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
         first, *rest = ast.unparse(call.func).split(".")
-        called = polite if first == "polite" else module.get(first)
-        if called is None:
-            continue
-        for name in rest:
-            called = getattr(called, name)
-        calls += 1
-        keywords = {keyword.arg: Placeholder() for keyword in call.keywords if keyword.arg}
-        inspect.signature(called).bind(*(Placeholder() for _ in call.args), **keywords)
-
-    assert calls or "gate." in all_blocks()[entry]
+        if (called := module.get(first)) is not None:
+            for name in rest:
+                called = getattr(called, name)
+            keywords = {keyword.arg: None for keyword in call.keywords if keyword.arg}
+            inspect.signature(called).bind(*(None for _ in call.args), **keywords)
 
 
 @pytest.mark.slow("runs the simulation", rows=["simulation.md"])

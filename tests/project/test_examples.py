@@ -104,9 +104,7 @@ def test_an_example_prints_what_it_should(name: str, hits: Any, capsys: pytest.C
     assert capsys.readouterr().out == PRINTED[name]
 
 
-@pytest.mark.parametrize(
-    "today", ["/news/today?page=1", "/news/today?", "/news/%3a/%ZZ]%?next=http%3A%2F%2Fx%2F"]
-)
+@pytest.mark.parametrize("today", ["/news/today?", "/news/%3a/%ZZ]%?next=http%3A%2F%2Fx%2F"])
 def test_the_embedded_gate_asks_for_robots_txt_once_keeps_the_gaps_and_rewrites_nothing(
     today: str, hits: list[tuple[float, str]], tmp_path: Path
 ) -> None:
@@ -115,6 +113,5 @@ def test_the_embedded_gate_asks_for_robots_txt_once_keeps_the_gaps_and_rewrites_
 
     runpy.run_path(str(example), run_name="__main__")
 
-    times = [time for time, _ in hits]
     assert [path for _, path in hits] == ["/robots.txt", "/", "/news", today]
-    assert all(later - earlier > 0.199 for earlier, later in pairwise(times))
+    assert all(later - earlier > 0.199 for (earlier, _), (later, _) in pairwise(hits))

@@ -2,8 +2,7 @@
 
 import asyncio
 import logging
-import socket
-import sys
+import re
 import time
 from contextlib import AsyncExitStack, suppress
 from typing import Any
@@ -24,18 +23,19 @@ TOKEN = "a-token-of-enough-characters"
 # Who may see it.
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])
-def test_loopback_needs_no_token(host: str) -> None:
-    assert Access(host, None).allows(None)
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com", "localhost.example.com"])
-def test_any_other_address_needs_a_token(host: str) -> None:
-    with pytest.raises(
-        polite.InvalidOption, match="give a token of at least 16 characters, or listen at 127.0.0.1"
-    ):
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [
+        *((host, True) for host in ("127.0.0.1", "127.9.9.9", "::1", "localhost")),
+        *((host, False) for host in ("0.0.0.0", "::", "192.0.2.1", "localhost.example.com")),
+    ],
+)
+def test_only_loopback_needs_no_token(host: str, loopback: bool) -> None:
+    if loopback:
+        assert Access(host, None).allows(None)
+        return
+    with pytest.raises(polite.InvalidOption, match="give a token of at least 16 characters"):
         Access(host, None)
-
     assert not Access(host, TOKEN).allows(None)
 
 
@@ -50,12 +50,10 @@ def test_a_token_is_checked_and_never_shown(token: str) -> None:
 @pytest.mark.parametrize(
     ("authorization", "allowed"),
     [
-        (f"Bearer {TOKEN}", True),
         (f"bearer  {TOKEN} ", True),
         (f"Basic {TOKEN}", False),
         (f"Bearer {TOKEN}x", False),
         (TOKEN, False),
-        ("Bearer ", False),
         ("Bearer \udcff", False),
     ],
 )
@@ -70,11 +68,9 @@ def test_a_script_sends_the_token(authorization: str, allowed: bool) -> None:
         ("localhost:9999", True),
         ("[::1]:8080", True),
         ("STATUS.example.com:443", True),
-        ("evil.example", False),
         ("192.0.2.1", False),
         ("localhost.evil.example", False),
         ("user@localhost", False),
-        ("", False),
         (None, False),
     ],
 )
@@ -84,36 +80,26 @@ def test_a_host_that_another_site_could_have_is_refused(header: str | None, know
         assert Access("0.0.0.0", TOKEN).known_host(header)
 
 
-def test_the_policy_lets_nothing_in_from_elsewhere_and_no_script_in_the_page() -> None:
-    policy = dict(each.strip().split(" ", 1) for each in HEADERS["Content-Security-Policy"].split(";"))
-
-    assert policy.pop("default-src") == "'none'"
-    assert policy.pop("base-uri") == policy.pop("frame-ancestors") == policy.pop("form-action") == "'none'"
-    assert set(policy.values()) == {"'self'"}
-
-
 # Paths.
 
 
 async def test_the_page_and_its_files_are_whole_and_from_this_host() -> None:
     async with served() as crawl:
         assert crawl.page.url == f"http://127.0.0.1:{crawl.page.port}/"
-        for path, kind in (
-            ("", "text/html"),
-            ("status.css", "text/css"),
-            ("status.js", "text/javascript"),
-            ("icon.svg", "image/svg+xml"),
-        ):
+        for path, kind in (("", "text/html"), ("status.css", "text/css"), ("status.js", "text/javascript")):
             async with crawl.session.get(crawl.page.url + path) as response:
                 body = await response.text()
                 assert (response.status, response.content_type) == (200, kind)
                 assert {name: response.headers[name] for name in HEADERS} == HEADERS
-                for foreign in ("http://", "https://", "//cdn"):
-                    assert foreign not in body.replace("http://www.w3.org/2000/svg", "")
-                if kind == "text/html":
-                    assert "style=" not in body
-                    assert "<style" not in body
-                    assert " onclick" not in body
+                # Nothing in it is from elsewhere, and nothing in the page is a script or a style: the policy forbids both.
+                policy = response.headers["Content-Security-Policy"]
+                assert policy.startswith("default-src 'none';")
+                assert {source for each in policy.split("; ") for source in each.split()[1:]} == {
+                    "'none'",
+                    "'self'",
+                }
+                assert not re.search(r"https?://(?!www\.w3\.org)|//cdn", body)
+                assert not re.search(r"style=|<style| on\w+=", body) or kind != "text/html"
 
 
 async def test_the_api_has_what_the_page_shows() -> None:
@@ -172,6 +158,7 @@ async def test_odd_requests_are_answered(path: str, status: int) -> None:
         ({"Host": "status.example.com"}, 200),
         ({"Sec_Fetch_Site": "cross-site"}, 403),
         ({"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate"}, 200),
+        ({"Sec_Fetch_Site": "same-site"}, 403),
         ({"Sec_Fetch_Site": "same-origin"}, 200),
     ],
 )
@@ -182,38 +169,24 @@ async def test_requests_of_other_sites_are_refused(headers: dict[str, str], stat
             assert (await crawl.get("api/status", **headers))[0] == 403
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
-async def test_only_reading_is_possible(method: str) -> None:
-    async with served() as crawl:
-        assert (await crawl.get("api/status", method))[0] == 405
-        assert (await crawl.get("api/status", "HEAD"))[0] == 200
-
-
-async def test_a_token_is_needed_for_all_but_the_files(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG)
-    async with served(token=TOKEN) as crawl:
-        for path in ("", "status.js"):
-            assert (await crawl.get(path))[0] == 200
-        for path in ("status", "timeline", "origins", "events", "crawl", "explain?url=x", "unknown"):
-            assert (await crawl.get(f"api/{path}"))[0] == 401
-        assert (await crawl.get("api/status", Authorization=f"Bearer {TOKEN}"))[0] == 200
-
-    assert TOKEN not in crawl.page.url + repr(crawl.page) + caplog.text
-
-
-async def test_a_malformed_request_with_the_token_is_not_logged(
+async def test_a_token_is_needed_for_all_but_the_files_and_is_in_no_log(
     caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level(logging.DEBUG)
+    malformed = f"GET / HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\r\nbro ken\x00: {TOKEN}\r\n\r\n"
     async with served(token=TOKEN) as crawl:
+        for path in ("", "status.js"):
+            assert (await crawl.get(path))[0] == 200
+            assert (await crawl.get(path, "POST"))[0] == 405
+        for path in ("status", "timeline", "origins", "events", "crawl", "explain?url=x", "unknown"):
+            assert (await crawl.get(f"api/{path}"))[0] == 401
+        assert (await crawl.get("api/status", Authorization=f"Bearer {TOKEN}"))[0] == 200
         reader, writer = await asyncio.open_connection("127.0.0.1", crawl.page.port)
-        writer.write(
-            f"GET / HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\r\nbro ken\x00: {TOKEN}\r\n\r\n".encode()
-        )
+        writer.write(malformed.encode())
         assert b"400" in await reader.readline()
         writer.close()
 
-    assert TOKEN not in caplog.text + "".join(capfd.readouterr())
+    assert TOKEN not in crawl.page.url + repr(crawl.page) + caplog.text + "".join(capfd.readouterr())
 
 
 @pytest.mark.parametrize(
@@ -240,6 +213,13 @@ async def test_wrong_options_are_refused_before_anything_begins(
         assert gate.services.listener.on_left is None
 
 
+async def test_a_frontier_of_another_gate_is_refused() -> None:
+    async with scripted_gate() as gate, scripted_gate() as other:
+        with pytest.raises(polite.InvalidOption, match="another gate"):
+            async with polite.status.serve(gate, polite.Frontier(other)):
+                pass
+
+
 async def test_a_port_that_is_taken_is_an_error_and_leaves_nothing() -> None:
     async with served() as crawl:
         with pytest.raises(OSError, match="in use"):
@@ -248,18 +228,11 @@ async def test_a_port_that_is_taken_is_an_error_and_leaves_nothing() -> None:
     await expect_no_other_tasks()
 
 
-async def test_localhost_is_one_address() -> None:
-    async with served(host="localhost") as crawl:
-        assert crawl.page.url == f"http://localhost:{crawl.page.port}/"
-        assert (await crawl.get("api/status"))[0] == 200
-
-
-async def test_ipv6_is_shown_in_brackets() -> None:
-    if not socket.has_ipv6:
-        pytest.skip("this machine has no IPv6")
+@pytest.mark.parametrize(("host", "shown"), [("localhost", "localhost"), ("::1", "[::1]")])
+async def test_localhost_is_one_address_and_ipv6_is_shown_in_brackets(host: str, shown: str) -> None:
     try:
-        async with served(host="::1") as crawl:
-            assert crawl.page.url == f"http://[::1]:{crawl.page.port}/"
+        async with served(host=host) as crawl:
+            assert crawl.page.url == f"http://{shown}:{crawl.page.port}/"
             assert (await crawl.get("api/status"))[0] == 200
     except OSError as error:
         pytest.skip(f"this machine has no ::1: {error}")
@@ -304,28 +277,26 @@ async def test_connections_are_limited_and_the_oldest_makes_room() -> None:
 POST = "POST /{} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
 
 
-@pytest.mark.parametrize("leaves", [False, True], ids=["stays", "leaves"])
 @pytest.mark.parametrize(
     ("sent", "answered"),
     [
         (POST.format("api/status"), True),
-        (POST.format("").replace("localhost", "evil.example"), True),
         ("GET /api/status HTTP/1.1\r\nHost: loc", False),
         ("", False),
         ("no HTTP at all\r\n\r\n", True),
     ],
 )
 async def test_connections_that_ask_for_nothing_do_not_lock_the_operator_out(
-    sent: str, answered: bool, leaves: bool
+    sent: str, answered: bool
 ) -> None:
     async with served(token=TOKEN) as crawl, AsyncExitStack() as opened:
-        for _ in range(100):
+        for number in range(100):
             reader, writer = await asyncio.open_connection("127.0.0.1", crawl.page.port)
             opened.callback(writer.close)
             writer.write(sent.encode())
             if answered:
                 assert await reader.readline() != b""
-            if leaves:
+            if number % 2:  # half of them leave
                 writer.close()
         async with asyncio.timeout(5):
             status, _ = await crawl.get("api/status", Authorization=f"Bearer {TOKEN}")
@@ -377,13 +348,6 @@ async def test_a_failure_of_the_page_is_logged_once_and_never_reaches_the_crawl(
 
     assert answers == [500, 500, 500]
     assert [each.message for each in caplog.records] == ["the status page failed at /api/status"]
-
-
-async def test_importing_polite_loads_no_server() -> None:
-    code = "import sys, polite; polite.status.serve; print('aiohttp' in sys.modules)"
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE)
-
-    assert (await process.communicate())[0] == b"False\n"
 
 
 async def test_a_late_event_loop_is_told() -> None:

@@ -42,14 +42,7 @@ async def visit_some(crawl: Watched, urls: list[str], **report: Any) -> "asyncio
     [
         # The clock begins at 22:13 UTC.
         ("Crawl-delay: 100", {"status": 200}, 130, "delay", "Crawl-delay 100 s", 66.5),
-        (
-            "",
-            {"status": 429, "headers": {"Retry-After": "600"}},
-            20,
-            "back_off",
-            "status 429, Retry-After 600 s",
-            576.5,
-        ),
+        ("", {"status": 429, "headers": {"Retry-After": "600"}}, 20, "back_off", "Retry-After 600 s", 576.5),
         ("Visit-time: 0200-0300", {"status": 200}, 30, "hours", "Visit-time 02:00-03:00 UTC", 13_566.5),
     ],
 )
@@ -73,6 +66,8 @@ async def test_urls_wait_for_a_delay_a_back_off_and_the_hours_of_a_site(
     assert row["rule"] == {"allowed": True, "text": "allowed by Allow: / (line 3)", "line": 3}
     assert explained["verdict"].startswith("Unless it has ended, it waits with its origin: for ")
     assert explained["queue"]["urls"] == row["urls"]
+    # It was a permit that was granted last, less than a minute ago, and not the beginning.
+    assert not any("No permit was granted" in notice["text"] for notice in state["notices"])
 
 
 async def test_a_rule_that_would_take_long_to_find_is_left_out() -> None:
@@ -119,14 +114,17 @@ async def test_urls_wait_for_a_robots_txt_that_is_out_of_reach() -> None:
         await crawl.frontier.put(f"{A}/1")
         await asyncio.sleep(30)
         state = await crawl.look()
+        waiting = await crawl.monitor.explain(f"{A}/1")
 
     row = row_of(state, A)
     assert reasons(state) == {"unreachable": (1, 1, 0)}
-    assert row["failures"] == 1
+    assert row["failures"] == waiting["queue"]["failures"] == 1
     assert row["since_s"] == pytest.approx(33.5, abs=0.1)
     assert 800 < row["until_s"] < 1_200
     assert row["because"] == "robots.txt: the server returned 5xx (status 503)"
     assert "out of reach" in state["notices"][0]["text"]
+    assert "robots.txt was out of reach" in waiting["verdict"]
+    assert "RobotsFetched" in [each["kind"] for each in waiting["events"]]
 
 
 async def test_urls_wait_for_an_idle_worker_and_for_the_request_in_flight() -> None:
@@ -309,21 +307,6 @@ async def test_a_url_is_unknown_disallowed_in_flight_or_ended() -> None:
     assert refused["allowed"] is False
     assert "line 2" in refused["explanation"]
     assert [each["kind"] for each in refused["events"]] == ["Refused"]
-
-
-async def test_a_url_whose_robots_txt_is_out_of_reach() -> None:
-    async with watched({f"{A}/robots.txt": Reply(503, retry_after="600")}) as crawl:
-        await crawl.frontier.put(f"{A}/1")
-        await asyncio.sleep(30)
-        waiting = await crawl.monitor.explain(f"{A}/1")
-        with pytest.raises(polite.RobotsUnreachable):
-            await crawl.gate.acquire(f"{A}/2")
-        other = await crawl.monitor.explain(f"{A}/2")
-
-    assert "robots.txt was out of reach" in waiting["verdict"]
-    assert waiting["queue"]["failures"] == 1
-    assert "RobotsFetched" in [each["kind"] for each in waiting["events"]]
-    assert other["task"] == "never put"
 
 
 async def test_a_gate_without_a_frontier() -> None:

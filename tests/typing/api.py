@@ -96,41 +96,9 @@ def by_site(target: polite.Target) -> tuple[Hashable, ...]:
 
 
 def policies() -> None:
-    polite.RobotsPolicy(
-        infer_missing=True,
-        refresh_ahead=0.1,
-        dialect=polite.GOOGLE,
-        denied_statuses=frozenset({401, 403}),
-        default_ttl=3_600,
-        min_ttl=60,
-        max_ttl=86_400,
-        keep_stale=False,
-        unreachable_limit=86_400.0,
-        retry_min=1,
-        retry_max=60,
-        busy_retry_max=60,
-        max_retry_after=600,
-        max_origins=1_000,
-    )
-    polite.PacingPolicy(
-        min_delay=2,
-        max_crawl_delay=60.0,
-        jitter=0.1,
-        concurrency=2,
-        scopes=by_site,
-        anchor=polite.Anchor.END,
-        max_retry_after=600,
-        backoff=1,
-        max_backoff=60,
-        latency_factor=5,
-        max_latency_delay=60,
-        obey_visit_time=False,
-        may_undercut_site=True,
-        circuit_failures=5,
-        circuit_rest=30,
-        max_hold=600,
-        max_waiting=1_000,
-    )
+    # An option in seconds takes an integer too.
+    polite.RobotsPolicy(dialect=polite.GOOGLE, denied_statuses=frozenset({401, 403}), default_ttl=3_600)
+    polite.PacingPolicy(min_delay=2, max_crawl_delay=60.0, scopes=by_site, anchor=polite.Anchor.END)
     customers = polite.CustomScope("customer", lambda target: target.origin.host, polite.ScopeLimit(2.0))
     scopes = polite.Scopes(
         domain=polite.ScopeLimit(delay=2.0),
@@ -142,16 +110,7 @@ def policies() -> None:
     policy = polite.PacingPolicy().override("https://example.com", min_delay=5, concurrency=2)
     assert_type(policy, polite.PacingPolicy)
     assert_type(policy.at(polite.Origin.of("https://example.com")), polite.PacingPolicy)
-    polite.FetchPolicy(
-        timeout=10,
-        max_redirects=3,
-        max_bytes=100_000,
-        allow_private=True,
-        allowed_networks=["10.0.0.0/8"],
-        denied_networks=("10.0.99.0/24",),
-        nameservers=["10.0.0.53"],
-        connections=10,
-    )
+    polite.FetchPolicy(timeout=10, allowed_networks=["10.0.0.0/8"], denied_networks=("10.0.99.0/24",))
 
 
 async def with_aiohttp(gate: polite.Gate, url: str) -> None:
@@ -204,18 +163,8 @@ async def the_gate(url: str, headers: Mapping[str, str]) -> None:
 
 
 async def a_status_page(gate: polite.Gate, frontier: polite.Frontier) -> None:
-    async with polite.status.serve(gate) as page:
-        assert_type(page, polite.status.StatusPage)
-    async with polite.status.serve(
-        gate,
-        frontier,
-        port=8080,
-        host="0.0.0.0",
-        token="a-token-of-your-own",
-        names=["status.example.com"],
-        max_clients=3,
-    ) as page:
-        assert_type((page.url, page.port), tuple[str, int])
+    async with polite.status.serve(gate, frontier, port=8080, names=["status.example.com"]) as page:
+        assert_type((page, page.url, page.port), tuple[polite.status.StatusPage, str, int])
         await page.close()
 
 
@@ -424,12 +373,6 @@ async def a_frontier_that_lasts(gate: polite.Gate) -> None:
         gate,
         store="queue.sqlite",
         scheduler=polite.schedulers.Ordered(lambda task: len(task.url), order="depth"),
-        max_waiting=20_000_000,
-        max_done=100_000_000,
-        max_tries=5,
-        max_robots_tries=5,
-        max_robots_fetches=100,
-        max_active_origins=50_000,
         max_outage=600.0,
     ) as frontier:
         assert_type(await frontier.put("https://example.com/", payload={"a": [1, None]}), polite.Admission)

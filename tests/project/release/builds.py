@@ -2,86 +2,72 @@
 
 import os
 import tarfile
-import zipfile
-from collections.abc import Mapping
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
+from subprocess import run as run_process
 
-from tests.project.release import tree
 from tests.project.release.checklist import StepFailed, run
 
 # The variables of a build. A release is built with the pins of constraints.txt, and with nothing from the user's shell.
 _KEPT = ("PATH", "HOME", "LANG", "CC", "TMPDIR", "SSL_CERT_FILE", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
 _KEPT_PREFIXES = ("UV_", "PIP_")
+_UNTOUCHED_SINCE = 946_684_800.0
 
 
 class Builds:
-    """The folders of two builds, and what is in them.
+    """Two copies of the last commit, the second with other times and modes, and a longer path; and what is built of them.
 
     Attributes:
-        first, second: copies of the last commit, the second with other times and modes, and a longer path.
         epoch: Unix time of the commit, in seconds; what the builds have for SOURCE_DATE_EPOCH.
-        sdist, pure, compiled: the artefacts of the first build; empty paths until they are built.
     """
 
     def __init__(self, root: Path, uv: str, folder: Path, python: Path) -> None:
         self._uv = uv
         self._python = python
-        self.epoch = tree.commit_time(root)
-        self.first = tree.export(root, folder / "first")
-        self.second = tree.export(root, folder / "another place" / "second")
-        tree.make_unlike(self.second)
-        self.sdist = self.pure = self.compiled = Path()
+        self.epoch = int(run("git", "log", "-1", "--format=%ct", cwd=root))
+        self.copies = folder / "first", folder / "another place" / "second"
+        archive = run_process(["git", "archive", "HEAD"], cwd=root, capture_output=True, check=False)
+        if archive.returncode:
+            raise StepFailed(archive.stderr.decode())
+        for copy in self.copies:
+            with tarfile.open(fileobj=BytesIO(archive.stdout)) as files:
+                files.extractall(copy, filter="data")
+        for path in self.copies[1].rglob("*"):
+            path.chmod(path.stat().st_mode & ~0o077)
+            os.utime(path, (_UNTOUCHED_SINCE, _UNTOUCHED_SINCE))
 
-    def build_pure(self) -> str:
-        """Build sdist and wheel twice, each wheel from its sdist, and a wheel from the tree."""
-        first, second = (self._build(place) for place in (self.first, self.second))
-        note = same(first, second)
-        self.sdist, self.pure = artefact(first, ".tar.gz"), artefact(first, ".whl")
-        direct = self._build(self.first, "--wheel", out="direct")
-        return f"{note}\nthe wheel from the tree and that from the sdist: {same(direct, first, '.whl')}"
-
-    def build_compiled(self) -> str:
-        first, second = (
-            self._build(place, "--wheel", out="compiled", env={"POLITE_COMPILE": "1"})
-            for place in (self.first, self.second)
-        )
-        self.compiled = artefact(first, ".whl")
-        if self.compiled.name.endswith("-none-any.whl"):
-            raise StepFailed(f"POLITE_COMPILE=1 built {self.compiled.name}, which is pure")
-        return same(first, second)
-
-    def _build(
-        self, source: Path, *kinds: str, out: str = "dist", env: Mapping[str, str] | None = None
-    ) -> Path:
-        second = source == self.second
-        folder = source.parent / f"{source.name}-{out}"
-        constraints = source / "constraints.txt"
-        run(
-            *(self._uv, "build", "--no-config", "--python", self._python, "--build-constraints", constraints),
-            *("--out-dir", folder, *kinds, source),
-            env={
-                **clean_environment(),
-                **(env or {}),
-                "SOURCE_DATE_EPOCH": str(self.epoch),
-                "TZ": "Pacific/Auckland" if second else "UTC",
-            },
-            umask=0o077 if second else 0o022,
-        )
-        return folder
+    def build(self, *kinds: str, out: str = "dist", compiled: bool = False) -> tuple[Path, Path]:
+        """Build both copies; return the folders of the artefacts."""
+        folders = []
+        for second, copy in enumerate(self.copies):
+            folder = copy.parent / f"{copy.name}-{out}"
+            run(
+                *(self._uv, "build", "--no-config", "--python", self._python),
+                *("--build-constraints", copy / "constraints.txt", "--out-dir", folder, *kinds, copy),
+                env={
+                    **clean_environment(),
+                    **({"POLITE_COMPILE": "1"} if compiled else {}),
+                    "SOURCE_DATE_EPOCH": str(self.epoch),
+                    "TZ": "Pacific/Auckland" if second else "UTC",
+                },
+                umask=0o077 if second else 0o022,
+            )
+            folders.append(folder)
+        return folders[0], folders[1]
 
 
 def clean_environment() -> dict[str, str]:
-    """Return the variables that a build and a bare environment may see."""
-    return {
-        name: value for name, value in os.environ.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)
-    } | {"PATH": _without_environments(os.environ.get("PATH", ""))}
+    """Return the variables that a build and a bare environment may see.
 
-
-def _without_environments(path: str) -> str:
-    """Return the PATH without virtual environments, whose tools a build would take for its own."""
-    parts = [part for part in path.split(os.pathsep) if not (Path(part).parent / "pyvenv.cfg").exists()]
-    return os.pathsep.join(parts)
+    The PATH has no virtual environments, whose tools a build would take for its own.
+    """
+    kept = {
+        name: text for name, text in os.environ.items() if name in _KEPT or name.startswith(_KEPT_PREFIXES)
+    }
+    parts = os.environ.get("PATH", "").split(os.pathsep)
+    kept["PATH"] = os.pathsep.join(part for part in parts if not (Path(part).parent / "pyvenv.cfg").exists())
+    return kept
 
 
 def artefact(folder: Path, ending: str) -> Path:
@@ -96,48 +82,16 @@ def digest(path: Path) -> str:
 
 
 def same(first: Path, second: Path, ending: str = "") -> str:
-    """Return the digests of the artefacts of two folders. Raises StepFailed if they differ, naming the members."""
-    lines, bad = [], []
+    """Return the digests of the artefacts of two folders. Raises StepFailed if they differ."""
     ours, theirs = (
         {
-            path.name: path
-            for path in sorted(folder.iterdir())
+            path.name: digest(path)
+            for path in folder.iterdir()
             if path.name.endswith(ending or (".whl", ".gz"))
         }
         for folder in (first, second)
     )
-    if ours.keys() != theirs.keys():
-        raise StepFailed(f"one build made {', '.join(ours)}, the other {', '.join(theirs)}")
-    for name, path in ours.items():
-        lines.append(f"{digest(path)}  {name}")
-        if digest(path) != digest(theirs[name]):
-            bad += [f"{name}: two builds differ", *differences(path, theirs[name])]
-    if bad:
-        raise StepFailed("\n".join(bad))
-    return "\n".join(lines)
-
-
-def differences(first: Path, second: Path) -> list[str]:
-    """Return a line for each member of two archives that differs in its octets, its time or its mode."""
-    ours, theirs = members(first), members(second)
-    names = sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
-    return [f"  {name}" for name in names] or ["  the same members in another order or compression"]
-
-
-def members(path: Path) -> dict[str, tuple[object, ...]]:
-    """Return what an archive holds: of each member the octets' digest, the time and the mode."""
-    if path.suffix == ".whl":
-        with zipfile.ZipFile(path) as wheel:
-            return {
-                each.filename: (sha256(wheel.read(each)).hexdigest(), each.date_time, each.external_attr)
-                for each in wheel.infolist()
-            }
-    with tarfile.open(path) as sdist:
-        return {
-            each.name: (_octets(sdist, each), each.mtime, each.mode, each.uid, each.uname) for each in sdist
-        }
-
-
-def _octets(sdist: tarfile.TarFile, member: tarfile.TarInfo) -> str:
-    file = sdist.extractfile(member)
-    return "" if file is None else sha256(file.read()).hexdigest()
+    if ours != theirs:
+        names = ", ".join(sorted({name for name, _ in ours.items() ^ theirs.items()}))
+        raise StepFailed(f"two builds differ in {names}: diffoscope shows how")
+    return "\n".join(f"{octets}  {name}" for name, octets in sorted(ours.items()))

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TextIO
 
+# The lines of a command that failed that are shown.
+_TAIL = 30
+
 
 class StepFailed(Exception):
     """What is wrong, and what to do."""
@@ -33,38 +36,23 @@ class Step:
 
 def walk(steps: Iterable[Step], out: TextIO = sys.stdout) -> bool:
     """Run the steps, print a line or more for each, and return whether none failed. A failure does not stop the walk."""
-    good: set[str] = set()
-    failed = 0
+    words: dict[str, str] = {}
     for step in steps:
         started = monotonic()
-        word, note = _result(step, good)
-        if word == "ok":
-            good.add(step.name)
-        failed += word == "failed"
-        print(f"{word:<9} {step.name}{_seconds(monotonic() - started)}", file=out)
+        missing = [name for name in step.needs if words.get(name) != "ok"]
+        try:
+            word, note = ("not tried", f"needs: {', '.join(missing)}") if missing else ("ok", step.run())
+        except LeftOut as reason:
+            word, note = "left out", str(reason)
+        except (StepFailed, OSError) as reason:
+            word, note = "failed", str(reason)
+        words[step.name] = word
+        taken = monotonic() - started
+        print(f"{word:<9} {step.name}{f' ({taken:.0f} s)' if taken >= 1 else ''}", file=out)
         for line in note.splitlines():
             print(f"{'':9} {line}", file=out)
         out.flush()
-    return not failed
-
-
-def _result(step: Step, good: set[str]) -> tuple[str, str]:
-    missing = [name for name in step.needs if name not in good]
-    if missing:
-        return "not tried", f"needs: {', '.join(missing)}"
-    try:
-        return "ok", step.run()
-    except LeftOut as reason:
-        return "left out", str(reason)
-    except (StepFailed, OSError) as reason:
-        return "failed", str(reason)
-
-
-def _seconds(taken: float) -> str:
-    return f" ({taken:.0f} s)" if taken >= 1 else ""
-
-
-_TAIL = 30
+    return "failed" not in words.values()
 
 
 def run(*command: object, statuses: tuple[int, ...] = (0,), **options: object) -> str:
@@ -75,3 +63,9 @@ def run(*command: object, statuses: tuple[int, ...] = (0,), **options: object) -
         tail = "\n".join((done.stdout + done.stderr).splitlines()[-_TAIL:])
         raise StepFailed(f"{' '.join(words)} ended with {done.returncode}:\n{tail}")
     return done.stdout
+
+
+def require_none(what: str, names: Iterable[str]) -> None:
+    """Raise StepFailed unless there is no such name."""
+    if found := sorted(names):
+        raise StepFailed("\n".join(f"{name} {what}" for name in found[:20]))

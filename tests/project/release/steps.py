@@ -3,17 +3,17 @@
 import json
 import os
 import shutil
+import sys
 import tarfile
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 from polite.version import __version__
-from tests.project.release import contents, requirements, tree, version
-from tests.project.release.builds import Builds, digest
-from tests.project.release.checklist import LeftOut, Step
-from tests.project.release.trial import Trial, run_own_tests, run_tests
+from tests.project.release import contents, sbom, version
+from tests.project.release.builds import Builds, artefact, clean_environment, digest, same
+from tests.project.release.checklist import LeftOut, Step, StepFailed, run
 
 # The folder of what is published.
 DIST = "dist"
@@ -23,6 +23,10 @@ _PURE = "sdist and pure wheel, built twice"
 _SDIST = "files, metadata and SBOM of the sdist"
 _TESTS = "README and tests of the sdist, with the pure wheel"
 _COMPILED = "compiled wheel, built twice"
+_ROBOTS = "User-agent: *\nDisallow: /private/\n"
+_IMPORT = "import polite; print(polite.__version__, polite.__compiled__, polite.__file__)"
+# What the demo prints at its end, if the servers' own log says that the crawl was polite.
+_JUDGED = "every gap kept, nothing disallowed fetched"
 
 
 class Release:
@@ -34,28 +38,25 @@ class Release:
         self._folder = folder
         self._python = python
         self._builds: Builds | None = None
+        # The artefacts, by "sdist", "pure" and "compiled", and the wheels that were tried.
+        self._made: dict[str, Path] = {}
         self._tried: list[Path] = []
-
-    @property
-    def builds(self) -> Builds:
-        assert self._builds is not None, f"{_COPIED} comes first"
-        return self._builds
 
     def steps(self, *, final: bool) -> list[Step]:
         """Return all steps. `final` refuses what may still be missing before the release commit."""
         return [
-            Step("tests of this command", partial(run_own_tests, self._root)),
-            Step("version", partial(version.check_form, __version__)),
-            Step("tag", lambda: version.check_tag(__version__, tree.tags(self._root))),
-            Step("CHANGELOG", partial(self._changelog, final=final)),
-            Step("nothing uncommitted", lambda: tree.check_clean(self._root)),
-            Step("ratios of the benchmarks are recorded", partial(self._history, final=final)),
+            Step("tests of this command", self._own_tests),
+            Step("version", lambda: version.check_form(__version__)),
+            Step("tag", lambda: version.check_tag(__version__, self._git("tag", "--list").split())),
+            Step("CHANGELOG", lambda: self._changelog(final=final)),
+            Step("nothing uncommitted", self._clean),
+            Step("ratios of the benchmarks are recorded", lambda: self._history(final=final)),
             Step(_COPIED, self._copy),
             Step(_PURE, self._build_pure, needs=(_COPIED,)),
             Step(_SDIST, self._sdist, needs=(_PURE,)),
             *self._of_wheel("pure", _PURE),
             Step(_TESTS, self._tests, needs=(_PURE,)),
-            Step(_COMPILED, self._compile, needs=(_COPIED,)),
+            Step(_COMPILED, self._build_compiled, needs=(_COPIED,)),
             *self._of_wheel("compiled", _COMPILED),
             Step(f"{DIST}/", self._publishable, needs=(_PURE, _SDIST, _TESTS)),
         ]
@@ -66,19 +67,44 @@ class Release:
             shutil.rmtree(self._root / DIST)
 
     def _of_wheel(self, form: str, build: str) -> list[Step]:
-        def wheel() -> Path:
-            return self.builds.pure if form == "pure" else self.builds.compiled
+        def files() -> str:
+            return contents.check_wheel(self._made[form], self.builds.copies[0], self._tracked())
 
         return [
-            Step(f"files of the {form} wheel", lambda: self._wheel(wheel()), needs=(build,)),
-            Step(f"metadata of the {form} wheel", lambda: self._metadata(wheel()), needs=(build,)),
-            Step(f"SBOM of the {form} wheel", lambda: self._sbom(wheel()), needs=(build,)),
-            Step(f"the {form} wheel in a bare environment", lambda: self._try(wheel(), form), needs=(build,)),
+            Step(f"files of the {form} wheel", files, needs=(build,)),
+            Step(
+                f"metadata of the {form} wheel",
+                lambda: contents.check_metadata(self._made[form], __version__),
+                needs=(build,),
+            ),
+            Step(f"SBOM of the {form} wheel", lambda: self._sbom(self._made[form]), needs=(build,)),
+            Step(f"the {form} wheel in a bare environment", lambda: self._try(form), needs=(build,)),
         ]
+
+    @property
+    def builds(self) -> Builds:
+        assert self._builds is not None, f"{_COPIED} comes first"
+        return self._builds
+
+    def _git(self, *arguments: str) -> str:
+        return run("git", *arguments, cwd=self._root)
+
+    def _tracked(self) -> set[str]:
+        return {*self._git("ls-tree", "-r", "--name-only", "-z", "HEAD").split("\0")} - {""}
+
+    def _own_tests(self) -> str:
+        """Run the tests of ./dev release in its own environment, which alone has the package that writes SBOMs."""
+        pytest = (sys.executable, "-m", "pytest", "--quiet", "-p", "no:cacheprovider")
+        return run(*pytest, "tests/project/release", cwd=self._root).splitlines()[-1]
 
     def _changelog(self, *, final: bool) -> str:
         text = (self._root / "CHANGELOG.md").read_text()
         return version.check_changelog(__version__, text, datetime.now(UTC).date(), final=final)
+
+    def _clean(self) -> str:
+        if changed := self._git("status", "--porcelain"):
+            raise StepFailed(f"these files are not committed:\n{changed}")
+        return self._git("log", "-1", "--format=%h %s").strip()
 
     def _history(self, *, final: bool) -> str:
         text = (self._root / "benchmarks" / "history.json").read_text()
@@ -89,59 +115,99 @@ class Release:
         return f"SOURCE_DATE_EPOCH={self._builds.epoch}"
 
     def _build_pure(self) -> str:
-        return self.builds.build_pure()
+        """Build sdist and wheel twice, each wheel from its sdist, and a wheel from the tree."""
+        first, second = self.builds.build()
+        note = same(first, second)
+        self._made |= {"sdist": artefact(first, ".tar.gz"), "pure": artefact(first, ".whl")}
+        direct, _ = self.builds.build("--wheel", out="direct")
+        return f"{note}\nthe wheel from the tree and that from the sdist: {same(direct, first, '.whl')}"
 
-    def _sdist(self) -> str:
-        files = contents.check_sdist(self.builds.sdist, self.builds.first, tree.tracked(self._root))
-        return "\n".join((files, self._metadata(self.builds.sdist), self._sbom(self.builds.sdist)))
-
-    def _wheel(self, wheel: Path) -> str:
-        return contents.check_wheel(wheel, self.builds.first, tree.tracked(self._root))
-
-    def _metadata(self, artefact: Path) -> str:
-        return contents.check_metadata(artefact, __version__)
-
-    def _sbom(self, artefact: Path) -> str:
-        # Only the environment of ./dev release has the package that writes SBOMs.
-        from tests.project.release import sbom
-
-        lines = contents.requires(artefact)
-        pinned = requirements.pins((self.builds.first / "constraints.txt").read_text())
-        packages = requirements.needed(lines, pinned)
-        path = sbom.write(artefact, __version__, packages, requirements.direct(lines), self.builds.epoch)
-        return f"{path.name}: {len(packages)} packages, valid"
-
-    def _try(self, wheel: Path, form: str) -> str:
-        trial = Trial(self._uv, self._folder / f"bare-{form}", self._python)
-        trial.install(wheel, self.builds.first)
-        note = trial.try_all(__version__, compiled=form == "compiled")
-        self._tried.append(wheel)
-        return note
-
-    def _tests(self) -> str:
-        trial = Trial(self._uv, self._folder / "for-tests", self._python)
-        trial.install(self.builds.pure, self.builds.first, extras="[cli]", groups=["dev"])
-        with tarfile.open(self.builds.sdist) as sdist:
-            sdist.extractall(self._folder / "unpacked", filter="data")
-        (unpacked,) = (self._folder / "unpacked").iterdir()
-        return run_tests(trial, unpacked)
-
-    def _compile(self) -> str:
+    def _build_compiled(self) -> str:
         compiler = os.environ.get("CC", "cc").split()[0]
         if shutil.which(compiler) is None:
             raise LeftOut(
                 f"there is no C compiler called {compiler}: build the compiled wheel where there is one"
             )
-        return self.builds.build_compiled()
+        first, second = self.builds.build("--wheel", out="compiled", compiled=True)
+        self._made["compiled"] = artefact(first, ".whl")
+        return same(first, second)
+
+    def _sdist(self) -> str:
+        made = self._made["sdist"]
+        files = contents.check_sdist(made, self.builds.copies[0], self._tracked())
+        return "\n".join((files, contents.check_metadata(made, __version__), self._sbom(made)))
+
+    def _sbom(self, made: Path) -> str:
+        own = sbom.Package(__version__, tuple(contents.requires(made)), "MIT")
+        packages = sbom.needed(own, (self.builds.copies[0] / "constraints.txt").read_text())
+        path = sbom.write(made, own, packages, self.builds.epoch)
+        return f"{path.name}: {len(packages)} packages, valid"
+
+    def _install(self, folder: Path, wheel: Path, extras: str = "", groups: Sequence[str] = ()) -> Path:
+        """Make a bare environment with a wheel, the pins of the commit, and groups of packages; return its programs."""
+        source, programs, clean = self.builds.copies[0], folder.resolve() / "bin", clean_environment()
+        run(self._uv, "venv", "--quiet", "--no-config", "--python", self._python, folder, env=clean)
+        run(
+            *(self._uv, "pip", "install", "--quiet", "--no-config", "--python", programs / "python"),
+            *("--constraints", source / "constraints.txt", "--no-binary", "urllib3-future"),
+            *(word for group in groups for word in ("--group", f"{source / 'pyproject.toml'}:{group}")),
+            f"polite-crawl{extras} @ {wheel.resolve().as_uri()}",
+            env=_bare(),
+        )
+        run(self._uv, "pip", "check", "--python", programs / "python", env=clean)
+        return programs
+
+    def _try(self, form: str) -> str:
+        """Install a wheel; import it, run its command, decide two URLs, and crawl the virtual hosts of the demo on loopback."""
+        folder = self._folder / f"bare-{form}"
+        programs = self._install(folder, self._made[form])
+        # The folder has no `polite`, so the installed one is tried.
+        here = {"cwd": folder, "env": _bare()}
+        found, built, file = run(programs / "python", "-I", "-c", _IMPORT, **here).split(maxsplit=2)
+        compiled = form == "compiled"
+        if (found, built) != (__version__, str(compiled)) or not Path(file.strip()).is_relative_to(folder):
+            raise StepFailed(f"`import polite` gives {found} (compiled: {built}) from {file}")
+        said = run(programs / "polite", "--version", **here).strip()
+        if said != f"polite {__version__}{' (compiled)' if compiled else ''}":
+            raise StepFailed(f"`polite --version` prints {said!r}")
+        (folder / "robots.txt").write_text(_ROBOTS)
+        for path, status in (("/about", 0), ("/private/diary", 1)):
+            run(programs / "polite", "check", "--robots", "robots.txt", path, statuses=(status,), **here)
+        shutil.copytree(self._root / "docs" / "examples", folder / "docs" / "examples")
+        demo = run(programs / "python", "-m", "docs.examples.demo", **here)
+        if _JUDGED not in demo:
+            raise StepFailed(f"the demo ended well and did not print {_JUDGED!r}:\n{demo}")
+        self._tried.append(self._made[form])
+        return demo.splitlines()[-2]
+
+    def _tests(self) -> str:
+        """Run README's blocks and collect all tests in the unpacked sdist, with the installed wheel as its `polite`."""
+        programs = self._install(
+            self._folder / "for-tests", self._made["pure"], extras="[cli]", groups=["dev"]
+        )
+        with tarfile.open(self._made["sdist"]) as sdist:
+            sdist.extractall(self._folder / "unpacked", filter="data")
+        (unpacked,) = (self._folder / "unpacked").iterdir()
+        inside = run(programs / "python", "-I", "-c", "import polite; print(polite.__path__[0])", env=_bare())
+        shutil.rmtree(unpacked / "polite")
+        (unpacked / "polite").symlink_to(inside.strip())
+        pytest = (programs / "python", "-m", "pytest", "--quiet", "-p", "no:cacheprovider")
+        readme = run(*pytest, "tests/project/test_docs.py", "-k", "README", cwd=unpacked, env=_bare())
+        collected = run(*pytest, "--collect-only", "tests", cwd=unpacked, env=_bare())
+        return "\n".join((readme.splitlines()[-1], collected.splitlines()[-1]))
 
     def _publishable(self) -> str:
         """Copy the sdist, the wheels that were tried, and their SBOMs to dist/, with their digests in SHA256SUMS."""
         self.discard()
         folder = self._root / DIST
         folder.mkdir()
-        for artefact in (self.builds.sdist, *self._tried):
-            for path in (artefact, artefact.with_name(f"{artefact.name}{contents.SBOM}")):
+        for made in (self._made["sdist"], *self._tried):
+            for path in (made, made.with_name(f"{made.name}{sbom.ENDING}")):
                 shutil.copyfile(path, folder / path.name)
         sums = "".join(f"{digest(path)}  {path.name}\n" for path in sorted(folder.iterdir()))
         (folder / "SHA256SUMS").write_text(sums)
         return sums
+
+
+def _bare() -> dict[str, str]:
+    return {**clean_environment(), "URLLIB3_NO_OVERRIDE": "1"}

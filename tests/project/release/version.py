@@ -1,8 +1,7 @@
-"""Whether a version may be released: its form, the CHANGELOG, and tags."""
+"""Whether a version may be released: its form, the CHANGELOG, its tag, and the ratios of its benchmarks."""
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 
 from packaging.version import Version
@@ -15,15 +14,6 @@ _FORM = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)((a|b|rc)(0|[1-9]\d
 _HEADING = re.compile(r"## \[?([^\]\s]+)\]?(?: - (\S+))?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A version's part of the CHANGELOG. `day` is None if the heading has no date."""
-
-    version: str
-    day: str | None
-    text: str
-
-
 def check_form(version: str) -> str:
     if not _FORM.fullmatch(version):
         raise StepFailed(
@@ -32,64 +22,40 @@ def check_form(version: str) -> str:
     return version
 
 
-def sections(changelog: str) -> list[Section]:
-    """Return the sections of a CHANGELOG in its order. Raises StepFailed for a heading that is not understood."""
-    found: list[Section] = []
-    for part in re.split(r"^(?=## )", changelog, flags=re.MULTILINE)[1:]:
-        heading, _, text = part.partition("\n")
-        match = _HEADING.fullmatch(heading.rstrip())
-        if match is None:
-            raise StepFailed(f"CHANGELOG.md: {heading!r} is not of the form '## 1.2.3 - 2026-01-31'")
-        found.append(Section(match[1], match[2], text.strip()))
-    return found
-
-
 def check_changelog(version: str, changelog: str, today: date, *, final: bool) -> str:
     """Check that the topmost section is that of `version`, and that no released version is as new.
 
     Args:
         final: whether to refuse a section that is still called Unreleased.
     """
-    top, *older = sections(changelog) or [Section(UNRELEASED, None, "")]
-    if top.version == UNRELEASED and not top.text and older:
-        top, *older = older
-    if any(each.version == version for each in older):
-        raise StepFailed(f"CHANGELOG.md: {version} is released already: raise polite/version.py")
-    _check_newer(version, [each.version for each in older])
-    if top.version == UNRELEASED:
-        return _unreleased(version, top, today, final=final)
-    if top.version != version:
-        raise StepFailed(f"CHANGELOG.md has no section for {version}: its topmost is {top.version}")
-    if not top.text:
-        raise StepFailed(f"CHANGELOG.md: the section of {version} is empty")
-    return _dated(top, today)
-
-
-def _unreleased(version: str, top: Section, today: date, *, final: bool) -> str:
-    renamed = f"'## {UNRELEASED}' becomes '## {version} - {today.isoformat()}'"
-    if not top.text:
-        raise StepFailed(f"CHANGELOG.md says nothing about {version}")
-    if final:
-        raise StepFailed(f"CHANGELOG.md: commit that {renamed}")
-    return f"for the release, {renamed}"
-
-
-def _dated(top: Section, today: date) -> str:
+    # Of each section: version, day or None, text.
+    sections: list[tuple[str, str | None, str]] = []
+    for part in re.split(r"^(?=## )", changelog, flags=re.MULTILINE)[1:]:
+        heading, _, text = part.partition("\n")
+        match = _HEADING.fullmatch(heading.rstrip())
+        if match is None:
+            raise StepFailed(f"CHANGELOG.md: {heading!r} is not of the form '## 1.2.3 - 2026-01-31'")
+        sections.append((match[1], match[2], text.strip()))
+    if len(sections) > 1 and sections[0][0] == UNRELEASED and not sections[0][2]:
+        del sections[0]
+    (name, day, text), *older = sections or [(UNRELEASED, None, "")]
+    for released, _, _ in older:
+        if _FORM.fullmatch(released) and Version(released) >= Version(version):
+            raise StepFailed(f"CHANGELOG.md has {released} as released: raise polite/version.py")
+    if name not in (version, UNRELEASED) or not text:
+        raise StepFailed(f"CHANGELOG.md says nothing about {version}: its topmost section is {name}")
+    if name == UNRELEASED:
+        renamed = f"'## {UNRELEASED}' becomes '## {version} - {today.isoformat()}'"
+        if final:
+            raise StepFailed(f"CHANGELOG.md: commit that {renamed}")
+        return f"for the release, {renamed}"
     try:
-        day = date.fromisoformat(top.day or "")
+        dated = date.fromisoformat(day or "")
     except ValueError:
-        raise StepFailed(f"CHANGELOG.md: the heading of {top.version} needs a date: {today}") from None
-    if day > today:
-        raise StepFailed(f"CHANGELOG.md: {top.version} is dated {day}, which is in the future")
-    return f"{top.version} of {day}"
-
-
-def _check_newer(version: str, released: Sequence[str]) -> None:
-    newest = max((each for each in released if _FORM.fullmatch(each)), key=Version, default=None)
-    if newest is not None and Version(version) <= Version(newest):
-        raise StepFailed(
-            f"polite/version.py: {version} is not newer than {newest}, which CHANGELOG.md has as released"
-        )
+        raise StepFailed(f"CHANGELOG.md: the heading of {name} needs a date: {today}") from None
+    if dated > today:
+        raise StepFailed(f"CHANGELOG.md: {name} is dated {dated}, which is in the future")
+    return f"{name} of {dated}"
 
 
 def check_tag(version: str, tags: Sequence[str]) -> str:
