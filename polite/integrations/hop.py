@@ -53,6 +53,14 @@ def require_blocking_gate(gate: object, *, user: str) -> None:
         )
 
 
+def require_any_gate(gate: object) -> None:
+    """Raise InvalidOption unless this is a gate of either kind."""
+    if not isinstance(gate, Gate | blocking.Gate):
+        raise InvalidOption(
+            f"gate must be a gate of polite.open_gate or polite.blocking.open_gate, got {gate!r}"
+        )
+
+
 def require_agent(sent: str | bytes | None, agent: str, *, default: str) -> bool:
     """Return whether the gate's User-Agent must be set: the crawler chose none.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Never, Self
 from polite import blocking
 from polite.errors import InvalidOption, TurnLost
 from polite.gate.gate import Gate
-from polite.integrations.hop import Hop, raised_as, run_now, set_agent, settled
+from polite.integrations.hop import Hop, raised_as, require_any_gate, run_now, set_agent, settled
 from polite.origin import Target
 
 if TYPE_CHECKING:
@@ -56,10 +56,7 @@ def transport(
     if isinstance(gate, blocking.Gate):
         kind = _derived(_ThreadsTransport, module.BaseTransport)
         return kind(gate, module, module.HTTPTransport() if wrapped is None else wrapped)
-    if not isinstance(gate, Gate):
-        raise InvalidOption(
-            f"gate must be a gate of polite.open_gate or polite.blocking.open_gate, got {gate!r}"
-        )
+    require_any_gate(gate)
     kind = _derived(_AsyncTransport, module.AsyncBaseTransport)
     return kind(gate, module, module.AsyncHTTPTransport() if wrapped is None else wrapped)
 

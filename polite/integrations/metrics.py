@@ -215,13 +215,9 @@ class ObservedGates:
         """Observe a gate until it closes, or the returned function is called.
 
         Raises:
-            InvalidOption: It is no gate, or observed already.
+            InvalidOption: It is observed already.
             GateClosed: The gate of threads was closed.
         """
-        if not isinstance(gate, Gate | blocking.Gate):
-            raise InvalidOption(
-                f"gate must be a gate of polite.open_gate or polite.blocking.open_gate, got {gate!r}"
-            )
         key = object()
         with self._lock:
             if any(each.gate() is gate for each in self._gates.values()):

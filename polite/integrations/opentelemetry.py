@@ -16,6 +16,7 @@ from polite.errors import InvalidOption, redact_url
 from polite.events import Event, Granted, Left, RobotsFetched
 from polite.gate.gate import Gate
 from polite.gate.tally import BOUNDS_S, Measures
+from polite.integrations.hop import require_any_gate
 from polite.integrations.metrics import COUNTS, GAUGES, TIMES, ObservedGates
 from polite.origin import Target
 from polite.task import Task
@@ -72,6 +73,7 @@ def observe(
         InvalidOption: It is no gate or no provider, or the gate is observed there already; or `tracer_provider` without `spans`.
         GateClosed: The gate is one for threads, and was closed.
     """
+    require_any_gate(gate)
     for option, value, method in (
         ("meter_provider", meter_provider, "get_meter"),
         ("tracer_provider", tracer_provider, "get_tracer"),

@@ -10,6 +10,7 @@ from polite import blocking
 from polite.errors import InvalidOption
 from polite.gate.gate import Gate
 from polite.gate.tally import BOUNDS_S, Measures
+from polite.integrations.hop import require_any_gate
 from polite.integrations.metrics import COUNTS, GAUGES, TIMES, Metric, ObservedGates, Reading
 
 try:
@@ -49,6 +50,7 @@ def observe(gate: Gate | blocking.Gate, *, registry: CollectorRegistry = REGISTR
         InvalidOption: It is no gate or no registry, or the gate is observed there already.
         GateClosed: The gate is one for threads, and was closed.
     """
+    require_any_gate(gate)
     if not isinstance(registry, CollectorRegistry):
         raise InvalidOption(f"registry must be a prometheus_client.CollectorRegistry, got {registry!r}")
     with _lock:
