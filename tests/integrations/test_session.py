@@ -148,7 +148,10 @@ async def test_an_invalid_option_is_refused_and_nothing_stays_open(
 async def test_the_proxy_of_the_policy_is_used_for_robots_and_pages() -> None:
     missing = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
     page = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
-    async with scripted_server(missing, page) as proxy, opened(fetching=polite.FetchPolicy(proxy=proxy.url(""))) as session:
+    async with (
+        scripted_server(missing, page) as proxy,
+        opened(fetching=polite.FetchPolicy(proxy=proxy.url(""))) as session,
+    ):
         assert await read(session, "http://example.com/page") == "page"
 
     assert proxy.requests[0].startswith(b"GET http://example.com/robots.txt HTTP/1.1\r\n")
