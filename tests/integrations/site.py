@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 from aiohttp import web
 
@@ -52,7 +52,7 @@ class Site:
     cut: asyncio.Event = field(default_factory=asyncio.Event)
     answers: dict[str, Answer] = field(default_factory=dict)
 
-    def url(self, path: str, *, other: bool = False) -> str:
+    def url(self, path: str, *, other: int = 0) -> str:
         return self.urls[other] + path
 
     @property
@@ -121,7 +121,10 @@ class Site:
                 await self.cut.wait()
                 return web.Response(text="slow")
             case _:
-                return web.Response(text=f"page {request.path_qs}")
+                return self.page(request)
+
+    def page(self, request: web.BaseRequest) -> web.Response:
+        return web.Response(text=f"page {request.path_qs}")
 
     async def _stream(self, request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -149,6 +152,9 @@ class Site:
         return response
 
 
+S = TypeVar("S", bound=Site)
+
+
 def _digest(request: web.BaseRequest) -> web.Response:
     sent = request.headers.get("Authorization", "")
     if not sent.startswith("Digest "):
@@ -173,9 +179,15 @@ def slow(seconds: float) -> Answer:
 
 
 @asynccontextmanager
-async def served(now: Callable[[], float], addresses: int = 2, **options: Any) -> AsyncIterator[Site]:
+async def served(
+    now: Callable[[], float],
+    addresses: int = 2,
+    *,
+    kind: type[S] = Site,  # type: ignore[assignment]
+    **options: Any,
+) -> AsyncIterator[S]:
     """Serve the site in this loop. `options` are those of `aiohttp.web.TCPSite`."""
-    site = Site(now)
+    site = kind(now)
     runner = web.ServerRunner(web.Server(site.answer), handler_cancellation=False, shutdown_timeout=0.1)
     await runner.setup()
     for number in range(addresses):

@@ -1,10 +1,8 @@
 """Runs polite crawlers of crawlee against a site on loopback, and judges them at the server."""
 
-import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -89,25 +87,12 @@ def options_of_disk(folder: Path | str) -> dict[str, Any]:
     }
 
 
-def gaps(site: Site) -> list[float]:
-    """Seconds between requests to one origin, robots.txt included, as the server saw them."""
-    found = []
-    for origin in site.urls:
-        times = [hit.at for hit in site.hits if hit.url == origin]
-        found += [after - before for before, after in pairwise(times)]
-    return found
-
-
 def judge(site: Site) -> None:
     """No gap is short, each robots.txt was fetched once and first, no disallowed page was, and the User-Agent is the gate's."""
-    assert min(gaps(site), default=DELAY_S) >= DELAY_S - 0.001
+    assert min(site.all_gaps(), default=DELAY_S) >= DELAY_S - 0.001
     for origin in {hit.url for hit in site.hits}:
         raw = [hit.raw for hit in site.hits if hit.url == origin]
         assert raw[0] == "/robots.txt"
         assert raw.count("/robots.txt") == 1
     assert not [hit.raw for hit in site.hits if hit.raw.startswith("/private")]
     assert {hit.agent for hit in site.hits} == {AGENT}
-
-
-def clock() -> float:
-    return time.monotonic()

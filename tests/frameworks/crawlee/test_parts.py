@@ -267,21 +267,19 @@ async def test_a_crawl_that_was_killed_is_resumed_from_crawlees_storage(site: Si
     assert set(before + resumed.pages) == set(urls)
 
 
-async def test_a_named_queue_keeps_its_requests_over_two_runs(site: Site) -> None:
+async def test_a_named_queue_keeps_its_requests_over_two_runs_and_another_does_not(site: Site) -> None:
     queue = await RequestQueue.open(name="kept", storage_client=MemoryStorageClient())
-    async with crawling(request_manager=queue) as crawl:
-        await crawl.run([site.url("/a")])
-        await crawl.run([site.url("/a"), site.url("/b")])
-
-    judge(site)
-    assert crawl.pages == [site.url("/a"), site.url("/b")]
+    for options, again in (({"request_manager": queue}, 0), ({}, 1)):
+        async with crawling(**options) as crawl:
+            await crawl.run([site.url("/a")])
+            await crawl.run([site.url("/a"), site.url("/b")])
+        assert crawl.pages == [site.url("/a")] * (1 + again) + [site.url("/b")]
 
 
 async def test_a_window_smaller_than_the_queue_gives_out_all(site: Site) -> None:
     urls = [f"{origin}/{n}" for n in range(8) for origin in site.urls]
-    async with polite.open_gate(AGENT, pacing=PACING, fetching=LOOPBACK) as gate:
-        queue = await RequestQueue.open(storage_client=MemoryStorageClient())
-        manager = PoliteRequestManager(gate, queue, window=2)
+    async with managed(window=2) as manager:
+        gate = manager.gate
         crawler = polite_crawler(HttpCrawler, gate, request_manager=manager, configure_logging=False)
         crawl = Crawl(crawler, gate)
         crawler.router.default_handler(crawl.handle)
@@ -321,15 +319,6 @@ async def test_a_request_that_is_reclaimed_is_given_out_again(site: Site) -> Non
         assert await manager.is_finished()
 
     assert first.url == again.url == site.url("/a")
-
-
-async def test_a_request_without_a_permit_gets_one_before_it_is_sent(site: Site) -> None:
-    async with managed() as manager, PoliteHttpClient(manager) as client:
-        await client.crawl(Request.from_url(site.url("/a")))
-        await client.crawl(Request.from_url(site.url("/b")))
-
-    judge(site)
-    assert site.paths == ["/a", "/b"]
 
 
 async def test_a_queue_that_fails_ends_the_crawl(site: Site) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from playwright.async_api import Browser, BrowserContext, Error, async_playwright
+from playwright.async_api import BrowserContext, Error, async_playwright
 
 import polite
 from polite.integrations.playwright import guard
@@ -45,38 +45,24 @@ async def test_a_closed_page_leaves_the_permit_and_ends_the_wait(context: Browse
         assert site.paths == ["/hang"]
 
 
-async def test_a_closed_context_leaves_all(browser: Browser, site: Site) -> None:
-    async with opened() as gate:
-        context = await browser.new_context()
-        await guard(context, gate)
-        pages = [await context.new_page() for _ in range(3)]
-        going = [
-            asyncio.create_task(page.goto(f"{site.url}/hang{number}")) for number, page in enumerate(pages)
-        ]
-        await until(lambda: gate.inside == 1 and gate.waiting == 2 and site.paths)
-
-        await context.close()
-        await until(lambda: gate.inside == gate.waiting == 0)
-
-        await asyncio.gather(*going, return_exceptions=True)
-        assert len(site.paths) == 1
-
-
-@pytest.mark.parametrize("ends", ["closed", "killed", "stopped"])
-async def test_the_end_of_the_browser_leaves_all(ends: str, site: Site) -> None:
+@pytest.mark.parametrize("ends", ["context", "closed", "killed", "stopped"])
+async def test_the_end_of_the_context_or_the_browser_leaves_all(ends: str, site: Site) -> None:
     async with opened() as gate:
         async with async_playwright() as playwright:
             browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
             context = await browser.new_context()
             await guard(context, gate)
-            pages = [await context.new_page() for _ in range(2)]
+            pages = [await context.new_page() for _ in range(3)]
             going = [
                 asyncio.create_task(page.goto(f"{site.url}/hang{number}"))
                 for number, page in enumerate(pages)
             ]
-            await until(lambda: gate.inside == gate.waiting == 1 and site.paths)
+            await until(lambda: gate.inside == 1 and gate.waiting == 2 and site.paths)
 
-            if ends == "closed":
+            if ends == "context":
+                await context.close()
+                await until(lambda: gate.inside == gate.waiting == 0)
+            elif ends == "closed":
                 await browser.close()
             elif ends == "killed":
                 session = await browser.new_browser_cdp_session()
@@ -85,6 +71,7 @@ async def test_the_end_of_the_browser_leaves_all(ends: str, site: Site) -> None:
         await until(lambda: gate.inside == gate.waiting == 0)
 
         await asyncio.gather(*going, return_exceptions=True)
+        assert len(site.paths) == 1
 
 
 async def test_a_worker_that_ended_leaves_the_permit(context: BrowserContext, site: Site) -> None:
@@ -118,18 +105,31 @@ async def test_a_server_that_hangs_up_counts_as_a_failure(context: BrowserContex
 
 
 async def test_a_turn_that_no_request_used_is_given_back(context: BrowserContext, site: Site) -> None:
+    url = f"{site.url}/a"
     async with opened() as gate:
         guarded = await guard(context, gate)
         page = await context.new_page()
 
-        async with guarded.turn(page, f"{site.url}/a"):
+        async with guarded.turn(page, url):
             assert gate.inside == 1
-        await guarded.goto(page, f"{site.url}/b")
-        await guarded.goto(page, f"{site.url}/b#fragment")
+        async with guarded.turn(page, url, await gate.acquire(url)):
+            pass
+        # The later of two turns of a page counts.
+        async with guarded.turn(page, url), guarded.turn(page, f"{site.other}/b"):
+            assert gate.inside == 1
+            await page.goto(f"{site.other}/b")
+        await guarded.goto(page, f"{site.other}/b#fragment")
         await guarded.goto(page, "about:blank")
+        await page.close()
+        with pytest.raises(Error):
+            async with guarded.turn(page, url, await gate.acquire(url)):
+                pytest.fail("it has no page")
+        with pytest.raises(Error):
+            async with guarded.turn(await context.new_page(), url, await gate.acquire(url)):
+                await context.close()
+                raise Error("the page is closed")
 
-        assert site.paths == ["/b"]
-        assert gate.inside == 0
+        assert (site.paths, gate.waiting, gate.inside) == (["/b"], 0, 0)
 
 
 async def test_a_closed_gate_blocks_everything(context: BrowserContext, site: Site) -> None:
@@ -174,29 +174,3 @@ async def test_a_time_out_does_not_count_the_wait_of_goto(context: BrowserContex
             assert response is not None
 
         assert site.paths == ["/a", "/b"]
-
-
-async def test_a_turn_for_a_closed_page_gives_the_permit_back(context: BrowserContext, site: Site) -> None:
-    async with opened() as gate:
-        guarded = await guard(context, gate)
-        page = await context.new_page()
-        await page.close()
-
-        with pytest.raises(Error):
-            async with guarded.turn(page, f"{site.url}/a", await gate.acquire(f"{site.url}/a")):
-                pytest.fail("it has no page")
-
-        assert (gate.waiting, gate.inside) == (0, 0)
-
-
-async def test_the_later_of_two_turns_of_a_page_counts(context: BrowserContext, site: Site) -> None:
-    async with opened() as gate:
-        guarded = await guard(context, gate)
-        page = await context.new_page()
-
-        async with guarded.turn(page, f"{site.url}/a"), guarded.turn(page, f"{site.other}/b"):
-            assert gate.inside == 1
-            await page.goto(f"{site.other}/b")
-
-        assert site.paths == ["/b"]
-        assert gate.inside == 0

@@ -81,14 +81,6 @@ async def test_a_persistent_context(tmp_path: Path, site: Site) -> None:
     assert site.paths == ["/a"]
 
 
-async def test_a_second_guard_is_refused(context: BrowserContext) -> None:
-    async with opened() as gate:
-        await guard(context, gate)
-
-        with pytest.raises(polite.InvalidOption, match="has a guard already"):
-            await guard(context, gate)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -105,10 +97,37 @@ async def test_wrong_arguments_are_named(
             await guard(**{"context": context, "gate": gate, **options})
 
 
-async def test_a_browser_without_cdp_is_refused(
+async def test_a_second_guard_and_a_browser_without_cdp_are_refused(
     context: BrowserContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(type(context.browser.browser_type), "name", "firefox")  # type: ignore[union-attr]
     async with opened() as gate:
+        await guard(context, gate)
+        with pytest.raises(polite.InvalidOption, match="has a guard already"):
+            await guard(context, gate)
+        monkeypatch.setattr(type(context.browser.browser_type), "name", "firefox")  # type: ignore[union-attr]
         with pytest.raises(polite.InvalidOption, match="Chromium"):
             await guard(context, gate)
+
+
+async def test_a_context_with_another_agent_is_refused(browser: Browser, site: Site) -> None:
+    async with await browser.new_context(user_agent="Mozilla/5.0") as context, opened() as gate:
+        with pytest.raises(polite.InvalidUserAgent, match=r"Mozilla/5\.0"):
+            await guard(context, gate)
+
+        assert context.pages == []
+
+
+async def test_a_request_with_another_agent_is_blocked(context: BrowserContext, site: Site) -> None:
+    async with opened() as gate:
+        guarded = await guard(context, gate)
+        await context.set_extra_http_headers({"User-Agent": "Other/1.0"})
+        page = await context.new_page()
+
+        with pytest.raises(polite.InvalidUserAgent, match="Other"):
+            await guarded.goto(page, f"{site.url}/a")
+        with pytest.raises(Error, match="ERR_BLOCKED_BY_CLIENT"):
+            await page.goto(f"{site.url}/a")
+
+        assert isinstance(await guarded.refusal(page), polite.InvalidUserAgent)
+        assert site.paths == []
+        assert (gate.waiting, gate.inside) == (0, 0)
