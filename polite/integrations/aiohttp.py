@@ -60,7 +60,9 @@ def middleware(gate: Gate, *handler: Never) -> ClientMiddlewareType:
 
     async def polite_middleware(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
         with raised_as(aiohttp.ClientError):
-            _require_last(handler)
+            if handler.__module__ == "aiohttp.client_middlewares":
+                # What another middleware inside this one sends again would have no turn.
+                raise InvalidOption("polite's middleware must be the last in ClientSession(middlewares=...)")
             set_agent(request.headers, gate.agent.header, default=SERVER_SOFTWARE)
             if request.session.timeout.total is not None and request.session not in warned:
                 warned.add(request.session)
@@ -106,12 +108,18 @@ async def _in_its_turn(gate: Gate, request: ClientRequest, handler: ClientHandle
         raise RuntimeError("Session is closed")
     try:
         _send_exactly(request, hop.permit, sending)
-        response = await _handled(request, handler, hop.permit)
+        with collect_refused() as refused:
+            response = await handler(request)
     except BaseException as error:
-        if sending.began or not _is_the_crawlers_own(error):
-            hop.fail(error)
-        else:
+        # The address guard blocked the connection, so the server has seen nothing.
+        blocked = isinstance(error, aiohttp.ClientConnectorError) and refused
+        # An error of the crawler's own before the request is sent says nothing of its server: it must not open the circuit.
+        # A cancellation may have interrupted a handshake, so the delay runs.
+        own = isinstance(error, Exception) and not isinstance(error, aiohttp.ClientError | OSError)
+        if not sending.began and (blocked or own or isinstance(error, ProxyRefused)):
             hop.permit.unsent()
+        else:
+            hop.fail(error)
         raise
     try:
         hop.report(response.status, response.headers)
@@ -186,19 +194,3 @@ class _Sending:
         self._hop.sign(self._request.headers)
         self.began = True
         return await type(self._request).send(self._request, connection)
-
-
-def _is_the_crawlers_own(error: BaseException) -> bool:
-    """Whether an error before the request is sent says nothing of its server: it must not open the circuit of the origin.
-
-    A cancellation may have interrupted a handshake, so the delay runs.
-    """
-    if isinstance(error, ProxyRefused):
-        return True
-    return isinstance(error, Exception) and not isinstance(error, aiohttp.ClientError | OSError)
-
-
-def _require_last(handler: ClientHandlerType) -> None:
-    """Raise InvalidOption if another middleware is inside this one: what it sends again would have no turn."""
-    if handler.__module__ == "aiohttp.client_middlewares":
-        raise InvalidOption("polite's middleware must be the last in ClientSession(middlewares=...)")

@@ -7,6 +7,7 @@ Names follow the semantic conventions, version 1.44.0, where these have one: `us
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from time import time_ns
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -17,7 +18,7 @@ from polite.events import Event, Granted, Left, RobotsFetched
 from polite.gate.gate import Gate
 from polite.gate.tally import BOUNDS_S, Measures
 from polite.integrations.hop import require_any_gate
-from polite.integrations.metrics import COUNTS, GAUGES, TIMES, ObservedGates
+from polite.integrations.metrics import COUNTS, GAUGES, TIMES, Metric, ObservedGates
 from polite.origin import Target
 from polite.task import Task
 from polite.version import __version__
@@ -130,14 +131,11 @@ class _Instruments:
     def __init__(self, provider: MeterProvider | None) -> None:
         self.gates = ObservedGates()
         meter = metrics.get_meter("polite", __version__, provider, SCHEMA)
-        for number, count in enumerate(COUNTS):
-            meter.create_observable_counter(
-                f"polite.{count.name}", [self._counts(number)], count.unit, count.description
-            )
-        for number, gauge in enumerate(GAUGES):
-            meter.create_observable_up_down_counter(
-                f"polite.{gauge.name}", [self._gauges(number)], gauge.unit, gauge.description
-            )
+        for metric in (*COUNTS, *GAUGES):
+            counts = metric in COUNTS
+            create = meter.create_observable_counter if counts else meter.create_observable_up_down_counter
+            read = partial(self._read, metric)
+            create(f"polite.{metric.name}", [read], metric.unit, metric.description)
         self.times = tuple(
             meter.create_histogram(
                 f"polite.{each.name}",
@@ -148,21 +146,11 @@ class _Instruments:
             for each in TIMES
         )
 
-    def _counts(self, number: int) -> Callable[[CallbackOptions], Iterable[Observation]]:
-        def read(_: CallbackOptions) -> Iterable[Observation]:
-            for agent, reading in self.gates.read().items():
-                for labels, value in reading.counts[number].items():
-                    named = dict(zip(COUNTS[number].labels, labels, strict=True))
-                    yield Observation(value, {**_of_agent(agent), **_attributes(named)})
-
-        return read
-
-    def _gauges(self, number: int) -> Callable[[CallbackOptions], Iterable[Observation]]:
-        def read(_: CallbackOptions) -> Iterable[Observation]:
-            for agent, reading in self.gates.read().items():
-                yield Observation(reading.gauges[number], _of_agent(agent))
-
-        return read
+    def _read(self, metric: Metric, _: CallbackOptions) -> Iterable[Observation]:
+        for agent, reading in self.gates.read().items():
+            for labels, value in reading.values[metric.name].items():
+                named = dict(zip(metric.labels, labels, strict=True))
+                yield Observation(value, {**_of_agent(agent), **_attributes(named)})
 
 
 class _Spans:

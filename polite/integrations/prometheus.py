@@ -103,20 +103,21 @@ def _name(metric: Metric) -> str:
 
 
 def _families(readings: dict[str, Reading]) -> Iterator[Family]:
-    for number, count in enumerate(COUNTS):
-        counter = CounterMetricFamily(_name(count), count.description, labels=("agent", *count.labels))
-        for agent, reading in readings.items():
-            for labels, value in reading.counts[number].items():
-                counter.add_metric([agent, *labels], value)
-        yield counter
-    for number, times in enumerate(TIMES):
+    def values(
+        kind: type[CounterMetricFamily | GaugeMetricFamily], metrics: tuple[Metric, ...]
+    ) -> Iterator[Family]:
+        for metric in metrics:
+            family = kind(_name(metric), metric.description, labels=("agent", *metric.labels))
+            for agent, reading in readings.items():
+                for labels, value in reading.values[metric.name].items():
+                    family.add_metric([agent, *labels], value)
+            yield family
+
+    yield from values(CounterMetricFamily, COUNTS)
+    for times in TIMES:
         histogram = HistogramMetricFamily(_name(times), times.description, labels=("agent",))
         for agent, reading in readings.items():
-            each, total_s = reading.times[number]
+            each, total_s = reading.times[times.name]
             histogram.add_metric([agent], list(zip(_BOUNDS, accumulate(each), strict=True)), total_s)
         yield histogram
-    for number, metric in enumerate(GAUGES):
-        gauge = GaugeMetricFamily(_name(metric), metric.description, labels=("agent",))
-        for agent, reading in readings.items():
-            gauge.add_metric([agent], reading.gauges[number])
-        yield gauge
+    yield from values(GaugeMetricFamily, GAUGES)

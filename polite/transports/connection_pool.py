@@ -3,9 +3,9 @@
 import re
 import select
 import ssl
-from asyncio import AbstractEventLoop, BaseTransport
-from collections.abc import Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from asyncio import AbstractEventLoop
+from collections.abc import Coroutine, Mapping
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import partial
 from typing import Any
@@ -23,7 +23,7 @@ from yarl import URL
 from polite.errors import InvalidOption, redact_url
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
-from polite.transports.address_guard import AddressGuard, AddressRefused, connecting_to_proxy
+from polite.transports.address_guard import AddressGuard, AddressRefused, connecting_to_proxy, within
 from polite.transports.resolver import Given, named_resolver, require_valid
 
 # Octets of heads that are searched. aiohttp's own limits are lower.
@@ -38,21 +38,6 @@ def _begins_like_http(data: bytes | bytearray) -> bool:
     # Old servers send empty lines before a head.
     start = bytes(data[: len(_HTTP) + 4]).lstrip(b"\r\n")[: len(_HTTP)]
     return _HTTP.startswith(start)
-
-
-def _ended_properly(transport: BaseTransport) -> bool:
-    """Return whether the server ended the stream itself: under TLS, by a close_notify.
-
-    RFC 9112, 9.8.
-    """
-    tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
-    if tls is None:
-        return True
-    try:
-        # After a close_notify OpenSSL reads nothing. Without one it wants more, since asyncio does not report the FIN to it.
-        return tls.read(1) == b""
-    except ssl.SSLError:
-        return False
 
 
 class StrictResponse(ResponseHandler):
@@ -95,11 +80,16 @@ class StrictResponse(ResponseHandler):
             self.transport.close()
 
     def eof_received(self) -> None:
-        """Note whether the server ended the stream itself.
+        """Note whether the server ended the stream itself: under TLS, by a close_notify (RFC 9112, 9.8).
 
         Under TLS, asyncio calls this after a bare TCP FIN as well.
         """
-        self._ended_properly = self.transport is not None and _ended_properly(self.transport)
+        tls = None if self.transport is None else self.transport.get_extra_info("ssl_object")
+        try:
+            # After a close_notify OpenSSL reads nothing. Without one it wants more, since asyncio does not report the FIN to it.
+            self._ended_properly = self.transport is not None and (tls is None or tls.read(1) == b"")
+        except ssl.SSLError:
+            self._ended_properly = False
         super().eof_received()
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -255,18 +245,13 @@ _MOST_IDLE = 400
 _new_only: ContextVar[bool] = ContextVar("new_only", default=False)
 
 
-@contextmanager
-def new_connections() -> Iterator[None]:
+def new_connections() -> AbstractContextManager[object]:
     """Use no kept connection inside the block.
 
     A server may close a kept connection at any moment. For a page, aiohttp repeats the request; for robots.txt, that would be
     a failure, and would disallow all pages for a while.
     """
-    token = _new_only.set(True)
-    try:
-        yield
-    finally:
-        _new_only.reset(token)
+    return within(_new_only, value=True)
 
 
 class ProxyRefused(aiohttp.ClientError):

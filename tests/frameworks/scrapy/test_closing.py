@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from scrapy.exceptions import CloseSpider
 
-from polite.integrations.scrapy.engine import EngineSlot
+from polite.integrations.scrapy.turns import EngineSlot
 from tests.frameworks.scrapy.crawls import Noting, Reactor, crawl, judge
 from tests.frameworks.scrapy.test_parts_of_scrapy import ALONE
 from tests.integrations.site import Site
@@ -40,7 +40,7 @@ def test_a_spider_closes_though_requests_wait_for_a_minute(
 
 
 def test_the_engine_is_woken_when_a_turn_comes_by_its_private_parts(reactor: Reactor, site: Site) -> None:
-    """Scrapy has changed if this fails: see polite/integrations/scrapy/engine.py."""
+    """Scrapy has changed if this fails: see polite/integrations/scrapy/turns.py."""
     started = time.monotonic()
     done = crawl(reactor, Noting, [site.url(f"/{number}") for number in range(6)])
 

@@ -11,7 +11,7 @@ from scrapy.extensions.httpcache import FilesystemCacheStorage
 import polite
 from polite.frontier.permit import TaskPermit
 from polite.integrations.scrapy import PoliteMiddleware
-from polite.integrations.scrapy.engine import EngineSlot, WaitingRequests
+from polite.integrations.scrapy.turns import EngineSlot, WaitingRequests
 from tests.frameworks.scrapy.crawls import Noting, Reactor, crawl, judge, serving
 from tests.integrations.site import Site
 
