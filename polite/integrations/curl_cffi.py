@@ -9,6 +9,7 @@ from polite.errors import InvalidOption, InvalidURL
 from polite.gate.gate import Gate
 from polite.integrations.hop import (
     Hop,
+    needing,
     raised_as,
     require_agent,
     require_blocking_gate,
@@ -18,14 +19,10 @@ from polite.integrations.hop import (
 )
 from polite.origin import Target
 
-try:
+with needing("curl_cffi", "curl-cffi"):
     from curl_cffi import CurlHttpVersion, CurlOpt
     from curl_cffi.requests import AsyncSession, Headers, Response, Session
     from curl_cffi.requests.exceptions import RequestException, TooManyRedirects
-except ImportError as _error:
-    raise ImportError(
-        "polite.integrations.curl_cffi needs curl_cffi: pip install 'polite-crawl[curl-cffi]'"
-    ) from _error
 
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})

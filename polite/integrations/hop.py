@@ -32,6 +32,16 @@ T = TypeVar("T")
 SIGNATURE_FIELDS = ("Signature-Agent", "Signature-Input", "Signature")
 
 
+@contextmanager
+def needing(package: str, extra: str) -> Iterator[None]:
+    """Have a missing package name the extra that brings it."""
+    try:
+        yield
+    except ImportError as error:
+        module = f"polite.integrations.{extra.replace('-', '_')}"
+        raise ImportError(f"{module} needs {package}: pip install 'polite-crawl[{extra}]'") from error
+
+
 def require_gate(gate: object, *, user: str) -> None:
     """Raise InvalidOption unless this is a gate of `polite.open_gate`.
 

@@ -4,17 +4,13 @@ from typing import Any
 
 from polite import blocking
 from polite.gate.gate import Gate
-from polite.integrations.hop import PoliteSending, require_blocking_gate, require_gate, run_now
+from polite.integrations.hop import PoliteSending, needing, require_blocking_gate, require_gate, run_now
 
-try:
+with needing("niquests", "niquests"):
     from niquests import AsyncResponse, PreparedRequest, RequestException, Response
     from niquests.adapters import AsyncHTTPAdapter, HTTPAdapter
     from niquests.models import parse_url  # type: ignore[attr-defined]  # that of its urllib3
     from niquests.utils import default_user_agent
-except ImportError as _error:
-    raise ImportError(
-        "polite.integrations.niquests needs niquests: pip install 'polite-crawl[niquests]'"
-    ) from _error
 
 
 class PoliteAdapter(PoliteSending, HTTPAdapter):

@@ -17,21 +17,17 @@ from polite.errors import InvalidOption, redact_url
 from polite.events import Event, Granted, Left, RobotsFetched
 from polite.gate.gate import Gate
 from polite.gate.tally import BOUNDS_S, Measures
-from polite.integrations.hop import require_any_gate
+from polite.integrations.hop import needing, require_any_gate
 from polite.integrations.metrics import COUNTS, GAUGES, TIMES, Metric, ObservedGates
 from polite.origin import Target
 from polite.task import Task
 from polite.version import __version__
 
-try:
+with needing("opentelemetry-api", "opentelemetry"):
     from opentelemetry import metrics, trace
     from opentelemetry.metrics import CallbackOptions, Histogram, MeterProvider, Observation
     from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, TracerProvider
     from opentelemetry.util.types import AttributeValue
-except ImportError as _error:
-    raise ImportError(
-        "polite.integrations.opentelemetry needs opentelemetry-api: pip install 'polite-crawl[opentelemetry]'"
-    ) from _error
 
 SCHEMA = "https://opentelemetry.io/schemas/1.44.0"
 

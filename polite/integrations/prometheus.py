@@ -10,18 +10,14 @@ from polite import blocking
 from polite.errors import InvalidOption
 from polite.gate.gate import Gate
 from polite.gate.tally import BOUNDS_S, Measures
-from polite.integrations.hop import require_any_gate
+from polite.integrations.hop import needing, require_any_gate
 from polite.integrations.metrics import COUNTS, GAUGES, TIMES, Metric, ObservedGates, Reading
 
-try:
+with needing("prometheus-client", "prometheus"):
     from prometheus_client import REGISTRY, CollectorRegistry
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
     from prometheus_client.registry import Collector
     from prometheus_client.utils import floatToGoString
-except ImportError as _error:
-    raise ImportError(
-        "polite.integrations.prometheus needs prometheus-client: pip install 'polite-crawl[prometheus]'"
-    ) from _error
 
 Family = CounterMetricFamily | HistogramMetricFamily | GaugeMetricFamily
 

@@ -3,17 +3,13 @@
 from typing import Any
 
 from polite import blocking
-from polite.integrations.hop import PoliteSending, require_blocking_gate, run_now
+from polite.integrations.hop import PoliteSending, needing, require_blocking_gate, run_now
 
-try:
+with needing("requests", "requests"):
     from requests import PreparedRequest, RequestException, Response
     from requests.adapters import HTTPAdapter
     from requests.utils import default_user_agent
     from urllib3.util import parse_url
-except ImportError as _error:
-    raise ImportError(
-        "polite.integrations.requests needs requests: pip install 'polite-crawl[requests]'"
-    ) from _error
 
 
 class PoliteAdapter(PoliteSending, HTTPAdapter):

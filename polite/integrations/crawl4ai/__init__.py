@@ -10,12 +10,10 @@ is refused, and any response but a 2xx, ends the crawl of its URL at once: crawl
 `strategies`. `PoliteCrawler` turns an ending into a result, gives a place to each URL that waits, and warns of what it cannot pace.
 """
 
-try:
+from polite.integrations.hop import needing
+
+with needing("crawl4ai", "crawl4ai"):
     import crawl4ai as _  # noqa: F401
-except ImportError as _error:
-    raise ImportError(
-        "polite.integrations.crawl4ai needs crawl4ai: pip install 'polite-crawl[crawl4ai]'"
-    ) from _error
 
 from polite.integrations.crawl4ai.crawler import PoliteCrawler
 from polite.integrations.crawl4ai.strategies import PoliteBrowserStrategy, PoliteHTTPStrategy

@@ -14,12 +14,10 @@ Whatever fails, nothing is sent without a permit: a request that is refused gets
 middleware, and its errback is called.
 """
 
-try:
+from polite.integrations.hop import needing
+
+with needing("Scrapy", "scrapy"):
     import scrapy as _  # noqa: F401
-except ImportError as _error:
-    raise ImportError(
-        "polite.integrations.scrapy needs Scrapy: pip install 'polite-crawl[scrapy]'"
-    ) from _error
 
 from polite.integrations.scrapy.addon import Addon
 from polite.integrations.scrapy.turns import PoliteMiddleware, PoliteQueue

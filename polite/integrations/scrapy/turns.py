@@ -5,6 +5,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -26,7 +27,7 @@ from polite.frontier.task_outcome import End, TaskOutcome
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.integrations.hop import Hop, set_agent
-from polite.integrations.scrapy.options import Options, shared_gate
+from polite.integrations.scrapy.options import Options, shared_gate, warn_of_waiting_places
 from polite.origin import Target
 from polite.robots.decision import Disallowed
 from polite.robots.reason import Reason
@@ -150,6 +151,7 @@ _AHEAD = 16
 _UNPACED = ("data:", "file:", "s3:")
 
 
+@dataclass(eq=False, slots=True)
 class Head:
     """The request of a bucket that goes next.
 
@@ -162,15 +164,12 @@ class Head:
         taken: It was given to the engine or put back: nothing is to be done for it any more.
     """
 
-    __slots__ = ("bucket", "error", "permit", "ready", "request", "taken")
-
-    def __init__(self, ready: "deque[Head]", bucket: str, request: Request) -> None:
-        self.ready = ready
-        self.bucket: str = bucket
-        self.request: Request = request
-        self.permit: TaskPermit | None = None
-        self.error: PoliteError | None = None
-        self.taken: bool = False
+    ready: "deque[Head]"
+    bucket: str
+    request: Request
+    permit: TaskPermit | None = None
+    error: PoliteError | None = None
+    taken: bool = False
 
 
 class CrawlTurns:
@@ -242,7 +241,7 @@ class CrawlTurns:
     async def _start(self) -> None:
         options = self._options
         if not self.queues:
-            options.warn_of_waiting_places()
+            warn_of_waiting_places(self._crawler.settings)
         self._engine.send_nothing_twice()
         self._cache = self._crawler.get_downloader_middleware(HttpCacheMiddleware)
         self.gate, self._leave_gate = await shared_gate(options, self._count_event)
@@ -410,13 +409,8 @@ class CrawlTurns:
             while len(self._given_up) >= _MAX_ORIGINS:
                 del self._given_up[next(iter(self._given_up))]
             self._given_up[head.bucket] = None
-            self._refuse(
-                head,
-                RobotsGivenUp(
-                    f"{redact_url(task.url)}: given up, since its robots.txt is unreachable ({outcome.because})",
-                    url=task.url,
-                ),
-            )
+            why = f"given up, since its robots.txt is unreachable ({outcome.because})"
+            self._refuse(head, RobotsGivenUp(f"{redact_url(task.url)}: {why}", url=task.url))
 
     def _refuse(self, head: Head, error: PoliteError) -> None:
         head.error = error
