@@ -12,7 +12,6 @@ from polite.integrations.hop import (
     needing,
     raised_as,
     require_agent,
-    require_blocking_gate,
     require_gate,
     run_now,
     settled,
@@ -72,7 +71,7 @@ def request(gate: blocking.Gate, session: "Session[Any]", method: str, url: str,
         curl_cffi.requests.exceptions.TooManyRedirects: There were more than `max_redirects`.
         curl_cffi.requests.exceptions.RequestException: The request failed. The errors above are also this one.
     """
-    require_blocking_gate(gate, user="request")
+    require_gate(gate, user="request", threads=True)
     return run_now(_exchange(gate, session, method, url, options))
 
 

@@ -42,24 +42,21 @@ def needing(package: str, extra: str) -> Iterator[None]:
         raise ImportError(f"{module} needs {package}: pip install 'polite-crawl[{extra}]'") from error
 
 
-def require_gate(gate: object, *, user: str) -> None:
-    """Raise InvalidOption unless this is a gate of `polite.open_gate`.
+def require_gate(gate: object, *, user: str, threads: bool = False) -> None:
+    """Raise InvalidOption unless this is a gate of `polite.open_gate`, or of `polite.blocking.open_gate`.
 
     Args:
         gate: What a crawler gave.
         user: What needs it, as the crawler calls it.
+        threads: It needs one for threads.
     """
-    if not isinstance(gate, Gate):
-        raise InvalidOption(
-            f"{user} runs on an event loop: it needs a gate of polite.open_gate, got {gate!r}"
-        )
-
-
-def require_blocking_gate(gate: object, *, user: str) -> None:
-    """Raise InvalidOption unless this is a gate of `polite.blocking.open_gate`. The arguments are those of `require_gate`."""
-    if not isinstance(gate, blocking.Gate):
+    if threads and not isinstance(gate, blocking.Gate):
         raise InvalidOption(
             f"{user} is for threads: it needs a gate of polite.blocking.open_gate, got {gate!r}"
+        )
+    if not threads and not isinstance(gate, Gate):
+        raise InvalidOption(
+            f"{user} runs on an event loop: it needs a gate of polite.open_gate, got {gate!r}"
         )
 
 

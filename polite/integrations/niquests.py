@@ -4,7 +4,7 @@ from typing import Any
 
 from polite import blocking
 from polite.gate.gate import Gate
-from polite.integrations.hop import PoliteSending, needing, require_blocking_gate, require_gate, run_now
+from polite.integrations.hop import PoliteSending, needing, require_gate, run_now
 
 with needing("niquests", "niquests"):
     from niquests import AsyncResponse, PreparedRequest, RequestException, Response
@@ -28,7 +28,7 @@ class PoliteAdapter(PoliteSending, HTTPAdapter):
     _parse_url = staticmethod(parse_url)
 
     def __init__(self, gate: blocking.Gate, **options: Any) -> None:  # noqa: ANN401 - as niquests has them
-        require_blocking_gate(gate, user="PoliteAdapter")
+        require_gate(gate, user="PoliteAdapter", threads=True)
         super().__init__(**options)
         self._gate = gate
 

@@ -192,19 +192,15 @@ class _Spans:
 
 
 _lock = threading.Lock()
-# Under None those of the global provider, whichever that becomes: it may be set later.
-_global: list[_Instruments] = []
-_of_provider: WeakKeyDictionary[MeterProvider, _Instruments] = WeakKeyDictionary()
+# Under `metrics` those of the global provider, whichever that becomes: it may be set later.
+_of_provider: WeakKeyDictionary[object, _Instruments] = WeakKeyDictionary()
 
 
 def _instruments_of(provider: MeterProvider | None) -> _Instruments:
-    if provider is None:
-        if not _global:
-            _global.append(_Instruments(None))
-        return _global[0]
-    if provider not in _of_provider:
-        _of_provider[provider] = _Instruments(provider)
-    return _of_provider[provider]
+    key = metrics if provider is None else provider
+    if key not in _of_provider:
+        _of_provider[key] = _Instruments(provider)
+    return _of_provider[key]
 
 
 def _of_agent(agent: str) -> Attributes:

@@ -12,7 +12,6 @@ from playwright.async_api import (
     BrowserContext,
     CDPSession,
     Error,
-    Frame,
     Page,
     Request,
     Response,
@@ -252,25 +251,20 @@ class PausedRequests:
             for known in [*pages, *inner]:
                 # It is closed; or it is a frame in the process of its page, which knows it.
                 with suppress(Error):
-                    key, frames = await _frames_of(known)
-                    self._frames.update(dict.fromkeys(frames, key))
+                    page = known if isinstance(known, Page) else known.page
+                    session = await page.context.new_cdp_session(known)
+                    try:
+                        target = (await session.send("Target.getTargetInfo"))["targetInfo"]
+                        tree = (await session.send("Page.getFrameTree"))["frameTree"]
+                    finally:
+                        await session.detach()
+                    # All frames in the process of the page, or of a frame that has one of its own.
+                    self._frames.update(dict.fromkeys(_flat([tree]), target.get("browserContextId", "")))
                 if frame in self._frames:
                     return
         # The only context; or the frame is gone: any guard is better than none.
         alone = contexts.pop() if len(contexts) == 1 else next(iter(self._guards))
         self._frames[frame] = alone
-
-
-async def _frames_of(known: Page | Frame) -> tuple[str, list[str]]:
-    """Return the context of a page, or of a frame in a process of its own, and all frames in that process."""
-    context = known.context if isinstance(known, Page) else known.page.context
-    session = await context.new_cdp_session(known)
-    try:
-        target = (await session.send("Target.getTargetInfo"))["targetInfo"]
-        tree = (await session.send("Page.getFrameTree"))["frameTree"]
-    finally:
-        await session.detach()
-    return target.get("browserContextId", ""), list(_flat([tree]))
 
 
 def _flat(trees: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -583,9 +577,7 @@ async def guard(context: BrowserContext, gate: Gate, subresources: Subresources 
     browser = context.browser
     if browser is None or browser.browser_type.name != "chromium":
         raise InvalidOption("guard needs a context of Chromium: other browsers have no CDP")
-    requests = _of_browsers.get(browser)
-    if requests is None:
-        requests = _of_browsers[browser] = PausedRequests(browser)
+    requests = _of_browsers.setdefault(browser, PausedRequests(browser))
     await requests.open()
     context_key, agent = await _prepared(context)
     require_agent(agent, gate.agent.header, default=requests.agent)
