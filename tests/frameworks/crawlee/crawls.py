@@ -10,9 +10,10 @@ from crawlee import ConcurrencySettings, Request
 from crawlee.configuration import Configuration
 from crawlee.crawlers import HttpCrawler
 from crawlee.storage_clients import FileSystemStorageClient, MemoryStorageClient
+from crawlee.storages import RequestQueue
 
 import polite
-from polite.integrations.crawlee import polite_crawler
+from polite.integrations.crawlee import PoliteRequestManager, polite_crawler
 from tests.integrations.site import AGENT, LOOPBACK, Site
 
 DELAY_S = 0.1
@@ -52,7 +53,13 @@ class Crawl:
 
 @asynccontextmanager
 async def crawling(
-    kind: Any = HttpCrawler, *, pacing: polite.PacingPolicy = PACING, signer: Any = None, **options: Any
+    kind: Any = HttpCrawler,
+    *,
+    pacing: polite.PacingPolicy = PACING,
+    signer: Any = None,
+    robots: polite.RobotsPolicy | None = None,
+    window: int | None = None,
+    **options: Any,
 ) -> AsyncIterator[Crawl]:
     """Give a crawler whose handler, and callbacks for what is skipped and fails, note everything."""
     # With fewer places, crawlee has one while the machine is busy.
@@ -63,7 +70,11 @@ async def crawling(
         "concurrency_settings": concurrency,
         **options,
     }
-    async with polite.open_gate(AGENT, pacing=pacing, fetching=LOOPBACK, signer=signer) as gate:
+    gating: Any = {"pacing": pacing, "signer": signer, "robots": robots}
+    async with polite.open_gate(AGENT, fetching=LOOPBACK, **gating) as gate:
+        if window is not None:
+            queue = await RequestQueue.open(storage_client=options["storage_client"])
+            options["request_manager"] = PoliteRequestManager(gate, queue, window=window)
         crawler = polite_crawler(kind, gate, **options)
         crawl = Crawl(crawler, gate, crawler._http_client)
         crawler.router.default_handler(crawl.handle)

@@ -16,10 +16,10 @@ async def test_a_page_that_goes_elsewhere_leaves_the_permit(context: BrowserCont
         await guard(context, gate)
         page = await context.new_page()
         with pytest.raises(Error, match="Timeout"):
-            await page.goto(f"{site.url}/hang", timeout=3000)
+            await page.goto(site.url("/hang"), timeout=3000)
         assert gate.inside == 1
 
-        await page.goto(f"{site.url}/next", timeout=5000)
+        await page.goto(site.url("/next"), timeout=5000)
 
         assert site.paths == ["/hang", "/next"]
         assert (gate.waiting, gate.inside) == (0, 0)
@@ -29,9 +29,9 @@ async def test_a_closed_page_leaves_the_permit_and_ends_the_wait(context: Browse
     async with opened() as gate:
         await guard(context, gate)
         held, waits = await context.new_page(), await context.new_page()
-        going = [asyncio.create_task(held.goto(f"{site.url}/hang"))]
+        going = [asyncio.create_task(held.goto(site.url("/hang")))]
         await until(lambda: gate.inside == 1 and site.paths)
-        going.append(asyncio.create_task(waits.goto(f"{site.url}/never")))
+        going.append(asyncio.create_task(waits.goto(site.url("/never"))))
         await until(lambda: gate.waiting == 1)
 
         await waits.close()
@@ -54,7 +54,7 @@ async def test_the_end_of_the_context_or_the_browser_leaves_all(ends: str, site:
             await guard(context, gate)
             pages = [await context.new_page() for _ in range(3)]
             going = [
-                asyncio.create_task(page.goto(f"{site.url}/hang{number}"))
+                asyncio.create_task(page.goto(site.url(f"/hang{number}")))
                 for number, page in enumerate(pages)
             ]
             await until(lambda: gate.inside == 1 and gate.waiting == 2 and site.paths)
@@ -82,7 +82,7 @@ async def test_a_worker_that_ended_leaves_the_permit(context: BrowserContext, si
     async with opened() as gate:
         await guard(context, gate, subresources="pace")
         page = await context.new_page()
-        await page.goto(f"{site.url}/page")
+        await page.goto(site.url("/page"))
         await until(lambda: "/hang" in site.paths)
         assert gate.inside == 1
 
@@ -92,20 +92,19 @@ async def test_a_worker_that_ended_leaves_the_permit(context: BrowserContext, si
 
 
 async def test_a_server_that_hangs_up_counts_as_a_failure(context: BrowserContext, site: Site) -> None:
-    site.pages["/broken"] = "hang up"
     async with opened(min_delay=0.05, circuit_failures=1) as gate:
         guarded = await guard(context, gate)
         page = await context.new_page()
 
         with pytest.raises(Error, match="ERR_EMPTY_RESPONSE"):
-            await guarded.goto(page, f"{site.url}/broken")
+            await guarded.goto(page, site.url("/broken"))
 
-        assert (await gate.explain(f"{site.url}/next")).wait_s > 1
+        assert (await gate.explain(site.url("/next"))).wait_s > 1
         assert (gate.waiting, gate.inside) == (0, 0)
 
 
 async def test_a_turn_that_no_request_used_is_given_back(context: BrowserContext, site: Site) -> None:
-    url = f"{site.url}/a"
+    url = site.url("/a")
     async with opened() as gate:
         guarded = await guard(context, gate)
         page = await context.new_page()
@@ -115,10 +114,10 @@ async def test_a_turn_that_no_request_used_is_given_back(context: BrowserContext
         async with guarded.turn(page, url, await gate.acquire(url)):
             pass
         # The later of two turns of a page counts.
-        async with guarded.turn(page, url), guarded.turn(page, f"{site.other}/b"):
+        async with guarded.turn(page, url), guarded.turn(page, site.url("/b", other=1)):
             assert gate.inside == 1
-            await page.goto(f"{site.other}/b")
-        await guarded.goto(page, f"{site.other}/b#fragment")
+            await page.goto(site.url("/b", other=1))
+        await guarded.goto(page, site.url("/b#fragment", other=1))
         await guarded.goto(page, "about:blank")
         await page.close()
         with pytest.raises(Error):
@@ -136,12 +135,12 @@ async def test_a_closed_gate_blocks_everything(context: BrowserContext, site: Si
     async with opened() as gate:
         guarded = await guard(context, gate)
         page = await context.new_page()
-        await page.goto(f"{site.url}/a")
+        await page.goto(site.url("/a"))
 
     with pytest.raises(Error, match="ERR_BLOCKED_BY_CLIENT"):
-        await page.goto(f"{site.url}/b")
+        await page.goto(site.url("/b"))
     with pytest.raises(polite.GateClosed):
-        await guarded.goto(page, f"{site.url}/b")
+        await guarded.goto(page, site.url("/b"))
     assert isinstance(await guarded.refusal(page), polite.GateClosed | None)
     assert site.paths == ["/a"]
 
@@ -158,7 +157,7 @@ async def test_what_nobody_expected_blocks(
         monkeypatch.setattr(gate, "acquire", lambda _: 1 / 0)
 
         with pytest.raises(Error, match="ERR_BLOCKED_BY_CLIENT"):
-            await page.goto(f"{site.url}/a")
+            await page.goto(site.url("/a"))
 
     assert site.paths == []
     loop.set_exception_handler(None)
@@ -170,7 +169,7 @@ async def test_a_time_out_does_not_count_the_wait_of_goto(context: BrowserContex
         page = await context.new_page()
 
         for path in ("/a", "/b"):
-            response = await guarded.goto(page, site.url + path, timeout=900)
+            response = await guarded.goto(page, site.url(path), timeout=900)
             assert response is not None
 
         assert site.paths == ["/a", "/b"]

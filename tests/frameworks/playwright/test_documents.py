@@ -16,7 +16,7 @@ async def test_pages_wait_for_their_turn_and_have_the_gates_agent(
         page = await context.new_page()
 
         for path in ("/a", "/b", "/c"):
-            response = await page.goto(site.url + path)
+            response = await page.goto(site.url(path))
             assert response is not None
             assert response.status == 200
 
@@ -34,12 +34,12 @@ async def test_each_redirect_hop_is_checked_and_waits_and_goto_raises_what_the_g
         guarded = await guard(context, gate)
         page = await context.new_page()
 
-        await page.goto(f"{site.url}/first")
+        await page.goto(site.url("/first"))
         with pytest.raises(Error, match="ERR_BLOCKED_BY_CLIENT"):
-            await page.goto(f"{site.url}/out")
+            await page.goto(site.url("/out"))
         for path in ("/private", "/out"):
             with pytest.raises(polite.Disallowed, match="Disallow: /private"):
-                await guarded.goto(page, site.url + path)
+                await guarded.goto(page, site.url(path))
 
         assert site.paths == ["/first", "/second", "/third", "/out", "/out"]
         assert site.short(*site.paths) == []
@@ -55,7 +55,7 @@ async def test_frames_and_popups_are_documents(context: BrowserContext, site: Si
         await guard(context, gate)
         page = await context.new_page()
 
-        await page.goto(f"{site.url}/page")
+        await page.goto(site.url("/page"))
         await until(lambda: len(site.paths) == 3)
 
         assert sorted(site.paths) == ["/frame", "/page", "/popup"]
@@ -67,11 +67,11 @@ async def test_a_turn_takes_over_a_permit_that_was_awaited_before(
 ) -> None:
     async with opened() as gate:
         guarded = await guard(context, gate)
-        permit = await gate.acquire(f"{site.url}/a")
+        permit = await gate.acquire(site.url("/a"))
         page = await context.new_page()
 
-        async with guarded.turn(page, f"{site.url}/a", permit):
-            await page.goto(f"{site.url}/a")
+        async with guarded.turn(page, site.url("/a"), permit):
+            await page.goto(site.url("/a"))
 
         assert site.paths == ["/a"]
         assert (gate.waiting, gate.inside, gate.counters.granted) == (0, 0, 1)

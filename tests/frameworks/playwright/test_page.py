@@ -19,5 +19,5 @@ async def test_examples_print_what_the_page_says(
     )
 
     await require_what_the_page_says(
-        page, "playwright", f"{site.url}/", monkeypatch, lambda: capsys.readouterr().out
+        page, "playwright", site.url("/"), monkeypatch, lambda: capsys.readouterr().out
     )
