@@ -123,12 +123,13 @@ class Client:
     async def get(self, url: str, **options: Any) -> Answer:
         return await self.request("GET", url, **options)
 
-    async def open(self, url: str) -> Any:
+    async def open(self, url: str, headers: dict[str, str] | None = None) -> Any:
         """Return a response whose body is not read."""
         if self.module in (httpx, httpx2):
-            asked = self.session.build_request("GET", url)
+            asked = self.session.build_request("GET", url, headers=headers)
             return await self.do(self.session.send, asked, stream=True)
-        return await self.do(self.send, "GET", url, **({} if self.module is aiohttp else {"stream": True}))
+        options = {} if self.module is aiohttp else {"stream": True}
+        return await self.do(self.send, "GET", url, headers=headers or {}, **options)
 
     async def close(self, response: Any) -> None:
         await self.do(getattr(response, "aclose", response.close) if self._thread is None else response.close)

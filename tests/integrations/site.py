@@ -136,6 +136,8 @@ class Site:
 
     async def _tagged(self, request: web.BaseRequest, how: list[str]) -> web.StreamResponse:
         """A page with an ETag, of known length or `chunked`; `cut` off in its middle, or `empty`."""
+        if request.headers.get("If-None-Match") == '"1"':
+            return web.Response(status=304, headers={"ETag": '"1"'})
         if "empty" in how:
             return web.Response(headers={"ETag": '"1"'})
         response = web.StreamResponse(headers={"ETag": '"1"'})

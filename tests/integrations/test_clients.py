@@ -151,8 +151,10 @@ async def test_what_was_read_to_its_end_is_remembered(client: Client, site: Site
         response = await client.open(pieces)
         assert await client.read(response) == LENGTH
         await client.close(response)
-        # Nobody asks for a body that is empty.
+        # Nobody asks for a body that is empty, or for that of a 304.
         await client.close(await client.open(empty))
+        await client.close(await client.open(url, headers=TAGGED))
+        assert await client.conditional(url) == TAGGED
         assert await client.conditional(pieces) == await client.conditional(empty) == TAGGED
 
 
