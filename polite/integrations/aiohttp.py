@@ -10,11 +10,9 @@ from aiohttp import ClientHandlerType, ClientMiddlewareType, ClientRequest, Clie
 from aiohttp.connector import Connection
 from aiohttp.http import SERVER_SOFTWARE
 from aiohttp.streams import EmptyStreamReader
-from yarl import URL
 
 from polite.errors import InvalidOption, PermitMisused, TurnLost, redact_url
 from polite.gate.gate import Gate
-from polite.gate.permit import Permit
 from polite.integrations.hop import Hop, raised_as, require_gate, set_agent
 from polite.transports.address_guard import collect_refused
 from polite.transports.connection_pool import ProxyRefused
@@ -100,14 +98,28 @@ class PacedRequest(ClientRequest):
 
 
 async def _in_its_turn(gate: Gate, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
-    hop = await Hop.enter(gate, _as_http(request.url), request.method)
+    socket = request.url.scheme in {"ws", "wss"}
+    # A WebSocket counts as a request to its http or https origin.
+    asked = f"http{str(request.url).removeprefix('ws')}" if socket else str(request.url)
+    hop = await Hop.enter(gate, asked, request.method)
     sending = _Sending(request, hop)
     if request.session.closed:
         # What aiohttp raises. It may have been closed during the wait for the turn.
         hop.permit.unsent()
         raise RuntimeError("Session is closed")
     try:
-        _send_exactly(request, hop.permit, sending)
+        # The URL that the gate decided about is sent, and only while its turn is held.
+        url = hop.permit.request_url
+        if socket:
+            url = url.with_scheme(request.url.scheme)
+        if (
+            request.headers.get(hdrs.HOST) == request.url.host_port_subcomponent
+            and url.host_port_subcomponent
+        ):
+            request.headers[hdrs.HOST] = url.host_port_subcomponent
+        request.url = url
+        # The request's own attribute goes before the method of its class.
+        vars(request)["send"] = sending
         with collect_refused() as refused:
             response = await handler(request)
     except BaseException as error:
@@ -144,35 +156,6 @@ def _octets(response: ClientResponse) -> int:
     """Return the octets of the body that came, as they were sent: many responses do not say how long they are."""
     content = response.content
     return 0 if isinstance(content, EmptyStreamReader) else content.total_raw_bytes
-
-
-async def _handled(request: ClientRequest, handler: ClientHandlerType, permit: Permit) -> ClientResponse:
-    with collect_refused() as refused:
-        try:
-            return await handler(request)
-        except aiohttp.ClientConnectorError:
-            if refused:
-                # The address guard blocked the connection, so the server has seen nothing.
-                permit.unsent()
-            raise
-
-
-def _as_http(url: URL) -> str:
-    """Return the URL as the gate knows it: a WebSocket counts as a request to its http or https origin."""
-    text = str(url)
-    return f"http{text.removeprefix('ws')}" if url.scheme in {"ws", "wss"} else text
-
-
-def _send_exactly(request: ClientRequest, permit: Permit, sending: "_Sending") -> None:
-    """Make the request send the URL that the gate decided about, and only while its turn is held."""
-    url = permit.request_url
-    if request.url.scheme in {"ws", "wss"}:
-        url = url.with_scheme(request.url.scheme)
-    if request.headers.get(hdrs.HOST) == request.url.host_port_subcomponent and url.host_port_subcomponent:
-        request.headers[hdrs.HOST] = url.host_port_subcomponent
-    request.url = url
-    # The request's own attribute goes before the method of its class.
-    vars(request)["send"] = sending
 
 
 class _Sending:

@@ -69,7 +69,9 @@ class StrictResponse(ResponseHandler):
             if not data:
                 return
         # Without data, aiohttp reads on what it has.
-        excess = self._excess(data)
+        excess = b"" if self._left is None else data[self._left :]
+        if self._left is not None:
+            self._left = None if excess else self._left - len(data)
         if not excess:
             super().data_received(data)
             return
@@ -104,14 +106,6 @@ class StrictResponse(ResponseHandler):
         ):
             self._payload.set_exception(ClientPayloadError(f"Response payload is not completed: {exc!r}"))
         super().connection_lost(exc)
-
-    def _excess(self, data: bytes) -> bytes:
-        """Return the octets of `data` after the end of the body."""
-        if self._left is None:
-            return b""
-        excess = data[self._left :]
-        self._left = None if excess else self._left - len(data)
-        return excess
 
     def _final_response(self, data: bytes) -> bytes:
         """Return the data since the last interim response.

@@ -409,7 +409,13 @@ class PoliteRequestManager(RequestManager):
                 if request is None:
                     self._forefront.clear()
                     break
-                self._put(frontier, request)
+                self._taken[request.unique_key] = request
+                priority = self._forefront.pop(request.unique_key, 0)
+                try:
+                    # crawlee's queue finds duplicates by their unique keys.
+                    frontier.put_nowait(request.url, priority=priority, payload=request, unique=False)
+                except InvalidURL as error:
+                    self._refused.append(_Refused(request.url, str(error), request))
                 taken += 1
                 if taken % _AT_A_TIME == 0:
                     self._filled.set()
@@ -422,15 +428,6 @@ class PoliteRequestManager(RequestManager):
             if self._filling is asyncio.current_task():
                 self._filling = None
             self._filled.set()
-
-    def _put(self, frontier: Frontier, request: Request) -> None:
-        self._taken[request.unique_key] = request
-        priority = self._forefront.pop(request.unique_key, 0)
-        try:
-            # crawlee's queue finds duplicates by their unique keys.
-            frontier.put_nowait(request.url, priority=priority, payload=request, unique=False)
-        except InvalidURL as error:
-            self._refused.append(_Refused(request.url, str(error), request))
 
     # From the frontier to crawlee.
 

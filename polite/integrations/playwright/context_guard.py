@@ -210,16 +210,13 @@ class PausedRequests:
         return None
 
     def _paused(self, event: Mapping[str, Any]) -> None:
-        task = asyncio.get_running_loop().create_task(self._give(PausedRequest.of(event)))
+        async def give(request: PausedRequest) -> None:
+            guard = await self._guard_of(request.frame) if is_fetched(request.url) else None
+            await (self.resume(request) if guard is None else guard.handle(request))
+
+        task = asyncio.get_running_loop().create_task(give(PausedRequest.of(event)))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    async def _give(self, request: PausedRequest) -> None:
-        guard = await self._guard_of(request.frame) if is_fetched(request.url) else None
-        if guard is None:
-            await self.resume(request)
-        else:
-            await guard.handle(request)
 
     def _target_created(self, event: Mapping[str, Any]) -> None:
         target = event["targetInfo"]
