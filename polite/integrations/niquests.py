@@ -13,7 +13,13 @@ with needing("niquests", "niquests"):
     from niquests.utils import default_user_agent
 
 
-class PoliteAdapter(PoliteSending, HTTPAdapter):
+class _Sending(PoliteSending):
+    _base_error = RequestException
+    _default_agent = staticmethod(default_user_agent)
+    _parse_url = staticmethod(parse_url)
+
+
+class PoliteAdapter(_Sending, HTTPAdapter):
     """An adapter for `niquests.Session.mount`, as that of `polite.integrations.requests`.
 
     It sends one request at a time for each origin, so `multiplexed=True` has no effect.
@@ -22,10 +28,6 @@ class PoliteAdapter(PoliteSending, HTTPAdapter):
         gate: A gate of `polite.blocking`. The adapter does not close it.
         options: Those of `niquests.adapters.HTTPAdapter`.
     """
-
-    _base_error = RequestException
-    _default_agent = staticmethod(default_user_agent)
-    _parse_url = staticmethod(parse_url)
 
     def __init__(self, gate: blocking.Gate, **options: Any) -> None:  # noqa: ANN401 - as niquests has them
         require_gate(gate, user="PoliteAdapter", threads=True)
@@ -39,7 +41,7 @@ class PoliteAdapter(PoliteSending, HTTPAdapter):
         return response
 
 
-class AsyncPoliteAdapter(PoliteSending, AsyncHTTPAdapter):
+class AsyncPoliteAdapter(_Sending, AsyncHTTPAdapter):
     """An adapter for `niquests.AsyncSession.mount`.
 
     Example:
@@ -52,10 +54,6 @@ class AsyncPoliteAdapter(PoliteSending, AsyncHTTPAdapter):
         gate: A gate of `polite.open_gate`. The adapter does not close it.
         options: Those of `niquests.adapters.AsyncHTTPAdapter`.
     """
-
-    _base_error = RequestException
-    _default_agent = staticmethod(default_user_agent)
-    _parse_url = staticmethod(parse_url)
 
     def __init__(self, gate: Gate, **options: Any) -> None:  # noqa: ANN401 - as niquests has them
         require_gate(gate, user="AsyncPoliteAdapter")

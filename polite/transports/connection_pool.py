@@ -192,7 +192,12 @@ class SharedResponse(StrictResponse):
             return
         if message.code >= 200 or message.code == _SWITCHING:
             self._answered = True
-            if self._strict and not self._certain(message):
+            codings = message.headers.getall("Transfer-Encoding", [])
+            lengths = message.headers.getall("Content-Length", [])
+            self._chunked = [coding.strip().lower() for coding in codings] == ["chunked"]
+            # Whether the head tells where the response ends, in one way (RFC 9112, 6.3).
+            certain = (self._chunked and not lengths) or (not codings and len(lengths) == 1)
+            if self._strict and not (certain and message.version == HttpVersion11):
                 self.force_close()
             if message.code != _SWITCHING:
                 body.on_eof(self._ended)
@@ -204,15 +209,6 @@ class SharedResponse(StrictResponse):
             super().connection_lost(exc)
         else:
             ResponseHandler.connection_lost(self, exc)
-
-    def _certain(self, message: RawResponseMessage) -> bool:
-        """Return whether the head tells where the response ends, in one way (RFC 9112, 6.3)."""
-        codings = message.headers.getall("Transfer-Encoding", [])
-        lengths = message.headers.getall("Content-Length", [])
-        self._chunked = [coding.strip().lower() for coding in codings] == ["chunked"]
-        return message.version == HttpVersion11 and (
-            (self._chunked and not lengths) or (not codings and len(lengths) == 1)
-        )
 
     def _ended(self) -> None:
         """The response is complete. This is called before aiohttp keeps the connection or closes it."""

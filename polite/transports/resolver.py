@@ -182,7 +182,16 @@ def parsed_names(names: Mapping[str, str]) -> dict[_Endpoint, _Endpoint]:
         endpoint = _named(name)
         if endpoint in parsed:
             raise InvalidOption(f"resolver: {name!r} has two addresses")
-        parsed[endpoint] = _address(name, address)
+        host, port = "", None
+        if isinstance(address, str):
+            bare = address.count(":") > 1 and not address.startswith("[")
+            host, port = (address, None) if bare else _with_port(address)
+        try:
+            parsed[endpoint] = str(ip_address(host.removeprefix("[").removesuffix("]"))), port
+        except ValueError:
+            raise InvalidOption(
+                f'resolver: {name!r} must have an IP address, "address:port" or "[IPv6 address]:port", got {address!r}'
+            ) from None
     return parsed
 
 
@@ -202,20 +211,6 @@ def _named(name: object) -> _Endpoint:
     if is_address(host):
         raise InvalidOption(f"resolver: {name!r} is an address, which is never looked up; name a host")
     return host, port
-
-
-def _address(name: object, address: object) -> _Endpoint:
-    """Return the address, and the port if it has one."""
-    if isinstance(address, str):
-        bare = address.count(":") > 1 and not address.startswith("[")
-        host, port = (address, None) if bare else _with_port(address)
-        try:
-            return str(ip_address(host.removeprefix("[").removesuffix("]"))), port
-        except ValueError:
-            pass
-    raise InvalidOption(
-        f'resolver: {name!r} must have an IP address, "address:port" or "[IPv6 address]:port", got {address!r}'
-    )
 
 
 def _with_port(text: str) -> _Endpoint:

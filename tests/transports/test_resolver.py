@@ -164,9 +164,9 @@ async def test_a_family_that_the_address_has_not_is_no_address() -> None:
     ("resolver", "message"),
     [
         ({"example.com": "localhost"}, "must have an IP address"),
-        ({"example.com": "127.0.0.1:65536"}, "port"),
+        ({"example.com": "127.0.0.1:65536"}, "the port of"),
         ({"example.com": 5}, "must have an IP address"),
-        ({"example.com:": "127.0.0.1"}, "port"),
+        ({"example.com:": "127.0.0.1"}, "the port of"),
         ({"http://me:secret@a.test:80/": "127.0.0.1"}, "'http://a.test:80/' must be a host, not a URL"),
         ({"*.test": "127.0.0.1"}, "has a wildcard"),
         ({"": "127.0.0.1"}, "neither"),

@@ -156,9 +156,20 @@ class PoliteCrawler(AsyncWebCrawler):
         Raises:
             InvalidUserAgent: `config` has another User-Agent than the gate.
         """
+        # The gate does what crawl4ai would do past it.
+        own = copy.copy(config or CrawlerRunConfig())
+        own.check_robots_txt, own.user_agent = False, None
+        if (fetch := own.fallback_fetch_function) is not None:
+
+            async def fetch_in_its_turn(url: str) -> str:
+                async with self._gate.permit(url) as permit:
+                    text: str = await fetch(permit.url)
+                    return text
+
+            own.fallback_fetch_function = fetch_in_its_turn
         try:
             with catching_endings():
-                return await super().arun(url, config=self._own(config), **kwargs)
+                return await super().arun(url, config=own, **kwargs)
         except CrawlEnded as ended:
             self.logger.error_status(url=url, error=str(ended), tag="POLITE")
             return CrawlResultContainer(ended.result(url))
@@ -198,22 +209,6 @@ class PoliteCrawler(AsyncWebCrawler):
         if message not in self._warned:
             self._warned.add(message)
             warnings.warn(message, stacklevel=stacklevel)
-
-    def _own(self, config: CrawlerRunConfig | None) -> CrawlerRunConfig:
-        """Return a copy in which the gate does what crawl4ai would do past it."""
-        own = copy.copy(config or CrawlerRunConfig())
-        own.check_robots_txt = False
-        own.user_agent = None
-        if own.fallback_fetch_function is not None:
-            fetch = own.fallback_fetch_function
-
-            async def fetch_in_its_turn(url: str) -> str:
-                async with self._gate.permit(url) as permit:
-                    text: str = await fetch(permit.url)
-                    return text
-
-            own.fallback_fetch_function = fetch_in_its_turn
-        return own
 
 
 class RulesOfGate:
