@@ -77,18 +77,6 @@ def test_files_of_media_pipelines_wait_for_their_turn(reactor: Reactor, site: Si
     assert done.counted["denied/Disallowed"] == 1
 
 
-def test_a_request_of_a_callback_waits_for_its_turn(reactor: Reactor, site: Site) -> None:
-    class Inline(Noting):
-        async def parse(self, response):
-            other = await self.crawler.engine.download_async(scrapy.Request(response.urljoin("/inline")))
-            self.pages.append(other.url)
-
-    done = crawl(reactor, Inline, [site.url("/a"), site.url("/b")])
-
-    judge(site)
-    assert done.spider.pages == [site.url("/inline")] * 2
-
-
 def applied(settings: dict[str, object], spider: type[scrapy.Spider] | None = None) -> Settings:
     """Return settings as the add-on leaves them."""
     addon = {"ADDONS": {"polite.integrations.scrapy.Addon": 300}, "TWISTED_REACTOR_ENABLED": True}
