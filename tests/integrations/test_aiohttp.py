@@ -1,19 +1,21 @@
 """What only polite's middleware of aiohttp has: connections, other middlewares, WebSockets, time-outs. Time is virtual."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
 import pytest
+import trustme
 from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, web
 from yarl import URL
 
 import polite
 from polite.events import CircuitOpened, Event, Granted, Skipped
 from polite.integrations.aiohttp import middleware
-from polite.testing import LoopClock
+from polite.testing import LoopClock, ScriptedTransport
 from tests.integrations.site import AGENT, DELAY_S, LOOPBACK, Site, served, slow
 from tests.support import REWRITTEN, now
 
@@ -234,3 +236,18 @@ async def test_a_turn_that_is_lost_before_the_request_is_sent_is_taken_again(
 
     assert site.gaps()[0] >= 300.0
     assert len([event for event in events if isinstance(event, Granted)]) == 2
+
+
+async def test_a_certificate_that_is_not_trusted_is_a_failure_of_the_server() -> None:
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    trustme.CA().issue_cert("127.0.0.1").configure_cert(tls)
+    options: Any = {"clock": LoopClock(), "pacing": polite.PacingPolicy(circuit_failures=1)}
+    async with (
+        served(now, ssl_context=tls) as site,
+        polite.open_gate(AGENT, transports={"https": ScriptedTransport()}, **options) as gate,
+        session_of(gate) as session,
+    ):
+        with pytest.raises(aiohttp.ClientConnectorCertificateError):
+            await read(session, site.url("/").replace("http", "https"))
+
+        assert gate.counters.opened == 1
