@@ -10,11 +10,9 @@ from aiohttp import ClientHandlerType, ClientMiddlewareType, ClientRequest, Clie
 from aiohttp.connector import Connection
 from aiohttp.http import SERVER_SOFTWARE
 from aiohttp.streams import EmptyStreamReader
-from yarl import URL
 
 from polite.errors import InvalidOption, PermitMisused, TurnLost, redact_url
 from polite.gate.gate import Gate
-from polite.gate.permit import Permit
 from polite.integrations.hop import Hop, raised_as, require_gate, set_agent
 from polite.transports.address_guard import collect_refused
 from polite.transports.connection_pool import ProxyRefused
@@ -60,7 +58,9 @@ def middleware(gate: Gate, *handler: Never) -> ClientMiddlewareType:
 
     async def polite_middleware(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
         with raised_as(aiohttp.ClientError):
-            _require_last(handler)
+            if handler.__module__ == "aiohttp.client_middlewares":
+                # What another middleware inside this one sends again would have no turn.
+                raise InvalidOption("polite's middleware must be the last in ClientSession(middlewares=...)")
             set_agent(request.headers, gate.agent.header, default=SERVER_SOFTWARE)
             if request.session.timeout.total is not None and request.session not in warned:
                 warned.add(request.session)
@@ -98,20 +98,40 @@ class PacedRequest(ClientRequest):
 
 
 async def _in_its_turn(gate: Gate, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
-    hop = await Hop.enter(gate, _as_http(request.url), request.method)
+    socket = request.url.scheme in {"ws", "wss"}
+    # A WebSocket counts as a request to its http or https origin.
+    asked = f"http{str(request.url).removeprefix('ws')}" if socket else str(request.url)
+    hop = await Hop.enter(gate, asked, request.method)
     sending = _Sending(request, hop)
     if request.session.closed:
         # What aiohttp raises. It may have been closed during the wait for the turn.
         hop.permit.unsent()
         raise RuntimeError("Session is closed")
     try:
-        _send_exactly(request, hop.permit, sending)
-        response = await _handled(request, handler, hop.permit)
+        # The URL that the gate decided about is sent, and only while its turn is held.
+        url = hop.permit.request_url
+        if socket:
+            url = url.with_scheme(request.url.scheme)
+        if (
+            request.headers.get(hdrs.HOST) == request.url.host_port_subcomponent
+            and url.host_port_subcomponent
+        ):
+            request.headers[hdrs.HOST] = url.host_port_subcomponent
+        request.url = url
+        # The request's own attribute goes before the method of its class.
+        vars(request)["send"] = sending
+        with collect_refused() as refused:
+            response = await handler(request)
     except BaseException as error:
-        if sending.began or not _is_the_crawlers_own(error):
-            hop.fail(error)
-        else:
+        # The address guard blocked the connection, so the server has seen nothing.
+        blocked = isinstance(error, aiohttp.ClientConnectorError) and refused
+        # An error of the crawler's own before the request is sent says nothing of its server: it must not open the circuit.
+        # A cancellation may have interrupted a handshake, so the delay runs.
+        own = isinstance(error, Exception) and not isinstance(error, aiohttp.ClientError | OSError)
+        if not sending.began and (blocked or own or isinstance(error, ProxyRefused)):
             hop.permit.unsent()
+        else:
+            hop.fail(error)
         raise
     try:
         hop.report(response.status, response.headers)
@@ -138,35 +158,6 @@ def _octets(response: ClientResponse) -> int:
     return 0 if isinstance(content, EmptyStreamReader) else content.total_raw_bytes
 
 
-async def _handled(request: ClientRequest, handler: ClientHandlerType, permit: Permit) -> ClientResponse:
-    with collect_refused() as refused:
-        try:
-            return await handler(request)
-        except aiohttp.ClientConnectorError:
-            if refused:
-                # The address guard blocked the connection, so the server has seen nothing.
-                permit.unsent()
-            raise
-
-
-def _as_http(url: URL) -> str:
-    """Return the URL as the gate knows it: a WebSocket counts as a request to its http or https origin."""
-    text = str(url)
-    return f"http{text.removeprefix('ws')}" if url.scheme in {"ws", "wss"} else text
-
-
-def _send_exactly(request: ClientRequest, permit: Permit, sending: "_Sending") -> None:
-    """Make the request send the URL that the gate decided about, and only while its turn is held."""
-    url = permit.request_url
-    if request.url.scheme in {"ws", "wss"}:
-        url = url.with_scheme(request.url.scheme)
-    if request.headers.get(hdrs.HOST) == request.url.host_port_subcomponent and url.host_port_subcomponent:
-        request.headers[hdrs.HOST] = url.host_port_subcomponent
-    request.url = url
-    # The request's own attribute goes before the method of its class.
-    vars(request)["send"] = sending
-
-
 class _Sending:
     """Sends a request only while its turn is held.
 
@@ -186,19 +177,3 @@ class _Sending:
         self._hop.sign(self._request.headers)
         self.began = True
         return await type(self._request).send(self._request, connection)
-
-
-def _is_the_crawlers_own(error: BaseException) -> bool:
-    """Whether an error before the request is sent says nothing of its server: it must not open the circuit of the origin.
-
-    A cancellation may have interrupted a handshake, so the delay runs.
-    """
-    if isinstance(error, ProxyRefused):
-        return True
-    return isinstance(error, Exception) and not isinstance(error, aiohttp.ClientError | OSError)
-
-
-def _require_last(handler: ClientHandlerType) -> None:
-    """Raise InvalidOption if another middleware is inside this one: what it sends again would have no turn."""
-    if handler.__module__ == "aiohttp.client_middlewares":
-        raise InvalidOption("polite's middleware must be the last in ClientSession(middlewares=...)")

@@ -9,23 +9,19 @@ from polite.errors import InvalidOption, InvalidURL
 from polite.gate.gate import Gate
 from polite.integrations.hop import (
     Hop,
+    needing,
     raised_as,
     require_agent,
-    require_blocking_gate,
     require_gate,
     run_now,
     settled,
 )
 from polite.origin import Target
 
-try:
+with needing("curl_cffi", "curl-cffi"):
     from curl_cffi import CurlHttpVersion, CurlOpt
     from curl_cffi.requests import AsyncSession, Headers, Response, Session
     from curl_cffi.requests.exceptions import RequestException, TooManyRedirects
-except ImportError as _error:
-    raise ImportError(
-        "polite.integrations.curl_cffi needs curl_cffi: pip install 'polite-crawl[curl-cffi]'"
-    ) from _error
 
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -75,7 +71,7 @@ def request(gate: blocking.Gate, session: "Session[Any]", method: str, url: str,
         curl_cffi.requests.exceptions.TooManyRedirects: There were more than `max_redirects`.
         curl_cffi.requests.exceptions.RequestException: The request failed. The errors above are also this one.
     """
-    require_blocking_gate(gate, user="request")
+    require_gate(gate, user="request", threads=True)
     return run_now(_exchange(gate, session, method, url, options))
 
 
@@ -120,11 +116,12 @@ async def _exchange(
     with raised_as(RequestException):
         redirects = _Redirects(session, gate.agent.header, method, url, options)
         while True:
-            hop = await Hop.enter(gate, redirects.url, redirects.method)
+            hop = await Hop.enter(gate, redirects.target.url, redirects.method)
             try:
                 # libcurl connects after that: a signature must be valid for longer than this takes.
                 hop.sign(redirects.headers)
-                response: Response = await settled(session.request(**redirects.ask(hop.permit.target)))
+                sent = {"method": redirects.method, "url": hop.permit.url, "headers": redirects.headers}
+                response: Response = await settled(session.request(**redirects.options, **sent))
                 headers = {name: value for name, value in response.headers.items() if value is not None}
                 hop.report(response.status_code, headers)
             except BaseException as error:
@@ -139,8 +136,10 @@ class _Redirects:
     """The request that comes next.
 
     Attributes:
+        target: Its URL.
         method: Its method.
         headers: Its header.
+        options: Those of `Session.request` besides.
     """
 
     def __init__(
@@ -154,24 +153,19 @@ class _Redirects:
         _require_seen(session, options)
         session.curl_options = dict(_SENT_ONCE)
         self.method = method
-        self._options = {**options, "allow_redirects": False, "quote": False}
-        self.headers = Headers(self._options.pop("headers", None))
-        self._left = self._options.pop("max_redirects", None)
+        self.options = {**options, "allow_redirects": False, "quote": False}
+        self.headers = Headers(self.options.pop("headers", None))
+        self._left = self.options.pop("max_redirects", None)
         self._left = session.max_redirects if self._left is None else self._left
         self._follows = self._left != 0
         self._history: list[Response] = []
-        self._target = _target(Target.of(_with_params(url, self._options.pop("params", None))))
+        if params := self.options.pop("params", None):
+            url, _, _ = url.partition("#")
+            url += f"{'&' if '?' in url else '?'}{urlencode(params, doseq=True)}"
+        self.target = _target(Target.of(url))
         for sent in (session.headers.get("User-Agent"), self.headers.get("User-Agent")):
             require_agent(sent, agent, default="")
         self.headers["User-Agent"] = agent
-
-    @property
-    def url(self) -> str:
-        return self._target.url
-
-    def ask(self, target: Target) -> dict[str, Any]:
-        """Return the options of the next request."""
-        return {**self._options, "method": self.method, "url": target.url, "headers": self.headers}
 
     def follow(self, response: Response) -> bool:
         """Turn to the response's redirect, if it is one. Raises TooManyRedirects, InvalidURL."""
@@ -183,9 +177,9 @@ class _Redirects:
             raise TooManyRedirects(f"too many redirects, the last to {location}", response=response)
         self._left -= 1
         self._history.append(response)
-        origin, self._target = self._target.origin, _target(self._target.join(location))
+        origin, self.target = self.target.origin, _target(self.target.join(location))
         self._drop((), _CONDITIONS)
-        if self._target.origin != origin:
+        if self.target.origin != origin:
             self._drop(_PRIVATE_OPTIONS, _PRIVATE_HEADERS)
         # As browsers do (RFC 9110, 15.4.2 to 15.4.4).
         if (response.status_code == 303 and self.method.upper() != "HEAD") or (
@@ -197,7 +191,7 @@ class _Redirects:
 
     def _drop(self, options: tuple[str, ...], headers: tuple[str, ...]) -> None:
         for option in options:
-            self._options.pop(option, None)
+            self.options.pop(option, None)
         for header in headers:
             if header in self.headers:
                 del self.headers[header]
@@ -243,10 +237,3 @@ def _spelled(url: str) -> str:
     path, _, query = url.partition("?")
     path = _ESCAPE.sub(lambda escape: escape[0].upper(), path)
     return f"{path}?{query}" if query else path
-
-
-def _with_params(url: str, params: Any) -> str:  # noqa: ANN401 - as urlencode has it
-    if not params:
-        return url
-    whole, _, _ = url.partition("#")
-    return f"{whole}{'&' if '?' in whole else '?'}{urlencode(params, doseq=True)}"

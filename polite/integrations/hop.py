@@ -32,24 +32,39 @@ T = TypeVar("T")
 SIGNATURE_FIELDS = ("Signature-Agent", "Signature-Input", "Signature")
 
 
-def require_gate(gate: object, *, user: str) -> None:
-    """Raise InvalidOption unless this is a gate of `polite.open_gate`.
+@contextmanager
+def needing(package: str, extra: str) -> Iterator[None]:
+    """Have a missing package name the extra that brings it."""
+    try:
+        yield
+    except ImportError as error:
+        module = f"polite.integrations.{extra.replace('-', '_')}"
+        raise ImportError(f"{module} needs {package}: pip install 'polite-crawl[{extra}]'") from error
+
+
+def require_gate(gate: object, *, user: str, threads: bool = False) -> None:
+    """Raise InvalidOption unless this is a gate of `polite.open_gate`, or of `polite.blocking.open_gate`.
 
     Args:
         gate: What a crawler gave.
         user: What needs it, as the crawler calls it.
+        threads: It needs one for threads.
     """
-    if not isinstance(gate, Gate):
+    if threads and not isinstance(gate, blocking.Gate):
+        raise InvalidOption(
+            f"{user} is for threads: it needs a gate of polite.blocking.open_gate, got {gate!r}"
+        )
+    if not threads and not isinstance(gate, Gate):
         raise InvalidOption(
             f"{user} runs on an event loop: it needs a gate of polite.open_gate, got {gate!r}"
         )
 
 
-def require_blocking_gate(gate: object, *, user: str) -> None:
-    """Raise InvalidOption unless this is a gate of `polite.blocking.open_gate`. The arguments are those of `require_gate`."""
-    if not isinstance(gate, blocking.Gate):
+def require_any_gate(gate: object) -> None:
+    """Raise InvalidOption unless this is a gate of either kind."""
+    if not isinstance(gate, Gate | blocking.Gate):
         raise InvalidOption(
-            f"{user} is for threads: it needs a gate of polite.blocking.open_gate, got {gate!r}"
+            f"gate must be a gate of polite.open_gate or polite.blocking.open_gate, got {gate!r}"
         )
 
 
@@ -304,7 +319,14 @@ class PoliteSending:
             except BaseException as error:
                 hop.fail(error)
                 raise
-            _leave_at_the_end(response.raw, hop)
+            # The hop ends when urllib3 takes the connection back: at the body's end, or when it is closed or dropped.
+            raw = response.raw
+            leaving = AsyncLeavingBody if iscoroutinefunction(raw.close) else LeavingBody
+            raw.__class__ = _mixed(leaving, raw.__class__)
+            raw.hop = hop
+            if isinstance(hop.gate, Gate):
+                # A permit for threads is left when it is dropped, but this one must be left on its loop.
+                finalize(raw, _end_on, asyncio.get_running_loop(), hop).atexit = False
             return response
 
     def _spelled(self, request: Any, args: tuple[Any, ...], options: dict[str, Any]) -> str:  # noqa: ANN401
@@ -332,15 +354,6 @@ class PoliteSending:
 
 # The Retry of the request that this thread or task sends.
 _paced: ContextVar[Any] = ContextVar("polite_paced_retry", default=None)
-
-
-def _leave_at_the_end(raw: Any, hop: Hop) -> None:  # noqa: ANN401 - of either urllib3
-    """End the hop when urllib3 takes the connection back: at the body's end, or when the response is closed or dropped."""
-    raw.__class__ = _mixed(AsyncLeavingBody if iscoroutinefunction(raw.close) else LeavingBody, raw.__class__)
-    raw.hop = hop
-    if isinstance(hop.gate, Gate):
-        # A permit for threads is left when it is dropped, but this one must be left on its loop.
-        finalize(raw, _end_on, asyncio.get_running_loop(), hop).atexit = False
 
 
 def _end_on(loop: asyncio.AbstractEventLoop, hop: Hop) -> None:
@@ -373,7 +386,11 @@ class LeavingBody:
             # urllib3 counts what came as it was sent, but no chunks.
             told = "Content-Length" in self.headers  # type: ignore[attr-defined]
             octets = None if told else max(int(self.tell()), self.in_chunks)  # type: ignore[attr-defined]
-            self.hop.end(octets, whole=self._read_to_its_end())
+            # Perhaps it has no body, as a 304, and was not asked for one. urllib3 releases while an error of the body is on its
+            # way. If it is another that the crawler handles meanwhile, the page is only fetched whole once more.
+            empty = self.length_remaining == 0  # type: ignore[attr-defined]
+            ended = self.closed and not self.closed_early  # type: ignore[attr-defined]
+            self.hop.end(octets, whole=empty or (ended and sys.exception() is None))
 
     def close(self) -> None:
         self.note_closing()
@@ -386,14 +403,6 @@ class LeavingBody:
     def note_closing(self) -> None:
         """It closes itself at its end."""
         self.closed_early = self.closed_early or not self.closed  # type: ignore[attr-defined]
-
-    def _read_to_its_end(self) -> bool:
-        if self.length_remaining == 0:  # type: ignore[attr-defined]
-            # Perhaps it has no body, as a 304, and was not asked for one.
-            return True
-        # urllib3 releases while an error of the body is on its way. If it is another that the crawler handles meanwhile, the page
-        # is only fetched whole once more.
-        return self.closed and not self.closed_early and sys.exception() is None  # type: ignore[attr-defined]
 
 
 class AsyncLeavingBody(LeavingBody):

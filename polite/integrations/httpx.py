@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Never, Self
 from polite import blocking
 from polite.errors import InvalidOption, TurnLost
 from polite.gate.gate import Gate
-from polite.integrations.hop import Hop, raised_as, run_now, set_agent, settled
-from polite.origin import Target
+from polite.integrations.hop import Hop, raised_as, require_any_gate, run_now, set_agent, settled
 
 if TYPE_CHECKING:
     # Those of httpx2 have the same members.
@@ -56,10 +55,7 @@ def transport(
     if isinstance(gate, blocking.Gate):
         kind = _derived(_ThreadsTransport, module.BaseTransport)
         return kind(gate, module, module.HTTPTransport() if wrapped is None else wrapped)
-    if not isinstance(gate, Gate):
-        raise InvalidOption(
-            f"gate must be a gate of polite.open_gate or polite.blocking.open_gate, got {gate!r}"
-        )
+    require_any_gate(gate)
     kind = _derived(_AsyncTransport, module.AsyncBaseTransport)
     return kind(gate, module, module.AsyncHTTPTransport() if wrapped is None else wrapped)
 
@@ -104,7 +100,13 @@ class _Transport:
                     raise
 
     async def _sent(self, request: "Request", hop: Hop, send: Any, stream: type) -> "Response":  # noqa: ANN401
-        _send_exactly(request, hop.permit.target, self._module)
+        # The URL that the gate decided about.
+        target, before = hop.permit.target, request.url.netloc.decode("ascii")
+        netloc, path = target.origin.text.partition("://")[2], target.path.encode("ascii")
+        if request.url.raw_path != path or before != netloc:
+            request.url = self._module.URL(target.origin.text).copy_with(raw_path=path)
+            if request.headers.get("Host") == before:
+                request.headers["Host"] = netloc
         hop.sign(request.headers)
         extensions = request.extensions
         sending = _Sending(hop, extensions.get("trace"))
@@ -221,17 +223,6 @@ def _derived(kind: type, base: type) -> Any:  # noqa: ANN401 - it has both types
     return type(kind.__name__.lstrip("_"), (kind, base), {})
 
 
-def _send_exactly(request: "Request", target: Target, module: ModuleType) -> None:
-    """Make the request send the URL that the gate decided about."""
-    netloc, path = target.origin.text.partition("://")[2], target.path.encode("ascii")
-    before = request.url.netloc.decode("ascii")
-    if request.url.raw_path == path and before == netloc:
-        return
-    request.url = module.URL(target.origin.text).copy_with(raw_path=path)
-    if request.headers.get("Host") == before:
-        request.headers["Host"] = netloc
-
-
 class _Sending:
     """Sees to it that a request is sent only while its turn is held, with a signature of this moment."""
 
@@ -247,17 +238,16 @@ class _Sending:
             request = info.get("request") if isinstance(info, dict) else None
             # One to a proxy must not see the signature. The request itself follows.
             if request is None or request.method != b"CONNECT":
-                _sign_again(self._held.pop(), request)
+                hop = self._held.pop()
+                if hop.gate.signs and request is not None:
+                    # Connecting, and waiting for a connection of the pool, may have taken longer than a signature is valid.
+                    fields = hop.permit.sign(request.method.decode())
+                    fresh = {name.lower().encode(): value.encode() for name, value in fields.items()}
+                    request.headers[:] = [
+                        (name, fresh.get(name.lower(), value)) for name, value in request.headers
+                    ]
         if self._trace is not None:
             await settled(self._trace(event, info))
 
     def noted_now(self, event: str, info: object) -> None:
         run_now(self.noted(event, info))
-
-
-def _sign_again(hop: Hop, request: Any) -> None:  # noqa: ANN401 - httpcore's
-    """Connecting, and waiting for a connection of the pool, may have taken longer than a signature is valid."""
-    if hop.gate.signs and request is not None:
-        fields = hop.permit.sign(request.method.decode())
-        fresh = {name.lower().encode(): value.encode() for name, value in fields.items()}
-        request.headers[:] = [(name, fresh.get(name.lower(), value)) for name, value in request.headers]

@@ -3,7 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 from weakref import ref
 
@@ -151,40 +151,33 @@ class Reading:
     """The values of the gates of one crawler at one time.
 
     Attributes:
-        counts: For each of COUNTS, by labels.
+        values: For each of COUNTS and GAUGES, by its name: by labels.
         times: For each of TIMES: counts by bound, the last beyond all bounds, and the sum in seconds.
-        gauges: For each of GAUGES.
     """
 
-    counts: tuple[Counter[tuple[str, ...]], ...]
-    times: tuple[tuple[list[int], float], ...]
-    gauges: tuple[int, ...]
+    values: dict[str, Counter[tuple[str, ...]]]
+    times: dict[str, tuple[list[int], float]]
 
     @classmethod
     def of(cls, gate: AnyGate, measures: Measures) -> Self:
         """Read a gate. In any thread: all that changes meanwhile are numbers."""
         counters = gate.counters
-        histograms = [each.read(measures) for each in TIMES]
-        return cls(
-            tuple(_by_labels(each.read(counters, measures)) for each in COUNTS),
-            tuple((each.counts.copy(), each.total_s) for each in histograms),
-            tuple(each.read(gate) for each in GAUGES),
-        )
+        values = {each.name: _by_labels(each.read(counters, measures)) for each in COUNTS}
+        values |= {each.name: _by_labels(each.read(gate)) for each in GAUGES}
+        histograms = {each.name: each.read(measures) for each in TIMES}
+        return cls(values, {name: (each.counts.copy(), each.total_s) for name, each in histograms.items()})
 
     def plus(self, other: "Reading") -> "Reading":
         """Add up two readings."""
-        return Reading(
+        values, times = dict(other.values), dict(other.times)
+        for name, counted in self.values.items():
             # Not `+`, which drops labels whose count is 0.
-            tuple(
-                Counter({key: a[key] + b[key] for key in a.keys() | b.keys()})
-                for a, b in zip(self.counts, other.counts, strict=True)
-            ),
-            tuple(
-                ([m + n for m, n in zip(a, b, strict=True)], a_s + b_s)
-                for (a, a_s), (b, b_s) in zip(self.times, other.times, strict=True)
-            ),
-            tuple(m + n for m, n in zip(self.gauges, other.gauges, strict=True)),
-        )
+            values[name] = Counter(values[name])
+            values[name].update(counted)
+        for name, (counts, total_s) in self.times.items():
+            others, others_s = times[name]
+            times[name] = [m + n for m, n in zip(counts, others, strict=True)], total_s + others_s
+        return Reading(values, times)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -215,13 +208,9 @@ class ObservedGates:
         """Observe a gate until it closes, or the returned function is called.
 
         Raises:
-            InvalidOption: It is no gate, or observed already.
+            InvalidOption: It is observed already.
             GateClosed: The gate of threads was closed.
         """
-        if not isinstance(gate, Gate | blocking.Gate):
-            raise InvalidOption(
-                f"gate must be a gate of polite.open_gate or polite.blocking.open_gate, got {gate!r}"
-            )
         key = object()
         with self._lock:
             if any(each.gate() is gate for each in self._gates.values()):
@@ -267,7 +256,8 @@ class ObservedGates:
                 self._closed.pop(agent, None)
             elif gate is not None:
                 # Nothing waits in a gate that has closed.
-                last = replace(Reading.of(gate, removed.measures), gauges=(0,) * len(GAUGES))
+                last = Reading.of(gate, removed.measures)
+                last.values.update((each.name, Counter({(): 0})) for each in GAUGES)
                 before = self._closed.get(agent)
                 self._closed[agent] = last if before is None else before.plus(last)
             self._on_change(len(self._gates))

@@ -4,20 +4,22 @@ from typing import Any
 
 from polite import blocking
 from polite.gate.gate import Gate
-from polite.integrations.hop import PoliteSending, require_blocking_gate, require_gate, run_now
+from polite.integrations.hop import PoliteSending, needing, require_gate, run_now
 
-try:
+with needing("niquests", "niquests"):
     from niquests import AsyncResponse, PreparedRequest, RequestException, Response
     from niquests.adapters import AsyncHTTPAdapter, HTTPAdapter
     from niquests.models import parse_url  # type: ignore[attr-defined]  # that of its urllib3
     from niquests.utils import default_user_agent
-except ImportError as _error:
-    raise ImportError(
-        "polite.integrations.niquests needs niquests: pip install 'polite-crawl[niquests]'"
-    ) from _error
 
 
-class PoliteAdapter(PoliteSending, HTTPAdapter):
+class _Sending(PoliteSending):
+    _base_error = RequestException
+    _default_agent = staticmethod(default_user_agent)
+    _parse_url = staticmethod(parse_url)
+
+
+class PoliteAdapter(_Sending, HTTPAdapter):
     """An adapter for `niquests.Session.mount`, as that of `polite.integrations.requests`.
 
     It sends one request at a time for each origin, so `multiplexed=True` has no effect.
@@ -27,12 +29,8 @@ class PoliteAdapter(PoliteSending, HTTPAdapter):
         options: Those of `niquests.adapters.HTTPAdapter`.
     """
 
-    _base_error = RequestException
-    _default_agent = staticmethod(default_user_agent)
-    _parse_url = staticmethod(parse_url)
-
     def __init__(self, gate: blocking.Gate, **options: Any) -> None:  # noqa: ANN401 - as niquests has them
-        require_blocking_gate(gate, user="PoliteAdapter")
+        require_gate(gate, user="PoliteAdapter", threads=True)
         super().__init__(**options)
         self._gate = gate
 
@@ -43,7 +41,7 @@ class PoliteAdapter(PoliteSending, HTTPAdapter):
         return response
 
 
-class AsyncPoliteAdapter(PoliteSending, AsyncHTTPAdapter):
+class AsyncPoliteAdapter(_Sending, AsyncHTTPAdapter):
     """An adapter for `niquests.AsyncSession.mount`.
 
     Example:
@@ -56,10 +54,6 @@ class AsyncPoliteAdapter(PoliteSending, AsyncHTTPAdapter):
         gate: A gate of `polite.open_gate`. The adapter does not close it.
         options: Those of `niquests.adapters.AsyncHTTPAdapter`.
     """
-
-    _base_error = RequestException
-    _default_agent = staticmethod(default_user_agent)
-    _parse_url = staticmethod(parse_url)
 
     def __init__(self, gate: Gate, **options: Any) -> None:  # noqa: ANN401 - as niquests has them
         require_gate(gate, user="AsyncPoliteAdapter")

@@ -7,6 +7,7 @@ Names follow the semantic conventions, version 1.44.0, where these have one: `us
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from time import time_ns
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -16,20 +17,17 @@ from polite.errors import InvalidOption, redact_url
 from polite.events import Event, Granted, Left, RobotsFetched
 from polite.gate.gate import Gate
 from polite.gate.tally import BOUNDS_S, Measures
-from polite.integrations.metrics import COUNTS, GAUGES, TIMES, ObservedGates
+from polite.integrations.hop import needing, require_any_gate
+from polite.integrations.metrics import COUNTS, GAUGES, TIMES, Metric, ObservedGates
 from polite.origin import Target
 from polite.task import Task
 from polite.version import __version__
 
-try:
+with needing("opentelemetry-api", "opentelemetry"):
     from opentelemetry import metrics, trace
     from opentelemetry.metrics import CallbackOptions, Histogram, MeterProvider, Observation
     from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, TracerProvider
     from opentelemetry.util.types import AttributeValue
-except ImportError as _error:
-    raise ImportError(
-        "polite.integrations.opentelemetry needs opentelemetry-api: pip install 'polite-crawl[opentelemetry]'"
-    ) from _error
 
 SCHEMA = "https://opentelemetry.io/schemas/1.44.0"
 
@@ -72,6 +70,7 @@ def observe(
         InvalidOption: It is no gate or no provider, or the gate is observed there already; or `tracer_provider` without `spans`.
         GateClosed: The gate is one for threads, and was closed.
     """
+    require_any_gate(gate)
     for option, value, method in (
         ("meter_provider", meter_provider, "get_meter"),
         ("tracer_provider", tracer_provider, "get_tracer"),
@@ -128,14 +127,11 @@ class _Instruments:
     def __init__(self, provider: MeterProvider | None) -> None:
         self.gates = ObservedGates()
         meter = metrics.get_meter("polite", __version__, provider, SCHEMA)
-        for number, count in enumerate(COUNTS):
-            meter.create_observable_counter(
-                f"polite.{count.name}", [self._counts(number)], count.unit, count.description
-            )
-        for number, gauge in enumerate(GAUGES):
-            meter.create_observable_up_down_counter(
-                f"polite.{gauge.name}", [self._gauges(number)], gauge.unit, gauge.description
-            )
+        for metric in (*COUNTS, *GAUGES):
+            counts = metric in COUNTS
+            create = meter.create_observable_counter if counts else meter.create_observable_up_down_counter
+            read = partial(self._read, metric)
+            create(f"polite.{metric.name}", [read], metric.unit, metric.description)
         self.times = tuple(
             meter.create_histogram(
                 f"polite.{each.name}",
@@ -146,21 +142,11 @@ class _Instruments:
             for each in TIMES
         )
 
-    def _counts(self, number: int) -> Callable[[CallbackOptions], Iterable[Observation]]:
-        def read(_: CallbackOptions) -> Iterable[Observation]:
-            for agent, reading in self.gates.read().items():
-                for labels, value in reading.counts[number].items():
-                    named = dict(zip(COUNTS[number].labels, labels, strict=True))
-                    yield Observation(value, {**_of_agent(agent), **_attributes(named)})
-
-        return read
-
-    def _gauges(self, number: int) -> Callable[[CallbackOptions], Iterable[Observation]]:
-        def read(_: CallbackOptions) -> Iterable[Observation]:
-            for agent, reading in self.gates.read().items():
-                yield Observation(reading.gauges[number], _of_agent(agent))
-
-        return read
+    def _read(self, metric: Metric, _: CallbackOptions) -> Iterable[Observation]:
+        for agent, reading in self.gates.read().items():
+            for labels, value in reading.values[metric.name].items():
+                named = dict(zip(metric.labels, labels, strict=True))
+                yield Observation(value, {**_of_agent(agent), **_attributes(named)})
 
 
 class _Spans:
@@ -206,19 +192,15 @@ class _Spans:
 
 
 _lock = threading.Lock()
-# Under None those of the global provider, whichever that becomes: it may be set later.
-_global: list[_Instruments] = []
-_of_provider: WeakKeyDictionary[MeterProvider, _Instruments] = WeakKeyDictionary()
+# Under `metrics` those of the global provider, whichever that becomes: it may be set later.
+_of_provider: WeakKeyDictionary[object, _Instruments] = WeakKeyDictionary()
 
 
 def _instruments_of(provider: MeterProvider | None) -> _Instruments:
-    if provider is None:
-        if not _global:
-            _global.append(_Instruments(None))
-        return _global[0]
-    if provider not in _of_provider:
-        _of_provider[provider] = _Instruments(provider)
-    return _of_provider[provider]
+    key = metrics if provider is None else provider
+    if key not in _of_provider:
+        _of_provider[key] = _Instruments(provider)
+    return _of_provider[key]
 
 
 def _of_agent(agent: str) -> Attributes:

@@ -10,17 +10,14 @@ from polite import blocking
 from polite.errors import InvalidOption
 from polite.gate.gate import Gate
 from polite.gate.tally import BOUNDS_S, Measures
+from polite.integrations.hop import needing, require_any_gate
 from polite.integrations.metrics import COUNTS, GAUGES, TIMES, Metric, ObservedGates, Reading
 
-try:
+with needing("prometheus-client", "prometheus"):
     from prometheus_client import REGISTRY, CollectorRegistry
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
     from prometheus_client.registry import Collector
     from prometheus_client.utils import floatToGoString
-except ImportError as _error:
-    raise ImportError(
-        "polite.integrations.prometheus needs prometheus-client: pip install 'polite-crawl[prometheus]'"
-    ) from _error
 
 Family = CounterMetricFamily | HistogramMetricFamily | GaugeMetricFamily
 
@@ -49,6 +46,7 @@ def observe(gate: Gate | blocking.Gate, *, registry: CollectorRegistry = REGISTR
         InvalidOption: It is no gate or no registry, or the gate is observed there already.
         GateClosed: The gate is one for threads, and was closed.
     """
+    require_any_gate(gate)
     if not isinstance(registry, CollectorRegistry):
         raise InvalidOption(f"registry must be a prometheus_client.CollectorRegistry, got {registry!r}")
     with _lock:
@@ -101,20 +99,21 @@ def _name(metric: Metric) -> str:
 
 
 def _families(readings: dict[str, Reading]) -> Iterator[Family]:
-    for number, count in enumerate(COUNTS):
-        counter = CounterMetricFamily(_name(count), count.description, labels=("agent", *count.labels))
-        for agent, reading in readings.items():
-            for labels, value in reading.counts[number].items():
-                counter.add_metric([agent, *labels], value)
-        yield counter
-    for number, times in enumerate(TIMES):
+    def values(
+        kind: type[CounterMetricFamily | GaugeMetricFamily], metrics: tuple[Metric, ...]
+    ) -> Iterator[Family]:
+        for metric in metrics:
+            family = kind(_name(metric), metric.description, labels=("agent", *metric.labels))
+            for agent, reading in readings.items():
+                for labels, value in reading.values[metric.name].items():
+                    family.add_metric([agent, *labels], value)
+            yield family
+
+    yield from values(CounterMetricFamily, COUNTS)
+    for times in TIMES:
         histogram = HistogramMetricFamily(_name(times), times.description, labels=("agent",))
         for agent, reading in readings.items():
-            each, total_s = reading.times[number]
+            each, total_s = reading.times[times.name]
             histogram.add_metric([agent], list(zip(_BOUNDS, accumulate(each), strict=True)), total_s)
         yield histogram
-    for number, metric in enumerate(GAUGES):
-        gauge = GaugeMetricFamily(_name(metric), metric.description, labels=("agent",))
-        for agent, reading in readings.items():
-            gauge.add_metric([agent], reading.gauges[number])
-        yield gauge
+    yield from values(GaugeMetricFamily, GAUGES)

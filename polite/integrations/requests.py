@@ -3,17 +3,13 @@
 from typing import Any
 
 from polite import blocking
-from polite.integrations.hop import PoliteSending, require_blocking_gate, run_now
+from polite.integrations.hop import PoliteSending, needing, require_gate, run_now
 
-try:
+with needing("requests", "requests"):
     from requests import PreparedRequest, RequestException, Response
     from requests.adapters import HTTPAdapter
     from requests.utils import default_user_agent
     from urllib3.util import parse_url
-except ImportError as _error:
-    raise ImportError(
-        "polite.integrations.requests needs requests: pip install 'polite-crawl[requests]'"
-    ) from _error
 
 
 class PoliteAdapter(PoliteSending, HTTPAdapter):
@@ -46,7 +42,7 @@ class PoliteAdapter(PoliteSending, HTTPAdapter):
     _parse_url = staticmethod(parse_url)
 
     def __init__(self, gate: blocking.Gate, **options: Any) -> None:  # noqa: ANN401 - as requests has them
-        require_blocking_gate(gate, user="PoliteAdapter")
+        require_gate(gate, user="PoliteAdapter", threads=True)
         super().__init__(**options)
         self._gate = gate
 

@@ -3,12 +3,12 @@
 import errno
 import socket
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from importlib import import_module
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from polite.robots.policy import FetchPolicy
 from polite.url.errors import InvalidPart
@@ -17,6 +17,7 @@ from polite.url.host import parse_host
 if TYPE_CHECKING:
     import aiohttp
 
+T = TypeVar("T")
 Address = IPv4Address | IPv6Address
 # Characters of blocked hosts in a message.
 _LONGEST_HOSTS = 300
@@ -155,31 +156,30 @@ _refused: ContextVar[list[str] | None] = ContextVar("refused", default=None)
 
 
 @contextmanager
-def collect_refused() -> Iterator[list[str]]:
-    """Collect the addresses that are blocked inside the block."""
-    seen: list[str] = []
-    token = _refused.set(seen)
+def within(variable: ContextVar[Any], value: T) -> Iterator[T]:
+    """Set a variable of the context inside the block."""
+    token = variable.set(value)
     try:
-        yield seen
+        yield value
     finally:
-        _refused.reset(token)
+        variable.reset(token)
+
+
+def collect_refused() -> AbstractContextManager[list[str]]:
+    """Collect the addresses that are blocked inside the block."""
+    return within(_refused, [])
 
 
 # Set while connecting to the proxy of the policy, whose address the user chose.
 _to_proxy: ContextVar[bool] = ContextVar("to_proxy", default=False)
 
 
-@contextmanager
-def connecting_to_proxy() -> Iterator[None]:
+def connecting_to_proxy() -> AbstractContextManager[object]:
     """Permit private addresses inside the block, for the policy's own proxy.
 
     A denied network stays blocked.
     """
-    token = _to_proxy.set(True)
-    try:
-        yield
-    finally:
-        _to_proxy.reset(token)
+    return within(_to_proxy, value=True)
 
 
 def ip_literal(host: str) -> Address | None:

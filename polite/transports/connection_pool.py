@@ -3,9 +3,9 @@
 import re
 import select
 import ssl
-from asyncio import AbstractEventLoop, BaseTransport
-from collections.abc import Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from asyncio import AbstractEventLoop
+from collections.abc import Coroutine, Mapping
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import partial
 from typing import Any
@@ -23,7 +23,7 @@ from yarl import URL
 from polite.errors import InvalidOption, redact_url
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
-from polite.transports.address_guard import AddressGuard, AddressRefused, connecting_to_proxy
+from polite.transports.address_guard import AddressGuard, AddressRefused, connecting_to_proxy, within
 from polite.transports.resolver import Given, named_resolver, require_valid
 
 # Octets of heads that are searched. aiohttp's own limits are lower.
@@ -38,21 +38,6 @@ def _begins_like_http(data: bytes | bytearray) -> bool:
     # Old servers send empty lines before a head.
     start = bytes(data[: len(_HTTP) + 4]).lstrip(b"\r\n")[: len(_HTTP)]
     return _HTTP.startswith(start)
-
-
-def _ended_properly(transport: BaseTransport) -> bool:
-    """Return whether the server ended the stream itself: under TLS, by a close_notify.
-
-    RFC 9112, 9.8.
-    """
-    tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
-    if tls is None:
-        return True
-    try:
-        # After a close_notify OpenSSL reads nothing. Without one it wants more, since asyncio does not report the FIN to it.
-        return tls.read(1) == b""
-    except ssl.SSLError:
-        return False
 
 
 class StrictResponse(ResponseHandler):
@@ -84,7 +69,9 @@ class StrictResponse(ResponseHandler):
             if not data:
                 return
         # Without data, aiohttp reads on what it has.
-        excess = self._excess(data)
+        excess = b"" if self._left is None else data[self._left :]
+        if self._left is not None:
+            self._left = None if excess else self._left - len(data)
         if not excess:
             super().data_received(data)
             return
@@ -95,11 +82,16 @@ class StrictResponse(ResponseHandler):
             self.transport.close()
 
     def eof_received(self) -> None:
-        """Note whether the server ended the stream itself.
+        """Note whether the server ended the stream itself: under TLS, by a close_notify (RFC 9112, 9.8).
 
         Under TLS, asyncio calls this after a bare TCP FIN as well.
         """
-        self._ended_properly = self.transport is not None and _ended_properly(self.transport)
+        tls = None if self.transport is None else self.transport.get_extra_info("ssl_object")
+        try:
+            # After a close_notify OpenSSL reads nothing. Without one it wants more, since asyncio does not report the FIN to it.
+            self._ended_properly = self.transport is not None and (tls is None or tls.read(1) == b"")
+        except ssl.SSLError:
+            self._ended_properly = False
         super().eof_received()
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -114,14 +106,6 @@ class StrictResponse(ResponseHandler):
         ):
             self._payload.set_exception(ClientPayloadError(f"Response payload is not completed: {exc!r}"))
         super().connection_lost(exc)
-
-    def _excess(self, data: bytes) -> bytes:
-        """Return the octets of `data` after the end of the body."""
-        if self._left is None:
-            return b""
-        excess = data[self._left :]
-        self._left = None if excess else self._left - len(data)
-        return excess
 
     def _final_response(self, data: bytes) -> bytes:
         """Return the data since the last interim response.
@@ -208,7 +192,12 @@ class SharedResponse(StrictResponse):
             return
         if message.code >= 200 or message.code == _SWITCHING:
             self._answered = True
-            if self._strict and not self._certain(message):
+            codings = message.headers.getall("Transfer-Encoding", [])
+            lengths = message.headers.getall("Content-Length", [])
+            self._chunked = [coding.strip().lower() for coding in codings] == ["chunked"]
+            # Whether the head tells where the response ends, in one way (RFC 9112, 6.3).
+            certain = (self._chunked and not lengths) or (not codings and len(lengths) == 1)
+            if self._strict and not (certain and message.version == HttpVersion11):
                 self.force_close()
             if message.code != _SWITCHING:
                 body.on_eof(self._ended)
@@ -220,15 +209,6 @@ class SharedResponse(StrictResponse):
             super().connection_lost(exc)
         else:
             ResponseHandler.connection_lost(self, exc)
-
-    def _certain(self, message: RawResponseMessage) -> bool:
-        """Return whether the head tells where the response ends, in one way (RFC 9112, 6.3)."""
-        codings = message.headers.getall("Transfer-Encoding", [])
-        lengths = message.headers.getall("Content-Length", [])
-        self._chunked = [coding.strip().lower() for coding in codings] == ["chunked"]
-        return message.version == HttpVersion11 and (
-            (self._chunked and not lengths) or (not codings and len(lengths) == 1)
-        )
 
     def _ended(self) -> None:
         """The response is complete. This is called before aiohttp keeps the connection or closes it."""
@@ -255,18 +235,13 @@ _MOST_IDLE = 400
 _new_only: ContextVar[bool] = ContextVar("new_only", default=False)
 
 
-@contextmanager
-def new_connections() -> Iterator[None]:
+def new_connections() -> AbstractContextManager[object]:
     """Use no kept connection inside the block.
 
     A server may close a kept connection at any moment. For a page, aiohttp repeats the request; for robots.txt, that would be
     a failure, and would disallow all pages for a while.
     """
-    token = _new_only.set(True)
-    try:
-        yield
-    finally:
-        _new_only.reset(token)
+    return within(_new_only, value=True)
 
 
 class ProxyRefused(aiohttp.ClientError):

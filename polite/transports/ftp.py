@@ -57,11 +57,12 @@ class FtpConnection:
 
     Attributes:
         peer: the address of the server.
+        reader: what it sends: replies, or data.
     """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, peer: str) -> None:
         self.peer = peer
-        self._reader = reader
+        self.reader = reader
         self._writer = writer
 
     async def ask(self, command: bytes) -> FtpReply:
@@ -71,25 +72,7 @@ class FtpConnection:
         """
         self._writer.write(command + b"\r\n")
         await self._writer.drain()
-        return await self.reply()
-
-    async def reply(self) -> FtpReply:
-        """Return the next reply. Raises InvalidFtpReply, OSError."""
-        return await read_reply(self._reader)
-
-    async def final_reply(self) -> FtpReply:
-        """Return the next reply that is not preliminary. Raises InvalidFtpReply, OSError."""
-        for _ in range(_MOST_PRELIMINARY):
-            reply = await self.reply()
-            if reply.code >= 200:
-                return reply
-        raise InvalidFtpReply(
-            Reason.HEAD_TOO_LARGE, f"{_MOST_PRELIMINARY} preliminary replies and no final one"
-        )
-
-    async def read(self, octets: int) -> bytes:
-        """Return up to `octets` octets of data; nothing at the end. Raises OSError."""
-        return await self._reader.read(octets)
+        return await read_reply(self.reader)
 
     def close(self) -> None:
         """Abort the connection. A peer that does not read must not delay us."""
@@ -182,8 +165,13 @@ class FtpTransport:
 
         A file is a 200, FTP's 550 a 404; any other refusal is Failed with FTP's code.
         """
+        # A path below the login directory in octets (RFC 1738, 3.2.2).
+        path = unquote_to_bytes(ask.target.path.removeprefix("/"))
+        if _UNSENDABLE.search(path):
+            return Failed(
+                Reason.REDIRECT_UNSAFE, "the path contains a character that would end the FTP command"
+            )
         try:
-            path = _path(ask.target)
             control = await self._connect(ask.target)
             try:
                 await ask.ready()
@@ -208,11 +196,13 @@ class FtpTransport:
 
         If none does, raises the error of the last address, or a refusal by the address guard if there was one.
         """
-        port = target.origin.port or _PORT
-        address = ip_literal(target.origin.host)
-        servers = (
-            [(str(address), port)] if address is not None else await self._servers(target.origin.host, port)
-        )
+        host, port = target.origin.host, target.origin.port or _PORT
+        if (address := ip_literal(host)) is not None:
+            servers = [(str(address), port)]
+        else:
+            # The user may name another port.
+            found = await self._resolver.resolve(host, port)
+            servers = [(each["host"], each["port"]) for each in found][:_MOST_ADDRESSES]
         share_s = self._timeout_s / (len(servers) + 1)
         failed: OSError = OSError("no address")
         for server in servers:
@@ -223,15 +213,22 @@ class FtpTransport:
                 failed = failed if isinstance(failed, AddressRefused) else error
         raise failed
 
-    async def _servers(self, host: str, port: int) -> list[tuple[str, int]]:
-        """Return the addresses and ports of a name. A user may name another port."""
-        found = await self._resolver.resolve(host, port)
-        return [(each["host"], each["port"]) for each in found][:_MOST_ADDRESSES]
-
     async def _retrieve(self, control: FtpConnection, path: bytes, limit: int) -> Reply | Failed:
         """RFC 959, 5.4: greeting, login, image type, passive mode, the file."""
-        _expect(await control.final_reply(), 220)
-        await self._log_in(control)
+        for _ in range(_MOST_PRELIMINARY):
+            if (greeting := await read_reply(control.reader)).code >= 200:
+                break
+        else:
+            raise InvalidFtpReply(
+                Reason.HEAD_TOO_LARGE, f"{_MOST_PRELIMINARY} preliminary replies and no final one"
+            )
+        _expect(greeting, 220)
+        login = await control.ask(b"USER anonymous")
+        if login.code == 331:
+            login = await control.ask(b"PASS " + self._password)
+        if login.code in _NO_LOGIN:
+            raise _Refused(Reason.FTP_LOGIN_REFUSED, str(login), login.code)
+        _expect(login, 202, 230)
         _expect(await control.ask(b"TYPE I"), 200)
         data = await connect(self._guard, control.peer, _data_port(await control.ask(b"EPSV")))
         try:
@@ -239,32 +236,24 @@ class FtpTransport:
             if begun.code in _NO_FILE:
                 return Reply(404)
             _expect(begun, 125, 150)
-            body, end = await _read(data, limit)
+            # Up to the limit (H9).
+            inflater, broken = Inflater("", limit, finds_gzip=True), False
+            try:
+                while not inflater.full and (chunk := await data.reader.read(_CHUNK)):
+                    inflater.feed(chunk)
+            except OSError:
+                broken = True
         finally:
             data.close()
+        end = inflater.end(cut_short=broken)
         if end is BodyEnd.COMPLETE:
             # A broken transfer also ends the data. Only the control connection tells the difference.
-            end = await _confirmed(control)
-        return Reply(200, body, end)
-
-    async def _log_in(self, control: FtpConnection) -> None:
-        reply = await control.ask(b"USER anonymous")
-        if reply.code == 331:
-            reply = await control.ask(b"PASS " + self._password)
-        if reply.code in _NO_LOGIN:
-            raise _Refused(Reason.FTP_LOGIN_REFUSED, str(reply), reply.code)
-        _expect(reply, 202, 230)
-
-
-def _path(target: Target) -> bytes:
-    """Return a path below the login directory in octets (RFC 1738, 3.2.2).
-
-    Raises if it has a command.
-    """
-    path = unquote_to_bytes(target.path.removeprefix("/"))
-    if _UNSENDABLE.search(path):
-        raise _Refused(Reason.REDIRECT_UNSAFE, "the path contains a character that would end the FTP command")
-    return path
+            try:
+                confirmed = (await read_reply(control.reader)).code in {226, 250}
+            except (InvalidFtpReply, OSError):
+                confirmed = False
+            end = BodyEnd.COMPLETE if confirmed else BodyEnd.CUT_SHORT
+        return Reply(200, inflater.body, end)
 
 
 def _expect(reply: FtpReply, *codes: int) -> None:
@@ -297,22 +286,3 @@ def _data_port(reply: FtpReply) -> int:
     if found is None or not 0 < int(found[2]) < 65_536:
         raise _Refused(Reason.PROTOCOL_ERROR, f"the reply names no valid port: {reply}", reply.code)
     return int(found[2])
-
-
-async def _read(data: FtpConnection, limit: int) -> tuple[bytes, BodyEnd]:
-    """Read the file up to the limit (H9)."""
-    inflater = Inflater("", limit, finds_gzip=True)
-    try:
-        while not inflater.full and (chunk := await data.read(_CHUNK)):
-            inflater.feed(chunk)
-    except OSError:
-        return inflater.body, inflater.end(cut_short=True)
-    return inflater.body, inflater.end()
-
-
-async def _confirmed(control: FtpConnection) -> BodyEnd:
-    try:
-        reply = await control.reply()
-    except (InvalidFtpReply, OSError):
-        return BodyEnd.CUT_SHORT
-    return BodyEnd.COMPLETE if reply.code in {226, 250} else BodyEnd.CUT_SHORT

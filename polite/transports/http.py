@@ -2,8 +2,8 @@
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ from polite.request_url import request_url
 from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
-from polite.transports.address_guard import blocked_message, collect_refused
+from polite.transports.address_guard import blocked_message, collect_refused, within
 from polite.transports.connection_pool import (
     ConnectionPool,
     GuardedConnector,
@@ -86,64 +86,18 @@ Take = Callable[[CapturedResponse], Awaitable[None]]
 _take: ContextVar[Take | None] = ContextVar("take", default=None)
 
 
-@contextmanager
-def capture_responses(take: Take) -> Iterator[None]:
+def capture_responses(take: Take) -> AbstractContextManager[object]:
     """Hand over each response whose request is sent by a task that is started in the block, and awaits `take`.
 
     `take` must not raise.
     """
-    before = _take.set(take)
-    try:
-        yield
-    finally:
-        _take.reset(before)
-
-
-class Recording:
-    """One exchange while it is recorded."""
-
-    @staticmethod
-    def begin() -> "Recording | None":
-        """Return a recording, or None if nobody takes responses."""
-        take = _take.get()
-        return None if take is None else Recording(take)
-
-    def __init__(self, take: Take) -> None:
-        self._take = take
-        self._address: str | None = None
-        self._raw = bytearray()
-
-    def connected(self, connection: Connection) -> None:
-        """Note the server's address: a response that has ended has no connection."""
-        self._address = address_of(connection)
-
-    def add(self, chunk: bytes) -> None:
-        """Add a piece of the body as sent."""
-        self._raw += chunk
-
-    async def hand_over(self, response: ClientResponse, end: BodyEnd | None) -> None:
-        """Hand the response over."""
-        captured = CapturedResponse(
-            url=str(response.url),
-            request_fields=tuple(response.request_info.headers.items()),
-            status=response.status,
-            reason=response.reason or "",
-            fields=tuple((n.decode("latin-1"), v.decode("latin-1")) for n, v in response.raw_headers),
-            raw=bytes(self._raw),
-            end=end,
-            address=self._address,
-        )
-        await self._take(captured)
+    return within(_take, take)
 
 
 def address_of(connection: Connection) -> str | None:
     """Return the IP address at the other end, without its zone, or None if it is not known."""
     peer = None if connection.transport is None else connection.transport.get_extra_info("peername")
-    match peer:
-        case (str(address), *_):
-            return address.partition("%")[0]
-        case _:
-            return None
+    return str(peer[0]).partition("%")[0] if isinstance(peer, tuple) else None
 
 
 class HttpTransport:
@@ -216,26 +170,46 @@ class HttpTransport:
                 return Failed(reason_of_error(error), f"{type(error).__name__}: {error}"[:500])
 
     async def _exchange(self, ask: Ask) -> Reply | Failed:
-        recording = Recording.begin()
-        response = await self._request(ask, recording=recording)
-        kept = False
+        take = _take.get()
+        # The body as sent, if anything takes it.
+        raw = None if take is None else bytearray()
+        response, address = await self._request(ask)
+        ok, kept = 200 <= response.status < 300, False
         try:
-            reply = _refused(response, self._policy) or await self._reply(response, ask, recording)
-            kept = self._pool is not None and _unread(response)
+            reply = _refused(response, self._policy) or await self._reply(response, ask, raw)
+            # The connection of a pool waits for the rest of a body that is short, or may be.
+            kept = (
+                self._pool is not None
+                and response.connection is not None
+                and not ok
+                and (response.content_length or 0) <= _LONGEST_REST
+            )
         finally:
             if kept:
-                self._drain(response)
+                drain = asyncio.create_task(_read_rest(response), name=f"polite drain {response.host}")
+                self._drains.add(drain)
+                drain.add_done_callback(self._drains.discard)
             else:
                 # Drop the connection instead of reading the rest. One whose response ended is kept already, or was closed.
                 response.close()
-        if recording is not None:
-            await recording.hand_over(response, _end(reply))
+        if take is not None:
+            end = reply.end if isinstance(reply, Reply) else BodyEnd.CUT_SHORT
+            await take(
+                CapturedResponse(
+                    url=str(response.url),
+                    request_fields=tuple(response.request_info.headers.items()),
+                    status=response.status,
+                    reason=response.reason or "",
+                    fields=tuple((n.decode("latin-1"), v.decode("latin-1")) for n, v in response.raw_headers),
+                    raw=bytes(raw or b""),
+                    end=end if ok or isinstance(reply, Failed) else None,
+                    address=address,
+                )
+            )
         return reply
 
-    async def _request(
-        self, ask: Ask, *, accept: str | None = None, recording: Recording | None = None
-    ) -> ClientResponse:
-        """Send one request, and return the response when its head is there.
+    async def _request(self, ask: Ask, *, accept: str | None = None) -> tuple[ClientResponse, str | None]:
+        """Send one request, and return the response when its head is there, and the server's address.
 
         A ClientSession does this, too, but its repetitions, cookies, redirects and time-outs must not be: the fetcher has one
         timeout for everything.
@@ -263,8 +237,8 @@ class HttpTransport:
         protocol, response = connection.protocol, None
         if protocol is None:
             raise aiohttp.ServerDisconnectedError
-        if recording is not None:
-            recording.connected(connection)
+        # Noted now: a response that has ended has no connection.
+        address = address_of(connection)
         try:
             protocol.set_response_params(auto_decompress=False, read_until_eof=True)
             if isinstance(protocol, SharedResponse):
@@ -272,7 +246,7 @@ class HttpTransport:
             await ask.ready()
             request.headers.update(ask.signed())
             response = await request.send(connection)
-            return await response.start(connection)
+            return await response.start(connection), address
         except BaseException as error:
             if response is not None:
                 response.close()
@@ -284,7 +258,7 @@ class HttpTransport:
     async def _stream(
         self, ask: Ask, begun: Callable[[Reply], None], take: Callable[[bytes], Awaitable[None]]
     ) -> Reply | Failed:
-        response = await self._request(ask, accept=_STREAMED_TYPES)
+        response, _ = await self._request(ask, accept=_STREAMED_TYPES)
         try:
             if failed := _refused(response, self._policy):
                 return failed
@@ -294,28 +268,41 @@ class HttpTransport:
             codings = ",".join(response.headers.getall("Content-Encoding", [])).strip().lower()
             if codings not in _STREAMED_CODINGS:
                 return _reply(response, end=BodyEnd.UNKNOWN_CODING)
-            return _reply(response, end=await _pass_on(response, ask.max_bytes, take))
+            left = ask.max_bytes
+            try:
+                while chunk := await response.content.readany():
+                    await take(chunk[:left])
+                    left -= len(chunk)
+                    if left < 0:
+                        return _reply(response, end=BodyEnd.CAPPED)
+            except aiohttp.ClientPayloadError:
+                return _reply(response, end=BodyEnd.CUT_SHORT)
+            return _reply(response)
         finally:
             # As in `_exchange`.
             response.close()
 
-    async def _reply(self, response: ClientResponse, ask: Ask, recording: Recording | None) -> Reply | Failed:
+    async def _reply(self, response: ClientResponse, ask: Ask, raw: bytearray | None) -> Reply | Failed:
         if not 200 <= response.status < 300:
             return _reply(response)
         # Repeated fields are one list (RFC 9110, 5.3).
         coding = ",".join(response.headers.getall("Content-Encoding", []))
         junk_allowed = self._policy.junk_after_gzip
         inflater = Inflater(coding, ask.max_bytes, junk_allowed=junk_allowed, finds_gzip=True)
-        broken = await _read(response, inflater, recording)
+        broken: Reason | None = None
+        try:
+            # Up to the limit (H9).
+            while not inflater.full and (chunk := await response.content.readany()):
+                inflater.feed(chunk)
+                if raw is not None:
+                    raw += chunk
+        except aiohttp.ClientPayloadError as error:
+            # Only the message tells a body that ended early from a malformed one.
+            early = str(error).startswith("Response payload is not completed")
+            broken = Reason.BODY_CUT_SHORT if early else _unreadable(error)
         if broken not in {None, Reason.BODY_CUT_SHORT}:
             return Failed(broken, "the response broke off after a part of the body", response.status)
         return _reply(response, inflater.body, inflater.end(cut_short=broken is not None))
-
-    def _drain(self, response: ClientResponse) -> None:
-        """Read and discard the rest of a short body in the background, so that the connection can be kept."""
-        drain = asyncio.create_task(_read_rest(response), name=f"polite drain {response.host}")
-        self._drains.add(drain)
-        drain.add_done_callback(self._drains.discard)
 
 
 def trusting(ca_file: str | None) -> ssl.SSLContext | bool:
@@ -348,15 +335,6 @@ def _refused(response: ClientResponse, policy: FetchPolicy) -> Failed | None:
     return None
 
 
-def _unread(response: ClientResponse) -> bool:
-    """Return whether a connection waits for the rest of a body that is short, or may be."""
-    return (
-        response.connection is not None
-        and not 200 <= response.status < 300
-        and (response.content_length or 0) <= _LONGEST_REST
-    )
-
-
 async def _read_rest(response: ClientResponse) -> None:
     """Read the rest of a body, within limits, and close the connection if that is not its end."""
     left = _LONGEST_REST
@@ -368,41 +346,6 @@ async def _read_rest(response: ClientResponse) -> None:
         pass
     finally:
         response.close()
-
-
-def _end(reply: Reply | Failed) -> BodyEnd | None:
-    """Return how a body ended that was read, or None."""
-    if isinstance(reply, Failed):
-        return BodyEnd.CUT_SHORT
-    return reply.end if 200 <= reply.status < 300 else None
-
-
-async def _read(response: ClientResponse, inflater: Inflater, recording: Recording | None) -> Reason | None:
-    """Read the body up to the limit (H9). Return why it broke off, or None."""
-    try:
-        while not inflater.full and (chunk := await response.content.readany()):
-            inflater.feed(chunk)
-            if recording is not None:
-                recording.add(chunk)
-    except aiohttp.ClientPayloadError as error:
-        # Only the message tells a body that ended early from a malformed one.
-        early = str(error).startswith("Response payload is not completed")
-        return Reason.BODY_CUT_SHORT if early else _unreadable(error)
-    return None
-
-
-async def _pass_on(response: ClientResponse, limit: int, take: Callable[[bytes], Awaitable[None]]) -> BodyEnd:
-    """Pass the body on up to the limit. Return how it ended."""
-    left = limit
-    try:
-        while chunk := await response.content.readany():
-            await take(chunk[:left])
-            left -= len(chunk)
-            if left < 0:
-                return BodyEnd.CAPPED
-    except aiohttp.ClientPayloadError:
-        return BodyEnd.CUT_SHORT
-    return BodyEnd.COMPLETE
 
 
 def _reply(response: ClientResponse, body: bytes = b"", end: BodyEnd = BodyEnd.COMPLETE) -> Reply:

@@ -72,12 +72,6 @@ class NameNotResolved(OSError):
         self.reason = reason
 
 
-def resolver_for(policy: FetchPolicy) -> "Resolver":
-    """Return a resolver for the policy's nameservers that ends before the policy's timeout."""
-    timeout_s = min(_LONGEST_S, policy.timeout * _SHARE_OF_DEADLINE)
-    return Resolver(tuple(policy.nameservers), timeout_s=timeout_s)
-
-
 class Resolver(AbstractResolver):
     """One aiodns channel of our own.
 
@@ -91,13 +85,6 @@ class Resolver(AbstractResolver):
         self._timeout_s = timeout_s
         self._capacity = asyncio.Semaphore(_CONCURRENT)
         self._opened: aiodns.DNSResolver | None = None
-
-    @property
-    def _dns(self) -> aiodns.DNSResolver:
-        """The channel. Opened for the first name: a crawl of addresses needs none."""
-        if self._opened is None:
-            self._opened = aiodns.DNSResolver(self._nameservers, timeout=self._timeout_s / 3, tries=_TRIES)
-        return self._opened
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
@@ -128,10 +115,15 @@ class Resolver(AbstractResolver):
         if not host:
             # c-ares takes an empty name for the local host.
             raise NameNotResolved(host, Reason.DNS_FAILURE, "an empty name")
+        if self._opened is None:
+            # Opened for the first name: a crawl of addresses needs none.
+            self._opened = aiodns.DNSResolver(self._nameservers, timeout=self._timeout_s / 3, tries=_TRIES)
         try:
             # c-ares waits for at least 250 ms in each try, whatever its timeout.
             async with self._capacity, asyncio.timeout(self._timeout_s):
-                found = await self._dns.getaddrinfo(host, port=port, type=socket.SOCK_STREAM, family=family)
+                found = await self._opened.getaddrinfo(
+                    host, port=port, type=socket.SOCK_STREAM, family=family
+                )
         except TimeoutError as error:
             detail = f"no response within {self._timeout_s:g} s"
             raise NameNotResolved(host, Reason.DNS_TIMEOUT, detail) from error
@@ -164,12 +156,13 @@ def named_resolver(policy: FetchPolicy, given: Given | None) -> "Resolver | Name
     Raises:
         InvalidOption: if a name or an address is invalid.
     """
-    if given is None:
-        return resolver_for(policy)
-    if isinstance(given, Mapping):
-        return NamedHosts(parsed_names(given), resolver_for(policy))
     require_valid(given)
-    return LentResolver(given, timeout_s=policy.timeout)
+    if given is not None and not isinstance(given, Mapping):
+        return LentResolver(given, timeout_s=policy.timeout)
+    # It ends before the policy's timeout.
+    timeout_s = min(_LONGEST_S, policy.timeout * _SHARE_OF_DEADLINE)
+    nameservers = Resolver(tuple(policy.nameservers), timeout_s=timeout_s)
+    return nameservers if given is None else NamedHosts(parsed_names(given), nameservers)
 
 
 def require_valid(given: Given | None) -> None:
@@ -189,7 +182,16 @@ def parsed_names(names: Mapping[str, str]) -> dict[_Endpoint, _Endpoint]:
         endpoint = _named(name)
         if endpoint in parsed:
             raise InvalidOption(f"resolver: {name!r} has two addresses")
-        parsed[endpoint] = _address(name, address)
+        host, port = "", None
+        if isinstance(address, str):
+            bare = address.count(":") > 1 and not address.startswith("[")
+            host, port = (address, None) if bare else _with_port(address)
+        try:
+            parsed[endpoint] = str(ip_address(host.removeprefix("[").removesuffix("]"))), port
+        except ValueError:
+            raise InvalidOption(
+                f'resolver: {name!r} must have an IP address, "address:port" or "[IPv6 address]:port", got {address!r}'
+            ) from None
     return parsed
 
 
@@ -209,20 +211,6 @@ def _named(name: object) -> _Endpoint:
     if is_address(host):
         raise InvalidOption(f"resolver: {name!r} is an address, which is never looked up; name a host")
     return host, port
-
-
-def _address(name: object, address: object) -> _Endpoint:
-    """Return the address, and the port if it has one."""
-    if isinstance(address, str):
-        bare = address.count(":") > 1 and not address.startswith("[")
-        host, port = (address, None) if bare else _with_port(address)
-        try:
-            return str(ip_address(host.removeprefix("[").removesuffix("]"))), port
-        except ValueError:
-            pass
-    raise InvalidOption(
-        f'resolver: {name!r} must have an IP address, "address:port" or "[IPv6 address]:port", got {address!r}'
-    )
 
 
 def _with_port(text: str) -> _Endpoint:
@@ -250,7 +238,8 @@ class NamedHosts(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         """Return the named address, or those that the nameservers return. Raises NameNotResolved."""
-        named = self._named(host, port)
+        bare = host.removesuffix(".")
+        named = self._names.get((bare, port)) or self._names.get((bare, None))
         if named is None:
             return await self._others.resolve(host, port, family)
         address, there = named
@@ -277,10 +266,6 @@ class NamedHosts(AbstractResolver):
     async def close(self) -> None:
         """Close the resolver of other hosts. May be called twice."""
         await self._others.close()
-
-    def _named(self, host: str, port: int) -> _Endpoint | None:
-        bare = host.removesuffix(".")
-        return self._names.get((bare, port)) or self._names.get((bare, None))
 
 
 class LentResolver(AbstractResolver):

@@ -29,6 +29,19 @@ FOR_LOOPS = ("aiohttp", "async niquests", "async httpx", "async httpx2", "async 
 ALL = (*FOR_THREADS, *FOR_LOOPS)
 STREAMING = tuple(name for name in ALL if "curl" not in name)
 PIECE = 10_000
+MODULES = {
+    "requests": requests,
+    "niquests": niquests,
+    "httpx": httpx,
+    "httpx2": httpx2,
+    "curl_cffi": curl_cffi.requests,
+    "aiohttp": aiohttp,
+}
+ADAPTERS: dict[str, Any] = {
+    "requests": of_requests.PoliteAdapter,
+    "niquests": of_niquests.PoliteAdapter,
+    "async niquests": of_niquests.AsyncPoliteAdapter,
+}
 
 
 class Answer(NamedTuple):
@@ -47,50 +60,46 @@ class Client:
         send: Sends a request: method, URL and options.
     """
 
-    def __init__(self, name: str, gate: Any, headers: dict[str, str] | None = None) -> None:
+    def __init__(self, name: str, gate: Any, headers: dict[str, str] | None = None, **adapter: Any) -> None:
         self.name, self.gate = name, gate
         self._thread = ThreadPoolExecutor(1) if name in FOR_THREADS else None
-        self.module: Any = {
-            "requests": requests,
-            "niquests": niquests,
-            "httpx": httpx,
-            "httpx2": httpx2,
-            "curl_cffi": curl_cffi.requests,
-            "aiohttp": aiohttp,
-        }[name.removeprefix("async ")]
+        self.module: Any = MODULES[name.removeprefix("async ")]
         self.session: Any
         self.send: Callable[..., Any]
         match name.split():
             case [*_, "httpx" | "httpx2"]:
                 kind = self.module.Client if self._thread else self.module.AsyncClient
-                paced = transport(gate, self.module)
-                self.session = kind(transport=paced, follow_redirects=True, headers=headers)
+                self.session = kind(
+                    transport=transport(gate, self.module), follow_redirects=True, headers=headers
+                )
                 self.failure, self.send = self.module.HTTPError, self.session.request
             case [*_, "curl_cffi"]:
-                self.session = (self.module.Session if self._thread else self.module.AsyncSession)(
-                    headers=headers
-                )
+                kind = self.module.Session if self._thread else self.module.AsyncSession
+                self.session = kind(headers=headers)
                 call = of_curl_cffi.request if self._thread else of_curl_cffi.async_request
                 self.failure = self.module.exceptions.RequestException
                 self.send = partial(call, gate, self.session)
             case ["aiohttp"]:
-                timeout = aiohttp.ClientTimeout(total=None)
                 self.session = aiohttp.ClientSession(
                     connector=polite.guarded_connector(LOOPBACK),
                     middlewares=[middleware(gate)],
                     headers=headers,
-                    timeout=timeout,
+                    timeout=aiohttp.ClientTimeout(total=None),
                     cookie_jar=aiohttp.CookieJar(unsafe=True),
                 )
                 self.failure, self.send = aiohttp.ClientError, self.session.request
             case _:
                 self.session = self.module.Session() if self._thread else niquests.AsyncSession()
                 self.session.headers.update(headers or {})
-                adapter = of_requests.PoliteAdapter if self.module is requests else of_niquests.PoliteAdapter
-                self.session.mount(
-                    "http://", adapter(gate) if self._thread else of_niquests.AsyncPoliteAdapter(gate)
-                )
+                self.session.mount("http://", ADAPTERS[name](gate, **adapter))
                 self.failure, self.send = self.module.RequestException, self.session.request
+
+    @property
+    def digest(self) -> Any:
+        """What logs in with a second request."""
+        of = self.module if "httpx" in self.name else self.module.auth
+        kind = "DigestAuth" if "httpx" in self.name else "HTTPDigestAuth"
+        return getattr(of, f"Async{kind}" if self.name == "async niquests" else kind)("user", "password")
 
     async def do(self, call: Callable[..., Any], *args: Any, **options: Any) -> Any:
         """Call it where the client is used."""
@@ -114,12 +123,13 @@ class Client:
     async def get(self, url: str, **options: Any) -> Answer:
         return await self.request("GET", url, **options)
 
-    async def open(self, url: str) -> Any:
+    async def open(self, url: str, headers: dict[str, str] | None = None) -> Any:
         """Return a response whose body is not read."""
         if self.module in (httpx, httpx2):
-            asked = self.session.build_request("GET", url)
+            asked = self.session.build_request("GET", url, headers=headers)
             return await self.do(self.session.send, asked, stream=True)
-        return await self.do(self.send, "GET", url, **({} if self.module is aiohttp else {"stream": True}))
+        options = {} if self.module is aiohttp else {"stream": True}
+        return await self.do(self.send, "GET", url, headers=headers or {}, **options)
 
     async def close(self, response: Any) -> None:
         await self.do(getattr(response, "aclose", response.close) if self._thread is None else response.close)
@@ -147,18 +157,18 @@ class Client:
 
 @asynccontextmanager
 async def opened(name: str, clock: HastyClock, **options: Any) -> AsyncIterator[Client]:
-    """Open a gate, and a client with it. `headers` are the client's, all else are options of the gate."""
-    headers = options.pop("headers", None)
+    """Open a gate, and a client with it. `headers` and `adapter` are the client's, all else are options of the gate."""
+    own = {"headers": options.pop("headers", None), **options.pop("adapter", {})}
     options = {"fetching": LOOPBACK, "pacing": PACING, "clock": clock, **options}
     async with AsyncExitStack() as closing:
         if name in FOR_LOOPS:
             client = Client(
-                name, await closing.enter_async_context(polite.open_gate(AGENT, **options)), headers
+                name, await closing.enter_async_context(polite.open_gate(AGENT, **options)), **own
             )
             await closing.enter_async_context(client.session)
         else:
             gate = await asyncio.to_thread(polite.blocking.open_gate, AGENT, **options)
-            client = Client(name, gate, headers)
+            client = Client(name, gate, **own)
             closing.push_async_callback(asyncio.to_thread, gate.close)
             closing.push_async_callback(client.do, client.session.close)
         yield client

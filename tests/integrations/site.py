@@ -4,11 +4,11 @@ import asyncio
 import hashlib
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 from aiohttp import web
 
@@ -20,6 +20,8 @@ LOOPBACK = polite.FetchPolicy(allowed_networks=["127.0.0.0/8"])
 PACING = polite.PacingPolicy(min_delay=DELAY_S)
 PIECES = 8
 
+Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
 
 @dataclass
 class Hit:
@@ -27,15 +29,19 @@ class Hit:
 
     at: float
     url: str
-    agent: str
     raw: str
     headers: Any
     wall: float
+    connection: Any
+
+    @property
+    def agent(self) -> str:
+        return str(self.headers.get("User-Agent", ""))
 
 
 @dataclass
 class Site:
-    """A running server on two addresses, which are two origins to a crawler."""
+    """A running server on several addresses, which are origins to a crawler. `answers` goes before what it says by itself."""
 
     now: Callable[[], float]
     wall: Callable[[], float] = time.time
@@ -44,8 +50,9 @@ class Site:
     refusals: int = 0  # how many 429s come before a 200
     robots_status: int = 200
     cut: asyncio.Event = field(default_factory=asyncio.Event)
+    answers: dict[str, Answer] = field(default_factory=dict)
 
-    def url(self, path: str, *, other: bool = False) -> str:
+    def url(self, path: str, *, other: int = 0) -> str:
         return self.urls[other] + path
 
     @property
@@ -58,23 +65,25 @@ class Site:
         times = [hit.at for hit in self.hits if hit.url == self.urls[other]]
         return [round(after - before, 3) for before, after in pairwise(times)]
 
+    def all_gaps(self) -> list[float]:
+        """Seconds between requests to each origin."""
+        times: dict[str, list[float]] = {}
+        for hit in self.hits:
+            times.setdefault(hit.url, []).append(hit.at)
+        return [round(after - before, 3) for each in times.values() for before, after in pairwise(each)]
+
     def paced(self) -> bool:
         """Whether all gaps were kept, and every request had the crawler's agent."""
-        gaps = self.gaps() + self.gaps(other=True)
-        return all(gap >= DELAY_S for gap in gaps) and all(hit.agent == AGENT for hit in self.hits)
+        return min(self.all_gaps(), default=DELAY_S) >= DELAY_S and {hit.agent for hit in self.hits} <= {
+            AGENT
+        }
 
-    async def answer(self, request: web.Request) -> web.StreamResponse:
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         raw = request.raw_path
-        self.hits.append(
-            Hit(
-                self.now(),
-                f"http://{request.host}",
-                request.headers.get("User-Agent", ""),
-                raw,
-                request.headers,
-                self.wall(),
-            )
-        )
+        url = f"{request.scheme}://{request.host}"
+        self.hits.append(Hit(self.now(), url, raw, request.headers, self.wall(), request.protocol))
+        if request.path in self.answers:
+            return await self.answers[request.path](request)
         match request.path.split("/")[1:]:
             case ["robots.txt"]:
                 return web.Response(status=self.robots_status, text="User-agent: *\nDisallow: /private\n")
@@ -112,9 +121,12 @@ class Site:
                 await self.cut.wait()
                 return web.Response(text="slow")
             case _:
-                return web.Response(text=f"page {request.path_qs}")
+                return self.page(request)
 
-    async def _stream(self, request: web.Request) -> web.StreamResponse:
+    def page(self, request: web.BaseRequest) -> web.Response:
+        return web.Response(text=f"page {request.path_qs}")
+
+    async def _stream(self, request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
         for _ in range(PIECES):
@@ -122,8 +134,10 @@ class Site:
         await response.write_eof()
         return response
 
-    async def _tagged(self, request: web.Request, how: list[str]) -> web.StreamResponse:
+    async def _tagged(self, request: web.BaseRequest, how: list[str]) -> web.StreamResponse:
         """A page with an ETag, of known length or `chunked`; `cut` off in its middle, or `empty`."""
+        if request.headers.get("If-None-Match") == '"1"':
+            return web.Response(status=304, headers={"ETag": '"1"'})
         if "empty" in how:
             return web.Response(headers={"ETag": '"1"'})
         response = web.StreamResponse(headers={"ETag": '"1"'})
@@ -140,7 +154,10 @@ class Site:
         return response
 
 
-def _digest(request: web.Request) -> web.Response:
+S = TypeVar("S", bound=Site)
+
+
+def _digest(request: web.BaseRequest) -> web.Response:
     sent = request.headers.get("Authorization", "")
     if not sent.startswith("Digest "):
         nonce = hashlib.sha256(b"nonce").hexdigest()
@@ -149,14 +166,34 @@ def _digest(request: web.Request) -> web.Response:
     return web.Response(text="logged in" if 'username="user"' in sent else "who?")
 
 
+def slow(seconds: float) -> Answer:
+    """The head at once, half of the body, and the rest after a while."""
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Length": "4"})
+        await response.prepare(request)
+        await response.write(b"pa")
+        await asyncio.sleep(seconds)
+        await response.write(b"ge")
+        return response
+
+    return answer
+
+
 @asynccontextmanager
-async def served(now: Callable[[], float]) -> AsyncIterator[Site]:
-    """Serve the site in this loop."""
-    site = Site(now)
+async def served(
+    now: Callable[[], float],
+    addresses: int = 2,
+    *,
+    kind: type[S] = Site,  # type: ignore[assignment]
+    **options: Any,
+) -> AsyncIterator[S]:
+    """Serve the site in this loop. `options` are those of `aiohttp.web.TCPSite`."""
+    site = kind(now)
     runner = web.ServerRunner(web.Server(site.answer), handler_cancellation=False, shutdown_timeout=0.1)
     await runner.setup()
-    for address in ("127.0.0.1", "127.0.0.2"):
-        await web.TCPSite(runner, address, 0).start()
+    for number in range(addresses):
+        await web.TCPSite(runner, f"127.0.{number // 200}.{number % 200 + 1}", 0, **options).start()
     site.urls = [f"http://{host}:{port}" for host, port in runner.addresses]
     try:
         yield site
@@ -166,13 +203,13 @@ async def served(now: Callable[[], float]) -> AsyncIterator[Site]:
 
 
 @contextmanager
-def served_in_a_thread(now: Callable[[], float]) -> Iterator[Site]:
+def served_in_a_thread(now: Callable[[], float], addresses: int = 2) -> Iterator[Site]:
     """Serve the site in a thread, for clients that block."""
     started: Any = []
     ready = threading.Event()
 
     async def main() -> None:
-        async with served(now) as site:
+        async with served(now, addresses) as site:
             ending = asyncio.Event()
             started.extend((site, asyncio.get_running_loop(), ending))
             ready.set()

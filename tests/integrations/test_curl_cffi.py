@@ -11,33 +11,17 @@ import pytest
 import trustme
 from curl_cffi import CurlHttpVersion, CurlOpt
 from curl_cffi.curl import CURL_WRITEFUNC_ERROR
-from curl_cffi.requests import AsyncSession, Session
+from curl_cffi.requests import Session
 from curl_cffi.requests.exceptions import RequestException, TooManyRedirects
 
 import polite
-from polite.integrations.curl_cffi import async_request, request
+from polite.integrations.curl_cffi import request
 from polite.testing import ScriptedTransport
 from tests.blocking.support import Thread
 from tests.hasty_clock import HastyClock
+from tests.integrations.clients import opened
 from tests.integrations.raw_site import PAGE, RawSite, served_raw
-from tests.integrations.site import AGENT, LOOPBACK, PACING, Site, served_in_a_thread
-
-
-@pytest.fixture
-def clock() -> HastyClock:
-    return HastyClock()
-
-
-@pytest.fixture
-def site(clock: HastyClock) -> Iterator[Site]:
-    with served_in_a_thread(lambda: clock.now) as site:
-        yield site
-
-
-@pytest.fixture
-def gate(clock: HastyClock) -> Iterator[polite.blocking.Gate]:
-    with polite.blocking.open_gate(AGENT, fetching=LOOPBACK, pacing=PACING, clock=clock) as gate:
-        yield gate
+from tests.integrations.site import AGENT, Site
 
 
 @pytest.fixture
@@ -74,15 +58,14 @@ def test_methods_change_as_in_browsers(
     assert response.text == f"{after} {'x' if after != 'GET' else ''}"
 
 
-def test_too_many_redirects_end(gate: polite.blocking.Gate, session: Any, site: Site):
+def test_too_many_redirects_and_those_to_another_scheme_end(
+    gate: polite.blocking.Gate, session: Any, site: Site
+):
     with pytest.raises(TooManyRedirects):
         request(gate, session, "GET", site.url("/loop"), max_redirects=3)
 
     assert site.paths == ["/loop"] * 4
     assert request(gate, session, "GET", site.url("/loop"), max_redirects=0).status_code == 302
-
-
-def test_a_redirect_to_another_scheme_is_refused(gate: polite.blocking.Gate, session: Any, site: Site):
     with pytest.raises(polite.InvalidURL, match="neither http nor https"):
         request(gate, session, "GET", site.url("/hop?to=ftp://127.0.0.1/x"))
 
@@ -104,28 +87,26 @@ def test_a_body_may_be_received_in_pieces_and_left_early(
     assert site.paced()
 
 
-def test_what_is_sent_is_what_was_decided(gate: polite.blocking.Gate, session: Any, site: Site):
-    url = site.url("/a/%2e%2e/b|c?d=%7e")
-
-    request(gate, session, "GET", url, params={"e": "f g"})
-
-    assert site.paths == ["/b|c?d=%7e&e=f+g"]
-
-
-def test_the_gates_user_agent_is_sent_with_impersonate_too(
+def test_the_gates_user_agent_is_sent_with_impersonate_too_to_the_url_with_its_params(
     gate: polite.blocking.Gate, session: Any, site: Site
 ):
-    request(gate, session, "GET", site.url("/"), impersonate="chrome", headers={"User-Agent": AGENT})
+    request(gate, session, "GET", site.url("/a/%2e%2e/b?d=%7e"), params={"e": "f g"}, impersonate="chrome")
 
+    assert site.paths == ["/b?d=%7e&e=f+g"]
     assert site.paced()
 
 
-@pytest.mark.parametrize("option", [{"stream": True}, {"allow_redirects": True}, {"quote": "|"}])
+@pytest.mark.parametrize(
+    "option",
+    [{"stream": True}, {"allow_redirects": True}, {"quote": "|"}, {"http_version": CurlHttpVersion.V2TLS}],
+)
 def test_options_that_hide_requests_are_refused(
     gate: polite.blocking.Gate, session: Any, site: Site, option: Any
 ):
     with pytest.raises(polite.InvalidOption, match=next(iter(option))):
         request(gate, session, "GET", site.url("/"), **option)
+
+    assert site.hits == []
 
 
 @pytest.mark.parametrize(
@@ -137,17 +118,17 @@ def test_options_that_hide_requests_are_refused(
         {"curl_options": {CurlOpt.FOLLOWLOCATION: 1}},
         {"auth": ("user", "password")},
         {"headers": {"authorization": "Basic x"}},
+        {"http_version": CurlHttpVersion.V2TLS},
     ],
 )
 def test_sessions_that_hide_requests_are_refused(gate: polite.blocking.Gate, site: Site, option: Any):
-    with Session(**option) as session, pytest.raises(polite.InvalidOption, match="the session's"):
+    with (
+        Session(**option) as session,
+        pytest.raises(polite.InvalidOption, match="the session's|http_version"),
+    ):
         request(gate, session, "GET", site.url("/"))
 
     assert site.hits == []
-
-
-# The same with 10,000 requests takes a minute.
-REQUESTS = 300
 
 
 @pytest.fixture
@@ -159,25 +140,17 @@ def dying() -> Iterator[RawSite]:
         yield site
 
 
-HASTY = {"fetching": LOOPBACK, "pacing": polite.PacingPolicy(min_delay=0.0)}
-
-
-def test_a_request_arrives_once_although_its_connection_dies(clock: HastyClock, session: Any, dying: RawSite):
-    with polite.blocking.open_gate(AGENT, clock=clock, **HASTY) as gate:
-        for n in range(REQUESTS):
+# The same with 10,000 requests takes a minute.
+@pytest.mark.parametrize("name", ["curl_cffi", "async curl_cffi"])
+async def test_a_request_arrives_once_although_its_connection_dies(
+    name: str, clock: HastyClock, dying: RawSite
+):
+    async with opened(name, clock, pacing=polite.PacingPolicy(min_delay=0.0)) as client:
+        for n in range(300):
             with suppress(RequestException):
-                request(gate, session, "GET" if n % 2 else "POST", f"{dying.url}/{n}", data=b"x")
+                await client.do(client.send, "GET" if n % 2 else "POST", f"{dying.url}/{n}", data=b"x")
 
-    assert dying.targets == [f"/{n}" for n in range(REQUESTS)]
-
-
-async def test_a_tasks_request_arrives_once_although_its_connection_dies(clock: HastyClock, dying: RawSite):
-    async with AsyncSession() as session, polite.open_gate(AGENT, clock=clock, **HASTY) as gate:
-        for n in range(REQUESTS):
-            with suppress(RequestException):
-                await async_request(gate, session, "GET" if n % 2 else "POST", f"{dying.url}/{n}", data=b"x")
-
-    assert dying.targets == [f"/{n}" for n in range(REQUESTS)]
+    assert dying.targets == [f"/{n}" for n in range(300)]
 
 
 @pytest.mark.parametrize("option", [{}, {"impersonate": "chrome"}, {"http_version": "v1"}])
@@ -199,29 +172,11 @@ def test_requests_are_sent_in_http_1_since_libcurl_repeats_refused_streams_of_ht
     ):
         server = Thread(serve)
         with pytest.raises(RequestException):
-            request(
-                gate,
-                session,
-                "GET",
-                f"https://127.0.0.1:{listening.getsockname()[1]}/",
-                verify=False,
-                **option,
-            )
+            url = f"https://127.0.0.1:{listening.getsockname()[1]}/"
+            request(gate, session, "GET", url, verify=False, **option)
         server.outcome()
 
     assert chosen == ["http/1.1"]
-
-
-@pytest.mark.parametrize("where", ["session", "request"])
-def test_another_version_of_http_is_refused(gate: polite.blocking.Gate, site: Site, where: str):
-    options: dict[str, Any] = {"http_version": CurlHttpVersion.V2TLS}
-    with (
-        Session(**options if where == "session" else {}) as session,
-        pytest.raises(polite.InvalidOption, match="http_version.*v1"),
-    ):
-        request(gate, session, "GET", site.url("/"), **options if where == "request" else {})
-
-    assert site.hits == []
 
 
 def test_a_redirect_repeats_no_condition(gate: polite.blocking.Gate, session: Any, site: Site):

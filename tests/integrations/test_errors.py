@@ -1,6 +1,5 @@
 """An error of polite is also the base error of the client that raises it, and stays what it is."""
 
-import asyncio
 import copy
 import pickle
 from typing import Any
@@ -18,9 +17,8 @@ from polite.gate.fetcher import SignerFailed
 from polite.integrations.hop import raised_as
 from polite.robots.exchange import Reply
 from polite.robots.rules import RuleSet
-from polite.testing import LoopClock, ScriptedTransport
+from polite.testing import ScriptedTransport
 from tests.hasty_clock import HastyClock
-from tests.integrations.aiohttp_site import gate_options, serving
 from tests.integrations.clients import ALL, opened
 
 AGENT, URL = "TestBot/1.0 (+https://bot.test)", "http://127.0.0.1:9/private"
@@ -62,32 +60,20 @@ def pickled(error: Any) -> Any:
 @pytest.mark.parametrize("error", ERRORS, ids=named)
 def test_an_error_keeps_its_kind_and_its_attributes(error: Exception, base: type[Exception]):
     try:
-        with raised_as(base):
+        # One client may pass through another, as in a store of the user's.
+        with raised_as(base), raised_as(aiohttp.ClientError):
             raise error from KeyError("cause")
     except base as caught:
         raised = caught
 
     for same in (raised, pickled(raised), copy.copy(raised), copy.deepcopy(raised)):
-        assert isinstance(same, type(error))
-        assert isinstance(same, base)
+        assert all(isinstance(same, kind) for kind in (type(error), base, aiohttp.ClientError))
         assert type(same).__qualname__ == type(error).__qualname__
         assert (str(same), repr(same)) == (str(error), repr(error))
         assert {name: str(getattr(same, name)) for name in vars(error)} == {
             name: str(value) for name, value in vars(error).items()
         }
     assert isinstance(raised.__cause__, KeyError)
-
-
-@pytest.mark.parametrize("inner", [aiohttp.ClientError, requests.RequestException])
-@pytest.mark.parametrize("outer", [httpx.RequestError, OF_CURL, requests.RequestException], ids=named)
-def test_an_error_of_one_client_passes_through_another(inner: type[Exception], outer: type[Exception]):
-    with pytest.raises(polite.GateClosed) as raised, raised_as(outer), raised_as(inner):
-        raise polite.GateClosed("closed", url="https://a.test/")
-
-    for same in (raised.value, pickled(raised.value), copy.copy(raised.value)):
-        assert isinstance(same, inner)
-        assert isinstance(same, outer)
-        assert (str(same), same.url) == ("closed", "https://a.test/")
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -102,36 +88,3 @@ async def test_clients_raise_their_own_base_error(name: str):
     assert (error.url, error.decision.rule.line) == (URL, 2)
     if "aiohttp" not in name and "curl" not in name:
         assert str(error.request.url) == URL
-
-
-@pytest.mark.virtual_time
-async def test_workers_that_catch_the_clients_error_finish_their_queue():
-    queue: asyncio.Queue[str] = asyncio.Queue()
-    seen: list[str] = []
-
-    async def work(session: aiohttp.ClientSession) -> None:
-        while True:
-            url = await queue.get()
-            try:
-                async with session.get(url) as response:
-                    await response.read()
-                    seen.append("page")
-            except aiohttp.ClientError as error:
-                seen.append(type(error).__name__)
-            queue.task_done()
-
-    async with (
-        serving() as site,
-        polite.open_session(AGENT, **gate_options(site, clock=LoopClock())) as session,
-    ):
-        for n in range(5):
-            for url in (f"http://a.test/private/{n}", f"http://b.test/{n}", "http://"):
-                queue.put_nowait(url)
-        workers = [asyncio.create_task(work(session)) for _ in range(4)]
-        async with asyncio.timeout(600):
-            await queue.join()
-        for worker in workers:
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
-
-    assert sorted(seen) == ["Disallowed"] * 5 + ["InvalidUrlClientError"] * 5 + ["page"] * 5

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.frameworks.installed import FRAMEWORKS
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -20,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
         ("opentelemetry", "opentelemetry", "opentelemetry"),
         ("prometheus", "prometheus_client", "prometheus"),
         ("requests", "requests", "requests"),
+        *((framework, framework, framework) for framework in FRAMEWORKS),
     ],
 )
 def test_the_error_names_the_extra(

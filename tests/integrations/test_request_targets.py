@@ -1,8 +1,7 @@
 """The request target that a server sees is, letter by letter, the one that the gate decided about, with every client."""
 
 import random
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AsyncExitStack, suppress
 from typing import Any
 
@@ -14,9 +13,10 @@ import requests
 import urllib3_future.exceptions
 
 import polite
+from polite.events import Event, Granted
 from polite.testing import ScriptedTransport
 from tests.hasty_clock import HastyClock
-from tests.integrations.clients import ALL, FOR_THREADS, opened
+from tests.integrations.clients import ADAPTERS, ALL, FOR_THREADS, opened
 from tests.integrations.raw_site import PAGE, RawSite, redirect, served_raw
 from tests.integrations.site import AGENT, LOOPBACK
 
@@ -41,49 +41,32 @@ def paths() -> list[str]:
     return made + ["/" + "".join(some.choices(PIECES, k=some.randint(1, 7))) for _ in range(PATHS)]
 
 
-class Log:
-    """What was decided, and what the server saw.
-
-    Attributes:
-        decided: The paths of permits, in their order.
-    """
-
-    def __init__(self, site: RawSite, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._site = site
-        self.decided: list[str] = []
-        # A gate for threads enters a permit of another gate on its own thread.
-        made_in_tests = threading.get_ident()
-        for kind, thread in ((polite.Gate, made_in_tests), (polite.blocking.Gate, None)):
-            monkeypatch.setattr(kind, "permit", self._noting(kind.permit, thread))
-
-    def _noting(self, permit: Callable[[Any, str], Any], thread: int | None) -> Callable[[Any, str], Any]:
-        def noting(gate: Any, url: str) -> Any:
-            made = permit(gate, url)
-            if thread is None or threading.get_ident() == thread:
-                self.decided.append(made.url.removeprefix(self._site.url))
-            return made
-
-        return noting
-
-    def require_same(self, url: str) -> int:
-        """Return how many requests were sent for the URL; what was decided and not sent must be the last."""
-        decided, sent = self.decided[:], self._site.targets[:]
-        self.decided.clear()
-        self._site.targets.clear()
-        assert sent == decided[: len(sent)], url
-        assert len(decided) - len(sent) in (0, 1), url
-        return len(sent)
-
-
 @pytest.fixture
 def site() -> Iterator[RawSite]:
     with served_raw() as site:
         yield site
 
 
+class Log(list[str]):
+    """A listener of a gate: the URLs that were granted, in their order."""
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Granted):
+            self.append(event.url)
+
+    def require_same(self, url: str, origin: str, targets: list[str]) -> int:
+        """Return how many requests were sent for the URL; what was granted and not sent must be the last."""
+        granted, sent = [each.removeprefix(origin) for each in self], targets[:]
+        self.clear()
+        targets.clear()
+        assert sent == granted[: len(sent)], url
+        assert len(granted) - len(sent) in (0, 1), url
+        return len(sent)
+
+
 @pytest.fixture
-def log(site: RawSite, monkeypatch: pytest.MonkeyPatch) -> Log:
-    return Log(site, monkeypatch)
+def log() -> Log:
+    return Log()
 
 
 def options() -> dict[str, Any]:
@@ -105,28 +88,28 @@ async def test_what_is_sent_is_what_was_decided(name: str, site: RawSite, log: L
     sent = 0
     async with AsyncExitStack() as closing:
         if name == "open_session":
-            session = await closing.enter_async_context(polite.open_session(AGENT, **options()))
+            session = await closing.enter_async_context(polite.open_session(AGENT, listener=log, **options()))
             get: Any = session.get
         else:
-            get = (await closing.enter_async_context(opened(name, **options()))).get
+            get = (await closing.enter_async_context(opened(name, listener=log, **options()))).get
         for url in asked(site):
             with suppress(*REFUSALS):
                 answer = await get(url)
                 if name == "open_session":
                     await answer.read()
-            sent += log.require_same(url)
+            sent += log.require_same(url, site.url, site.targets)
 
     assert sent > 2.9 * PATHS
 
 
-@pytest.mark.parametrize("name", ["requests", "niquests", "curl_cffi"])
+@pytest.mark.parametrize("name", [*ADAPTERS, "curl_cffi"])
 async def test_what_a_proxy_gets_is_what_was_decided(name: str, site: RawSite, log: Log):
     proxies, pages = {"http": site.url}, ScriptedTransport()
-    async with opened(name, **options(), transports={"http": pages}) as client:
+    async with opened(name, listener=log, **options(), transports={"http": pages}) as client:
         for path in [*paths(), "/a;", "/a;?"]:
             with suppress(*REFUSALS):
                 await client.get(f"http://a.test{path}", proxies=proxies)
-            log.require_same(path)
+            log.require_same(path, "", site.targets)
 
 
 @pytest.mark.parametrize("name", FOR_THREADS)

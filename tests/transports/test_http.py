@@ -1,57 +1,20 @@
-"""The HTTP transport against real sockets on loopback: what servers do wrong, and what each of it comes to."""
+"""The HTTP transport against real sockets on loopback: what is asked, how a body ends, and what is passed on in pieces."""
 
 import asyncio
 import gzip
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 
 import pytest
-import trustme
 
-from docs.examples.demo.dns_server import dns_server
+import polite
 from polite.origin import Target
 from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
+from polite.testing import ScriptedServer, scripted_server
 from polite.transports.http import HttpTransport
+from tests.faults.names import A, telling
 from tests.support import REWRITTEN
-
-Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-
-
-@dataclass
-class Server:
-    """A server that says what the test tells it to, byte by byte, and keeps the requests."""
-
-    port: int = 0
-    requests: list[bytes] = field(default_factory=list)
-
-    @property
-    def ask(self) -> Ask:
-        return Ask(Target.of(f"http://127.0.0.1:{self.port}/robots.txt"), max_bytes=1_000)
-
-
-@asynccontextmanager
-async def serving(answer: bytes | Answer, tls: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
-    server = Server()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        server.requests.append(await reader.readuntil(b"\r\n\r\n"))
-        if isinstance(answer, bytes):
-            writer.write(answer)
-        else:
-            await answer(reader, writer)
-        writer.close()
-
-    listening = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
-    server.port = listening.sockets[0].getsockname()[1]
-    try:
-        yield server
-    finally:
-        listening.close()
-        await listening.wait_closed()
 
 
 @pytest.fixture
@@ -61,18 +24,27 @@ async def transport() -> AsyncIterator[HttpTransport]:
     await made.close()
 
 
-def ok(body: bytes, *headers: str) -> bytes:
-    lines = ["HTTP/1.1 200 OK", f"Content-Length: {len(body)}", *headers]
+def ok(body: bytes, *headers: str, length: int | None = None) -> bytes:
+    lines = ["HTTP/1.1 200 OK", f"Content-Length: {len(body) if length is None else length}", *headers]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
-async def test_l7_the_get_is_unconditional_and_speaks_for_us_only(transport: HttpTransport) -> None:
-    async with serving(ok(b"User-agent: *\n", "Set-Cookie: track=1")) as server:
-        await transport.get(server.ask)
-        reply = await transport.get(server.ask)
+def ask(server: ScriptedServer, path: str = "/robots.txt") -> Ask:
+    return Ask(Target.of(server.url(path)), 1_000)
+
+
+async def test_l7_the_get_is_unconditional_and_speaks_for_us_only(
+    transport: HttpTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    fields = ("Set-Cookie: track=1", "Cache-Control: max-age=60", "Cache-Control: public", "Age: 7")
+    async with scripted_server(ok(b"User-agent: *\n", *fields)) as server:
+        await transport.get(ask(server))
+        reply = await transport.get(ask(server))
 
     request = server.requests[1].lower()
-    assert reply == Reply(200, b"User-agent: *\n")
+    assert reply == Reply(200, b"User-agent: *\n", cache_control="max-age=60, public", age="7")
     assert request.startswith(b"get /robots.txt http/1.1\r\n")
     assert b"user-agent: testbot/1.0 (+https://bot.test)\r\n" in request
     assert b"accept-encoding: gzip\r\n" in request
@@ -80,31 +52,15 @@ async def test_l7_the_get_is_unconditional_and_speaks_for_us_only(transport: Htt
         assert conditional not in request
 
 
-@pytest.mark.parametrize("path", REWRITTEN)
-async def test_the_request_line_is_the_target_letter_by_letter(transport: HttpTransport, path: str) -> None:
-    async with serving(ok(b"")) as server:
-        target = Target.of(f"http://127.0.0.1:{server.port}{path}")
-        await transport.get(Ask(target, max_bytes=1_000))
+async def test_the_request_line_is_the_target_letter_by_letter(transport: HttpTransport) -> None:
+    async with scripted_server(ok(b"")) as server:
+        asks = [ask(server, path) for path in REWRITTEN]
+        for each in asks:
+            await transport.get(each)
 
-    assert server.requests[0].startswith(f"GET {target.path} HTTP/1.1\r\n".encode())
-
-
-async def test_the_heads_fields_are_handed_on(transport: HttpTransport) -> None:
-    answer = ok(b"", "Cache-Control: max-age=60", "Cache-Control: public", "Age: 7", "Retry-After: 30")
-
-    async with serving(answer) as server:
-        reply = await transport.get(server.ask)
-
-    assert isinstance(reply, Reply)
-    assert (reply.cache_control, reply.age, reply.retry_after) == ("max-age=60, public", "7", "30")
-
-
-@pytest.mark.parametrize("fields", [(), ("Content-Type: application/gzip",), ("Content-Encoding: identity",)])
-async def test_a_gzip_body_that_no_header_names_is_inflated_too(
-    transport: HttpTransport, fields: tuple[str, ...]
-) -> None:
-    async with serving(ok(gzip.compress(b"User-agent: *"), *fields)) as server:
-        assert await transport.get(server.ask) == Reply(200, b"User-agent: *")
+    assert [request.partition(b"\r\n")[0].decode() for request in server.requests] == [
+        f"GET {each.target.path} HTTP/1.1" for each in asks
+    ]
 
 
 async def test_h9_a_body_beyond_the_cap_is_not_read_on(transport: HttpTransport) -> None:
@@ -121,31 +77,32 @@ async def test_h9_a_body_beyond_the_cap_is_not_read_on(transport: HttpTransport)
         except ConnectionError:
             pass
 
-    async with serving(endless) as server:
-        reply = await transport.get(server.ask)
+    async with scripted_server(endless) as server:
+        reply = await transport.get(ask(server))
 
     assert isinstance(reply, Reply)
     assert (len(reply.body), reply.end) == (1_000, BodyEnd.CAPPED)
     assert sent < 50_000_000
 
 
+PACKED = gzip.compress(b"User-agent: *" * 9, mtime=0)
+
+
 @pytest.mark.parametrize(
     ("answer", "end"),
     [
-        (ok(gzip.compress(b"User-agent: *" * 9, mtime=0)[:-6], "Content-Encoding: gzip"), BodyEnd.CUT_SHORT),
+        (ok(PACKED, "Content-Type: application/gzip"), BodyEnd.COMPLETE),
+        (ok(PACKED[:-6], "Content-Encoding: gzip"), BodyEnd.CUT_SHORT),
         (ok(b"not gzip at all", "Content-Encoding: gzip"), BodyEnd.CORRUPT),
-        (ok(gzip.compress(gzip.compress(b"x", mtime=0), mtime=0), "Content-Encoding: gzip"), BodyEnd.CORRUPT),
-        (ok(b"\x1f\x8bUser-agent: *"), BodyEnd.CORRUPT),
-        (ok(b"whatever", "Content-Encoding: br"), BodyEnd.UNKNOWN_CODING),
         (ok(b"whatever", "Content-Encoding: gzip", "Content-Encoding: gzip"), BodyEnd.UNKNOWN_CODING),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nUser-agent: *", BodyEnd.CUT_SHORT),
+        (ok(b"User-agent: *", length=100), BodyEnd.CUT_SHORT),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nUser\r\n", BodyEnd.CUT_SHORT),
         (b"HTTP/1.1 200 OK\r\n\r\nUser-agent: *", BodyEnd.COMPLETE),
     ],
 )
 async def test_h8_how_the_body_ended_is_known(transport: HttpTransport, answer: bytes, end: BodyEnd) -> None:
-    async with serving(answer) as server:
-        reply = await transport.get(server.ask)
+    async with scripted_server(answer) as server:
+        reply = await transport.get(ask(server))
 
     assert isinstance(reply, Reply)
     assert reply.end is end
@@ -154,6 +111,7 @@ async def test_h8_how_the_body_ended_is_known(transport: HttpTransport, answer: 
 @pytest.mark.parametrize(
     "answer",
     [
+        b"",
         b"SSH-2.0-OpenSSH_9.2\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\nUser\r\n0\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
@@ -161,79 +119,126 @@ async def test_h8_how_the_body_ended_is_known(transport: HttpTransport, answer: 
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: rot13\r\nConnection: close\r\n\r\nUser",
     ],
 )
-async def test_h8_an_answer_that_is_not_http_is_no_answer(transport: HttpTransport, answer: bytes) -> None:
-    async with serving(answer) as server:
-        failed = await transport.get(server.ask)
+async def test_h8_an_answer_that_is_not_http_is_no_answer_and_is_asked_for_once(
+    transport: HttpTransport, answer: bytes
+) -> None:
+    async with scripted_server(answer) as server:
+        failed = await transport.get(ask(server))
 
     assert isinstance(failed, Failed) or failed.end is BodyEnd.CUT_SHORT
+    assert answer or failed.reason is Reason.CONNECTION_LOST  # type: ignore[union-attr]
+    assert server.hits == 1
 
 
-async def test_h8_a_server_that_hangs_up_is_asked_once(transport: HttpTransport) -> None:
-    async with serving(b"") as server:
-        failed = await transport.get(server.ask)
+async def test_names_are_resolved_by_the_policys_nameservers_and_their_addresses_are_guarded() -> None:
+    names = {("known.test", A): ("127.0.0.1",)}
+    async with scripted_server(ok(b"hello")) as server, telling(names) as nameserver:
+        url = server.url(host="known.test")
+        open_to = HttpTransport("TestBot/1.0", FetchPolicy(nameservers=[nameserver], allow_private=True))
+        known = await open_to.get(Ask(Target.of(url)))
+        guarded = HttpTransport("TestBot/1.0", FetchPolicy(nameservers=[nameserver]))
+        blocked = await guarded.get(Ask(Target.of(url)))
 
-    assert isinstance(failed, Failed)
-    assert failed.reason is Reason.CONNECTION_LOST
-    assert len(server.requests) == 1
+    await open_to.close()
+    await guarded.close()
+    assert known == Reply(200, b"hello")
+    assert isinstance(blocked, Failed)
+    assert blocked.reason is Reason.ADDRESS_REFUSED
+    assert server.hits == 1
+
+
+# Bodies that are passed on in pieces: sitemaps.
+
+Streamed = Callable[..., Awaitable[tuple[Reply | Failed, bytes, list[Reply]]]]
+
+
+@pytest.fixture
+def streamed(transport: HttpTransport) -> Streamed:
+    async def stream(server: ScriptedServer, limit: int) -> tuple[Reply | Failed, bytes, list[Reply]]:
+        body, heads = bytearray(), []
+
+        async def take(piece: bytes) -> None:
+            body.extend(piece)
+
+        reply = await transport.stream(Ask(Target.of(server.url("/s.xml")), limit), heads.append, take)
+        return reply, bytes(body), heads
+
+    return stream
+
+
+async def test_a_body_is_passed_on_as_it_is_sent(streamed: Streamed) -> None:
+    packed = gzip.compress(b"<urlset/>" * 100_000)
+    async with scripted_server(ok(packed, "Content-Encoding: gzip", "Retry-After: 3")) as server:
+        reply, body, heads = await streamed(server, 1_000_000)
+
+    assert body == packed
+    assert reply == Reply(200, retry_after="3")
+    assert heads == [reply]
+    assert b"\r\nUser-Agent: TestBot/1.0" in server.requests[0]
+    assert b"\r\nAccept: application/xml" in server.requests[0]
+    assert server.requests[0].count(b"\r\nAccept:") == 1
+
+
+async def test_the_head_is_told_before_the_body_is_there(transport: HttpTransport) -> None:
+    told, sent = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na")
+        await told.wait()
+        sent.set()
+        writer.write(b"b")
+
+    async with scripted_server(slow) as server, asyncio.timeout(20):
+        reply = await transport.stream(ask(server), lambda _: told.set(), lambda _: asyncio.sleep(0))
+
+    assert sent.is_set()
+    assert isinstance(reply, Reply)
 
 
 @pytest.mark.parametrize(
-    "host", ["127.0.0.1", "0x7f.1", "2130706433", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0"]
+    ("answer", "reply", "body"),
+    [
+        (ok(b"x" * 2_000), Reply(200, end=BodyEnd.CAPPED), b"x" * 1_000),
+        (ok(b"x" * 1_000), Reply(200), b"x" * 1_000),
+        (ok(b"x", length=2), Reply(200, end=BodyEnd.CUT_SHORT), b"x"),
+        (ok(b"x", "Content-Encoding: br"), Reply(200, end=BodyEnd.UNKNOWN_CODING), b""),
+        (b"HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 1\r\n\r\nx", Reply(302, location="/b"), b""),
+        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 1\r\n\r\nx", Reply(404), b""),
+    ],
+    ids=["capped", "at the limit", "cut short", "unknown coding", "redirect", "no file"],
 )
-async def test_a_private_address_is_blocked(host: str) -> None:
-    transport = HttpTransport("TestBot/1.0", FetchPolicy())
-
-    async with serving(ok(b"")) as server:
-        failed = await transport.get(Ask(Target.of(f"http://{host}:{server.port}/robots.txt")))
-    await transport.close()
-
-    assert isinstance(failed, Failed)
-    assert failed.reason is Reason.ADDRESS_REFUSED
-    plain = host not in ("[::ffff:127.0.0.1]", "0.0.0.0")
-    assert ("use FetchPolicy.allow_private or allowed_networks" in failed.detail) is plain
-    assert ("only FetchPolicy.allowed_networks" in failed.detail) is not plain
-    assert server.requests == []
-
-
-async def test_a_name_that_resolves_to_a_private_address_is_blocked() -> None:
-    async with serving(ok(b"")) as server, dns_server({"inner.test": "127.0.0.1"}) as names:
-        transport = HttpTransport("TestBot/1.0", FetchPolicy(nameservers=[names]))
-        failed = await transport.get(Ask(Target.of(f"http://inner.test:{server.port}/robots.txt")))
-        await transport.close()
-
-    assert isinstance(failed, Failed)
-    assert failed.reason is Reason.ADDRESS_REFUSED
-    assert server.requests == []
-
-
-async def test_names_are_resolved_by_the_policys_nameservers() -> None:
-    async with serving(ok(b"hello")) as server, dns_server({"known.test": "127.0.0.1"}) as names:
-        transport = HttpTransport("TestBot/1.0", FetchPolicy(nameservers=[names], allow_private=True))
-        known = await transport.get(Ask(Target.of(f"http://known.test:{server.port}/robots.txt")))
-        unknown = await transport.get(Ask(Target.of("http://unknown.test/robots.txt")))
-        await transport.close()
-
-    assert known == Reply(200, b"hello")
-    assert isinstance(unknown, Failed)
-    assert unknown.reason is Reason.DNS_NXDOMAIN
-
-
-async def test_a_certificate_of_an_unknown_authority_is_refused(transport: HttpTransport) -> None:
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    trustme.CA().issue_cert("127.0.0.1").configure_cert(tls)
-
-    async with serving(ok(b""), tls) as server:
-        failed = await transport.get(Ask(Target.of(f"https://127.0.0.1:{server.port}/robots.txt")))
-
-    assert isinstance(failed, Failed)
-    assert failed.reason is Reason.TLS_UNTRUSTED
-
-
-async def test_the_environments_proxy_is_not_used(
-    transport: HttpTransport, monkeypatch: pytest.MonkeyPatch
+async def test_how_the_body_that_was_passed_on_ended_is_known(
+    streamed: Streamed, answer: bytes, reply: Reply, body: bytes
 ) -> None:
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    async with scripted_server(answer) as server:
+        assert (await streamed(server, 1_000))[:2] == (reply, body)
 
-    async with serving(ok(b"direct")) as server:
-        assert await transport.get(server.ask) == Reply(200, b"direct")
+
+async def test_a_server_that_hangs_up_is_a_failure_and_what_the_taker_raises_is_raised(
+    transport: HttpTransport, streamed: Streamed
+) -> None:
+    async def full(_: bytes) -> None:
+        raise OSError("the disk is full")
+
+    async with scripted_server(b"", ok(b"x")) as server:
+        reply, _, heads = await streamed(server, 1_000)
+        assert isinstance(reply, Failed)
+        assert (reply.reason, heads, server.hits) == (Reason.CONNECTION_LOST, [], 1)
+        with pytest.raises(OSError, match="the disk is full"):
+            await transport.stream(ask(server), lambda _: None, full)
+
+
+async def test_a_sitemap_that_redirects_to_a_private_address_is_blocked() -> None:
+    policy = FetchPolicy(allowed_networks=["127.0.0.1"])
+    redirect = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.2:%d/\r\nContent-Length: 0\r\n\r\n"
+    scripts = [ok(b""), lambda _, writer: asyncio.sleep(0, writer.write(redirect % server.port))]
+    async with (
+        scripted_server(*scripts) as server,
+        polite.open_gate("TestBot/1.0", fetching=policy, pacing=polite.PacingPolicy(min_delay=0)) as gate,
+    ):
+        sitemaps = gate.sitemaps(server.url("/"))
+        assert [entry async for entry in sitemaps] == []
+
+    # The robots.txt of the other address cannot be fetched, so nothing there is allowed.
+    assert "robots.txt is unreachable" in str(sitemaps.files[0].problem)
+    assert server.hits == 2

@@ -1,18 +1,33 @@
-"""Names to addresses: each way in which a nameserver fails has its reason, in the time that there is."""
+"""Names to addresses: what nameservers return, why they fail, and hosts whose addresses the user names."""
 
+import asyncio
+import re
+import socket
 import time
+from typing import Any
 
+import aiohttp
 import pytest
+from aiohttp.abc import AbstractResolver, ResolveResult
 
-from polite.robots.policy import FetchPolicy
-from polite.robots.reason import Reason
-from polite.transports.resolver import NameNotResolved, Resolver, reason_of, resolver_for
+import polite
+from polite import FetchPolicy, InvalidOption, PacingPolicy, Reason, ScopeLimit, Scopes
+from polite.testing import scripted_server
+from polite.transports.resolver import NamedHosts, NameNotResolved, Resolver, named_resolver, reason_of
+from tests.faults.ftp import ftp
 from tests.faults.names import AAAA, FORMERR, GARBAGE, NXDOMAIN, REFUSED, SERVFAIL, SILENCE, A, telling
+from tests.support import now, scripted_gate
+
+HOME: dict[str, Any] = {"allowed_networks": ["127.0.0.0/8"]}
+RULES = b"HTTP/1.1 200 OK\r\nContent-Length: 32\r\n\r\nUser-agent: *\nDisallow: /private\n"
+
+
+# Nameservers.
 
 
 async def failed(said: object, host: str = "site.test", *, timeout: float = 10.0) -> Reason:
     async with telling({"site.test": said}) as nameserver:
-        resolver = resolver_for(FetchPolicy(timeout=timeout, nameservers=[nameserver]))
+        resolver = named_resolver(FetchPolicy(timeout=timeout, nameservers=[nameserver]), None)
         try:
             with pytest.raises(NameNotResolved) as error:
                 await resolver.resolve(host)
@@ -48,29 +63,18 @@ async def test_a_silent_nameserver_is_given_up_before_the_fetch_is() -> None:
     assert time.monotonic() - started < 5.0
 
 
-async def test_all_addresses_of_both_kinds_are_found() -> None:
+async def test_all_addresses_of_both_kinds_are_found_with_the_time_for_which_they_are_good() -> None:
     names = {("site.test", A): ("127.0.0.1", "127.0.0.2"), ("site.test", AAAA): ("::1",)}
 
     async with telling(names) as nameserver:
         resolver = Resolver((nameserver,))
         found = await resolver.resolve("site.test", 80)
+        addresses, good_s = await resolver.addresses("site.test")
         await resolver.close()
         await resolver.close()
 
-    assert {each["host"] for each in found} == {"127.0.0.1", "127.0.0.2", "::1"}
-    assert {each["port"] for each in found} == {80}
-
-
-async def test_addresses_come_with_the_time_for_which_they_are_good() -> None:
-    names = {("site.test", A): ("127.0.0.1", "127.0.0.2"), ("site.test", AAAA): ("::1",)}
-
-    async with telling(names) as nameserver:
-        resolver = Resolver((nameserver,))
-        found, good_s = await resolver.addresses("site.test")
-        await resolver.close()
-
-    assert set(found) == {"127.0.0.1", "127.0.0.2", "::1"}
-    assert good_s == 60.0
+    assert {each["host"] for each in found} == set(addresses) == {"127.0.0.1", "127.0.0.2", "::1"}
+    assert ({each["port"] for each in found}, good_s) == ({80}, 60.0)
 
 
 @pytest.mark.parametrize(
@@ -86,3 +90,174 @@ async def test_addresses_come_with_the_time_for_which_they_are_good() -> None:
 )
 def test_an_operating_systems_error_has_its_reason(error: OSError, reason: Reason) -> None:
     assert reason_of(error) is reason
+
+
+# Hosts with addresses of the user's.
+
+
+class Own(AbstractResolver):
+    """A resolver of the user's: one address for each name."""
+
+    def __init__(self, port: int | None = None) -> None:
+        self.asked: list[str] = []
+        self.closed = False
+        self._port = port
+
+    async def resolve(self, host: str, port: int = 0, family: Any = socket.AF_INET) -> list[ResolveResult]:
+        self.asked.append(host)
+        return [
+            ResolveResult(hostname=host, host="127.0.0.1", port=self._port or port, family=socket.AF_INET, proto=0, flags=0)
+        ]  # fmt: skip
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+async def resolved(
+    names: dict[str, str], host: str, port: int, nameserver: str = "127.0.0.1:1"
+) -> tuple[str, int]:
+    resolver = named_resolver(FetchPolicy(timeout=10.0, nameservers=[nameserver]), names)
+    try:
+        (found,) = await resolver.resolve(host, port)
+    finally:
+        await resolver.close()
+    return found["host"], found["port"]
+
+
+@pytest.mark.parametrize(
+    ("names", "host", "port", "server"),
+    [
+        ({"example.com": "127.0.0.1"}, "example.com", 443, ("127.0.0.1", 443)),
+        ({"example.com": "127.0.0.1:8443"}, "example.com", 443, ("127.0.0.1", 8443)),
+        ({"example.com": "[::1]:8443"}, "example.com", 443, ("::1", 8443)),
+        ({"example.com.": "127.0.0.1"}, "example.com", 443, ("127.0.0.1", 443)),
+        ({"example.com": "127.0.0.1"}, "example.com.", 443, ("127.0.0.1", 443)),
+        ({"bücher.example": "127.0.0.1"}, "xn--bcher-kva.example", 443, ("127.0.0.1", 443)),
+        ({"example.com:80": "127.0.0.1", "example.com": "127.0.0.2"}, "example.com", 80, ("127.0.0.1", 80)),
+        ({"example.com:80": "127.0.0.1", "example.com": "127.0.0.2"}, "example.com", 443, ("127.0.0.2", 443)),
+    ],
+)  # fmt: skip
+async def test_a_host_has_the_address_that_the_user_named(
+    names: dict[str, str], host: str, port: int, server: tuple[str, int]
+) -> None:
+    assert await resolved(names, host, port) == server
+
+
+async def test_other_ports_are_looked_up_if_only_one_is_named() -> None:
+    async with telling({("example.com", A): ("127.0.0.9",)}) as nameserver:
+        assert await resolved({"example.com:80": "127.0.0.1"}, "example.com", 443, nameserver) == (
+            "127.0.0.9",
+            443,
+        )
+
+
+async def test_a_family_that_the_address_has_not_is_no_address() -> None:
+    resolver = named_resolver(FetchPolicy(), {"example.com": "127.0.0.1"})
+
+    with pytest.raises(NameNotResolved) as error:
+        await resolver.resolve("example.com", 80, socket.AF_INET6)
+
+    assert error.value.reason is Reason.DNS_NODATA
+
+
+@pytest.mark.parametrize(
+    ("resolver", "message"),
+    [
+        ({"example.com": "localhost"}, "must have an IP address"),
+        ({"example.com": "127.0.0.1:65536"}, "the port of"),
+        ({"example.com": 5}, "must have an IP address"),
+        ({"example.com:": "127.0.0.1"}, "the port of"),
+        ({"http://me:secret@a.test:80/": "127.0.0.1"}, "'http://a.test:80/' must be a host, not a URL"),
+        ({"*.test": "127.0.0.1"}, "has a wildcard"),
+        ({"": "127.0.0.1"}, "neither"),
+        ({5: "127.0.0.1"}, "must be a str"),
+        ({"[::1]": "127.0.0.2"}, "is an address"),
+        ({"example.com": "127.0.0.1", "Example.com": "127.0.0.2"}, "two addresses"),
+        ("127.0.0.1", "must be a mapping"),
+    ],
+)
+async def test_what_names_no_host_or_address_is_refused_when_the_gate_opens(
+    resolver: Any, message: str
+) -> None:
+    with pytest.raises(InvalidOption, match=message):
+        async with scripted_gate(resolver=resolver):
+            pytest.fail("it opened")
+    with pytest.raises(InvalidOption, match=message):
+        polite.guarded_connector(resolver=resolver)
+
+
+async def test_a_named_address_is_blocked_unless_the_policy_permits_it() -> None:
+    async with scripted_server(RULES) as server:
+        here = server.url("").removeprefix("http://")
+        async with polite.open_gate("TestBot/1.0", resolver={"example.com": here}) as gate:
+            explanation = await gate.explain("http://example.com/about")
+
+    assert explanation.decision.cause is Reason.ADDRESS_REFUSED
+    assert re.search(r"127\.0\.0\.1 is not public.*FetchPolicy\.allow_private", str(explanation))
+    assert server.hits == 0
+
+
+async def test_the_users_resolver_serves_robots_pages_and_ftp_and_stays_open() -> None:
+    async with scripted_server(RULES) as server, scripted_server(ftp(), scheme="ftp", hears=b"") as files:
+        own = Own(int(server.url("").rpartition(":")[2]))
+        policy = FetchPolicy(**HOME)
+        async with polite.open_gate("TestBot/1.0", fetching=policy, resolver=own) as gate:
+            assert not await gate.check("http://example.com/private")
+            own._port = int(files.url("").rpartition(":")[2])
+            assert not await gate.check("ftp://files.test/private")
+        connector = polite.guarded_connector(policy, resolver=own)
+        own._port = int(server.url("").rpartition(":")[2])
+        async with aiohttp.ClientSession(connector=connector) as session:
+            await (await session.get("http://pages.test/")).read()
+
+    assert own.asked == ["example.com", "files.test", "pages.test"]
+    assert not own.closed
+
+
+async def paced_together(resolver: Any, *hosts: str, **options: Any) -> bool:
+    """Whether the hosts share a scope of their address."""
+    pacing = PacingPolicy(scopes=Scopes(address=ScopeLimit(delay=3.0)), min_delay=1.0)
+    async with scripted_gate(pacing=pacing, resolver=resolver, **options) as gate:
+        named = set()
+        for host in hosts:
+            async with gate.permit(f"http://{host}/") as permit:
+                named.add(permit.scopes[1:])
+    return len(named) == 1
+
+
+@pytest.mark.virtual_time
+async def test_hosts_at_one_named_address_share_its_scope() -> None:
+    names = {"a.test": "127.0.0.1:81", "b.test:80": "127.0.0.1", "b.test": "127.0.0.1", "c.test": "127.0.0.2"}
+
+    assert await paced_together(names, "a.test", "b.test")
+    assert not await paced_together(names, "a.test", "c.test")
+
+
+async def test_a_host_with_one_named_port_has_the_other_ports_addresses_too() -> None:
+    async with telling({("a.test", A): ("127.0.0.9",)}) as nameserver:
+        policy = FetchPolicy(nameservers=[nameserver])
+        resolver = named_resolver(policy, {"a.test:80": "127.0.0.1", "b.test:80": "127.0.0.2"})
+        assert isinstance(resolver, NamedHosts)
+        found, _ = await resolver.addresses("a.test")
+        # No nameserver knows it.
+        alone, _ = await resolver.addresses("b.test")
+        with pytest.raises(NameNotResolved):
+            await resolver.addresses("c.test")
+        await resolver.close()
+
+    assert (found, alone) == (["127.0.0.1", "127.0.0.9"], ["127.0.0.2"])
+
+
+@pytest.mark.virtual_time
+async def test_a_resolver_of_the_users_that_never_ends_holds_no_request_for_ever() -> None:
+    class Silent(Own):
+        async def resolve(
+            self, host: str, port: int = 0, family: Any = socket.AF_INET
+        ) -> list[ResolveResult]:
+            await asyncio.sleep(1e6)
+            return []
+
+    started = now()
+
+    assert await paced_together(Silent(), "a.test", "b.test")
+    assert now() - started < 100

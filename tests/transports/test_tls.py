@@ -3,8 +3,6 @@
 import os
 import socket
 import ssl
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -109,21 +107,3 @@ async def test_h8_a_large_body_that_made_the_reader_pause_ends_the_same_way(
         reply = await fetched(server)
 
     assert (len(reply.body), reply.end) == (len(body), comes_to)
-
-
-@pytest.mark.slow("runs tests in another process")
-def test_with_aiohttps_parser_in_python_too() -> None:
-    if os.environ.get("AIOHTTP_NO_EXTENSIONS"):
-        pytest.skip("this is that run")
-    environment = {**os.environ, "AIOHTTP_NO_EXTENSIONS": "1"}
-
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
-
-    assert run.returncode == 0, run.stdout

@@ -4,21 +4,18 @@
         results = await crawler.arun_many(urls)
 
 Theory of operation. `PoliteHTTPStrategy` is crawl4ai's own HTTP strategy on a session with polite's aiohttp middleware, so each
-redirect hop and each reconnection has a turn (`http`). Its time-out runs while a request has its turn (`exchange`). A page that
+redirect hop and each reconnection has a turn. Its time-out runs while a request has its turn (`Exchange`). A page that
 is refused, and any response but a 2xx, ends the crawl of its URL at once: crawl4ai would try again, with the next proxy, and with
-`fallback_fetch_function` (`ending`). `PoliteCrawler` turns that into a result, gives a place to each URL that waits, and warns of
-what it cannot pace (`crawler`, `warned`). `PoliteBrowserStrategy` guards the contexts of crawl4ai's browser (`browser`).
+`fallback_fetch_function` (`CrawlEnded`). `PoliteBrowserStrategy` guards the contexts of crawl4ai's browser. Both are in
+`strategies`. `PoliteCrawler` turns an ending into a result, gives a place to each URL that waits, and warns of what it cannot pace.
 """
 
-try:
-    import crawl4ai as _  # noqa: F401
-except ImportError as _error:
-    raise ImportError(
-        "polite.integrations.crawl4ai needs crawl4ai: pip install 'polite-crawl[crawl4ai]'"
-    ) from _error
+from polite.integrations.hop import needing
 
-from polite.integrations.crawl4ai.browser import PoliteBrowserStrategy
+with needing("crawl4ai", "crawl4ai"):
+    import crawl4ai as _  # noqa: F401
+
 from polite.integrations.crawl4ai.crawler import PoliteCrawler
-from polite.integrations.crawl4ai.http import PoliteHTTPStrategy
+from polite.integrations.crawl4ai.strategies import PoliteBrowserStrategy, PoliteHTTPStrategy
 
 __all__ = ["PoliteBrowserStrategy", "PoliteCrawler", "PoliteHTTPStrategy"]

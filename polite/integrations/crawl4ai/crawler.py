@@ -3,7 +3,7 @@
 import asyncio
 import copy
 import warnings
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import aclosing
 from typing import Any
 
@@ -13,8 +13,12 @@ from crawl4ai.models import CrawlerTaskResult, CrawlResultContainer
 
 from polite.errors import InvalidOption, PoliteError
 from polite.gate.gate import Gate
-from polite.integrations.crawl4ai.browser import PoliteBrowserStrategy
-from polite.integrations.crawl4ai.http import CrawlEnded, PoliteHTTPStrategy, catching_endings
+from polite.integrations.crawl4ai.strategies import (
+    CrawlEnded,
+    PoliteBrowserStrategy,
+    PoliteHTTPStrategy,
+    catching_endings,
+)
 from polite.integrations.hop import require_agent
 
 # URLs that wait for their turn keep their place. crawl4ai's default is 20.
@@ -42,30 +46,19 @@ class PoliteDispatcher(MemoryAdaptiveDispatcher):
 _UNPACED = (
     "crawl4ai sends these requests past polite: no check of robots.txt, no delay, and another User-Agent"
 )
-LINK_PREVIEW = f"link_preview_config requests the head of each link; {_UNPACED}. Crawl the links instead"
-FRESHNESS = f"check_cache_freshness requests each cached page; {_UNPACED}. Use polite.RecrawlPolicy, or CacheMode.BYPASS"
-CERTIFICATE = "fetch_ssl_certificate opens a connection of its own to the host of each page, past polite"
-FILTERS = f"ContentRelevanceFilter and SEOFilter request each link; {_UNPACED}. Filter the results instead"
-SEEDER = f"aseed_urls requests robots.txt, sitemaps and pages; {_UNPACED}. Use gate.sitemaps for URLs"
-MAPPER = f"amap_domain requests robots.txt, sitemaps and pages; {_UNPACED}. Use gate.sitemaps for URLs"
-RATE_LIMITER = "the dispatcher's rate_limiter delays in addition to polite; use rate_limiter=None"
-PATCHED_PLACES = (
-    "the dispatcher has {places} places, and a URL that waits for its turn keeps one: give it 1000 or more, or none, "
-    "since that of PoliteCrawler has them"
-)
 
 
 def _unpaced(config: CrawlerRunConfig) -> Iterator[str]:
     if config.link_preview_config is not None:
-        yield LINK_PREVIEW
+        yield f"link_preview_config requests the head of each link; {_UNPACED}. Crawl the links instead"
     if config.check_cache_freshness:
-        yield FRESHNESS
+        yield f"check_cache_freshness requests each cached page; {_UNPACED}. Use polite.RecrawlPolicy, or CacheMode.BYPASS"
     if config.fetch_ssl_certificate:
-        yield CERTIFICATE
+        yield "fetch_ssl_certificate opens a connection of its own to the host of each page, past polite"
     chain = getattr(config.deep_crawl_strategy, "filter_chain", None)
     filters: Iterable[object] = getattr(chain, "filters", ())
     if any(isinstance(each, ContentRelevanceFilter | SEOFilter) for each in filters):
-        yield FILTERS
+        yield f"ContentRelevanceFilter and SEOFilter request each link; {_UNPACED}. Filter the results instead"
 
 
 class PoliteCrawler(AsyncWebCrawler):
@@ -126,21 +119,30 @@ class PoliteCrawler(AsyncWebCrawler):
             dispatcher = PoliteDispatcher()
         else:
             if dispatcher.rate_limiter is not None:
-                self._warn(RATE_LIMITER)
+                self._warn(
+                    "the dispatcher's rate_limiter delays in addition to polite; use rate_limiter=None"
+                )
             # A SemaphoreDispatcher has both limits, and does not use the second.
             places = getattr(dispatcher, "semaphore_count", getattr(dispatcher, "max_session_permit", PLACES))
             if places < PLACES:
-                self._warn(PATCHED_PLACES.format(places=places))
+                self._warn(
+                    f"the dispatcher has {places} places, and a URL that waits for its turn keeps one: give it 1000 or more, "
+                    "or none, since that of PoliteCrawler has them"
+                )
         return await super().arun_many(urls, config, dispatcher, **kwargs)
 
     async def aseed_urls(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as crawl4ai has them
         """Discover URLs past the gate, as AsyncWebCrawler does, with a warning. `gate.sitemaps` is polite."""
-        self._warn(SEEDER)
+        self._warn(
+            f"aseed_urls requests robots.txt, sitemaps and pages; {_UNPACED}. Use gate.sitemaps for URLs"
+        )
         return await super().aseed_urls(*args, **kwargs)
 
     async def amap_domain(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as crawl4ai has them
         """Discover URLs past the gate, as AsyncWebCrawler does, with a warning. `gate.sitemaps` is polite."""
-        self._warn(MAPPER)
+        self._warn(
+            f"amap_domain requests robots.txt, sitemaps and pages; {_UNPACED}. Use gate.sitemaps for URLs"
+        )
         return await super().amap_domain(*args, **kwargs)
 
     async def arun(
@@ -154,9 +156,20 @@ class PoliteCrawler(AsyncWebCrawler):
         Raises:
             InvalidUserAgent: `config` has another User-Agent than the gate.
         """
+        # The gate does what crawl4ai would do past it.
+        own = copy.copy(config or CrawlerRunConfig())
+        own.check_robots_txt, own.user_agent = False, None
+        if (fetch := own.fallback_fetch_function) is not None:
+
+            async def fetch_in_its_turn(url: str) -> str:
+                async with self._gate.permit(url) as permit:
+                    text: str = await fetch(permit.url)
+                    return text
+
+            own.fallback_fetch_function = fetch_in_its_turn
         try:
             with catching_endings():
-                return await super().arun(url, config=self._own(config), **kwargs)
+                return await super().arun(url, config=own, **kwargs)
         except CrawlEnded as ended:
             self.logger.error_status(url=url, error=str(ended), tag="POLITE")
             return CrawlResultContainer(ended.result(url))
@@ -196,22 +209,6 @@ class PoliteCrawler(AsyncWebCrawler):
         if message not in self._warned:
             self._warned.add(message)
             warnings.warn(message, stacklevel=stacklevel)
-
-    def _own(self, config: CrawlerRunConfig | None) -> CrawlerRunConfig:
-        """Return a copy in which the gate does what crawl4ai would do past it."""
-        own = copy.copy(config or CrawlerRunConfig())
-        own.check_robots_txt = False
-        own.user_agent = None
-        if own.fallback_fetch_function is not None:
-            own.fallback_fetch_function = self._in_its_turn(own.fallback_fetch_function)
-        return own
-
-    def _in_its_turn(self, fetch: Callable[[str], Awaitable[str]]) -> Callable[[str], Awaitable[str]]:
-        async def fetch_in_its_turn(url: str) -> str:
-            async with self._gate.permit(url) as permit:
-                return await fetch(permit.url)
-
-        return fetch_in_its_turn
 
 
 class RulesOfGate:

@@ -9,12 +9,10 @@ permits; `PoliteHttpClient` sends a request with the permit of its page, and fol
 A request stays "in progress" in crawlee's queue until it is handled, so that a run resumes from crawlee's storage.
 """
 
-try:
+from polite.integrations.hop import needing
+
+with needing("crawlee", "crawlee"):
     import crawlee as _  # noqa: F401
-except ImportError as _error:
-    raise ImportError(
-        "polite.integrations.crawlee needs crawlee: pip install 'polite-crawl[crawlee]'"
-    ) from _error
 
 from polite.integrations.crawlee.crawler import PoliteHttpClient, polite_crawler
 from polite.integrations.crawlee.request_manager import PoliteRequestManager

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import Any, Self, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
@@ -11,8 +10,6 @@ from crawlee import HttpHeaders, Request
 from crawlee.crawlers import BasicCrawler
 from crawlee.errors import ContextPipelineInterruptedError, HttpStatusCodeError
 from crawlee.http_clients import HttpClient, HttpCrawlingResult, HttpResponse, ImpitHttpClient
-from crawlee.proxy_configuration import ProxyInfo
-from crawlee.sessions import Session
 from crawlee.statistics import Statistics
 
 from polite.errors import InvalidOption, InvalidURL, OriginDeclined, PermitMisused, PoliteError
@@ -162,25 +159,23 @@ class PoliteHttpClient(HttpClient):
         self,
         request: Request,
         *,
-        session: Session | None = None,
-        proxy_info: ProxyInfo | None = None,
         statistics: Statistics | None = None,
-        timeout: timedelta | None = None,  # noqa: ASYNC109 - crawlee's interface
+        **options: Any,  # noqa: ANN401 - as crawlee has them
     ) -> HttpCrawlingResult:
         """See crawlee's HttpClient."""
 
         @asynccontextmanager
         async def sent(asked: Outgoing) -> AsyncIterator[HttpResponse]:
             copy = request.model_copy(update={"url": asked.url, **asked.options()})
-            result = await self._wrapped.crawl(copy, session=session, proxy_info=proxy_info, timeout=timeout)
+            result = await self._wrapped.crawl(copy, **options)
             self._refuse_followed(asked, copy.loaded_url)
             request.loaded_url = copy.loaded_url
             yield result.http_response
 
         first = Outgoing(request.url, request.method, request.headers, request.payload)
-        permit, proxied = self.manager.take_permit(request), proxy_info is not None
+        permit = self.manager.take_permit(request)
         with skipping(self.manager, request.url):
-            async with self._exchange(first, sent, self._gate.acquire, permit, proxied=proxied) as response:
+            async with self._exchange(first, sent, self._gate.acquire, options, permit) as response:
                 pass
         if statistics is not None:
             statistics.register_status_code(response.status_code)
@@ -193,20 +188,16 @@ class PoliteHttpClient(HttpClient):
         method: Any = "GET",  # noqa: ANN401 - an HttpMethod
         headers: HttpHeaders | dict[str, str] | None = None,
         payload: Any = None,  # noqa: ANN401
-        session: Session | None = None,
-        proxy_info: ProxyInfo | None = None,
-        timeout: timedelta | None = None,  # noqa: ASYNC109
+        **options: Any,  # noqa: ANN401 - as crawlee has them
     ) -> HttpResponse:
         """See crawlee's HttpClient."""
 
         @asynccontextmanager
         async def sent(asked: Outgoing) -> AsyncIterator[HttpResponse]:
-            yield await self._wrapped.send_request(
-                asked.url, session=session, proxy_info=proxy_info, timeout=timeout, **asked.options()
-            )
+            yield await self._wrapped.send_request(asked.url, **options, **asked.options())
 
         first = Outgoing(url, method, HttpHeaders(dict(headers or {})), payload)
-        async with self._exchange(first, sent, self._enter, proxied=proxy_info is not None) as response:
+        async with self._exchange(first, sent, self._enter, options) as response:
             return response
 
     def stream(
@@ -216,22 +207,15 @@ class PoliteHttpClient(HttpClient):
         method: Any = "GET",  # noqa: ANN401
         headers: HttpHeaders | dict[str, str] | None = None,
         payload: Any = None,  # noqa: ANN401
-        session: Session | None = None,
-        proxy_info: ProxyInfo | None = None,
-        timeout: timedelta | None = None,
+        **options: Any,  # noqa: ANN401 - as crawlee has them
     ) -> AbstractAsyncContextManager[HttpResponse]:
         """See crawlee's HttpClient. The turn is held until the block is left."""
 
         def opened(asked: Outgoing) -> AbstractAsyncContextManager[HttpResponse]:
-            return self._wrapped.stream(
-                asked.url, session=session, proxy_info=proxy_info, timeout=timeout, **asked.options()
-            )
+            return self._wrapped.stream(asked.url, **options, **asked.options())
 
-        first, proxied = (
-            Outgoing(url, method, HttpHeaders(dict(headers or {})), payload),
-            proxy_info is not None,
-        )
-        return self._exchange(first, opened, self._enter, proxied=proxied, whole=False)
+        first = Outgoing(url, method, HttpHeaders(dict(headers or {})), payload)
+        return self._exchange(first, opened, self._enter, options, whole=False)
 
     async def cleanup(self) -> None:
         """See crawlee's HttpClient. Requests that were not handled go back to the queue."""
@@ -255,9 +239,9 @@ class PoliteHttpClient(HttpClient):
         asked: Outgoing,
         opened: Opened,
         enter: Enter,
+        options: dict[str, Any],
         permit: Permit | None = None,
         *,
-        proxied: bool,
         whole: bool = True,
     ) -> AsyncIterator[HttpResponse]:
         """Send a request and those that it is redirected to, each in its turn, which the last holds until the block is left.
@@ -266,8 +250,8 @@ class PoliteHttpClient(HttpClient):
             asked: The request.
             opened: Sends one.
             enter: Waits for a turn.
+            options: Those of crawlee, such as a proxy.
             permit: The first turn, if there is one.
-            proxied: It is sent to a proxy.
             whole: Its body is read to its end. Of a stream that is not known.
         """
         for _ in range(self._max_redirects + 1):
@@ -291,6 +275,7 @@ class PoliteHttpClient(HttpClient):
                 # No whole response came. A cancellation is the crawler's own.
                 hop.permit.unread()
                 # Whether a proxy failed or the server behind it, the clients do not tell: that says nothing about the server.
+                proxied = options.get("proxy_info") is not None
                 if isinstance(error, Exception) and not proxied and not isinstance(error, PoliteError):
                     with suppress(PermitMisused):  # it was reported
                         # An error given to `leave` would send a frontier's task back, and crawlee retries by itself.
@@ -508,9 +493,6 @@ def _connected(kind: type[C], manager: PoliteRequestManager) -> type[C]:
             super().stop(*args, **options)
             manager.stop()
 
-    Polite.__name__, Polite.__qualname__, Polite.__module__ = (
-        kind.__name__,
-        kind.__qualname__,
-        kind.__module__,
-    )
+    for name in ("__name__", "__qualname__", "__module__"):
+        setattr(Polite, name, getattr(kind, name))
     return Polite

@@ -5,7 +5,7 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from datetime import timedelta
+from math import inf
 from typing import Any, NamedTuple
 
 from crawlee import Request, RequestState, service_locator
@@ -66,13 +66,9 @@ class WaitingFetches:
 
     def over(self, until: float) -> bool:
         """Return whether a fetch may wait no longer: it is late, or the run has ended."""
-        now = asyncio.get_running_loop().time()
-        return now >= until or self._ended(now)
-
-    def _ended(self, now: float) -> bool:
-        run = self._run
-        if self._stopped or run is None:
-            return self._stopped
+        run, now = self._run, asyncio.get_running_loop().time()
+        if now >= until or self._stopped or run is None:
+            return now >= until or self._stopped
         return run.done() or run.cancelling() > 0 or now - self._asked_at > _SILENT_S
 
     def wake(self, count: int) -> None:
@@ -101,11 +97,10 @@ class WaitingFetches:
         self._timer = None
         if not self._waiting:
             return
-        loop = asyncio.get_running_loop()
-        if self._ended(loop.time()):
+        if self.over(inf):
             self.wake(len(self._waiting))
         else:
-            self._timer = loop.call_later(_FETCH_LOOK_EVERY_S, self._look)
+            self._timer = asyncio.get_running_loop().call_later(_FETCH_LOOK_EVERY_S, self._look)
 
 
 Skipped = Callable[[str, Any], Awaitable[None]]
@@ -290,14 +285,16 @@ class PoliteRequestManager(RequestManager):
 
     async def mark_request_as_handled(self, request: Request) -> ProcessedRequest | None:
         """See crawlee's RequestManager."""
-        self._leave(request)
+        if (permit := self.take_permit(request)) is not None:
+            permit.leave()  # nothing else takes it now
         processed = await (await self._opened()).mark_request_as_handled(request)
         self._taken.pop(request.unique_key, None)
         return processed
 
     async def reclaim_request(self, request: Request, *, forefront: bool = False) -> ProcessedRequest | None:
         """See crawlee's RequestManager."""
-        self._leave(request)
+        if (permit := self.take_permit(request)) is not None:
+            permit.leave()  # nothing else takes it now
         processed = await (await self._opened()).reclaim_request(request, forefront=forefront)
         self._taken.pop(request.unique_key, None)
         self._added([request], forefront=forefront)
@@ -317,21 +314,11 @@ class PoliteRequestManager(RequestManager):
         requests: Sequence[str | Request],
         *,
         forefront: bool = False,
-        batch_size: int = 1000,
-        wait_time_between_batches: timedelta = timedelta(seconds=1),
-        wait_for_all_requests_to_be_added: bool = False,
-        wait_for_all_requests_to_be_added_timeout: timedelta | None = None,
+        **options: Any,  # noqa: ANN401 - as crawlee has them
     ) -> None:
         """See crawlee's RequestManager."""
         transformed = self._transform_requests(requests)
-        await (await self._opened()).add_requests(
-            transformed,
-            forefront=forefront,
-            batch_size=batch_size,
-            wait_time_between_batches=wait_time_between_batches,
-            wait_for_all_requests_to_be_added=wait_for_all_requests_to_be_added,
-            wait_for_all_requests_to_be_added_timeout=wait_for_all_requests_to_be_added_timeout,
-        )
+        await (await self._opened()).add_requests(transformed, forefront=forefront, **options)
         self._added(transformed, forefront=forefront)
 
     async def is_empty(self) -> bool:
@@ -422,7 +409,13 @@ class PoliteRequestManager(RequestManager):
                 if request is None:
                     self._forefront.clear()
                     break
-                self._put(frontier, request)
+                self._taken[request.unique_key] = request
+                priority = self._forefront.pop(request.unique_key, 0)
+                try:
+                    # crawlee's queue finds duplicates by their unique keys.
+                    frontier.put_nowait(request.url, priority=priority, payload=request, unique=False)
+                except InvalidURL as error:
+                    self._refused.append(_Refused(request.url, str(error), request))
                 taken += 1
                 if taken % _AT_A_TIME == 0:
                     self._filled.set()
@@ -436,22 +429,7 @@ class PoliteRequestManager(RequestManager):
                 self._filling = None
             self._filled.set()
 
-    def _put(self, frontier: Frontier, request: Request) -> None:
-        self._taken[request.unique_key] = request
-        priority = self._forefront.pop(request.unique_key, 0)
-        try:
-            # crawlee's queue finds duplicates by their unique keys.
-            frontier.put_nowait(request.url, priority=priority, payload=request, unique=False)
-        except InvalidURL as error:
-            self._refused.append(_Refused(request.url, str(error), request))
-
     # From the frontier to crawlee.
-
-    def _leave(self, request: Request) -> None:
-        """The request has ended: nothing else takes its permit now."""
-        permit = self.take_permit(request)
-        if permit is not None:
-            permit.leave()
 
     def _ended(self, task: Task, outcome: TaskOutcome) -> None:
         """The frontier's `on_end`."""

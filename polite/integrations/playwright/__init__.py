@@ -11,12 +11,10 @@ until the response's head is paused, too. Requests of contexts without a guard g
 If the guard cannot decide, for whatever reason, the request fails.
 """
 
-try:
+from polite.integrations.hop import needing
+
+with needing("Playwright", "playwright"):
     import playwright as _  # noqa: F401
-except ImportError as _error:
-    raise ImportError(
-        "polite.integrations.playwright needs Playwright: pip install 'polite-crawl[playwright]'"
-    ) from _error
 
 from polite.integrations.playwright.context_guard import Guard, Subresources, guard
 

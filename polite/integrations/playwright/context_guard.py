@@ -12,7 +12,6 @@ from playwright.async_api import (
     BrowserContext,
     CDPSession,
     Error,
-    Frame,
     Page,
     Request,
     Response,
@@ -66,8 +65,7 @@ class PausedRequest:
         url: What it requests.
         kind: The resource type, such as Document.
         status: That of the response, None before it came.
-        failure: Why no response came, None otherwise.
-        has_head: It is paused since the head of its response came, or none will come.
+        failure: Why no response came, None otherwise. With neither, it is not sent yet.
         fields: The header of the request.
         response_fields: The header of the response.
     """
@@ -96,24 +94,9 @@ class PausedRequest:
         )
 
     @property
-    def has_head(self) -> bool:
-        return self.status is not None or self.failure is not None
-
-    @property
     def is_document(self) -> bool:
         """Whether it is a page or a frame."""
         return self.kind == "Document"
-
-    @property
-    def is_icon(self) -> bool:
-        return self.kind == "Other" and (self.field("accept") or "").startswith(_ACCEPTS_AN_ICON)
-
-    @property
-    def error(self) -> ConnectionError | None:
-        """The failure for `Permit.leave`, None if it is the crawler's own."""
-        if self.failure is None or self.failure in _OWN_FAILURES:
-            return None
-        return ConnectionError(f"{self.url}: {self.failure}")
 
     def field(self, name: str) -> str | None:
         return next((value for field, value in self.fields.items() if field.lower() == name), None)
@@ -227,16 +210,13 @@ class PausedRequests:
         return None
 
     def _paused(self, event: Mapping[str, Any]) -> None:
-        task = asyncio.get_running_loop().create_task(self._give(PausedRequest.of(event)))
+        async def give(request: PausedRequest) -> None:
+            guard = await self._guard_of(request.frame) if is_fetched(request.url) else None
+            await (self.resume(request) if guard is None else guard.handle(request))
+
+        task = asyncio.get_running_loop().create_task(give(PausedRequest.of(event)))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    async def _give(self, request: PausedRequest) -> None:
-        guard = await self._guard_of(request.frame) if is_fetched(request.url) else None
-        if guard is None:
-            await self.resume(request)
-        else:
-            await guard.handle(request)
 
     def _target_created(self, event: Mapping[str, Any]) -> None:
         target = event["targetInfo"]
@@ -268,25 +248,20 @@ class PausedRequests:
             for known in [*pages, *inner]:
                 # It is closed; or it is a frame in the process of its page, which knows it.
                 with suppress(Error):
-                    key, frames = await _frames_of(known)
-                    self._frames.update(dict.fromkeys(frames, key))
+                    page = known if isinstance(known, Page) else known.page
+                    session = await page.context.new_cdp_session(known)
+                    try:
+                        target = (await session.send("Target.getTargetInfo"))["targetInfo"]
+                        tree = (await session.send("Page.getFrameTree"))["frameTree"]
+                    finally:
+                        await session.detach()
+                    # All frames in the process of the page, or of a frame that has one of its own.
+                    self._frames.update(dict.fromkeys(_flat([tree]), target.get("browserContextId", "")))
                 if frame in self._frames:
                     return
         # The only context; or the frame is gone: any guard is better than none.
         alone = contexts.pop() if len(contexts) == 1 else next(iter(self._guards))
         self._frames[frame] = alone
-
-
-async def _frames_of(known: Page | Frame) -> tuple[str, list[str]]:
-    """Return the context of a page, or of a frame in a process of its own, and all frames in that process."""
-    context = known.context if isinstance(known, Page) else known.page.context
-    session = await context.new_cdp_session(known)
-    try:
-        target = (await session.send("Target.getTargetInfo"))["targetInfo"]
-        tree = (await session.send("Page.getFrameTree"))["frameTree"]
-    finally:
-        await session.detach()
-    return target.get("browserContextId", ""), list(_flat([tree]))
 
 
 def _flat(trees: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -412,8 +387,13 @@ class Guard:
 
     async def handle(self, request: PausedRequest) -> None:
         """Decide about a request that is not sent yet, or take note of the head of its response. No part of the public API."""
-        if request.has_head:
-            self._head_came(request)
+        if request.status is not None or request.failure is not None:
+            opened = self._open.pop(request.key, None)
+            if opened is not None and opened.permit is not None:
+                if request.status is not None:
+                    opened.permit.report(status=request.status, headers=request.response_fields)
+                failed = request.failure is not None and request.failure not in _OWN_FAILURES
+                opened.permit.leave(ConnectionError(f"{request.url}: {request.failure}") if failed else None)
             await self._requests.resume(request)
             return
         if request.is_document:
@@ -452,7 +432,7 @@ class Guard:
         if self._subresources == "check" and not (await gate.check(request.url)).allowed:
             return False
         sent = await self._requests.resume(request, agent=agent)
-        if sent and request.is_icon:
+        if sent and request.kind == "Other" and (request.field("accept") or "").startswith(_ACCEPTS_AN_ICON):
             self._charge(request.url)
         return sent
 
@@ -475,14 +455,6 @@ class Guard:
             opened.permit.unsent()
         return sent
 
-    def _head_came(self, request: PausedRequest) -> None:
-        opened = self._open.pop(request.key, None)
-        if opened is None or opened.permit is None:
-            return
-        if request.status is not None:
-            opened.permit.report(status=request.status, headers=request.response_fields)
-        opened.permit.leave(request.error)
-
     def _leave(self, key: str, error: BaseException | None = None) -> None:
         """The request ended: it was abandoned, or never had its turn."""
         opened = self._open.pop(key, None)
@@ -490,12 +462,11 @@ class Guard:
             opened.permit.leave(error)
 
     def _page_opened(self, page: Page) -> None:
-        page.on("websocket", self._socket_opened)
-
         async def meet() -> None:
             with suppress(Error):  # it is closed
                 await self.target_of(page)
 
+        page.on("websocket", self._socket_opened)
         self._begin(meet())
 
     async def _meet(self, page: Page, *, is_new: bool) -> None:
@@ -603,9 +574,7 @@ async def guard(context: BrowserContext, gate: Gate, subresources: Subresources 
     browser = context.browser
     if browser is None or browser.browser_type.name != "chromium":
         raise InvalidOption("guard needs a context of Chromium: other browsers have no CDP")
-    requests = _of_browsers.get(browser)
-    if requests is None:
-        requests = _of_browsers[browser] = PausedRequests(browser)
+    requests = _of_browsers.setdefault(browser, PausedRequests(browser))
     await requests.open()
     context_key, agent = await _prepared(context)
     require_agent(agent, gate.agent.header, default=requests.agent)
@@ -617,14 +586,25 @@ async def guard(context: BrowserContext, gate: Gate, subresources: Subresources 
 
 async def _prepared(context: BrowserContext) -> tuple[str, str]:
     """Return the context's key in CDP, and its User-Agent. Service workers are unregistered."""
-    # Both are known of pages only.
+    scopes: set[str] = set()
+
+    def noted(event: Mapping[str, Any]) -> None:
+        scopes.update(each["scopeURL"] for each in event["registrations"] if not each["isDeleted"])
+
+    # All of it is known of pages only.
     page = context.pages[0] if context.pages else None
     asked = page or await context.new_page()
     try:
         session = await context.new_cdp_session(asked)
         target = (await session.send("Target.getTargetInfo"))["targetInfo"]
         said = await session.send("Runtime.evaluate", {"expression": "navigator.userAgent"})
-        await _unregister_service_workers(session)
+        # They would request documents in the place of its pages, unseen while they are started.
+        session.on("ServiceWorker.workerRegistrationUpdated", noted)
+        # It tells of all registrations before it returns the next command.
+        await session.send("ServiceWorker.enable")
+        await session.send("ServiceWorker.stopAllWorkers")
+        for scope in scopes:
+            await session.send("ServiceWorker.unregister", {"scopeURL": scope})
         await session.detach()
     finally:
         if page is None:
@@ -632,45 +612,27 @@ async def _prepared(context: BrowserContext) -> tuple[str, str]:
     return target.get("browserContextId", ""), said["result"]["value"]
 
 
-async def _unregister_service_workers(session: CDPSession) -> None:
-    """Unregister what would request documents in the place of its pages, unseen while it is started."""
-    scopes: set[str] = set()
-
-    def noted(event: Mapping[str, Any]) -> None:
-        scopes.update(each["scopeURL"] for each in event["registrations"] if not each["isDeleted"])
-
-    session.on("ServiceWorker.workerRegistrationUpdated", noted)
-    # It tells of all registrations before it returns the next command.
-    await session.send("ServiceWorker.enable")
-    await session.send("ServiceWorker.stopAllWorkers")
-    for scope in scopes:
-        await session.send("ServiceWorker.unregister", {"scopeURL": scope})
-
-
 class GuardedContexts:
     """Guards each context when its first page is opened, and forgets it when it is closed: a crawl may have one for each page.
 
     Args:
         gate, subresources: As for `guard`.
+
+    Attributes:
+        guards: By context.
     """
 
     def __init__(self, gate: Gate, subresources: Subresources = "check") -> None:
         self._gate = gate
         self._subresources: Subresources = subresources
-        self._guards: dict[BrowserContext, Guard] = {}
+        self.guards: dict[BrowserContext, Guard] = {}
         self._guarding = asyncio.Lock()
-
-    def __len__(self) -> int:
-        return len(self._guards)
 
     async def guard_of(self, context: BrowserContext) -> Guard:
         """Return the guard of a context. Raises what `guard` raises."""
         async with self._guarding:
-            guarded = self._guards.get(context)
+            guarded = self.guards.get(context)
             if guarded is None:
-                guarded = self._guards[context] = await guard(context, self._gate, self._subresources)
-                context.on("close", self._forget)
+                guarded = self.guards[context] = await guard(context, self._gate, self._subresources)
+                context.on("close", lambda _: self.guards.pop(context, None))
             return guarded
-
-    def _forget(self, context: BrowserContext) -> None:
-        self._guards.pop(context, None)

@@ -7,19 +7,17 @@ Theory of operation. Scrapy's scheduler keeps its duplicate filter, its prioriti
 head whose turn has come goes to the engine when that asks for a request. `PoliteMiddleware` is the innermost downloader
 middleware: it enters the permit just before the request is sent, and waits at the gate itself for requests without one, such as
 those of media pipelines. `CrawlTurns` is what they share for one crawler (`turns`). `Options` are what its settings say, and
-`shared_gate` is the one gate of all crawlers of the event loop (`options`). `engine` has the private parts of Scrapy that this
-needs, and the requests that wait in the middleware. `Addon` sets all of it (`addon`).
+`shared_gate` is the one gate of all crawlers of the event loop (`options`). `EngineSlot` has the private parts of Scrapy that this
+needs. `Addon` sets all of it (`addon`).
 
 Whatever fails, nothing is sent without a permit: a request that is refused gets IgnoreRequest, as from Scrapy's own robots.txt
 middleware, and its errback is called.
 """
 
-try:
+from polite.integrations.hop import needing
+
+with needing("Scrapy", "scrapy"):
     import scrapy as _  # noqa: F401
-except ImportError as _error:
-    raise ImportError(
-        "polite.integrations.scrapy needs Scrapy: pip install 'polite-crawl[scrapy]'"
-    ) from _error
 
 from polite.integrations.scrapy.addon import Addon
 from polite.integrations.scrapy.turns import PoliteMiddleware, PoliteQueue

@@ -60,31 +60,29 @@ class Addon:
                 log.warning("DOWNLOAD_DELAY=%g has no effect, since POLITE has a pacing policy", delay)
             settings.set("POLITE_DELAY", delay, "addon")
         _force(settings, "DOWNLOAD_DELAY", value=0)
-        _make_room(settings)
+        # A slot of the downloader may have several origins: it must not hold requests back that have their turn.
+        delayed = [name for name, slot in settings.getdict("DOWNLOAD_SLOTS").items() if slot.get("delay")]
+        if delayed:
+            log.warning(
+                "DOWNLOAD_SLOTS: the delay of %s comes on top of polite's, while a request holds its host's turn; use "
+                "PacingPolicy.override(url, min_delay=...)",
+                ", ".join(delayed),
+            )
+        places = settings.getint("CONCURRENT_REQUESTS")
+        if settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN") < places:
+            _force(settings, "CONCURRENT_REQUESTS_PER_DOMAIN", value=places)
+        # `get` warns that it is deprecated.
+        if settings["CONCURRENT_REQUESTS_PER_IP"]:
+            log.warning(
+                "CONCURRENT_REQUESTS_PER_IP is off: polite can pace addresses, see Scopes(address=...)"
+            )
+            _force(settings, "CONCURRENT_REQUESTS_PER_IP", value=0)
         # Inside all other middlewares.
         orders = settings.get_component_priority_dict_with_base("DOWNLOADER_MIDDLEWARES")
         others = [order for name, order in orders.items() if load_object(name) is not PoliteMiddleware]
         innermost = max([_INNERMOST, *(order + 1 for order in others)])
         settings.set_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", PoliteMiddleware, innermost)
         _set_queue(settings)
-
-
-def _make_room(settings: BaseSettings) -> None:
-    """A slot of the downloader may have several origins: it must not hold requests back that have their turn."""
-    delayed = [name for name, slot in settings.getdict("DOWNLOAD_SLOTS").items() if slot.get("delay")]
-    if delayed:
-        log.warning(
-            "DOWNLOAD_SLOTS: the delay of %s comes on top of polite's, while a request holds its host's turn; use "
-            "PacingPolicy.override(url, min_delay=...)",
-            ", ".join(delayed),
-        )
-    places = settings.getint("CONCURRENT_REQUESTS")
-    if settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN") < places:
-        _force(settings, "CONCURRENT_REQUESTS_PER_DOMAIN", value=places)
-    # `get` warns that it is deprecated.
-    if settings["CONCURRENT_REQUESTS_PER_IP"]:
-        log.warning("CONCURRENT_REQUESTS_PER_IP is off: polite can pace addresses, see Scopes(address=...)")
-        _force(settings, "CONCURRENT_REQUESTS_PER_IP", value=0)
 
 
 def _set_queue(settings: BaseSettings) -> None:

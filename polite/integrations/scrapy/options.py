@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -40,14 +40,12 @@ class Options:
         of_gate: The setting POLITE: the options of `open_gate`.
         min_delay: The setting POLITE_DELAY, or DOWNLOAD_DELAY; None if neither is set.
         max_robots_tries: How often robots.txt is tried, as often as a page.
-        odd: What of the settings hinders polite, in words.
     """
 
     agent: UserAgent
     of_gate: Mapping[str, Any]
     min_delay: float | None
     max_robots_tries: int
-    odd: tuple[str, ...]
 
     @classmethod
     def of(cls, crawler: Crawler) -> Self:
@@ -60,9 +58,21 @@ class Options:
         delay = settings.getfloat("POLITE_DELAY") or settings.getfloat("DOWNLOAD_DELAY")
         if delay < 0:
             raise InvalidOption(f"POLITE_DELAY must be >= 0, got {delay!r}")
-        for warning in _doubtful(crawler):
-            log.warning("%s", warning)
-        header = getattr(crawler.spider, "user_agent", None) or settings["USER_AGENT"]
+        for name in settings:
+            if name.startswith("POLITE") and name not in _SETTINGS:
+                log.warning(
+                    "%s is no setting of polite's, so it has no effect; there are %s",
+                    name,
+                    " and ".join(_SETTINGS),
+                )
+        own = getattr(crawler.spider, "user_agent", None)
+        header = own or settings["USER_AGENT"]
+        if settings.getpriority("USER_AGENT") == _FROM_SCRAPY and not own:
+            log.warning(
+                "USER_AGENT is not set, so robots.txt is obeyed for %r; say who you are, such as "
+                "'ExampleBot/1.0 (+https://example.com/bot)'",
+                header,
+            )
         if not header:
             raise InvalidOption(
                 "USER_AGENT is empty; say who you are, such as 'ExampleBot/1.0 (+https://example.com/bot)'"
@@ -70,16 +80,7 @@ class Options:
         name = settings["ROBOTSTXT_USER_AGENT"]
         agent = UserAgent(header, UserAgent(name).named if name else ())
         tries = 1 + max(0, settings.getint("RETRY_TIMES"))
-        return cls(agent, of_gate, delay or None, tries, tuple(_odd(settings)))
-
-    def warn_of_waiting_places(self) -> None:
-        """Say what it costs that no priority queue of polite's is used."""
-        log.warning(
-            "PoliteMiddleware works without PoliteQueue: a request that waits for its turn holds one of CONCURRENT_REQUESTS "
-            "places. With ADDONS = {'polite.integrations.scrapy.Addon': 300} and Scrapy's own scheduler, it holds none"
-        )
-        for warning in self.odd:
-            log.warning("%s", warning)
+        return cls(agent, of_gate, delay or None, tries)
 
 
 def gate_options(settings: Any) -> dict[str, Any]:  # noqa: ANN401 - Scrapy's settings
@@ -101,27 +102,18 @@ def gate_options(settings: Any) -> dict[str, Any]:  # noqa: ANN401 - Scrapy's se
     return options
 
 
-def _doubtful(crawler: Crawler) -> Iterator[str]:
-    """Say what of the settings may be a mistake."""
-    settings = crawler.settings
-    for name in settings:
-        if name.startswith("POLITE") and name not in _SETTINGS:
-            yield f"{name} is no setting of polite's, so it has no effect; there are {' and '.join(_SETTINGS)}"
-    if settings.getpriority("USER_AGENT") == _FROM_SCRAPY and not getattr(crawler.spider, "user_agent", None):
-        yield (
-            f"USER_AGENT is not set, so robots.txt is obeyed for {settings['USER_AGENT']!r}; say who you are, such as "
-            "'ExampleBot/1.0 (+https://example.com/bot)'"
-        )
-
-
-def _odd(settings: Any) -> Iterator[str]:  # noqa: ANN401 - Scrapy's Settings
-    """Say what the add-on would have changed."""
+def warn_of_waiting_places(settings: Any) -> None:  # noqa: ANN401 - Scrapy's Settings
+    """Say what it costs that no priority queue of polite's is used, and what the add-on would have changed."""
+    log.warning(
+        "PoliteMiddleware works without PoliteQueue: a request that waits for its turn holds one of CONCURRENT_REQUESTS "
+        "places. With ADDONS = {'polite.integrations.scrapy.Addon': 300} and Scrapy's own scheduler, it holds none"
+    )
     if settings.getbool("ROBOTSTXT_OBEY"):
-        yield "ROBOTSTXT_OBEY=True fetches robots.txt a second time: set it to False, polite obeys it"
+        log.warning("ROBOTSTXT_OBEY=True fetches robots.txt a second time: set it to False, polite obeys it")
     if settings.getfloat("DOWNLOAD_DELAY"):
-        yield "DOWNLOAD_DELAY comes on top of polite's delay: set it to 0, and POLITE_DELAY instead"
+        log.warning("DOWNLOAD_DELAY comes on top of polite's delay: set it to 0, and POLITE_DELAY instead")
     if settings.getbool("AUTOTHROTTLE_ENABLED"):
-        yield "AUTOTHROTTLE_ENABLED=True adds delays of its own: set it to False"
+        log.warning("AUTOTHROTTLE_ENABLED=True adds delays of its own: set it to False")
 
 
 class _Counting:

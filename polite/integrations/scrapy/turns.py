@@ -5,6 +5,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -26,14 +27,115 @@ from polite.frontier.task_outcome import End, TaskOutcome
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.integrations.hop import Hop, set_agent
-from polite.integrations.scrapy.engine import EngineSlot, WaitingRequests
-from polite.integrations.scrapy.options import Options, shared_gate
+from polite.integrations.scrapy.options import Options, shared_gate, warn_of_waiting_places
 from polite.origin import Target
 from polite.robots.decision import Disallowed
 from polite.robots.reason import Reason
 from polite.task import Task
 
 log: logging.Logger = logging.getLogger(__name__)
+
+_SCRAPYS = "scrapy.core.downloader.handlers."
+
+
+class EngineSlot:
+    """A crawler's engine, by its private `_slot` and the private parts of its download handlers.
+
+    Without it the engine would look for requests only at its heartbeat, every 5 seconds, a spider that closes would wait for
+    requests that wait for their turn, and a lost connection would be a request without a turn. Tests notice if it changes.
+    """
+
+    def __init__(self, crawler: Any) -> None:  # noqa: ANN401 - Scrapy's Crawler
+        self._crawler = crawler
+
+    def wake(self) -> None:
+        """Have the engine ask its scheduler for requests, in the next step of the event loop."""
+        slot = getattr(self._crawler.engine, "_slot", None)
+        if slot is not None:
+            slot.nextcall.schedule()
+
+    @property
+    def closing(self) -> bool:
+        """Whether the spider is closing or closed."""
+        slot = getattr(self._crawler.engine, "_slot", None)
+        return slot is None or slot.closing is not None
+
+    def send_nothing_twice(self) -> None:
+        """Turn off that a request is sent again at once if its connection was used before and is closed.
+
+        It is an error instead, which Scrapy's RetryMiddleware retries in its turn.
+        """
+        handlers = self._crawler.engine.downloader.handlers
+        for scheme in ("http", "https"):
+            handler = handlers._get_handler(scheme)  # noqa: SLF001
+            if handler is not None and not _sends_once(handler):
+                log.warning(
+                    "DOWNLOAD_HANDLERS: %s is not Scrapy's own. What it requests by itself takes no turn and is not checked, "
+                    "such as redirects and images in a browser",
+                    type(handler).__name__,
+                )
+
+
+def _sends_once(handler: Any) -> bool:  # noqa: ANN401 - a download handler of any kind
+    """Turn a handler's silent retry off. Return whether nothing else is sent in silence, as far as is known."""
+    pool: Any = getattr(handler, "_pool", None)
+    session: Any = getattr(handler, "_session", None)
+    if hasattr(pool, "retryAutomatically"):  # Twisted
+        pool.retryAutomatically = False
+        return True
+    if hasattr(session, "_retry_connection"):  # aiohttp
+        session._retry_connection = False  # noqa: SLF001
+        return True
+    return type(handler).__module__.startswith(_SCRAPYS)
+
+
+# How often it is looked whether the spider is closing (seconds).
+_LOOK_S = 0.5
+
+
+class WaitingRequests:
+    """Gives requests a permit each. Media pipelines may have thousands that wait, so one timer looks for all of them.
+
+    Scrapy has no signal for a spider that begins to close, and its end would wait for these requests.
+    """
+
+    def __init__(self, engine: EngineSlot) -> None:
+        self._engine = engine
+        self._waiting: set[asyncio.Task[Permit]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def acquire(self, gate: Gate, url: str) -> Permit:
+        """Return a permit in its turn. Raises what `gate.acquire` raises, and GateClosed if the spider closes."""
+        waiting = asyncio.ensure_future(gate.acquire(url))
+        self._waiting.add(waiting)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
+        try:
+            await asyncio.wait({waiting})
+        except BaseException:
+            waiting.cancel()
+            waiting.add_done_callback(_give_back)
+            raise
+        finally:
+            self._waiting.discard(waiting)
+        if waiting.cancelled():
+            raise GateClosed(f"{redact_url(url)}: the spider is closing")
+        return waiting.result()
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._engine.closing:
+            for waiting in self._waiting:
+                waiting.cancel()
+        elif self._waiting:
+            self._timer = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
+
+
+def _give_back(waiting: asyncio.Task[Permit]) -> None:
+    """Give back a turn that came in the step in which its request was cancelled."""
+    if not waiting.cancelled() and waiting.exception() is None:
+        waiting.result().unsent()
+
 
 # So many origins are remembered whose robots.txt was given up, the latest. The next request of another waits for it again.
 _MAX_ORIGINS = 10_000
@@ -49,6 +151,7 @@ _AHEAD = 16
 _UNPACED = ("data:", "file:", "s3:")
 
 
+@dataclass(eq=False, slots=True)
 class Head:
     """The request of a bucket that goes next.
 
@@ -61,15 +164,12 @@ class Head:
         taken: It was given to the engine or put back: nothing is to be done for it any more.
     """
 
-    __slots__ = ("bucket", "error", "permit", "ready", "request", "taken")
-
-    def __init__(self, ready: "deque[Head]", bucket: str, request: Request) -> None:
-        self.ready: deque[Head] = ready
-        self.bucket: str = bucket
-        self.request: Request = request
-        self.permit: TaskPermit | None = None
-        self.error: PoliteError | None = None
-        self.taken: bool = False
+    ready: "deque[Head]"
+    bucket: str
+    request: Request
+    permit: TaskPermit | None = None
+    error: PoliteError | None = None
+    taken: bool = False
 
 
 class CrawlTurns:
@@ -80,6 +180,7 @@ class CrawlTurns:
 
     Attributes:
         gate: The gate; None until the spider is opened.
+        queues: Those whose heads are put.
 
     It counts in the stats of the crawler:
 
@@ -111,7 +212,7 @@ class CrawlTurns:
         self._frontier: Frontier | None = None
         self._pumping: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
-        self._queues: list[PoliteQueue] = []
+        self.queues: list[PoliteQueue] = []
         self._early: list[Head] = []  # before the gate is open
         self._waiting = WaitingRequests(self._engine)
         self._given_up: dict[str, None] = {}  # buckets whose robots.txt is out of reach for long
@@ -139,12 +240,12 @@ class CrawlTurns:
 
     async def _start(self) -> None:
         options = self._options
-        if not self._queues:
-            options.warn_of_waiting_places()
+        if not self.queues:
+            warn_of_waiting_places(self._crawler.settings)
         self._engine.send_nothing_twice()
         self._cache = self._crawler.get_downloader_middleware(HttpCacheMiddleware)
         self.gate, self._leave_gate = await shared_gate(options, self._count_event)
-        if self._queues:
+        if self.queues:
             self._frontier = Frontier(
                 self.gate, max_tries=1, max_robots_tries=options.max_robots_tries, on_end=self._on_end
             )
@@ -154,7 +255,7 @@ class CrawlTurns:
             self.put(head)
 
     async def _spider_closed(self, spider: Spider) -> None:
-        for queue in self._queues:
+        for queue in self.queues:
             if len(queue):
                 self.count("left_in_queue", len(queue))
             queue.withdraw()
@@ -188,10 +289,6 @@ class CrawlTurns:
                 self.count("circuits_opened")
 
     # Heads wait for their turn.
-
-    def add_queue(self, queue: "PoliteQueue") -> None:
-        """Note a queue whose heads will be put."""
-        self._queues.append(queue)
 
     def put(self, head: Head) -> None:
         """Have a head wait for its turn. It is offered to its queue then, or when it is refused."""
@@ -312,13 +409,8 @@ class CrawlTurns:
             while len(self._given_up) >= _MAX_ORIGINS:
                 del self._given_up[next(iter(self._given_up))]
             self._given_up[head.bucket] = None
-            self._refuse(
-                head,
-                RobotsGivenUp(
-                    f"{redact_url(task.url)}: given up, since its robots.txt is unreachable ({outcome.because})",
-                    url=task.url,
-                ),
-            )
+            why = f"given up, since its robots.txt is unreachable ({outcome.because})"
+            self._refuse(head, RobotsGivenUp(f"{redact_url(task.url)}: {why}", url=task.url))
 
     def _refuse(self, head: Head, error: PoliteError) -> None:
         head.error = error
@@ -338,8 +430,7 @@ class CrawlTurns:
         """
         if request.url.startswith(_UNPACED):
             return
-        refused = self._refused.pop(request, None)
-        if refused is not None:
+        if (refused := self._refused.pop(request, None)) is not None:
             raise refused
         agent = self._options.agent.header
         set_agent(request.headers, agent, default=agent)
@@ -366,8 +457,7 @@ class CrawlTurns:
         self.count("granted")
 
     def _head_came(self, request: Request) -> None:
-        hop = self._open.get(request)
-        if hop is not None:
+        if (hop := self._open.get(request)) is not None:
             hop.permit.began()
 
     def _response_came(self, request: Request, response: Response) -> None:
@@ -479,7 +569,7 @@ class PoliteQueue(DownloaderAwarePriorityQueue):
         self._ready: deque[Head] = deque()  # their turn has come, or they were refused
         super().__init__(crawler, *args, **options)
         self._size = super().__len__()
-        self._turns.add_queue(self)
+        self._turns.queues.append(self)
         for bucket in list(self.pqueues):
             self._advance(bucket)
 

@@ -2,12 +2,10 @@
 
 import asyncio
 import time
-from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 from aiohttp import web
@@ -15,14 +13,10 @@ from crawl4ai import BrowserConfig, CacheMode, CrawlerRunConfig, HTTPCrawlerConf
 
 import polite
 from polite.integrations.crawl4ai import PoliteCrawler, PoliteHTTPStrategy
+from tests.integrations.site import AGENT, LOOPBACK, Answer, Site, served
 
-AGENT = "TestBot/1.0 (+https://bot.test)"
 DELAY_S = 0.1
-LOOPBACK = polite.FetchPolicy(allowed_networks=["127.0.0.0/8"])
-RULES = "User-agent: *\nDisallow: /private\n"
 CONNECTOR = partial(polite.guarded_connector, LOOPBACK, resolver={"no.test": "127.0.0.1"})
-
-Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 def config(**options: Any) -> CrawlerRunConfig:
@@ -30,56 +24,23 @@ def config(**options: Any) -> CrawlerRunConfig:
 
 
 @dataclass
-class Hosts:
-    """A running server. Each host is an address of its own.
+class Hosts(Site):
+    """A site whose pages have the links of their path, on three addresses, each a host of its own."""
 
-    Attributes:
-        hits: the requests so far: the time, the host and the path.
-        agents: the User-Agent of each request.
-        answers: what a path answers; anything else is a page with the links of its path.
-        links: to other pages, by path.
-    """
-
-    port: int = 0
-    hits: list[tuple[float, str, str]] = field(default_factory=list)
-    agents: list[str | None] = field(default_factory=list)
-    answers: dict[str, Answer] = field(default_factory=dict)
     links: dict[str, list[str]] = field(default_factory=dict)
-    headers: list[dict[str, str]] = field(default_factory=list)
 
-    def url(self, path: str, host: int = 1) -> str:
-        return f"http://127.0.1.{host}:{self.port}{path}"
-
-    @property
-    def paths(self) -> list[str]:
-        """The paths that were requested, without robots.txt."""
-        return [path for _, _, path in self.hits if path != "/robots.txt"]
-
-    @property
-    def robots(self) -> list[int]:
-        """How often each host was asked for its robots.txt."""
-        return list(Counter(host for _, host, path in self.hits if path == "/robots.txt").values())
-
-    def gaps(self) -> list[float]:
-        """Seconds between the requests to one host, robots.txt included. A browser loads its icon by itself."""
-        times = defaultdict(list)
-        for at, host, path in self.hits:
-            if path != "/favicon.ico":
-                times[host].append(at)
-        return [after - before for each in times.values() for before, after in pairwise(each)]
-
-    def short(self, delay: float = DELAY_S) -> int:
-        return sum(gap < delay - 0.001 for gap in self.gaps())
-
-    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        self.hits.append((time.monotonic(), request.host, request.path_qs))
-        self.agents.append(request.headers.get("User-Agent"))
-        self.headers.append(dict(request.headers))
-        if request.path in self.answers:
-            return await self.answers[request.path](request)
-        if request.path == "/robots.txt":
-            return web.Response(text=RULES)
+    def page(self, request: web.BaseRequest) -> web.Response:
         return page(request.path, self.links.get(request.path, ()))
+
+    def judge(self, paths: list[str] | None = None, delay: float = DELAY_S) -> None:
+        """See that no gap was short, each robots.txt was fetched once, by the gate's agent, and these pages were."""
+        # A browser loads its icon by itself.
+        self.hits = [hit for hit in self.hits if hit.raw != "/favicon.ico"]
+        assert min(self.all_gaps(), default=delay) >= delay - 0.001
+        robots = [hit.url for hit in self.hits if hit.raw == "/robots.txt"]
+        assert len(robots) == len(set(robots))
+        assert {hit.agent for hit in self.hits} <= {AGENT}
+        assert paths is None or sorted(self.paths) == sorted(paths)
 
 
 def page(path: str, links: Any = (), status: int = 200) -> web.Response:
@@ -90,8 +51,9 @@ def page(path: str, links: Any = (), status: int = 200) -> web.Response:
     return web.Response(status=status, text=html, content_type="text/html")
 
 
-def says(status: int, text: str = "", **headers: str) -> Answer:
+def says(status: int, text: str = "", *, wait_s: float = 0.0, **headers: str) -> Answer:
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        await asyncio.sleep(wait_s)
         made = page(request.path, status=status)
         if text:
             made.text = text
@@ -101,26 +63,8 @@ def says(status: int, text: str = "", **headers: str) -> Answer:
     return answer
 
 
-def slow(seconds: float) -> Answer:
-    async def answer(request: web.BaseRequest) -> web.StreamResponse:
-        await asyncio.sleep(seconds)
-        return page(request.path)
-
-    return answer
-
-
-@asynccontextmanager
-async def serving(hosts: int = 3) -> AsyncIterator[Hosts]:
-    served = Hosts()
-    runner = web.ServerRunner(web.Server(served.answer), handler_cancellation=True, shutdown_timeout=0.1)
-    await runner.setup()
-    for host in range(1, hosts + 1):
-        await web.TCPSite(runner, f"127.0.1.{host}", served.port).start()
-        served.port = runner.addresses[0][1]
-    try:
-        yield served
-    finally:
-        await runner.cleanup()
+def serving() -> AbstractAsyncContextManager[Hosts]:
+    return served(time.monotonic, addresses=3, kind=Hosts)
 
 
 @asynccontextmanager

@@ -40,7 +40,7 @@ async def test_a_config_whose_requests_are_not_paced_is_warned_of_once(
 
     assert noticed[0].filename == __file__
     assert not [each for each in again if warning in str(each.message)]
-    assert hosts.short() == 0
+    hosts.judge()
 
 
 @pytest.mark.parametrize("method", ["aseed_urls", "amap_domain"])

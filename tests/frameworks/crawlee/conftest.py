@@ -1,12 +1,12 @@
 """A site for each test, and crawlee as a new process finds it."""
 
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from crawlee import service_locator
 
-from tests.frameworks.crawlee.crawls import clock
 from tests.integrations.site import Site, served
 
 
@@ -26,5 +26,5 @@ def forget() -> None:
 
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
-    async with served(clock) as site:
+    async with served(time.monotonic) as site:
         yield site

@@ -1,10 +1,8 @@
 """Runs polite crawlers of crawlee against a site on loopback, and judges them at the server."""
 
-import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +10,10 @@ from crawlee import ConcurrencySettings, Request
 from crawlee.configuration import Configuration
 from crawlee.crawlers import HttpCrawler
 from crawlee.storage_clients import FileSystemStorageClient, MemoryStorageClient
+from crawlee.storages import RequestQueue
 
 import polite
-from polite.integrations.crawlee import polite_crawler
+from polite.integrations.crawlee import PoliteRequestManager, polite_crawler
 from tests.integrations.site import AGENT, LOOPBACK, Site
 
 DELAY_S = 0.1
@@ -54,7 +53,13 @@ class Crawl:
 
 @asynccontextmanager
 async def crawling(
-    kind: Any = HttpCrawler, *, pacing: polite.PacingPolicy = PACING, signer: Any = None, **options: Any
+    kind: Any = HttpCrawler,
+    *,
+    pacing: polite.PacingPolicy = PACING,
+    signer: Any = None,
+    robots: polite.RobotsPolicy | None = None,
+    window: int | None = None,
+    **options: Any,
 ) -> AsyncIterator[Crawl]:
     """Give a crawler whose handler, and callbacks for what is skipped and fails, note everything."""
     # With fewer places, crawlee has one while the machine is busy.
@@ -65,7 +70,11 @@ async def crawling(
         "concurrency_settings": concurrency,
         **options,
     }
-    async with polite.open_gate(AGENT, pacing=pacing, fetching=LOOPBACK, signer=signer) as gate:
+    gating: Any = {"pacing": pacing, "signer": signer, "robots": robots}
+    async with polite.open_gate(AGENT, fetching=LOOPBACK, **gating) as gate:
+        if window is not None:
+            queue = await RequestQueue.open(storage_client=options["storage_client"])
+            options["request_manager"] = PoliteRequestManager(gate, queue, window=window)
         crawler = polite_crawler(kind, gate, **options)
         crawl = Crawl(crawler, gate, crawler._http_client)
         crawler.router.default_handler(crawl.handle)
@@ -89,25 +98,12 @@ def options_of_disk(folder: Path | str) -> dict[str, Any]:
     }
 
 
-def gaps(site: Site) -> list[float]:
-    """Seconds between requests to one origin, robots.txt included, as the server saw them."""
-    found = []
-    for origin in site.urls:
-        times = [hit.at for hit in site.hits if hit.url == origin]
-        found += [after - before for before, after in pairwise(times)]
-    return found
-
-
 def judge(site: Site) -> None:
     """No gap is short, each robots.txt was fetched once and first, no disallowed page was, and the User-Agent is the gate's."""
-    assert min(gaps(site), default=DELAY_S) >= DELAY_S - 0.001
+    assert min(site.all_gaps(), default=DELAY_S) >= DELAY_S - 0.001
     for origin in {hit.url for hit in site.hits}:
         raw = [hit.raw for hit in site.hits if hit.url == origin]
         assert raw[0] == "/robots.txt"
         assert raw.count("/robots.txt") == 1
     assert not [hit.raw for hit in site.hits if hit.raw.startswith("/private")]
     assert {hit.agent for hit in site.hits} == {AGENT}
-
-
-def clock() -> float:
-    return time.monotonic()

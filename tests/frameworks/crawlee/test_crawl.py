@@ -4,11 +4,13 @@ import asyncio
 import dataclasses
 import os
 import signal
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from crawlee import ConcurrencySettings, Request
+from crawlee.configuration import Configuration
 from crawlee.crawlers import BeautifulSoupCrawler, HttpCrawler, ParselCrawler
 
 import polite
@@ -86,15 +88,9 @@ async def test_an_endless_redirect_fails(site: Site) -> None:
 
 
 async def test_a_post_becomes_a_get_after_303_and_stays_one_after_307(site: Site) -> None:
-    posts = [
-        Request.from_url(
-            site.url(f"/hop/{status}?status={status}&to=/method"),
-            method="POST",
-            payload=b"q=1",
-            headers={"content-type": "text/plain"},
-        )
-        for status in (303, 307)
-    ]
+    post: Any = {"method": "POST", "payload": b"q=1", "headers": {"content-type": "text/plain"}}
+    urls = [site.url(f"/hop/{status}?status={status}&to=/method") for status in (303, 307)]
+    posts = [Request.from_url(url, **post) for url in urls]
     async with crawling() as crawl:
         await crawl.run(posts)
 
@@ -244,18 +240,7 @@ async def test_a_crawl_that_is_kept_alive_takes_what_is_added_later(site: Site) 
     assert crawl.pages == [site.url("/early"), site.url("/late")]
 
 
-async def test_a_crawler_that_runs_twice_is_polite_twice(site: Site) -> None:
-    async with crawling() as crawl:
-        await crawl.run([site.url("/a"), site.url("/private/x")])
-        await crawl.run([site.url("/a"), site.url("/b")])
-
-    judge(site)
-    assert crawl.pages == [site.url("/a"), site.url("/a"), site.url("/b")]
-
-
 async def test_the_wait_for_a_turn_is_longer_than_crawlees_limit_on_a_fetch(site: Site) -> None:
-    from crawlee.configuration import Configuration
-
     pacing = polite.PacingPolicy(min_delay=1.0)
     configuration = Configuration(internal_timeout=timedelta(seconds=0.4))
     async with crawling(pacing=pacing, configuration=configuration) as crawl:
@@ -273,3 +258,24 @@ async def test_ctrl_c_ends_the_crawl_at_once_and_leaves_nothing(site: Site) -> N
             await crawl.run([site.url(f"/{n}") for n in range(20)])
 
     assert crawl.pages == []
+
+
+class Signer:
+    """Says what it signed; it does not sign `/plain`."""
+
+    def sign(self, method: str, target: polite.Target, now: float) -> Mapping[str, str]:
+        return {} if target.path == "/plain" else {"Signature": f"{method} {target.url}"}
+
+
+async def test_pages_and_redirects_are_signed(site: Site) -> None:
+    urls = [f"{site.url('/hop')}?to={site.urls[1]}/end", f"{site.url('/hop/2')}?to=/plain"]
+
+    async with crawling(signer=Signer()) as crawl:
+        await crawl.run(urls)
+
+    judge(site)
+    signed = {f"{hit.url}{hit.raw}": hit.headers.get("Signature") for hit in site.hits}
+    plain = signed.pop(site.url("/plain"))
+    assert plain is None
+    assert len(signed) == 5
+    assert all(signature == f"GET {url}" for url, signature in signed.items())

@@ -21,7 +21,7 @@ from crawlee.storages import RequestQueue
 import polite
 from polite.integrations.crawlee import PoliteHttpClient, PoliteRequestManager, polite_crawler
 from tests.frameworks.crawlee.conftest import forget
-from tests.frameworks.crawlee.crawls import PACING, Crawl, crawling, judge, options_of_disk
+from tests.frameworks.crawlee.crawls import PACING, crawling, judge, options_of_disk
 from tests.integrations.raw_site import PAGE, redirect, served_raw
 from tests.integrations.site import AGENT, LOOPBACK, PIECES, Site
 
@@ -30,18 +30,6 @@ CLIENTS = [
     lambda: HttpxHttpClient(follow_redirects=False),
     lambda: CurlImpersonateHttpClient(allow_redirects=False, impersonate=None),
 ]
-
-
-@pytest.mark.parametrize("client", CLIENTS, ids=["impit", "httpx", "curl"])
-async def test_each_client_of_crawlee_may_be_wrapped(client: Any, site: Site) -> None:
-    urls = [site.url("/a?q=%7e|%20b"), site.url("/hop/1?to=/end"), site.url("/private/x")]
-    async with crawling(http_client=client()) as crawl:
-        await crawl.run(urls)
-
-    judge(site)
-    assert sorted(crawl.pages) == sorted(urls[:2])
-    assert site.url("/end") in crawl.loaded
-    assert len(crawl.skipped) == 1
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=["impit", "httpx", "curl"])
@@ -267,25 +255,20 @@ async def test_a_crawl_that_was_killed_is_resumed_from_crawlees_storage(site: Si
     assert set(before + resumed.pages) == set(urls)
 
 
-async def test_a_named_queue_keeps_its_requests_over_two_runs(site: Site) -> None:
+async def test_a_named_queue_keeps_its_requests_over_two_runs_and_another_does_not(site: Site) -> None:
     queue = await RequestQueue.open(name="kept", storage_client=MemoryStorageClient())
-    async with crawling(request_manager=queue) as crawl:
-        await crawl.run([site.url("/a")])
-        await crawl.run([site.url("/a"), site.url("/b")])
-
-    judge(site)
-    assert crawl.pages == [site.url("/a"), site.url("/b")]
+    for options, again in (({"request_manager": queue}, 0), ({}, 1)):
+        async with crawling(**options) as crawl:
+            await crawl.run([site.url("/a")])
+            await crawl.run([site.url("/a"), site.url("/b")])
+        assert crawl.pages == [site.url("/a")] * (1 + again) + [site.url("/b")]
 
 
 async def test_a_window_smaller_than_the_queue_gives_out_all(site: Site) -> None:
     urls = [f"{origin}/{n}" for n in range(8) for origin in site.urls]
-    async with polite.open_gate(AGENT, pacing=PACING, fetching=LOOPBACK) as gate:
-        queue = await RequestQueue.open(storage_client=MemoryStorageClient())
-        manager = PoliteRequestManager(gate, queue, window=2)
-        crawler = polite_crawler(HttpCrawler, gate, request_manager=manager, configure_logging=False)
-        crawl = Crawl(crawler, gate)
-        crawler.router.default_handler(crawl.handle)
+    async with crawling(window=2) as crawl:
         await crawl.run(urls)
+        manager = crawl.client.manager
         assert "0 taken" in repr(manager)
         assert await manager.get_handled_count() == await manager.get_total_count() == 16
 
@@ -323,15 +306,6 @@ async def test_a_request_that_is_reclaimed_is_given_out_again(site: Site) -> Non
     assert first.url == again.url == site.url("/a")
 
 
-async def test_a_request_without_a_permit_gets_one_before_it_is_sent(site: Site) -> None:
-    async with managed() as manager, PoliteHttpClient(manager) as client:
-        await client.crawl(Request.from_url(site.url("/a")))
-        await client.crawl(Request.from_url(site.url("/b")))
-
-    judge(site)
-    assert site.paths == ["/a", "/b"]
-
-
 async def test_a_queue_that_fails_ends_the_crawl(site: Site) -> None:
     class Failing(RequestQueue):
         async def fetch_next_request(self) -> Any:
@@ -358,28 +332,12 @@ async def test_a_url_that_polite_cannot_read_is_skipped(site: Site) -> None:
 
 
 async def test_a_host_whose_robots_txt_is_out_of_reach_is_skipped_in_time(site: Site) -> None:
-    dead = "http://127.0.0.1:9/a"
-    robots = polite.RobotsPolicy(retry_min=0.1, retry_max=0.2)
-    async with polite.open_gate(AGENT, pacing=PACING, fetching=LOOPBACK, robots=robots) as gate:
-        crawler = polite_crawler(
-            HttpCrawler,
-            gate,
-            storage_client=MemoryStorageClient(),
-            configure_logging=False,
-            respect_robots_txt_file=True,
-        )
-        crawl = Crawl(crawler, gate)
-        crawler.router.default_handler(crawl.handle)
-        skipped: list[str] = []
-
-        @crawler.on_skipped_request
-        async def note(url: str, reason: str) -> None:
-            skipped.append(url)
-
+    dead, robots = "http://127.0.0.1:9/a", polite.RobotsPolicy(retry_min=0.1, retry_max=0.2)
+    async with crawling(robots=robots, respect_robots_txt_file=True) as crawl:
         await crawl.run([dead, site.url("/a")])
 
     judge(site)
-    assert skipped == [dead]
+    assert crawl.skipped == [(dead, "robots_txt")]
 
 
 # Options.

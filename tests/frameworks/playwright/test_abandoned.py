@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from playwright.async_api import Browser, BrowserContext, Error, async_playwright
+from playwright.async_api import BrowserContext, Error, async_playwright
 
 import polite
 from polite.integrations.playwright import guard
@@ -16,10 +16,10 @@ async def test_a_page_that_goes_elsewhere_leaves_the_permit(context: BrowserCont
         await guard(context, gate)
         page = await context.new_page()
         with pytest.raises(Error, match="Timeout"):
-            await page.goto(f"{site.url}/hang", timeout=3000)
+            await page.goto(site.url("/hang"), timeout=3000)
         assert gate.inside == 1
 
-        await page.goto(f"{site.url}/next", timeout=5000)
+        await page.goto(site.url("/next"), timeout=5000)
 
         assert site.paths == ["/hang", "/next"]
         assert (gate.waiting, gate.inside) == (0, 0)
@@ -29,9 +29,9 @@ async def test_a_closed_page_leaves_the_permit_and_ends_the_wait(context: Browse
     async with opened() as gate:
         await guard(context, gate)
         held, waits = await context.new_page(), await context.new_page()
-        going = [asyncio.create_task(held.goto(f"{site.url}/hang"))]
+        going = [asyncio.create_task(held.goto(site.url("/hang")))]
         await until(lambda: gate.inside == 1 and site.paths)
-        going.append(asyncio.create_task(waits.goto(f"{site.url}/never")))
+        going.append(asyncio.create_task(waits.goto(site.url("/never"))))
         await until(lambda: gate.waiting == 1)
 
         await waits.close()
@@ -45,38 +45,24 @@ async def test_a_closed_page_leaves_the_permit_and_ends_the_wait(context: Browse
         assert site.paths == ["/hang"]
 
 
-async def test_a_closed_context_leaves_all(browser: Browser, site: Site) -> None:
-    async with opened() as gate:
-        context = await browser.new_context()
-        await guard(context, gate)
-        pages = [await context.new_page() for _ in range(3)]
-        going = [
-            asyncio.create_task(page.goto(f"{site.url}/hang{number}")) for number, page in enumerate(pages)
-        ]
-        await until(lambda: gate.inside == 1 and gate.waiting == 2 and site.paths)
-
-        await context.close()
-        await until(lambda: gate.inside == gate.waiting == 0)
-
-        await asyncio.gather(*going, return_exceptions=True)
-        assert len(site.paths) == 1
-
-
-@pytest.mark.parametrize("ends", ["closed", "killed", "stopped"])
-async def test_the_end_of_the_browser_leaves_all(ends: str, site: Site) -> None:
+@pytest.mark.parametrize("ends", ["context", "closed", "killed", "stopped"])
+async def test_the_end_of_the_context_or_the_browser_leaves_all(ends: str, site: Site) -> None:
     async with opened() as gate:
         async with async_playwright() as playwright:
             browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
             context = await browser.new_context()
             await guard(context, gate)
-            pages = [await context.new_page() for _ in range(2)]
+            pages = [await context.new_page() for _ in range(3)]
             going = [
-                asyncio.create_task(page.goto(f"{site.url}/hang{number}"))
+                asyncio.create_task(page.goto(site.url(f"/hang{number}")))
                 for number, page in enumerate(pages)
             ]
-            await until(lambda: gate.inside == gate.waiting == 1 and site.paths)
+            await until(lambda: gate.inside == 1 and gate.waiting == 2 and site.paths)
 
-            if ends == "closed":
+            if ends == "context":
+                await context.close()
+                await until(lambda: gate.inside == gate.waiting == 0)
+            elif ends == "closed":
                 await browser.close()
             elif ends == "killed":
                 session = await browser.new_browser_cdp_session()
@@ -85,6 +71,7 @@ async def test_the_end_of_the_browser_leaves_all(ends: str, site: Site) -> None:
         await until(lambda: gate.inside == gate.waiting == 0)
 
         await asyncio.gather(*going, return_exceptions=True)
+        assert len(site.paths) == 1
 
 
 async def test_a_worker_that_ended_leaves_the_permit(context: BrowserContext, site: Site) -> None:
@@ -95,7 +82,7 @@ async def test_a_worker_that_ended_leaves_the_permit(context: BrowserContext, si
     async with opened() as gate:
         await guard(context, gate, subresources="pace")
         page = await context.new_page()
-        await page.goto(f"{site.url}/page")
+        await page.goto(site.url("/page"))
         await until(lambda: "/hang" in site.paths)
         assert gate.inside == 1
 
@@ -105,43 +92,55 @@ async def test_a_worker_that_ended_leaves_the_permit(context: BrowserContext, si
 
 
 async def test_a_server_that_hangs_up_counts_as_a_failure(context: BrowserContext, site: Site) -> None:
-    site.pages["/broken"] = "hang up"
     async with opened(min_delay=0.05, circuit_failures=1) as gate:
         guarded = await guard(context, gate)
         page = await context.new_page()
 
         with pytest.raises(Error, match="ERR_EMPTY_RESPONSE"):
-            await guarded.goto(page, f"{site.url}/broken")
+            await guarded.goto(page, site.url("/broken"))
 
-        assert (await gate.explain(f"{site.url}/next")).wait_s > 1
+        assert (await gate.explain(site.url("/next"))).wait_s > 1
         assert (gate.waiting, gate.inside) == (0, 0)
 
 
 async def test_a_turn_that_no_request_used_is_given_back(context: BrowserContext, site: Site) -> None:
+    url = site.url("/a")
     async with opened() as gate:
         guarded = await guard(context, gate)
         page = await context.new_page()
 
-        async with guarded.turn(page, f"{site.url}/a"):
+        async with guarded.turn(page, url):
             assert gate.inside == 1
-        await guarded.goto(page, f"{site.url}/b")
-        await guarded.goto(page, f"{site.url}/b#fragment")
+        async with guarded.turn(page, url, await gate.acquire(url)):
+            pass
+        # The later of two turns of a page counts.
+        async with guarded.turn(page, url), guarded.turn(page, site.url("/b", other=1)):
+            assert gate.inside == 1
+            await page.goto(site.url("/b", other=1))
+        await guarded.goto(page, site.url("/b#fragment", other=1))
         await guarded.goto(page, "about:blank")
+        await page.close()
+        with pytest.raises(Error):
+            async with guarded.turn(page, url, await gate.acquire(url)):
+                pytest.fail("it has no page")
+        with pytest.raises(Error):
+            async with guarded.turn(await context.new_page(), url, await gate.acquire(url)):
+                await context.close()
+                raise Error("the page is closed")
 
-        assert site.paths == ["/b"]
-        assert gate.inside == 0
+        assert (site.paths, gate.waiting, gate.inside) == (["/b"], 0, 0)
 
 
 async def test_a_closed_gate_blocks_everything(context: BrowserContext, site: Site) -> None:
     async with opened() as gate:
         guarded = await guard(context, gate)
         page = await context.new_page()
-        await page.goto(f"{site.url}/a")
+        await page.goto(site.url("/a"))
 
     with pytest.raises(Error, match="ERR_BLOCKED_BY_CLIENT"):
-        await page.goto(f"{site.url}/b")
+        await page.goto(site.url("/b"))
     with pytest.raises(polite.GateClosed):
-        await guarded.goto(page, f"{site.url}/b")
+        await guarded.goto(page, site.url("/b"))
     assert isinstance(await guarded.refusal(page), polite.GateClosed | None)
     assert site.paths == ["/a"]
 
@@ -158,7 +157,7 @@ async def test_what_nobody_expected_blocks(
         monkeypatch.setattr(gate, "acquire", lambda _: 1 / 0)
 
         with pytest.raises(Error, match="ERR_BLOCKED_BY_CLIENT"):
-            await page.goto(f"{site.url}/a")
+            await page.goto(site.url("/a"))
 
     assert site.paths == []
     loop.set_exception_handler(None)
@@ -170,33 +169,7 @@ async def test_a_time_out_does_not_count_the_wait_of_goto(context: BrowserContex
         page = await context.new_page()
 
         for path in ("/a", "/b"):
-            response = await guarded.goto(page, site.url + path, timeout=900)
+            response = await guarded.goto(page, site.url(path), timeout=900)
             assert response is not None
 
         assert site.paths == ["/a", "/b"]
-
-
-async def test_a_turn_for_a_closed_page_gives_the_permit_back(context: BrowserContext, site: Site) -> None:
-    async with opened() as gate:
-        guarded = await guard(context, gate)
-        page = await context.new_page()
-        await page.close()
-
-        with pytest.raises(Error):
-            async with guarded.turn(page, f"{site.url}/a", await gate.acquire(f"{site.url}/a")):
-                pytest.fail("it has no page")
-
-        assert (gate.waiting, gate.inside) == (0, 0)
-
-
-async def test_the_later_of_two_turns_of_a_page_counts(context: BrowserContext, site: Site) -> None:
-    async with opened() as gate:
-        guarded = await guard(context, gate)
-        page = await context.new_page()
-
-        async with guarded.turn(page, f"{site.url}/a"), guarded.turn(page, f"{site.other}/b"):
-            assert gate.inside == 1
-            await page.goto(f"{site.other}/b")
-
-        assert site.paths == ["/b"]
-        assert gate.inside == 0

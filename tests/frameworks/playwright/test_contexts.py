@@ -16,16 +16,16 @@ from tests.frameworks.playwright.conftest import CHROMIUM
 async def test_a_context_without_a_guard_goes_on_at_once(
     browser: Browser, context: BrowserContext, site: Site
 ) -> None:
-    site.pages["/page"] = f"<iframe src=/private/frame></iframe><iframe src={site.other}/nest></iframe>"
+    site.pages["/page"] = f"<iframe src=/private/frame></iframe><iframe src={site.urls[1]}/nest></iframe>"
     site.pages["/nest"] = "<iframe src=/private/nested></iframe>"
     async with opened() as gate, await browser.new_context() as free:
         await guard(context, gate)
         pages = [await free.new_page(), await context.new_page()]
 
         for page in pages:
-            await page.goto(f"{site.url}/page", wait_until="networkidle")
+            await page.goto(site.url("/page"), wait_until="networkidle")
 
-        by_us = [hit.path for hit in site.hits if hit.agent == AGENT and hit.path != "/favicon.ico"]
+        by_us = [hit.raw for hit in site.hits if hit.agent == AGENT and hit.raw != "/favicon.ico"]
         assert sorted(by_us) == ["/nest", "/page", "/robots.txt", "/robots.txt"]
         assert sorted(path for path in site.paths if path.startswith("/private")) == [
             "/private/frame",
@@ -42,10 +42,10 @@ async def test_two_contexts_with_gates_of_their_own(browser: Browser, site: Site
             context = await browser.new_context()
             await guard(context, gate)
             page = await context.new_page()
-            await page.goto(f"{site.url}/page", wait_until="networkidle")
+            await page.goto(site.url("/page"), wait_until="networkidle")
             await context.close()
 
-        frames = [(hit.path, hit.agent) for hit in site.hits if hit.path in {"/one", "/two"}]
+        frames = [(hit.raw, hit.agent) for hit in site.hits if hit.raw in {"/one", "/two"}]
         assert frames == [("/two", agents[0]), ("/one", agents[1])]
 
 
@@ -57,12 +57,12 @@ async def test_a_context_of_a_framework_is_guarded_once_and_forgotten_when_it_is
         context = await browser.new_context()
         guarded = await contexts.guard_of(context)
         page = await context.new_page()
-        await guarded.goto(page, f"{site.url}/page")
+        await guarded.goto(page, site.url("/page"))
 
         assert await contexts.guard_of(context) is guarded
-        assert len(contexts) == 1
+        assert [*contexts.guards] == [context]
         await context.close()
-        assert len(contexts) == 0
+        assert not contexts.guards
 
 
 async def test_a_persistent_context(tmp_path: Path, site: Site) -> None:
@@ -73,20 +73,12 @@ async def test_a_persistent_context(tmp_path: Path, site: Site) -> None:
         await guard(context, gate)
         page = context.pages[0]
 
-        await page.goto(f"{site.url}/a")
+        await page.goto(site.url("/a"))
         with pytest.raises(Error, match="ERR_BLOCKED_BY_CLIENT"):
-            await page.goto(f"{site.url}/private")
+            await page.goto(site.url("/private"))
         await context.close()
 
     assert site.paths == ["/a"]
-
-
-async def test_a_second_guard_is_refused(context: BrowserContext) -> None:
-    async with opened() as gate:
-        await guard(context, gate)
-
-        with pytest.raises(polite.InvalidOption, match="has a guard already"):
-            await guard(context, gate)
 
 
 @pytest.mark.parametrize(
@@ -105,10 +97,37 @@ async def test_wrong_arguments_are_named(
             await guard(**{"context": context, "gate": gate, **options})
 
 
-async def test_a_browser_without_cdp_is_refused(
+async def test_a_second_guard_and_a_browser_without_cdp_are_refused(
     context: BrowserContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(type(context.browser.browser_type), "name", "firefox")  # type: ignore[union-attr]
     async with opened() as gate:
+        await guard(context, gate)
+        with pytest.raises(polite.InvalidOption, match="has a guard already"):
+            await guard(context, gate)
+        monkeypatch.setattr(type(context.browser.browser_type), "name", "firefox")  # type: ignore[union-attr]
         with pytest.raises(polite.InvalidOption, match="Chromium"):
             await guard(context, gate)
+
+
+async def test_a_context_with_another_agent_is_refused(browser: Browser, site: Site) -> None:
+    async with await browser.new_context(user_agent="Mozilla/5.0") as context, opened() as gate:
+        with pytest.raises(polite.InvalidUserAgent, match=r"Mozilla/5\.0"):
+            await guard(context, gate)
+
+        assert context.pages == []
+
+
+async def test_a_request_with_another_agent_is_blocked(context: BrowserContext, site: Site) -> None:
+    async with opened() as gate:
+        guarded = await guard(context, gate)
+        await context.set_extra_http_headers({"User-Agent": "Other/1.0"})
+        page = await context.new_page()
+
+        with pytest.raises(polite.InvalidUserAgent, match="Other"):
+            await guarded.goto(page, site.url("/a"))
+        with pytest.raises(Error, match="ERR_BLOCKED_BY_CLIENT"):
+            await page.goto(site.url("/a"))
+
+        assert isinstance(await guarded.refusal(page), polite.InvalidUserAgent)
+        assert site.paths == []
+        assert (gate.waiting, gate.inside) == (0, 0)

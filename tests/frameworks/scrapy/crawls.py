@@ -3,21 +3,18 @@
 import asyncio
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import scrapy
-from aiohttp import web
 from scrapy.crawler import AsyncCrawlerRunner, Crawler
 
 import polite
 from polite.integrations.scrapy import PoliteMiddleware
-from tests.integrations.site import AGENT, LOOPBACK, Site
+from tests.integrations.site import AGENT, LOOPBACK, Site, served_in_a_thread
 
 DELAY_S = 0.1
 SETTINGS = {
@@ -170,48 +167,13 @@ def crawl_all(
     return crawls
 
 
-@contextmanager
-def serving(addresses: int = 2) -> Iterator[Site]:
-    """Serve a site at many addresses, in a thread of its own."""
-    started: list[Any] = []
-    ready = threading.Event()
-
-    async def main() -> None:
-        site = Site(time.monotonic)
-        runner = web.ServerRunner(web.Server(site.answer), handler_cancellation=False, shutdown_timeout=0.1)
-        await runner.setup()
-        for number in range(addresses):
-            await web.TCPSite(runner, f"127.0.{number // 200}.{number % 200 + 1}", 0).start()
-        site.urls = [f"http://{host}:{port}" for host, port in runner.addresses]
-        ending = asyncio.Event()
-        started.extend((site, asyncio.get_running_loop(), ending))
-        ready.set()
-        await ending.wait()
-        site.cut.set()
-        await runner.cleanup()
-
-    thread = threading.Thread(target=lambda: asyncio.run(main()))
-    thread.start()
-    ready.wait()
-    site, loop, ending = started
-    try:
-        yield site
-    finally:
-        loop.call_soon_threadsafe(ending.set)
-        thread.join()
-
-
-def gaps(site: Site) -> list[float]:
-    """All gaps between requests of one origin, robots.txt included."""
-    by_origin = defaultdict(list)
-    for hit in site.hits:
-        by_origin[hit.url].append(hit.at)
-    return [after - before for times in by_origin.values() for before, after in pairwise(times)]
+def serving(addresses: int = 2) -> AbstractContextManager[Site]:
+    return served_in_a_thread(time.monotonic, addresses)
 
 
 def judge(site: Site, delay: float = DELAY_S) -> None:
     """See that no gap was short, nothing disallowed was fetched, and robots.txt once by each host."""
-    assert all(gap >= delay - 0.001 for gap in gaps(site)), sorted(gaps(site))[:5]
+    assert min(site.all_gaps(), default=delay) >= delay - 0.001, sorted(site.all_gaps())[:5]
     assert not [hit for hit in site.hits if hit.raw.startswith("/private")]
     assert {hit.agent for hit in site.hits} <= {AGENT}
     robots = [hit.url for hit in site.hits if hit.raw == "/robots.txt"]

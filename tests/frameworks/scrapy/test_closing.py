@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from scrapy.exceptions import CloseSpider
 
-from polite.integrations.scrapy.engine import EngineSlot
+from polite.integrations.scrapy.turns import EngineSlot
 from tests.frameworks.scrapy.crawls import Noting, Reactor, crawl, judge
 from tests.frameworks.scrapy.test_parts_of_scrapy import ALONE
 from tests.integrations.site import Site
@@ -39,52 +39,15 @@ def test_a_spider_closes_though_requests_wait_for_a_minute(
     assert done.counted.get("left_in_queue", 0) + len(done.spider.errors) == 2
 
 
-def test_scrapys_engine_has_what_we_need_of_its_private_parts(reactor: Reactor, site: Site) -> None:
-    """Scrapy has changed if this fails: see polite/integrations/scrapy/waiting_requests.py."""
-    seen = []
-
-    class Looking(Noting):
-        def parse(self, response):
-            seen.append(
-                (callable(self.crawler.engine._slot.nextcall.schedule), EngineSlot(self.crawler).closing)
-            )
-
-    done = crawl(reactor, Looking, [site.url("/a")])
-
-    assert seen == [(True, False)]
-    assert EngineSlot(done.crawler).closing
-
-
-def test_the_engine_is_woken_when_a_turn_comes(reactor: Reactor, site: Site) -> None:
+def test_the_engine_is_woken_when_a_turn_comes_by_its_private_parts(reactor: Reactor, site: Site) -> None:
+    """Scrapy has changed if this fails: see polite/integrations/scrapy/turns.py."""
     started = time.monotonic()
-    crawl(reactor, Noting, [site.url(f"/{number}") for number in range(6)])
+    done = crawl(reactor, Noting, [site.url(f"/{number}") for number in range(6)])
 
     # The engine's heartbeat would take 5 s for each page.
     assert time.monotonic() - started < 15
+    assert EngineSlot(done.crawler).closing
     judge(site)
-
-
-BY_NAME = {**ALONE, "DOWNLOADER_MIDDLEWARES": {"polite.integrations.scrapy.PoliteMiddleware": 990}}
-
-
-@pytest.mark.parametrize(
-    ("process", "settings"),
-    [
-        ("CrawlerProcess", {}),
-        ("CrawlerProcess", BY_NAME),
-        ("AsyncCrawlerProcess", {"TWISTED_REACTOR_ENABLED": False}),
-    ],
-)
-def test_a_connection_that_the_server_closes_is_retried_in_its_turn_only(
-    site: Site, process: str, settings: dict[str, object]
-) -> None:
-    """Twisted and aiohttp send a request again at once, if its connection was used before."""
-    urls = [site.url(path) for path in ("/a", "/broken", "/b")]
-
-    program(urls, process=process, **settings, RETRY_TIMES=1, LOG_LEVEL="CRITICAL").communicate(timeout=100)
-
-    judge(site)
-    assert site.paths.count("/broken") == 2
 
 
 PROGRAM = """
@@ -138,21 +101,22 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize(("process", "settings"), KINDS)
-def test_each_kind_of_process_crawls_and_leaves_nothing(
+BY_NAME = {**ALONE, "DOWNLOADER_MIDDLEWARES": {"polite.integrations.scrapy.PoliteMiddleware": 990}}
+
+
+@pytest.mark.parametrize(("process", "settings"), [*KINDS, ("CrawlerProcess", BY_NAME)])
+def test_each_kind_of_process_crawls_leaves_nothing_and_retries_in_turns_only(
     site: Site, process: str, settings: dict[str, object]
 ) -> None:
-    urls = [site.url(path) for path in ("/a", "/b", "/private/x")]
+    """Twisted and aiohttp send a request again at once, if its connection was used before and the server closes it."""
+    urls = [site.url(path) for path in ("/a", "/broken", "/b", "/private/x")]
 
-    out, err = program(urls, process=process, **settings).communicate(timeout=100)
+    out, err = program(urls, process=process, **settings, RETRY_TIMES=1).communicate(timeout=100)
 
     judge(site)
     stats = json.loads(out.splitlines()[-1])
-    assert (stats["polite/granted"], stats["polite/denied/Disallowed"]) == (2, 1)
-    assert "downloader/exception_count" in stats
-    # On a busy machine, asyncio says how long a step took.
-    err = "".join(line for line in err.splitlines() if "[asyncio] WARNING: Executing" not in line)
-    assert "polite" not in err, err
+    assert (stats["polite/granted"], stats["polite/denied/Disallowed"]) == (4, 1)
+    assert site.paths.count("/broken") == 2
     assert "Unclosed" not in err, err
     assert "never awaited" not in err, err
 

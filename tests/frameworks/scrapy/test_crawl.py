@@ -1,12 +1,15 @@
 """A spider as it is, with polite's add-on: what it gets, and what the server sees."""
 
 import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 
 import scrapy
 from scrapy.exceptions import IgnoreRequest
 
 import polite
-from tests.frameworks.scrapy.crawls import DELAY_S, Noting, Reactor, crawl, gaps, judge, serving
+from polite.gate.fetcher import SignerFailed
+from tests.frameworks.scrapy.crawls import DELAY_S, Noting, Reactor, crawl, judge, serving
 from tests.integrations.site import LOOPBACK, Site
 
 
@@ -32,31 +35,6 @@ def test_pages_keep_the_delay_and_disallowed_ones_get_an_errback(reactor: Reacto
     assert done.stats["finish_reason"] == "finished"
 
 
-def test_each_redirect_hop_is_checked_and_waits(reactor: Reactor, site: Site) -> None:
-    urls = [
-        f"{site.url('/hop')}?to=/end",
-        f"{site.url('/hop/2')}?to=/private/x",
-        f"{site.url('/hop/3')}?to={site.urls[1]}/other",
-    ]
-
-    done = crawl(reactor, Noting, urls)
-
-    judge(site)
-    assert {site.url("/end"), f"{site.urls[1]}/other"} <= set(done.spider.pages)
-    assert [type(error.__cause__) for _, error in done.spider.errors] == [polite.Disallowed]
-
-
-def test_dont_filter_fetches_again_and_the_duplicate_filter_stays(reactor: Reactor, site: Site) -> None:
-    spider_urls = [scrapy.Request(site.url("/a"), dont_filter=True) for _ in range(3)]
-    repeated = [scrapy.Request(site.url("/b")) for _ in range(3)]
-
-    done = crawl(reactor, Noting, [*spider_urls, *repeated])
-
-    judge(site)
-    assert sorted(done.spider.pages) == [site.url("/a")] * 3 + [site.url("/b")] * 1
-    assert done.stats["dupefilter/filtered"] == 2
-
-
 def test_one_object_that_is_yielded_twice_gets_two_turns(reactor: Reactor, site: Site) -> None:
     request = scrapy.Request(site.url("/a"), dont_filter=True)
 
@@ -66,49 +44,26 @@ def test_one_object_that_is_yielded_twice_gets_two_turns(reactor: Reactor, site:
     assert done.spider.pages == [site.url("/a")] * 2
 
 
-class Links(Noting):
-    """Callbacks with arguments, and a request by the engine from a callback."""
-
-    def parse(self, response, depth=0):
-        super().parse(response)
-        if depth < 2:
-            yield response.follow(f"/{depth}", self.parse, cb_kwargs={"depth": depth + 1}, priority=depth)
-        yield {"depth": depth}
-
-
 def test_retries_take_turns_and_a_429_backs_off(reactor: Reactor, site: Site) -> None:
     site.refusals = 1
-    urls = [
-        site.url("/refuse"),
-        scrapy.Request(f"{site.urls[1]}/broken", meta={"max_retry_times": 1}, errback=Noting.failed),
-    ]
-    backing_off = {"POLITE": {"fetching": polite.FetchPolicy(allow_private=True)}}
+    broken = f"{site.urls[1]}/broken"
 
     class Retried(Noting):
         async def start(self):
-            yield self.request(urls[0])
-            yield self.request(urls[1].url, meta={"max_retry_times": 1})
+            yield self.request(site.url("/refuse"))
+            yield self.request(broken, meta={"max_retry_times": 1})
 
     # The server asks for 60 s; the policy allows less.
     pacing = polite.PacingPolicy(min_delay=DELAY_S, max_retry_after=0.6)
-    backing_off["POLITE"]["pacing"] = pacing
-    done = crawl(reactor, Retried, settings=backing_off)
+    done = crawl(reactor, Retried, settings={"POLITE": {"fetching": LOOPBACK, "pacing": pacing}})
 
     judge(site)
     assert done.spider.pages == [site.url("/refuse")]
-    assert [url for url, _ in done.spider.errors] == [f"{site.urls[1]}/broken"]
-    assert site.paths.count("/broken") == 2
-    assert site.paths.count("/refuse") == 2
-    assert max(gaps(site)) >= 0.6
+    assert [url for url, _ in done.spider.errors] == [broken]
+    assert sorted(site.paths) == ["/broken"] * 2 + ["/refuse"] * 2
+    assert max(site.all_gaps()) >= 0.6
     assert done.counted["backed_off/429"] == 1
     assert done.stats["retry/count"] == 2
-
-
-def test_a_head_starts_the_delay_and_the_body_keeps_the_turn(reactor: Reactor, site: Site) -> None:
-    done = crawl(reactor, Noting, [site.url("/stream"), site.url("/a")])
-
-    judge(site)
-    assert len(done.spider.pages) == 2
 
 
 def test_another_user_agent_is_refused(reactor: Reactor, site: Site) -> None:
@@ -134,31 +89,42 @@ def test_data_and_file_urls_need_no_turn(reactor: Reactor, tmp_path) -> None:
     assert done.counted == {}
 
 
-def test_a_host_without_robots_txt_in_reach_is_given_up(reactor: Reactor) -> None:
-    done = crawl(reactor, Noting, ["http://127.0.0.1:9/a"], settings={"RETRY_TIMES": 0})
-
-    assert len(done.spider.errors) == 1
-    assert done.counted["denied/RobotsGivenUp"] == 1
-    assert "given up, since its robots.txt is unreachable (CONNECTION_REFUSED)" in str(
-        done.spider.errors[0][1]
-    )
+OUT_OF_REACH = {
+    "fetching": LOOPBACK,
+    "pacing": polite.PacingPolicy(min_delay=DELAY_S, backoff=0.2, max_backoff=0.4),
+    "robots": polite.RobotsPolicy(retry_min=0.3, retry_max=0.5),
+}
 
 
-def test_a_site_that_is_down_does_not_keep_the_crawl_open_for_each_of_its_requests(reactor: Reactor) -> None:
-    with serving() as site:
-        site.robots_status = 503
-        urls = [site.url(f"/{number}") for number in range(30)]
-        options = {
-            "fetching": LOOPBACK,
-            "pacing": polite.PacingPolicy(min_delay=DELAY_S, backoff=0.2, max_backoff=0.4),
-            "robots": polite.RobotsPolicy(retry_min=0.3, retry_max=0.5),
-        }
-        done = crawl(reactor, Noting, urls, settings={"RETRY_TIMES": 1, "POLITE": options})
+def test_a_site_that_is_down_does_not_keep_the_crawl_open_for_each_of_its_requests(
+    reactor: Reactor, site: Site
+) -> None:
+    site.robots_status = 503
+    urls = [site.url(f"/{number}") for number in range(30)]
+    done = crawl(reactor, Noting, urls, settings={"RETRY_TIMES": 1, "POLITE": OUT_OF_REACH})
 
     assert site.paths == []
     assert len(site.hits) <= 4
     assert done.counted["denied/RobotsGivenUp"] == 30
-    assert len({str(error) for _, error in done.spider.errors}) == 30
+    said = {str(error) for _, error in done.spider.errors}
+    assert len(said) == 30
+    assert any("given up, since its robots.txt is unreachable (SERVER_ERROR)" in each for each in said)
+
+
+def test_a_site_whose_robots_txt_is_there_again_is_readmitted(reactor: Reactor, site: Site) -> None:
+    class Patient(Noting):
+        async def failed(self, failure):
+            super().failed(failure)
+            site.robots_status = 200
+            await asyncio.sleep(0.6)
+            yield scrapy.Request(site.url("/again"), self.parse, errback=super().failed)
+
+    site.robots_status = 503
+    settings = {"RETRY_TIMES": 0, "POLITE": OUT_OF_REACH}
+    done = crawl(reactor, Patient, [site.url("/a")], settings=settings)
+
+    assert done.counted["denied/RobotsGivenUp"] == 1
+    assert done.spider.pages == [site.url("/again")]
 
 
 def test_a_host_whose_budget_is_spent_gets_no_more_requests_and_says_why(
@@ -182,49 +148,150 @@ def test_a_url_that_polite_cannot_interpret_gets_an_errback(reactor: Reactor) ->
     assert done.counted == {"denied": 1, "denied/InvalidURL": 1}
 
 
+# A thousand requests of all kinds: each ends in a callback, in an errback, or in a stat.
+
+HOSTS = 50
+FAST_S = 0.05
+# What each host is asked for.
+PATHS = (
+    *(f"/page/{number}" for number in range(7)),
+    *(f"/private/{number}" for number in range(3)),
+    "/hop?to=/end",
+    "/hop/2?to=/private/x",
+    "/broken",
+    "/down",
+    "/method?post",
+    "/answered",
+    "/dropped",
+    "/replaced",
+    "/page/0",
+    "/a/../private/3",
+)
+PACING = polite.PacingPolicy(min_delay=FAST_S, backoff=0.1, max_backoff=0.1, circuit_failures=0)
+
+
 class Meddling:
     """Another middleware, which answers, drops and replaces requests before they reach polite's."""
 
     def process_request(self, request):
-        if request.url.endswith("answered"):
+        if request.url.endswith("/answered"):
             return scrapy.http.TextResponse(request.url, body=b"mine", encoding="utf-8")
-        if request.url.endswith("dropped"):
+        if request.url.endswith("/dropped"):
             raise IgnoreRequest("not mine")
-        if request.url.endswith("replaced"):
-            return request.replace(url=request.url.replace("replaced", "other"), dont_filter=True)
+        if request.url.endswith("/replaced"):
+            return request.replace(url=f"{request.url}/other", dont_filter=True)
         return None
 
 
-def test_turns_that_other_middlewares_make_needless_are_given_back(reactor: Reactor, site: Site) -> None:
-    urls = [
-        site.url(f"/{number}-{what}") for number in range(3) for what in ("answered", "dropped", "replaced")
-    ]
+class Mixed(Noting):
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.fates = defaultdict(list)
 
-    done = crawl(reactor, Noting, urls, settings={"DOWNLOADER_MIDDLEWARES": {Meddling: 500}})
+    async def start(self):
+        for number, path in enumerate(PATHS):
+            for host, origin in enumerate(self.urls):
+                method = "POST" if path.endswith("?post") else "GET"
+                yield scrapy.Request(
+                    origin + path,
+                    self.parse,
+                    method=method,
+                    body=b"x" if method == "POST" else b"",
+                    errback=None if path == "/private/2" else self.failed,
+                    priority=number % 3,
+                    meta={"number": (host, path, number)},
+                )
+
+    def parse(self, response):
+        self.fates[response.meta["number"]].append("callback")
+
+    def failed(self, failure):
+        self.fates[failure.request.meta["number"]].append("errback")
+
+
+def test_each_of_a_thousand_mixed_requests_has_one_fate(reactor: Reactor) -> None:
+    with serving(HOSTS) as site:
+        settings = {
+            "POLITE": {"fetching": LOOPBACK, "pacing": PACING},
+            "DOWNLOADER_MIDDLEWARES": {Meddling: 400},
+            "RETRY_TIMES": 1,
+            "LOG_LEVEL": "ERROR",
+        }
+        done = crawl(reactor, Mixed, urls=site.urls, settings=settings)
+
+        judge(site, FAST_S)
+
+    fates = done.spider.fates
+    assert HOSTS * len(PATHS) == 1_000
+    assert all(len(outcomes) == 1 for outcomes in fates.values())
+    by_path: dict[str, Counter[str]] = defaultdict(Counter)
+    for (_, path, _), (outcome,) in fates.items():
+        by_path[path][outcome] += 1
+    errbacks = {path for path in by_path if "errback" in by_path[path]}
+    assert errbacks == {
+        "/private/0",
+        "/private/1",
+        "/hop/2?to=/private/x",
+        "/broken",
+        "/dropped",
+        "/a/../private/3",
+    }
+    assert all(sum(counts.values()) == HOSTS for counts in by_path.values())
+    # Without an errback, it is in the stats only. The second /page/0 is a duplicate.
+    assert len(fates) == 1_000 - 2 * HOSTS
+    assert done.stats["dupefilter/filtered"] == HOSTS
+    counted = done.counted
+    assert counted["denied"] == counted["denied/Disallowed"] == 5 * HOSTS
+    assert counted["unsent"] == 3 * HOSTS
+    assert counted["robots_fetched"] == HOSTS
+    assert counted["granted"] == len(site.paths)
+    assert "left_in_queue" not in counted
+    assert done.stats["scheduler/enqueued"] == done.stats["scheduler/dequeued"]
+
+
+class Signer:
+    """Says what it signed; it does not sign `/plain`."""
+
+    def sign(self, method: str, target: polite.Target, now: float) -> Mapping[str, str]:
+        return {} if target.path == "/plain" else {"Signature": f"{method} {target.url}"}
+
+
+class Failing(Signer):
+    """Has no key for `/unsigned`."""
+
+    def sign(self, method: str, target: polite.Target, now: float) -> Mapping[str, str]:
+        if target.path == "/unsigned":
+            raise OSError("no key")
+        return super().sign(method, target, now)
+
+
+SIGNER, FAILING = Signer(), Failing()
+
+
+def test_pages_and_redirects_are_signed(reactor: Reactor, site: Site) -> None:
+    urls = [f"{site.url('/hop')}?to={site.urls[1]}/end", f"{site.url('/hop/2')}?to=/plain"]
+    options = {"fetching": LOOPBACK, "signer": f"{__name__}.SIGNER"}
+
+    crawl(reactor, Noting, urls, settings={"POLITE": options})
 
     judge(site)
-    assert sorted(site.paths) == [f"/{number}-other" for number in range(3)]
-    assert len(done.spider.pages) == 6
-    assert len(done.spider.errors) == 3
-    assert (done.counted["granted"], done.counted["unsent"]) == (3, 9)
+    signed = {f"{hit.url}{hit.raw}": hit.headers.get("Signature") for hit in site.hits}
+    plain = signed.pop(site.url("/plain"))
+    assert plain is None
+    assert len(signed) == 5
+    assert all(signature == f"GET {url}" for url, signature in signed.items())
 
 
-def test_a_site_whose_robots_txt_is_there_again_is_readmitted(reactor: Reactor) -> None:
-    class Patient(Noting):
-        async def failed(self, failure):
-            super().failed(failure)
-            site.robots_status = 200
-            await asyncio.sleep(0.6)
-            yield scrapy.Request(site.url("/again"), self.parse, errback=super().failed)
+def test_a_signer_that_fails_says_nothing_of_the_server_and_a_broken_connection_does(
+    reactor: Reactor, site: Site
+) -> None:
+    pacing = polite.PacingPolicy(min_delay=0.1, circuit_failures=1, circuit_rest=0.2)
+    options = {"fetching": LOOPBACK, "signer": f"{__name__}.FAILING", "pacing": pacing}
+    urls = [site.url("/unsigned"), site.url("/a"), f"{site.urls[1]}/broken"]
 
-    with serving() as site:
-        site.robots_status = 503
-        options = {
-            "fetching": LOOPBACK,
-            "pacing": polite.PacingPolicy(min_delay=DELAY_S, backoff=0.2, max_backoff=0.4),
-            "robots": polite.RobotsPolicy(retry_min=0.3, retry_max=0.5),
-        }
-        done = crawl(reactor, Patient, [site.url("/a")], settings={"RETRY_TIMES": 0, "POLITE": options})
+    done = crawl(reactor, Noting, urls, settings={"POLITE": options, "RETRY_ENABLED": False})
 
-    assert done.counted["denied/RobotsGivenUp"] == 1
-    assert done.spider.pages == [site.url("/again")]
+    judge(site)
+    assert done.spider.pages == [site.url("/a")]
+    assert SignerFailed in [type(error) for _, error in done.spider.errors]
+    assert done.counted["circuits_opened"] == 1

@@ -1,6 +1,5 @@
 """Scrapy's other parts: its cache, its media pipelines, its settings."""
 
-import logging
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ from scrapy.core.downloader.handlers.datauri import DataURIDownloadHandler
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.crawler import Crawler
 from scrapy.extensions.httpcache import FilesystemCacheStorage
-from scrapy.settings import BaseSettings, Settings
+from scrapy.settings import Settings
 
 import polite
 from polite.events import Event, Granted
@@ -78,18 +77,6 @@ def test_files_of_media_pipelines_wait_for_their_turn(reactor: Reactor, site: Si
     assert done.counted["denied/Disallowed"] == 1
 
 
-def test_a_request_of_a_callback_waits_for_its_turn(reactor: Reactor, site: Site) -> None:
-    class Inline(Noting):
-        async def parse(self, response):
-            other = await self.crawler.engine.download_async(scrapy.Request(response.urljoin("/inline")))
-            self.pages.append(other.url)
-
-    done = crawl(reactor, Inline, [site.url("/a"), site.url("/b")])
-
-    judge(site)
-    assert done.spider.pages == [site.url("/inline")] * 2
-
-
 def applied(settings: dict[str, object], spider: type[scrapy.Spider] | None = None) -> Settings:
     """Return settings as the add-on leaves them."""
     addon = {"ADDONS": {"polite.integrations.scrapy.Addon": 300}, "TWISTED_REACTOR_ENABLED": True}
@@ -98,32 +85,35 @@ def applied(settings: dict[str, object], spider: type[scrapy.Spider] | None = No
     return crawler.settings
 
 
-def test_the_addon_overrides_what_a_project_sets() -> None:
-    project = {
-        "ROBOTSTXT_OBEY": True,
-        "DOWNLOAD_DELAY": 3,
-        "CONCURRENT_REQUESTS_PER_DOMAIN": 1,
-        "CONCURRENT_REQUESTS": 50,
-    }
-    settings = applied(project)
+class Hasty(Noting):
+    custom_settings = {"DOWNLOAD_DELAY": 2, "AUTOTHROTTLE_ENABLED": True}  # noqa: RUF012 - as Scrapy has it
 
-    assert not settings.getbool("ROBOTSTXT_OBEY")
+
+@pytest.mark.parametrize(
+    ("project", "spider", "expected"),
+    [
+        # What `scrapy startproject` writes is no reason to warn.
+        (
+            {"ROBOTSTXT_OBEY": True, "CONCURRENT_REQUESTS_PER_DOMAIN": 1, "DOWNLOAD_DELAY": 3},
+            Noting,
+            {"ROBOTSTXT_OBEY": False, "CONCURRENT_REQUESTS_PER_DOMAIN": 16, "POLITE_DELAY": 3},
+        ),
+        ({}, Hasty, {"AUTOTHROTTLE_ENABLED": False, "POLITE_DELAY": 2}),
+    ],
+)
+def test_the_addon_overrides_what_a_project_or_a_spider_sets(
+    project: dict[str, object],
+    spider: type[Noting],
+    expected: dict[str, object],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings = applied(project, spider)
+
+    assert {name: settings[name] for name in expected} == expected
     assert settings.getfloat("DOWNLOAD_DELAY") == 0
-    assert settings.getfloat("POLITE_DELAY") == 3
-    assert settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN") == 50
     assert settings["SCHEDULER_PRIORITY_QUEUE"] is PoliteQueue
     assert settings["DOWNLOADER_MIDDLEWARES"][PoliteMiddleware] == 990
-
-
-def test_it_overrides_what_a_spider_sets() -> None:
-    class Hasty(Noting):
-        custom_settings = {"DOWNLOAD_DELAY": 2, "AUTOTHROTTLE_ENABLED": True}  # noqa: RUF012 - as Scrapy has it
-
-    settings = applied({}, Hasty)
-
-    assert settings.getfloat("DOWNLOAD_DELAY") == 0
-    assert settings.getfloat("POLITE_DELAY") == 2
-    assert not settings.getbool("AUTOTHROTTLE_ENABLED")
+    assert bool(caplog.records) is (spider is Hasty)
 
 
 def test_its_middleware_is_inside_all_others() -> None:
@@ -162,13 +152,6 @@ def test_it_says_what_of_a_project_it_changes(
     assert [record for record in caplog.records if said in record.getMessage()]
 
 
-def test_an_ordinary_project_is_no_reason_to_warn(caplog: pytest.LogCaptureFixture) -> None:
-    # What `scrapy startproject` writes.
-    applied({"ROBOTSTXT_OBEY": True, "CONCURRENT_REQUESTS_PER_DOMAIN": 1, "DOWNLOAD_DELAY": 1})
-
-    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
-
-
 ALONE = {
     "ADDONS": {},
     "ROBOTSTXT_OBEY": False,
@@ -182,24 +165,16 @@ def test_the_middleware_alone_is_polite_and_warns(
     reactor: Reactor, site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
     urls = [f"{origin}/{page}" for page in ("a", "b", "private/x") for origin in site.urls]
+    hindering = {"ROBOTSTXT_OBEY": True, "DOWNLOAD_DELAY": 0.1, "AUTOTHROTTLE_ENABLED": True}
 
     done = crawl(reactor, Noting, urls, settings=ALONE)
-
-    judge(site)
-    assert (len(done.spider.pages), len(done.spider.errors)) == (4, 2)
     said = [record.getMessage() for record in caplog.records if record.name.startswith("polite")]
+    crawl(reactor, Noting, [site.url("/c")], settings={**ALONE, **hindering})
+
+    assert (len(done.spider.pages), len(done.spider.errors)) == (4, 2)
     assert len(said) == 1
     assert "holds one of CONCURRENT_REQUESTS places" in said[0]
-
-
-def test_the_middleware_alone_warns_of_settings_that_hinder_it(
-    reactor: Reactor, site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
-    hindering = {"ROBOTSTXT_OBEY": True, "DOWNLOAD_DELAY": 0.1, "AUTOTHROTTLE_ENABLED": True}
-    crawl(reactor, Noting, [site.url("/a")], settings={**ALONE, **hindering})
-
-    said = " ".join(record.getMessage() for record in caplog.records)
-    assert all(setting in said for setting in hindering)
+    assert all(setting in caplog.text for setting in hindering)
 
 
 def test_another_gate_of_the_process_is_told(
@@ -211,14 +186,6 @@ def test_another_gate_of_the_process_is_told(
     assert "at hosts that they have in common each waits for the others" in caplog.text
 
 
-def test_a_gate_that_cannot_open_ends_the_crawl(reactor: Reactor, site: Site) -> None:
-    broken = {"POLITE": {"fetching": LOOPBACK, "pacing": "slow"}}
-    done = crawl(reactor, Noting, [site.url("/a")], settings=broken)
-
-    assert site.hits == []
-    assert done.stats["finish_reason"] == "polite_failed"
-
-
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -228,6 +195,8 @@ def test_a_gate_that_cannot_open_ends_the_crawl(reactor: Reactor, site: Site) ->
         ({"POLITE": LOOPBACK}, "POLITE must be a dict of options of polite.open_gate"),
         ({"POLITE": "{"}, "POLITE must be a dict"),
         ({"USER_AGENT": None}, "USER_AGENT is empty; say who you are"),
+        ({"POLITE_DELAY": -1}, "POLITE_DELAY must be >= 0"),
+        ({"ADDONS": {}, "SCHEDULER_PRIORITY_QUEUE": PoliteQueue}, "needs PoliteMiddleware"),
     ],
 )
 def test_a_setting_that_is_a_mistake_is_an_error_before_the_crawl(
@@ -237,30 +206,29 @@ def test_a_setting_that_is_a_mistake_is_an_error_before_the_crawl(
         crawl(reactor, Noting, settings=settings)
 
 
-def test_settings_that_may_be_mistakes_are_warned_of(
-    reactor: Reactor, site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
-    class Anonymous(Noting):
-        custom_settings = {"POLITE_DELY": 3}  # noqa: RUF012 - as Scrapy has it
-
-    runner = {name: value for name, value in SETTINGS.items() if name != "USER_AGENT"}
-    done = Crawler(Anonymous, {**runner, "TWISTED_REACTOR_ENABLED": True})
-    done.addons.load_settings(done.settings)
-    Options.of(done)
+def test_settings_that_may_be_mistakes_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    settings = {name: value for name, value in SETTINGS.items() if name != "USER_AGENT"}
+    crawler = Crawler(Noting, {**settings, "POLITE_DELY": 3, "TWISTED_REACTOR_ENABLED": True})
+    crawler.addons.load_settings(crawler.settings)
+    Options.of(crawler)
 
     assert "POLITE_DELY is no setting of polite's" in caplog.text
     assert "USER_AGENT is not set, so robots.txt is obeyed for 'Scrapy/" in caplog.text
 
 
+@pytest.mark.parametrize("unexpected", [False, True])
 def test_whatever_fails_at_the_start_ends_the_crawl(
-    reactor: Reactor, site: Site, monkeypatch: pytest.MonkeyPatch
+    reactor: Reactor, site: Site, monkeypatch: pytest.MonkeyPatch, *, unexpected: bool
 ) -> None:
     async def broken(*_: object) -> None:
         raise RuntimeError("no gate")
 
-    monkeypatch.setattr("polite.integrations.scrapy.turns.shared_gate", broken)
-    done = crawl(reactor, Noting, [site.url("/a")])
+    if unexpected:
+        monkeypatch.setattr("polite.integrations.scrapy.turns.shared_gate", broken)
+    settings = {"POLITE": {"fetching": LOOPBACK, "pacing": "slow"}}
+    done = crawl(reactor, Noting, [site.url("/a")], settings=settings)
 
+    assert site.hits == []
     assert done.stats["finish_reason"] == "polite_failed"
 
 
@@ -283,14 +251,6 @@ def test_a_handler_that_may_send_more_is_warned_of(
     assert ("What it requests by itself takes no turn" in caplog.text) == warned
 
 
-def test_the_listener_of_the_options_hears_events(reactor: Reactor, site: Site) -> None:
-    heard.clear()
-    options = {"fetching": LOOPBACK, "listener": f"{__name__}.listen"}
-    crawl(reactor, Noting, [site.url("/a")], settings={"POLITE": options})
-
-    assert {"RobotsFetched", "Granted", "Left"} <= set(heard)
-
-
 heard: list[str] = []
 
 
@@ -298,11 +258,16 @@ def listen(event: object) -> None:
     heard.append(type(event).__name__)
 
 
-def test_robots_txt_may_have_another_name_for_the_crawler(reactor: Reactor, site: Site) -> None:
-    settings: BaseSettings | dict[str, object] = {"ROBOTSTXT_USER_AGENT": "OtherBot/2.0"}
+def test_the_listener_of_the_options_hears_events_and_robots_txt_may_have_another_name(
+    reactor: Reactor, site: Site
+) -> None:
+    heard.clear()
+    options = {"fetching": LOOPBACK, "listener": f"{__name__}.listen"}
+    settings = {"POLITE": options, "ROBOTSTXT_USER_AGENT": "OtherBot/2.0"}
     done = crawl(reactor, Noting, [site.url("/a")], settings=settings)
 
     judge(site)
+    assert {"RobotsFetched", "Granted", "Left"} <= set(heard)
     assert done.gate.agent.named == ("otherbot",)
 
 
@@ -320,12 +285,8 @@ def test_what_is_sent_is_what_was_decided(reactor: Reactor) -> None:
         )
         urls = [f"{site.url}{path}" for path in (*paths, *(f"/hop{n}" for n in range(len(paths))))]
         options = {"fetching": LOOPBACK, "pacing": polite.PacingPolicy(min_delay=0.0), "listener": note}
-        crawl(
-            reactor,
-            Noting,
-            [scrapy.Request(url, dont_filter=True) for url in urls],
-            settings={"POLITE": options, "DOWNLOAD_DELAY": 0},
-        )
+        requests = [scrapy.Request(url, dont_filter=True) for url in urls]
+        crawl(reactor, Noting, requests, settings={"POLITE": options, "DOWNLOAD_DELAY": 0})
 
     assert len(site.targets) >= 2.5 * len(paths)
     assert sorted(granted) == sorted(site.url + target for target in site.targets)

@@ -1,0 +1,454 @@
+"""What Prometheus and OpenTelemetry export of gates, how many series that is, what is left when gates close; and spans."""
+
+import gc
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from weakref import ref
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.semconv.attributes import (
+    error_attributes,
+    http_attributes,
+    server_attributes,
+    url_attributes,
+)
+from opentelemetry.semconv.schemas import Schemas
+from opentelemetry.trace import SpanKind, StatusCode
+from prometheus_client import CollectorRegistry, Counter, generate_latest
+
+import polite
+from polite.events import Refused
+from polite.gate.tally import BOUNDS_S
+from polite.integrations import opentelemetry, prometheus
+from polite.integrations.metrics import COUNTS, GAUGES, TIMES
+from polite.pacing.outcome import Pause
+from polite.robots.exchange import Reply
+from polite.testing import ScriptedTransport
+from tests.blocking.support import opened as opened_for_threads
+from tests.gate.support import PAGE, RULES, opened, visit
+from tests.support import scripted_gate
+
+pytestmark = pytest.mark.virtual_time
+
+METRICS = {metric.name: metric for metric in (*COUNTS, *TIMES, *GAUGES)}
+
+
+class Prometheus:
+    """A registry, read as OpenTelemetry names what is in it."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+
+    def observe(self, gate: Any) -> Any:
+        return prometheus.observe(gate, registry=self.registry)
+
+    def value(self, name: str, **labels: str) -> float | None:
+        metric = METRICS[name]
+        suffix = {"s": "_seconds_count", "By": "_bytes"}.get(metric.unit, "_total" * (metric in COUNTS))
+        sample = f"polite_{name.replace('.', '_')}{suffix}"
+        return self.registry.get_sample_value(sample, {"agent": "testbot", **labels})
+
+    def series(self) -> set[tuple[str, Any]]:
+        samples = (sample for family in self.registry.collect() for sample in family.samples)
+        return {(sample.name, tuple(sorted(sample.labels.items()))) for sample in samples}
+
+
+class OpenTelemetry:
+    """A meter provider, and what it collects."""
+
+    def __init__(self) -> None:
+        self.reader = InMemoryMetricReader()
+        self.provider = MeterProvider([self.reader])
+
+    def observe(self, gate: Any, **options: Any) -> Any:
+        return opentelemetry.observe(gate, meter_provider=self.provider, **options)
+
+    def points(self) -> dict[tuple[str, tuple[Any, ...]], Any]:
+        data = self.reader.get_metrics_data()
+        return {
+            (metric.name, tuple(sorted(dict(point.attributes or {}).items()))): point
+            for resource in ([] if data is None else data.resource_metrics)
+            for scope in resource.scope_metrics
+            for metric in scope.metrics
+            for point in metric.data.data_points
+        }
+
+    def value(self, name: str, **labels: str) -> float | None:
+        attributes: dict[str, Any] = {"user_agent.name": "testbot"}
+        for label, value in labels.items():
+            known = label == "status" and value.isdigit()
+            attributes |= {"http.response.status_code": int(value)} if known else {f"polite.{label}": value}
+        point = self.points().get((f"polite.{name}", tuple(sorted(attributes.items()))))
+        return None if point is None else getattr(point, "value", getattr(point, "count", None))
+
+    def series(self) -> set[tuple[str, Any]]:
+        # An instrument for times cannot be ended.
+        return {series for series in self.points() if not series[0].endswith(".duration")}
+
+
+@pytest.fixture
+def registry() -> Prometheus:
+    return Prometheus()
+
+
+@pytest.fixture
+def meters() -> Iterator[OpenTelemetry]:
+    meters = OpenTelemetry()
+    yield meters
+    meters.provider.shutdown()
+
+
+@pytest.fixture(params=["registry", "meters"])
+def exported(request: pytest.FixtureRequest) -> Any:
+    return request.getfixturevalue(request.param)
+
+
+async def test_counts_times_and_gauges_of_a_gate_are_exported(exported: Any) -> None:
+    script = {
+        "https://site.test/robots.txt": Reply(200, RULES),
+        "https://down.test/robots.txt": Reply(503),
+    }
+    async with opened(ScriptedTransport(script)) as (gate, _):
+        exported.observe(gate)
+        await visit(gate)
+        await visit(gate, status=429)
+        for url in ("https://site.test/private", "https://down.test/"):
+            with pytest.raises(polite.Disallowed):
+                await gate.acquire(url)
+        permit = await gate.acquire(PAGE)
+
+        for name, labels, value in (
+            ("permits.granted", {}, 3),
+            ("permits.delayed", {}, 3),
+            ("permits.inside", {}, 1),
+            ("permits.waiting", {}, 0),
+            ("origins.known", {}, 2),
+            ("robots.memory", {}, gate.memory_used),
+            ("permits.ended", {"status_class": "2xx"}, 1),
+            ("permits.ended", {"status_class": "4xx"}, 1),
+            ("urls.refused", {"reason": "RULE"}, 1),
+            ("urls.refused", {"reason": "UNREACHABLE"}, 1),
+            ("backoffs", {"status": "429"}, 1),
+            ("robots.fetches", {"outcome": "found", "reason": "OK"}, 1),
+            ("robots.fetches", {"outcome": "unreachable", "reason": "SERVER_ERROR"}, 1),
+            ("permit.wait.duration", {}, 3),
+            ("permit.hold.duration", {}, 2),
+            ("robots.fetch.duration", {}, 2),
+        ):
+            assert exported.value(name, **labels) == value, name
+        permit.leave()
+
+
+async def test_tasks_of_frontiers_are_counted(exported: Any) -> None:
+    async with opened() as (gate, _):
+        exported.observe(gate)
+        frontier = polite.Frontier(gate, max_tries=2)
+        await frontier.put_many([PAGE, "http://[::1"])
+        assert exported.value("tasks.queued") == 1
+        frontier.close()
+        async for permit in frontier:
+            async with permit:
+                permit.report(status=200)
+                permit.retry()
+
+        assert [exported.value(f"tasks.{name}") for name in ("queued", "retried", "dropped")] == [0, 1, 2]
+        assert exported.value("task.wait.duration") == 2
+        assert not exported.value("permit.wait.duration")
+
+
+async def test_observing_ends_with_the_gate_or_before(exported: Any) -> None:
+    async with opened() as (gate, _):
+        end = exported.observe(gate)
+        end()
+        end()
+        await visit(gate)
+        assert not exported.series()
+        assert gate.services.listener.on_granted is None
+
+        exported.observe(gate)
+        assert not exported.value("permit.wait.duration")
+    assert not exported.series()
+    # One that was closed before is not observed.
+    exported.observe(gate)
+    assert not exported.series()
+
+
+async def test_gates_of_one_name_are_added_up_and_no_counter_falls_when_one_closes(exported: Any) -> None:
+    async with opened() as (first, _):
+        exported.observe(first)
+        await visit(first)
+        for _ in range(2):
+            async with opened() as (other, _):
+                exported.observe(other)
+                await visit(other)
+                await other.acquire(PAGE)
+                assert exported.value("permits.inside") == 1
+            assert exported.value("permits.inside") == 0
+
+        assert exported.value("permits.granted") == 5
+        assert exported.value("permits.ended", status_class="2xx") == 3
+        assert exported.value("permit.wait.duration") == 5
+        assert exported.value("urls.refused", reason="RULE") is None
+    async with opened() as (late, _):
+        exported.observe(late)
+        assert exported.value("permits.granted") == 0
+
+
+async def test_a_gate_that_cannot_be_observed_whole_is_left_as_it_was(
+    exported: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    async with opened() as (gate, _):
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+            patched.setattr(polite.Gate, "on_close", broken)
+            exported.observe(gate)
+        assert gate.services.listener.on_granted is None
+        assert not gate.services.listener.wants(Refused)
+        assert not exported.series()
+
+
+def test_a_gate_for_threads_is_observed(exported: Any) -> None:
+    with opened_for_threads() as gate:
+        exported.observe(gate)
+        with gate.permit(PAGE) as permit:
+            permit.report(status=200)
+            assert exported.value("permits.inside") == 1
+
+        assert exported.value("permits.ended", status_class="2xx") == 1
+    with pytest.raises(polite.GateClosed):
+        exported.observe(gate)
+    assert not exported.series()
+
+
+async def test_what_cannot_be_observed_is_refused(registry: Prometheus, meters: OpenTelemetry) -> None:
+    taken = Prometheus()
+    Counter("polite_permits_granted", "somebody else's", registry=taken.registry)
+    no_spans = {"tracer_provider": TracerProvider(shutdown_on_exit=False)}
+    async with opened() as (gate, _):
+        for observe, options, message in (
+            (taken.observe, {}, "polite_permits_granted"),
+            (prometheus.observe, {"registry": "registry"}, "registry must be"),
+            (opentelemetry.observe, {"meter_provider": 3}, "meter_provider must be"),
+            (opentelemetry.observe, {"tracer_provider": 3, "spans": True}, "tracer_provider must be"),
+            (opentelemetry.observe, no_spans, "without spans=True"),
+        ):
+            with pytest.raises(polite.InvalidOption, match=message):
+                observe(gate, **options)
+            assert gate.services.listener.on_granted is None
+        for exported in (registry, meters):
+            with pytest.raises(polite.InvalidOption, match="gate must be"):
+                exported.observe("gate")
+            exported.observe(gate)
+            with pytest.raises(polite.InvalidOption, match="observed already"):
+                exported.observe(gate)
+
+
+async def test_the_reference_has_each_metric_as_it_is_exported(registry: Prometheus) -> None:
+    async with opened() as (gate, _):
+        registry.observe(gate)
+        families = [
+            (f"{family.name}_total" if family.type == "counter" else family.name, family.documentation)
+            for family in registry.registry.collect()
+        ]
+
+    page = (Path(__file__).parents[2] / "docs/reference/metrics.md").read_text()
+    kinds = ["counter"] * len(COUNTS) + ["histogram"] * len(TIMES) + ["gauge"] * len(GAUGES)
+    rows = []
+    for (name, says), metric, kind in zip(families, METRICS.values(), kinds, strict=True):
+        labels = ", ".join(f"`{label}`" for label in metric.labels)
+        other = f"| `polite.{metric.name}`, {kind} | `{metric.unit}` |"
+        rows.append(f"| `{name}` {other} {labels + ' ' if labels else ''}| {says} |")
+    assert [line for line in page.splitlines() if line.startswith("| `polite_")] == rows
+    assert f"in seconds: {', '.join(f'{bound:g}' for bound in BOUNDS_S)}" in " ".join(page.split())
+
+
+async def test_the_number_of_series_does_not_grow_with_origins_or_statuses(registry: Prometheus) -> None:
+    async def crawl(origins: range, statuses: range) -> set[tuple[str, Any]]:
+        for number in origins:
+            status = statuses[number % len(statuses)]
+            await visit(gate, f"https://host{number}.test/", status=status)
+        return registry.series()
+
+    async with scripted_gate() as gate:
+        registry.observe(gate)
+        few = await crawl(range(200), range(200, 400))
+        many = await crawl(range(200, 1_100), range(100, 1_000))
+
+        assert registry.value("origins.known") == 1_100
+    # The only new ones are back-offs by status: 429 and 503.
+    assert {labels for name, labels in many - few if name == "polite_backoffs_total"} == {
+        (("agent", "testbot"), ("status", "429")),
+        (("agent", "testbot"), ("status", "503")),
+    }
+    assert {name for name, _ in many - few} <= {"polite_backoffs_total", "polite_backoffs_created"}
+
+
+async def test_a_registry_and_a_gate_that_are_forgotten_are_not_kept() -> None:
+    registry: Prometheus | None = Prometheus()
+    assert registry is not None
+    forgotten = ref(registry.registry)
+    async with opened() as (gate, _):
+        registry.observe(gate)
+    del gate
+    registry = None
+    gc.collect()
+
+    assert forgotten() is None
+
+
+async def test_another_thread_may_scrape_while_gates_come_and_go(registry: Prometheus) -> None:
+    scraped: list[bytes] = []
+    stop = threading.Event()
+
+    def scrape() -> None:
+        while not stop.is_set():
+            scraped.append(generate_latest(registry.registry))
+
+    thread = threading.Thread(target=scrape)
+    thread.start()
+    try:
+        for _ in range(20):
+            async with opened() as (gate, _):
+                registry.observe(gate)
+                for status in (200, 429, 503):
+                    await visit(gate, status=status)
+        before = len(scraped)
+        while len(scraped) < before + 2:
+            pass
+    finally:
+        stop.set()
+        thread.join()
+
+    assert not scraped[-1]
+
+
+async def test_a_collector_that_the_user_removed_hinders_no_close(registry: Prometheus) -> None:
+    async with opened() as (gate, _):
+        registry.observe(gate)
+        (collector,) = tuple(registry.registry._collector_to_names)
+        registry.registry.unregister(collector)
+
+    assert not registry.series()
+
+
+async def test_each_metric_has_its_unit_and_description(meters: OpenTelemetry) -> None:
+    async with opened() as (gate, _):
+        meters.observe(gate)
+        await visit(gate)
+        data = meters.reader.get_metrics_data()
+
+    assert data is not None
+    ((scope,),) = [resource.scope_metrics for resource in data.resource_metrics]
+    assert scope.schema_url == opentelemetry.SCHEMA in {each.value for each in Schemas}
+    assert scope.metrics
+    for metric in scope.metrics:
+        named = METRICS[metric.name.removeprefix("polite.")]
+        assert (metric.unit, metric.description) == (named.unit, named.description)
+        for point in metric.data.data_points:
+            assert tuple(getattr(point, "explicit_bounds", BOUNDS_S)) == BOUNDS_S
+
+
+async def test_a_status_that_is_not_registered_counts_by_its_class(meters: OpenTelemetry) -> None:
+    class Strict:
+        def rest(self, outcome: Any, context: Any) -> Any:
+            return Pause(0.0, "it said so", strike=outcome.status == 499)
+
+    async with opened(throttle=Strict()) as (gate, _):
+        meters.observe(gate)
+        await visit(gate, status=499)
+
+        assert meters.value("backoffs", status_class="4xx") == 1
+
+
+@pytest.fixture
+def exporter() -> InMemorySpanExporter:
+    return InMemorySpanExporter()
+
+
+@pytest.fixture
+def tracers(exporter: InMemorySpanExporter) -> TracerProvider:
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    return provider
+
+
+async def test_a_provider_that_makes_no_tracer_leaves_the_gate_as_it_was(meters: OpenTelemetry) -> None:
+    class Broken(TracerProvider):
+        def get_tracer(self, *_: Any, **__: Any) -> Any:
+            raise ZeroDivisionError
+
+    async with opened() as (gate, _):
+        with pytest.raises(ZeroDivisionError):
+            meters.observe(gate, tracer_provider=Broken(), spans=True)
+        assert gate.services.listener.on_granted is None
+        meters.observe(gate)
+
+
+def seconds(span: ReadableSpan) -> float:
+    assert span.start_time is not None
+    assert span.end_time is not None
+    return round((span.end_time - span.start_time) / 1e9, 3)
+
+
+async def test_spans_tell_of_robots_fetches_waits_and_permits(
+    meters: OpenTelemetry, exporter: InMemorySpanExporter, tracers: TracerProvider
+) -> None:
+    transport = ScriptedTransport(
+        {
+            "https://[::1]:8443/robots.txt": Reply(200, RULES),
+            "https://down.test/robots.txt": Reply(503),
+            "ftp://site.test/robots.txt": Reply(200, RULES),
+        }
+    )
+    url = "https://user:secret@[::1]:8443/page?token=secret#top"
+    async with opened(transports={"https": transport, "ftp": transport}) as (gate, _):
+        end = meters.observe(gate, tracer_provider=tracers, spans=True)
+        with tracers.get_tracer("test").start_as_current_span("page"):
+            await visit(gate, url)
+        with pytest.raises(polite.RobotsUnreachable):
+            await gate.acquire("https://down.test/")
+        await gate.check("ftp://site.test/page")
+        end()
+        await visit(gate, url)
+
+    robots, wait, held, page, failed, ftp = exporter.get_finished_spans()
+    place = {
+        server_attributes.SERVER_ADDRESS: "::1",
+        server_attributes.SERVER_PORT: 8443,
+        url_attributes.URL_FULL: "https://[::1]:8443/page",
+    }
+    assert [(span.name, span.kind) for span in (robots, wait, held)] == [
+        ("GET /robots.txt", SpanKind.CLIENT),
+        ("polite.permit.wait", SpanKind.INTERNAL),
+        ("polite.permit.hold", SpanKind.INTERNAL),
+    ]
+    assert dict(wait.attributes or {}) == place
+    assert dict(held.attributes or {}) == place | {http_attributes.HTTP_RESPONSE_STATUS_CODE: 200}
+    assert (seconds(wait), seconds(held)) == (1.0, 0.0)
+    assert {span.parent.span_id for span in (robots, wait, held) if span.parent} == {page.context.span_id}
+    assert (robots.status.status_code, failed.status.status_code) == (StatusCode.UNSET, StatusCode.ERROR)
+    assert dict(failed.attributes or {}) == {
+        server_attributes.SERVER_ADDRESS: "down.test",
+        server_attributes.SERVER_PORT: 443,
+        url_attributes.URL_FULL: "https://down.test/robots.txt",
+        http_attributes.HTTP_REQUEST_METHOD: "GET",
+        http_attributes.HTTP_RESPONSE_STATUS_CODE: 503,
+        error_attributes.ERROR_TYPE: "SERVER_ERROR",
+        "polite.outcome": "unreachable",
+        "polite.reason": "SERVER_ERROR",
+        "polite.hops": 0,
+    }
+    assert "http.request.method" not in (ftp.attributes or {})
+    assert (ftp.attributes or {})["server.port"] == 21
+    assert "secret" not in str([span.to_json() for span in exporter.get_finished_spans()])
+    assert trace.get_current_span().get_span_context().is_valid is False
