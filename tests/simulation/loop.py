@@ -42,7 +42,6 @@ class SimulationLoop(VirtualTimeLoop):
         delays: seconds, drawn with equal probability.
 
     Attributes:
-        job_error: returns the error with which a job fails, or None. Called for each job of an explicit executor.
         jobs: unfinished jobs of explicit executors.
         shared_jobs: unfinished jobs of the default executor.
     """
@@ -53,7 +52,6 @@ class SimulationLoop(VirtualTimeLoop):
         self._chance = chance
         self._delays = delays
         self._queues: dict[Executor, deque[_Job]] = {}
-        self.job_error: Callable[[Callable[[], Any]], Exception | None] = lambda work: None
         self.jobs: int = 0
         self.shared_jobs: int = 0
 
@@ -106,18 +104,24 @@ class SimulationLoop(VirtualTimeLoop):
 
     def _begin(self, job: _Job, executor: Executor | None) -> None:
         delay = self._chance.choice(self._delays)
-        if job.future.cancelled():
+        if executor is None and self._ends_busy_pool(job.work):
+            # `shutdown` waits for the jobs of its pool.
+            self.call_later(max(delay, 0.001), self._begin, job, None)
+        elif job.future.cancelled():
             # A pool never starts a job that was cancelled in its queue.
             self.call_soon(self._finish, job, executor, None, None)
         elif self._chance.random() < 0.5:
-            self.call_later(delay, self._finish, job, executor, *self._run(job, executor))
+            self.call_later(delay, self._finish, job, executor, *self._run(job))
         else:
-            self.call_later(delay, lambda: self._finish(job, executor, *self._run(job, executor)))
+            self.call_later(delay, lambda: self._finish(job, executor, *self._run(job)))
 
-    def _run(self, job: _Job, executor: Executor | None) -> tuple[Any, BaseException | None]:
+    def _ends_busy_pool(self, work: Callable[[], Any]) -> bool:
+        pool = getattr(getattr(work, "func", None), "__self__", None)
+        return isinstance(pool, Executor) and pool in self._queues
+
+    def _run(self, job: _Job) -> tuple[Any, BaseException | None]:
         try:
-            refusal = None if executor is None else self.job_error(job.work)
-            return (job.work(), None) if refusal is None else (None, refusal)
+            return job.work(), None
         except (Exception, asyncio.CancelledError) as error:
             return None, error
 

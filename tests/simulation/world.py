@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, nullcontext
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -232,10 +232,11 @@ class World:
         kills = list(self.plan.kills)
         lives = 0
         another = True
-        while another:
-            lives += 1
-            another = self._run_life(lives, kills.pop(0) if kills else None)
-            self._raise_violation()
+        with self._disk.in_use() if "store" in self.plan.faults else nullcontext():
+            while another:
+                lives += 1
+                another = self._run_life(lives, kills.pop(0) if kills else None)
+                self._raise_violation()
         self._expect_nothing(before.added(Resources.counted(seed)))
         self._raise_violation()
         return Report(seed, self.judge.pages, self.judge.fetches, self._time, lives)
@@ -277,8 +278,6 @@ class World:
         loop = SimulationLoop(
             start=self._time, chance=Random(f"{self.plan.seed} threads {life}"), delays=self.plan.thread_s
         )
-        if "store" in self.plan.faults:
-            loop.job_error = self._disk
         loop.set_exception_handler(
             lambda _, context: self.logged.append(f"{context['message']}: {context.get('exception')!r}")
         )
