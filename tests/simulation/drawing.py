@@ -64,8 +64,9 @@ def draw(seed: int) -> Plan:
         connections=connections,
         connect_s=connect_s,
     )
-    crowding = Random(f"{seed} crowd")
-    return _crowded(crowding, plan) if crowding.random() < 0.03 else plan
+    crowding, replacing = Random(f"{seed} crowd"), Random(f"{seed} replace")
+    plan = _crowded(crowding, plan) if crowding.random() < 0.03 else plan
+    return _replaced(replacing, plan) if replacing.random() < 0.04 else plan
 
 
 def _crowded(chance: Random, plan: Plan) -> Plan:
@@ -88,6 +89,59 @@ def _crowded(chance: Random, plan: Plan) -> Plan:
         pacing=replace(plan.pacing, scopes=Scopes(crawl=crawl)),
         connections=chance.choice([1, 2, 3, 100]),
         connect_s=chance.choice([0.05, 1.0, 8.0]),
+    )
+
+
+def _replaced(chance: Random, plan: Plan) -> Plan:
+    """Have rules replaced and forgotten while tasks wait for their turns: files change often, and few of them are remembered.
+
+    Others request the sites, so the gate learns rules that a queue has not seen, and evicts them before the queue's next turn.
+    """
+    span = chance.choice([30.0, 300.0])
+    hosts = range(chance.choice([2, 3, 4]))
+    times = [sorted(chance.uniform(0, span) for _ in range(4)) for _ in hosts]
+    # Of files that disallow something, one in force after another differs more often than not.
+    sites = tuple(
+        Site(
+            f"h{host}.example",
+            tuple(
+                RobotsResponse(
+                    until,
+                    "found",
+                    frozenset(chance.choice([("a",), ("b",), ("b", "c"), ("a", "c")])),
+                    cache_control=chance.choice(["max-age=5", "max-age=0", "no-cache"]),
+                )
+                for until in (*times[host], math.inf)
+            ),
+            chance.choice([0.0, 0.01, 0.1]),
+        )
+        for host in hosts
+    )
+    frontier = replace(
+        plan.frontiers[0] if plan.frontiers else _frontier(chance, len(sites)),
+        max_active_origins=10_000,
+        max_waiting=1_000_000,
+    )
+    puts = [
+        Step(chance.uniform(0, span / 4), "put", tuple(chance.choice(hosts) for _ in range(20)), number=number)
+        for number in range(2)
+    ]
+    checks = [
+        Step(chance.uniform(0, span), chance.choice(["check", "permit"]), (chance.choice(hosts),), number=number)
+        for number in range(2, 30)
+    ]
+    return replace(
+        plan,
+        sites=sites,
+        frontiers=(frontier,),
+        steps=tuple(sorted((*puts, *checks), key=lambda step: step.at)),
+        pacing=PacingPolicy(min_delay=span / chance.choice([10, 30])),
+        robots=RobotsPolicy(min_ttl=chance.choice([0.0, 5.0]), max_origins=chance.choice([1, 2])),
+        span=span,
+        kills=(),
+        faults=frozenset(),
+        connections=100,
+        connect_s=0.0,
     )
 
 

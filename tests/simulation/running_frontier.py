@@ -124,7 +124,7 @@ class RunningFrontier:
             case _:
                 left = await self.frontier.drain()
                 if not self.plan.kept:
-                    self.ledger.expect_returned({task.url for task in left})
+                    self.ledger.expect_returned(left)
         for ended in await asyncio.gather(*self._workers, return_exceptions=True):
             if isinstance(ended, Exception):
                 raise ended

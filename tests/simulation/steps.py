@@ -13,7 +13,7 @@ from polite.gate.permit import Permit
 from polite.pacing.policy import Anchor
 from polite.robots.decision import Disallowed, RobotsUnreachable
 from tests.simulation.gaps import Request
-from tests.simulation.ledger import Due, Ledger
+from tests.simulation.ledger import Due, Ledger, drawn_draft
 from tests.simulation.loop import SimulationLoop
 from tests.simulation.machine import Machine
 from tests.simulation.parts import Parts
@@ -83,22 +83,26 @@ class StepRunner:
         chance = Random(f"{self._plan.seed} {step.number}")
         query = f"?f={step.frontier}"
         urls = list(dict.fromkeys(self._url(step, at, query) for at in range(len(step.sites))))
-        dues = {url: ledger.put_began(url, later=later, again=again) for url in urls}
-        options: dict[str, Any] = {
-            "not_before": not_before,
-            "again": again,
-            "depth": chance.randrange(5),
-            "payload": step.number,
-        }
-        if step.option("many"):
-            if all(_is_put_once(url) for url in urls):
-                options["unique"] = step.number % 2 == 0
-            admissions = await running.frontier.put_many(urls, priority=chance.random(), **options)
+        drafts, dues = {}, {}
+        many = bool(step.option("many"))
+        all_once = all(_is_put_once(url) for url in urls)
+        draft = drawn_draft(chance, self._machine.clock.wall())._replace(not_before=not_before)
+        for url in urls:
+            if many:
+                drafts[url] = draft._replace(unique=not all_once or step.number % 2 == 0)
+            else:
+                draft = drawn_draft(chance, self._machine.clock.wall())._replace(not_before=not_before)
+                drafts[url] = draft._replace(**_named(url))
+            dues[url] = ledger.put_began(url, drafts[url], later=later, again=again)
+        if many:
+            options: Any = drafts[urls[0]]._asdict()
+            del options["key"]
+            admissions = await running.frontier.put_many(urls, again=again, **options)
             for url, admission in zip(urls, admissions, strict=True):
                 self._put_returned(ledger, url, admission.value, dues[url])
             return
         for url in urls:
-            admission = await running.frontier.put(url, priority=chance.random(), **options, **_named(url))
+            admission = await running.frontier.put(url, again=again, **drafts[url]._asdict())
             self._put_returned(ledger, url, admission.value, dues[url])
 
     def _put_returned(self, ledger: Ledger, url: str, admission: str, due: Due) -> None:

@@ -91,9 +91,9 @@ class Visitor:
         self._visits += 1
         chance = Random(f"{self._plan.seed} visit {self._visits}")
         granted_at = self.turns.pop(permit.url, self._now())
-        if ledger is not None:
+        if ledger is not None and isinstance(permit, TaskPermit):
             self.received += 1
-            ledger.given(permit.url)
+            ledger.given(permit.task)
             self._progress.granted(origin_of(permit.url))
             if chance.random() < 0.03:
                 self._trace.note("not used", permit.url)
