@@ -123,11 +123,18 @@ def _replaced(chance: Random, plan: Plan) -> Plan:
         max_waiting=1_000_000,
     )
     puts = [
-        Step(chance.uniform(0, span / 4), "put", tuple(chance.choice(hosts) for _ in range(20)), number=number)
+        Step(
+            chance.uniform(0, span / 4), "put", tuple(chance.choice(hosts) for _ in range(20)), number=number
+        )
         for number in range(2)
     ]
     checks = [
-        Step(chance.uniform(0, span), chance.choice(["check", "permit"]), (chance.choice(hosts),), number=number)
+        Step(
+            chance.uniform(0, span),
+            chance.choice(["check", "permit"]),
+            (chance.choice(hosts),),
+            number=number,
+        )
         for number in range(2, 30)
     ]
     return replace(

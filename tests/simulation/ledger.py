@@ -1,15 +1,17 @@
 """The ledger of a frontier: each task that was put, how often it was given to a worker, and how it ended."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polite.frontier.task_outcome import End, TaskOutcome
 from polite.task import Task
-from tests.simulation.plan import FrontierPlan
 from tests.simulation.trace import Trace
+
+if TYPE_CHECKING:
+    from tests.simulation.scene import Scene
 
 _TIME_S = 1e-3
 
@@ -38,9 +40,22 @@ _PAYLOADS = (
 )  # fmt: skip
 
 
-def drawn_draft(chance: Random, wall: float) -> Draft:
-    """Draw what a put says of its task, but key and dates that hold it back. `wall` is Unix time."""
+def drawn_draft(
+    chance: Random, url: str, wall: float, later: float | None, *, keyed: bool, once: bool
+) -> Draft:
+    """Draw what a put says of its task.
+
+    Args:
+        wall: Unix time.
+        later: seconds before which it must not go, if any.
+        keyed: all puts of the URL may name its key.
+        once: no other put has the URL, so it makes no difference whether it is unique.
+    """
+    kind = sum(url.encode()) % 3
     return Draft(
+        not_before=None if later is None else wall + later,
+        key=f"page {url}" if keyed and kind == 1 else None,
+        unique=not (once and kind == 2),
         priority=chance.choice([0, 0, 1, -3, 0.5, chance.random()]),
         depth=chance.randrange(5),
         deadline=chance.choice([None, None, wall - 5, wall + 0.125, wall + 3_600]),
@@ -102,21 +117,14 @@ class Due(NamedTuple):
 
 
 class Ledger:
-    """The entries of one frontier.
+    """The entries of one frontier. `number` is its position in the plan."""
 
-    Args:
-        now: returns the world's time (seconds).
-        wall: returns the crawler's Unix time.
-    """
-
-    def __init__(
-        self, name: str, plan: FrontierPlan, trace: Trace, now: Callable[[], float], wall: Callable[[], float]
-    ) -> None:
-        self.name = name
-        self._plan = plan
-        self._trace = trace
-        self._now = now
-        self._wall = wall
+    def __init__(self, scene: "Scene", number: int) -> None:
+        self.name: str = f"frontier {number}"
+        self._plan = scene.plan.frontiers[number]
+        self._trace = scene.trace
+        self._now = scene.now
+        self._wall = scene.wall
         self.entries: dict[str, Entry] = {}
         self.wall_was_set = False
 

@@ -42,6 +42,7 @@ class SimulationLoop(VirtualTimeLoop):
         delays: seconds, drawn with equal probability.
 
     Attributes:
+        on_wait: called when nothing is left to do until a later time.
         jobs: unfinished jobs of explicit executors.
         shared_jobs: unfinished jobs of the default executor.
     """
@@ -52,6 +53,9 @@ class SimulationLoop(VirtualTimeLoop):
         self._chance = chance
         self._delays = delays
         self._queues: dict[Executor, deque[_Job]] = {}
+        self._select = self._jumping.select
+        self._jumping.select = self._wait  # type: ignore[method-assign]
+        self.on_wait: Callable[[], object] = lambda: None
         self.jobs: int = 0
         self.shared_jobs: int = 0
 
@@ -114,6 +118,11 @@ class SimulationLoop(VirtualTimeLoop):
             self.call_later(delay, self._finish, job, executor, *self._run(job))
         else:
             self.call_later(delay, lambda: self._finish(job, executor, *self._run(job)))
+
+    def _wait(self, timeout: float | None = None) -> list[Any]:
+        if timeout != 0:
+            self.on_wait()
+        return self._select(timeout)
 
     def _ends_busy_pool(self, work: Callable[[], Any]) -> bool:
         pool = getattr(getattr(work, "func", None), "__self__", None)

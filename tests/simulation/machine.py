@@ -1,7 +1,7 @@
 """A machine of the crawl: a gate, its frontiers and its clock, opened and closed as the plan says."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from random import Random
 
@@ -15,23 +15,24 @@ from polite.ports import RobotsStore
 from polite.robots.policy import FetchPolicy
 from tests.simulation.faults import FaultyListener, FaultyThrottle
 from tests.simulation.loop import SimulatedClock, SimulationLoop
-from tests.simulation.parts import Parts
 from tests.simulation.plan import origin_of
 from tests.simulation.progress import Waiter
 from tests.simulation.running_frontier import RunningFrontier
+from tests.simulation.scene import Scene
+from tests.simulation.trace import Violation
 
 
 class GateEvents:
     """A listener for the gate's events."""
 
-    def __init__(self, parts: Parts, loop: SimulationLoop) -> None:
-        self._parts = parts
-        self._trace = parts.trace
-        self._loop = loop
+    def __init__(self, scene: Scene, loop: SimulationLoop) -> None:
+        self._scene = scene
+        self._trace = scene.trace
+        self.loop = loop
 
     def __call__(self, event: Event, /) -> None:
         """See ports.Listener."""
-        if self._parts.sites.ended:
+        if self._scene.sites.ended:
             return
         match event:
             case Refused(url=url):
@@ -39,32 +40,32 @@ class GateEvents:
             case Dropped(url=url):
                 self._trace.note("dropped", url, event.because)
                 self._task_ended(url, "dropped")
-                self._parts.progress.refused(origin_of(url))
+                self._scene.progress.refused(origin_of(url))
             case Granted(url=url):
-                self._parts.visitor.turns[url] = self._loop.time()
-                self._parts.visitor.granted += 1
-                self._parts.judge.turn_granted(url)
+                self._scene.visitor.turns[url] = self.loop.time()
+                self._scene.visitor.granted += 1
+                self._scene.judge.turn_granted(url)
                 self._trace.note("turn", url, f"after {event.waited_s:.3f} s")
             case Skipped(url=url):
-                self._parts.judge.turn_unused(url)
+                self._scene.judge.turn_unused(url)
                 self._trace.note("skipped", url, event.because)
             case Reclaimed(url=url):
                 self._trace.note("reclaimed", url)
-                self._parts.judge.turn_reclaimed(url)
+                self._scene.judge.turn_reclaimed(url)
             case OriginPostponed():
                 self._trace.note("postponed", event.origin, f"{event.for_s:.3f} s", event.because)
-                self._parts.progress.refused(event.origin)
+                self._scene.progress.refused(event.origin)
             case _:
                 self._trace.note(type(event).__name__.lower(), event)
 
     def _refused(self, url: str, reason: str) -> None:
         self._trace.note("refused", url, reason)
         self._task_ended(url, "refused")
-        self._parts.progress.refused(origin_of(url))
-        self._parts.judge.refused(url, reason)
+        self._scene.progress.refused(origin_of(url))
+        self._scene.judge.refused(url, reason)
 
     def _task_ended(self, url: str, how: str) -> None:
-        if (ledger := self._parts.ledger_of(url)) is not None:
+        if (ledger := self._scene.ledger_of(url)) is not None:
             ledger.ended(url, how)
 
 
@@ -78,16 +79,17 @@ class Machine:
         life: the number of its life, which names its files.
 
     Attributes:
+        loop: the loop of its process.
         frontiers: the frontiers that are open, in the plan's order.
     """
 
     gate: Gate
 
-    def __init__(self, parts: Parts, loop: SimulationLoop, clock: SimulatedClock, life: int) -> None:
+    def __init__(self, scene: Scene, loop: SimulationLoop, clock: SimulatedClock, life: int) -> None:
         self.clock = clock
         self.frontiers: list[RunningFrontier] = []
-        self._parts = parts
-        self._loop = loop
+        self._scene = scene
+        self.loop = loop
         self._life = life
         self._waiters: dict[object, Waiter] = {}
 
@@ -97,17 +99,17 @@ class Machine:
         self.gate = await stack.enter_async_context(self._opened_gate(throttle))
         if isinstance(throttle, FaultyThrottle):
             throttle.begun = True
-        self.gate.pacing = self._parts.judge.pacing
-        for number in range(len(self._parts.plan.frontiers)):
+        self.gate.pacing = self._scene.judge.pacing
+        for number in range(len(self._scene.plan.frontiers)):
             await self._open_frontier(stack, number)
 
     def _throttle(self) -> Throttle | None:
-        plan, parts = self._parts.plan, self._parts
+        plan, scene = self._scene.plan, self._scene
         faults = {each for each in plan.faults if each.startswith("throttle")}
-        return FaultyThrottle(lambda: parts.judge.pacing, Random(plan.seed), faults) if faults else None
+        return FaultyThrottle(lambda: scene.judge.pacing, Random(plan.seed), faults) if faults else None
 
     def _opened_gate(self, throttle: Throttle | None) -> AbstractAsyncContextManager[Gate]:
-        plan, parts = self._parts.plan, self._parts
+        plan, scene = self._scene.plan, self._scene
         return open_gate(
             _AGENT,
             robots=plan.robots,
@@ -117,20 +119,20 @@ class Machine:
             throttle=throttle,
             listener=self._listener(),
             clock=self.clock,
-            transports=dict.fromkeys(("http", "https", "ftp"), parts.sites),
+            transports=dict.fromkeys(("http", "https", "ftp"), scene.sites),
         )
 
     def _store(self) -> RobotsStore | Path | None:
-        match self._parts.plan.store:
+        match self._scene.plan.store:
             case "memory":
-                return self._parts.memory
+                return self._scene.memory
             case "file":
-                return self._parts.file("robots", self._life)
+                return self._scene.file("robots", self._life)
             case _:
                 return None
 
     def _listener(self) -> Callable[[Event], None]:
-        plan, listener = self._parts.plan, GateEvents(self._parts, self._loop)
+        plan, listener = self._scene.plan, GateEvents(self._scene, self.loop)
         if plan.faults & {"listener", "listener-cancelled"}:
             return FaultyListener(
                 listener, Random(plan.seed + 1), cancels="listener-cancelled" in plan.faults
@@ -138,26 +140,32 @@ class Machine:
         return listener
 
     async def _open_frontier(self, stack: AsyncExitStack, number: int) -> None:
-        plan = self._parts.plan.frontiers[number]
+        plan = self._scene.plan.frontiers[number]
         make_scheduler = getattr(schedulers, plan.scheduler)
         frontier = await stack.enter_async_context(
             open_frontier(
                 self.gate,
-                store=self._parts.file(f"queue{number}", self._life) if plan.kept else None,
+                store=self._scene.file(f"queue{number}", self._life) if plan.kept else None,
                 scheduler=make_scheduler(),
                 max_waiting=plan.max_waiting,
                 max_tries=plan.max_tries,
                 max_robots_tries=plan.max_robots_tries,
                 max_robots_fetches=plan.max_robots_fetches,
                 max_active_origins=plan.max_active_origins,
-                on_end=self._parts.ledgers[number].told,
+                on_end=self._scene.ledgers[number].told,
             )
         )
-        running = RunningFrontier(frontier, number, self._parts, self._loop)
+        running = RunningFrontier(frontier, number, self._scene, self.loop)
         self.frontiers.append(running)
         for _ in range(plan.workers):
             running.add_worker()
         stack.callback(running.cancel_workers)
+
+    def expect_liveness(self) -> None:
+        """Check the frontiers when the loop goes on to a later time."""
+        with suppress(Violation):
+            for frontier in self.frontiers:
+                frontier.expect_liveness()
 
     async def close_frontiers(self) -> None:
         """Close the frontiers as planned."""
@@ -168,7 +176,7 @@ class Machine:
     def waiting(self, url: str) -> Iterator[None]:
         """Within the block, a request waits at the URL's origin for the gate."""
         key = object()
-        self._waiters[key] = Waiter(origin_of(url), self._loop.time(), f"a permit for {url}")
+        self._waiters[key] = Waiter(origin_of(url), self.loop.time(), f"a permit for {url}")
         try:
             yield
         finally:
@@ -184,11 +192,11 @@ class Machine:
         """Fail if the gate's counters, its events and the permits received do not add up."""
         granted, events, received = (
             self.gate.counters.granted,
-            self._parts.visitor.granted,
-            self._parts.visitor.received,
+            self._scene.visitor.granted,
+            self._scene.visitor.received,
         )
         # A permit that a cancelled worker did not receive counts as granted.
         if granted != events or granted < received:
-            self._parts.trace.fail(
+            self._scene.trace.fail(
                 "counters add up", f"{granted} granted by the gate, {events} events, {received} received"
             )

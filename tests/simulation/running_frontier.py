@@ -10,17 +10,37 @@ from polite.frontier.puts import FrontierClosed
 from polite.robots.decision import Disallowed
 from tests.simulation.ledger import Ledger
 from tests.simulation.loop import SimulationLoop
-from tests.simulation.parts import Parts
 from tests.simulation.plan import FrontierPlan, origin_of
 from tests.simulation.progress import Waiter
+from tests.simulation.scene import Scene
 from tests.simulation.sites import PageFailed
 from tests.simulation.visits import GaveUp
 
+LIVENESS = "a queue with tasks has a wait or is ready"
 # When a worker that was told that nothing is left asks again (seconds).
 _ASKS_AGAIN_S = 1.0
 REFUSALS = (Disallowed, Overloaded, StoreFailed)
 # Errors that a crawler's own code, or a refusal, may raise while a permit is used.
 EXPECTED = (GaveUp, PageFailed, *REFUSALS)
+
+
+def stuck(frontier: Frontier) -> Iterator[str]:
+    """Yield the origin queues that have tasks, and neither a wait under way nor a worker's absence to wait for.
+
+    Nothing else of the simulation looks inside a frontier.
+    """
+    parts = frontier.parts
+    queues = () if parts.progress.stopped else parts.dispatcher.queues()
+    for queue in queues:
+        match queue.state.name:
+            case "READY" | "DROPPING" | "WITHDRAWN":
+                waits = not parts.workers.idle
+            case "WAITING_SLOT":
+                waits = any(each.state.name == "FETCHING_RULES" for each in queues)
+            case _:
+                waits = queue.seeker is not None
+        if queue.waiting and not waits:
+            yield f"{queue.origin} is {queue.state.name} with {queue.waiting} tasks"
 
 
 class RunningFrontier:
@@ -33,13 +53,13 @@ class RunningFrontier:
         closing: set before it is closed. No further task is put.
     """
 
-    def __init__(self, frontier: Frontier, number: int, parts: Parts, loop: SimulationLoop) -> None:
+    def __init__(self, frontier: Frontier, number: int, scene: Scene, loop: SimulationLoop) -> None:
         self.frontier = frontier
         self.number = number
-        self.plan: FrontierPlan = parts.plan.frontiers[number]
-        self.ledger: Ledger = parts.ledgers[number]
+        self.plan: FrontierPlan = scene.plan.frontiers[number]
+        self.ledger: Ledger = scene.ledgers[number]
         self.closing: bool = False
-        self._parts = parts
+        self._scene = scene
         self._loop = loop
         self._workers: list[asyncio.Task[None]] = []
         self._started = 0
@@ -84,7 +104,7 @@ class RunningFrontier:
                 asks = not self.closing
                 continue
             with suppress(*EXPECTED):
-                await self._parts.visitor.use(permit, self.ledger, span=self._parts.plan.span)
+                await self._scene.visitor.use(permit, self.ledger, span=self._scene.plan.span)
             del permit
 
     async def pause(self, seconds: float) -> None:
@@ -109,6 +129,11 @@ class RunningFrontier:
                 f"{self.ledger.name}'s {entry.url}",
             )
 
+    def expect_liveness(self) -> None:
+        """Fail if a queue would wait for ever. Call it when the loop has nothing to do until a later time."""
+        for queue in stuck(self.frontier):
+            self._scene.trace.fail(LIVENESS, f"{self.ledger.name}: {queue}")
+
     # The end.
 
     async def close(self) -> None:
@@ -131,5 +156,5 @@ class RunningFrontier:
         if self.plan.ending == "close":
             self.ledger.expect_all_ended()
         with suppress(FrontierClosed):
-            await self.frontier.put(f"{self._parts.plan.sites[0].origin}/a/late?f={self.number}")
-            self._parts.trace.fail("a closed frontier admits no task", self.ledger.name)
+            await self.frontier.put(f"{self._scene.plan.sites[0].origin}/a/late?f={self.number}")
+            self._scene.trace.fail("a closed frontier admits no task", self.ledger.name)

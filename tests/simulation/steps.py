@@ -12,22 +12,22 @@ from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.pacing.policy import Anchor
 from polite.robots.decision import Disallowed, RobotsUnreachable
-from tests.simulation.gaps import Request
+from tests.simulation.judge import Request
 from tests.simulation.ledger import Due, Ledger, drawn_draft
 from tests.simulation.loop import SimulationLoop
 from tests.simulation.machine import Machine
-from tests.simulation.parts import Parts
 from tests.simulation.plan import FOLDERS, Step, origin_of
 from tests.simulation.running_frontier import EXPECTED, REFUSALS
+from tests.simulation.scene import Scene
 
 
 class StepRunner:
     """Takes the steps of a plan at their times."""
 
-    def __init__(self, parts: Parts, loop: SimulationLoop, machine: Machine) -> None:
-        self._parts = parts
-        self._plan = parts.plan
-        self._trace = parts.trace
+    def __init__(self, scene: Scene, loop: SimulationLoop, machine: Machine) -> None:
+        self._scene = scene
+        self._plan = scene.plan
+        self._trace = scene.trace
         self._loop = loop
         self._machine = machine
 
@@ -79,21 +79,17 @@ class StepRunner:
         ledger = running.ledger
         later = step.option("later") or None
         again = bool(step.option("again"))
-        not_before = None if later is None else self._machine.clock.wall() + later
         chance = Random(f"{self._plan.seed} {step.number}")
         query = f"?f={step.frontier}"
         urls = list(dict.fromkeys(self._url(step, at, query) for at in range(len(step.sites))))
-        drafts, dues = {}, {}
-        many = bool(step.option("many"))
-        all_once = all(_is_put_once(url) for url in urls)
-        draft = drawn_draft(chance, self._machine.clock.wall())._replace(not_before=not_before)
-        for url in urls:
-            if many:
-                drafts[url] = draft._replace(unique=not all_once or step.number % 2 == 0)
-            else:
-                draft = drawn_draft(chance, self._machine.clock.wall())._replace(not_before=not_before)
-                drafts[url] = draft._replace(**_named(url))
-            dues[url] = ledger.put_began(url, drafts[url], later=later, again=again)
+        # Only page 0 is put by several steps.
+        once = {url: not url.endswith(f"/0{query}") for url in urls}
+        wall = self._machine.clock.wall()
+        drafts = {url: drawn_draft(chance, url, wall, later, keyed=once[url], once=once[url]) for url in urls}
+        if many := bool(step.option("many")):
+            unique = not all(once.values()) or step.number % 2 == 0
+            drafts = dict.fromkeys(urls, drafts[urls[0]]._replace(key=None, unique=unique))
+        dues = {url: ledger.put_began(url, drafts[url], later=later, again=again) for url in urls}
         if many:
             options: Any = drafts[urls[0]]._asdict()
             del options["key"]
@@ -123,7 +119,7 @@ class StepRunner:
     async def _permit(self, step: Step) -> None:
         url = self._url(step, 0)
         permit = self._machine.gate.permit(url)
-        await self._wait(url, self._parts.visitor.use(permit, None, span=self._plan.span))
+        await self._wait(url, self._scene.visitor.use(permit, None, span=self._plan.span))
 
     async def _check(self, step: Step) -> None:
         url = self._url(step, 0)
@@ -131,7 +127,7 @@ class StepRunner:
         async def check() -> None:
             decision = await self._machine.gate.check(url)
             if not decision.allowed:
-                self._parts.judge.refused(url, decision.reason.name)
+                self._scene.judge.refused(url, decision.reason.name)
 
         await self._wait(url, check())
 
@@ -149,10 +145,10 @@ class StepRunner:
             try:
                 await work
             except RobotsUnreachable:
-                self._parts.progress.refused(origin_of(url))
+                self._scene.progress.refused(origin_of(url))
             except Disallowed as error:
-                self._parts.judge.refused(url, error.decision.reason.name)
-                self._parts.progress.refused(origin_of(url))
+                self._scene.judge.refused(url, error.decision.reason.name)
+                self._scene.progress.refused(origin_of(url))
             except Overloaded:
                 if self._plan.robots.max_origins >= len(self._plan.sites):
                     self._trace.fail("Overloaded only at max_origins", url)
@@ -165,7 +161,7 @@ class StepRunner:
     async def _hold_permits(self, step: Step) -> None:
         chance = Random(f"{self._plan.seed} {step.number}")
         urls = {origin_of(url): url for url in (self._url(step, at) for at in range(len(step.sites)))}
-        await HeldPermits(self._parts, self._loop, self._machine.gate).run(urls, chance)
+        await HeldPermits(self._scene, self._loop, self._machine.gate).run(urls, chance)
 
     # The policy and the clock.
 
@@ -180,36 +176,24 @@ class StepRunner:
                 anchor=anchors[(int(step.option("end")) + number) % 2],
                 max_crawl_delay=300.0 if step.option("crawl") else gate.pacing.max_crawl_delay,
             )
-            self._parts.judge.set_pacing(pacing)
-            self._parts.progress.pacing = pacing
+            self._scene.judge.set_pacing(pacing)
+            self._scene.progress.pacing = pacing
             gate.pacing = pacing
             await asyncio.sleep(step.option("every"))
 
     async def _set_wall(self, step: Step) -> None:
         self._machine.clock.step_wall(step.option("by"))
-        self._parts.progress.wall_was_set(step.option("by"))
-        self._parts.judge.wall_was_set()
-        for ledger in self._parts.ledgers:
+        self._scene.progress.wall_was_set(step.option("by"))
+        self._scene.judge.robots.wall_was_set = True
+        for ledger in self._scene.ledgers:
             ledger.wall_was_set = True
-
-
-def _is_put_once(url: str) -> bool:
-    """Whether no other step puts the page: only page 0 is drawn by several."""
-    return not url.partition("?")[0].endswith("/0")
-
-
-def _named(url: str) -> dict[str, Any]:
-    """Return the options by which duplicates of a page are found, where that makes no difference: it is put once."""
-    if not _is_put_once(url):
-        return {}
-    return ({}, {"key": f"page {url}"}, {"unique": False})[sum(url.encode()) % 3]
 
 
 class HeldPermits:
     """Permits that one task holds at the same time."""
 
-    def __init__(self, parts: Parts, loop: SimulationLoop, gate: Gate) -> None:
-        self._parts = parts
+    def __init__(self, scene: Scene, loop: SimulationLoop, gate: Gate) -> None:
+        self._scene = scene
         self._loop = loop
         self._gate = gate
         self._held: list[tuple[Permit, Request]] = []
@@ -234,34 +218,34 @@ class HeldPermits:
     async def _enter(self, origin: str, url: str) -> None:
         permit = self._gate.permit(url)
         # A scope of the whole crawl may be held already, and so may an origin that a redirect of robots.txt leads to.
-        held = self._parts.judge.has_crawl_scope or self._redirects_to_held(origin)
+        held = self._scene.judge.crawl_limit or self._redirects_to_held(origin)
         misused = (PermitMisused,) if held else ()
         with suppress(TimeoutError, *REFUSALS, *misused):
             async with asyncio.timeout(600):
                 await permit.__aenter__()
-                self._parts.visitor.received += 1
-                self._parts.progress.granted(origin)
-                request = self._parts.judge.permit_entered(permit.url, self._loop.time())
+                self._scene.visitor.received += 1
+                self._scene.progress.granted(origin)
+                request = self._scene.judge.permit_entered(permit.url, self._loop.time())
                 self._held.append((permit, request))
 
     def _redirects_to_held(self, origin: str) -> bool:
         """Return whether redirects of the origin's robots.txt may lead to an origin whose permit is held."""
-        plan = self._parts.plan
+        plan = self._scene.plan
         origins = {request.origin for _, request in self._held}
         sites = (site for site in plan.sites if site.origin == origin)
         return any(each.origin in origins for site in sites for each in plan.redirect_sites(site))
 
     async def _leave(self, permit: Permit, request: Request) -> None:
-        if not self._parts.sites.ended:
-            self._parts.judge.permit_left(request)
-            self._parts.progress.responded(request.origin, failed=False)
-            self._parts.progress.released(request.origin)
+        if not self._scene.sites.ended:
+            self._scene.judge.permit_left(request)
+            self._scene.progress.responded(request.origin, failed=False)
+            self._scene.progress.released(request.origin)
         await permit.__aexit__(None, None, None)
 
     async def _request_again(self, url: str) -> None:
         """Request a turn that the task holds. Without concurrency, waiting for it would deadlock."""
-        judge = self._parts.judge
-        if judge.pacing.concurrency > 1 or judge.has_crawl_scope:
+        judge = self._scene.judge
+        if judge.pacing.concurrency > 1 or judge.crawl_limit:
             return
         permit = self._gate.permit(url)
         try:
@@ -271,7 +255,7 @@ class HeldPermits:
             return
         except TimeoutError:
             if judge.pacing.concurrency == 1:
-                self._parts.trace.fail("a task that would deadlock gets an error", url)
+                self._scene.trace.fail("a task that would deadlock gets an error", url)
             return
         await permit.__aexit__(None, None, None)
-        self._parts.visitor.received += 1
+        self._scene.visitor.received += 1

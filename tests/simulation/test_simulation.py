@@ -13,7 +13,7 @@ import pytest
 from tests.simulation import Simulation, SimulationFailed
 from tests.simulation.__main__ import main
 from tests.simulation.drawing import draw
-from tests.simulation.gaps import Gaps
+from tests.simulation.judge import Judge
 from tests.simulation.loop import SimulatedClock, SimulationLoop
 from tests.simulation.simulation import run_some
 
@@ -73,10 +73,10 @@ def test_files_of_a_killed_process_are_closed():
 
 
 def test_a_failing_world_is_made_smaller_and_fails_in_the_same_way(monkeypatch):
-    def fail(gaps, request, granted_at):
-        gaps._trace.fail("a request", request.origin)
+    def fail(judge, url, granted_at):
+        judge._trace.fail("a request", url)
 
-    monkeypatch.setattr(Gaps, "begin", fail)
+    monkeypatch.setattr(Judge, "permit_entered", fail)
     monkeypatch.setattr("tests.simulation.simulation._SHRINKING_S", 2.0)
 
     with pytest.raises(SimulationFailed, match="seed 7: a request: ") as failed:

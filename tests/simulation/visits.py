@@ -4,19 +4,19 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from random import Random
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from polite.frontier.permit import TaskPermit
 from polite.gate.permit import Permit
 from polite.http.header_fields import Headers
 from tests.simulation.faults import odd_headers
-from tests.simulation.gaps import Request
-from tests.simulation.judge import Judge
+from tests.simulation.judge import Request
 from tests.simulation.ledger import Ledger
-from tests.simulation.plan import Plan, origin_of
-from tests.simulation.progress import Progress
-from tests.simulation.sites import PageFailed, Sites
-from tests.simulation.trace import Trace
+from tests.simulation.plan import origin_of
+from tests.simulation.sites import PageFailed
+
+if TYPE_CHECKING:
+    from tests.simulation.scene import Scene
 
 _T = TypeVar("_T")
 
@@ -66,21 +66,13 @@ class Visitor:
         turns: time of each URL's last `Granted` event (world seconds).
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        sites: Sites,
-        judge: Judge,
-        progress: Progress,
-        trace: Trace,
-        now: Callable[[], float],
-    ) -> None:
-        self._plan = plan
-        self._sites = sites
-        self._judge = judge
-        self._progress = progress
-        self._trace = trace
-        self._now = now
+    def __init__(self, scene: "Scene") -> None:
+        self._plan = scene.plan
+        self._sites = scene.sites
+        self._judge = scene.judge
+        self._progress = scene.progress
+        self._trace = scene.trace
+        self._now = scene.now
         self.received: int = 0
         self.granted = 0
         self.turns: dict[str, float] = {}

@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from random import Random
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ from polite.robots.decision import Disallowed, RobotsUnreachable
 from polite.robots.policy import RobotsPolicy
 from polite.schedulers import FileOrder
 from polite.task import Task
+from tests.simulation.ledger import drawn_draft
 from tests.simulation.loop import SimulatedClock
 from tests.simulation.machines.conductor import Conductor, MachineLoop
 from tests.simulation.machines.plan import MachinesPlan, Step
@@ -31,7 +32,8 @@ from tests.simulation.machines.servers import Servers, ServersOf
 from tests.simulation.machines.tasks import Disturbances, Tasks
 from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer
 from tests.simulation.machines.wire import Wire
-from tests.simulation.trace import Trace
+from tests.simulation.running_frontier import LIVENESS, stuck
+from tests.simulation.trace import Trace, Violation
 
 _AGENT = "SimulatedBot/1.0 (+https://example.com/bot)"
 CRAWL = "world"
@@ -158,11 +160,13 @@ class Process:
                 for _ in range(self._plan.frontiers[self._machine])
             ]
         self._parts.trace.note("opened", self.name)
+        self.loop.on_wait = self._expect_liveness
         try:
             await self._take_all(gate, steps)
             await self._end(workers)
             self._ending = self._servers.closing = True
         finally:
+            self.loop.on_wait = lambda: None
             for worker in workers:
                 worker.cancel()
 
@@ -195,6 +199,12 @@ class Process:
     def _ended(self, task: Task, outcome: TaskOutcome) -> None:
         if not self.dead:
             self._parts.tasks.told(task, outcome, self.name)
+
+    def _expect_liveness(self) -> None:
+        if self._frontier is not None and not self.dead:
+            with suppress(Violation):
+                for queue in stuck(self._frontier):
+                    self._parts.trace.fail(LIVENESS, f"{self.name}: {queue}")
 
     # The end.
 
@@ -281,17 +291,14 @@ class Process:
             await self._put_one(self._frontier, url, step)
 
     async def _put_one(self, frontier: Frontier, url: str, step: Step) -> None:
-        wall, wait_s = self._clock.wall(), step.not_before_s
-        self._parts.tasks.put_began(url, wait_s or 0.0)
+        wall, wait_s, once = self._clock.wall(), step.not_before_s, self._plan.puts(url) == 1
+        chance = Random(f"{self._plan.seed} {self.name} {url}")
+        draft = drawn_draft(chance, url, wall, wait_s, keyed=True, once=once)._replace(
+            priority=step.rank, depth=step.rank, deadline=wall + step.rank if step.rank else None
+        )
+        self._parts.tasks.put_began(url, draft, wait_s or 0.0)
         try:
-            admission = await frontier.put(
-                url,
-                priority=step.rank,
-                depth=step.rank,
-                deadline=wall + step.rank if step.rank else None,
-                not_before=None if wait_s is None else wall + wait_s,
-                **_named(url, once=self._plan.puts(url) == 1),
-            )
+            admission = await frontier.put(url, **draft._asdict())
         except FrontierClosed:
             return
         self._parts.tasks.put_returned(url, admission.value, self.number)
@@ -315,7 +322,7 @@ class Process:
         url, tasks = permit.url, self._parts.tasks
         if self.dead:
             return
-        tasks.given(url, self.name)
+        tasks.given(permit.task, self.name)
         if self._chance.random() < 0.03:
             self._parts.trace.note("not used", self.name, url)
             tasks.again(url)
@@ -351,14 +358,3 @@ class Process:
                     self._parts.tasks.again(url)
             else:
                 self._parts.tasks.ended(url, "done")
-
-
-def _named(url: str, *, once: bool) -> dict[str, Any]:
-    """Return the options by which duplicates of a page are found."""
-    match sum(url.encode()) % 3:
-        case 0:
-            return {"key": f"page {url}"}
-        case 1 if once:
-            return {"unique": False}
-        case _:
-            return {}

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from random import Random
 
 from polite.robots.exchange import Ask, Failed, Reply
-from tests.simulation.gaps import EPSILON_S
 from tests.simulation.machines.plan import MachinesPlan, OriginPlan
 from tests.simulation.machines.tasks import Disturbances
+from tests.simulation.robots_log import EPSILON_S
 from tests.simulation.trace import Trace
 
 # Responses with a 503 from one origin: each makes a world longer.

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 from polite.frontier.task_outcome import End, TaskOutcome
 from polite.task import Task
-from tests.simulation.gaps import EPSILON_S
+from tests.simulation.ledger import Draft, require_as_put
 from tests.simulation.machines.conductor import Conductor
 from tests.simulation.machines.plan import MachinesPlan
+from tests.simulation.robots_log import EPSILON_S
 from tests.simulation.trace import Trace
 
 
@@ -97,6 +98,7 @@ class Entry:
     """One URL. Times are world seconds.
 
     Attributes:
+        drafts: what its puts said.
         put_by: the processes whose put returned.
         put_at: when the first of them did.
         ready_at: from when it may be given out.
@@ -108,6 +110,7 @@ class Entry:
     """
 
     url: str
+    drafts: list[Draft] = field(default_factory=list)
     put_by: list[int] = field(default_factory=list)
     put_at: float = 0.0
     ready_at: float = math.inf
@@ -147,9 +150,10 @@ class Tasks:
         """Whether each end was counted once."""
         return not self._disturbances.since(0.0)
 
-    def put_began(self, url: str, wait_s: float) -> None:
+    def put_began(self, url: str, draft: Draft, wait_s: float) -> None:
         """A put was called. The task may be queued from now on, and given out after so long."""
         entry = self._entries.setdefault(url, Entry(url))
+        entry.drafts.append(draft)
         # A second put of a URL is a duplicate, or comes first: which, only the server knows.
         entry.ready_at = min(entry.ready_at, self._now() + wait_s)
 
@@ -162,13 +166,15 @@ class Tasks:
         self.put_at = self._now()
         self.events += 1
 
-    def given(self, url: str, process: str) -> None:
+    def given(self, task: Task, process: str) -> None:
         """A worker received a permit for the task."""
+        url = task.url
         self._trace.note("given", process, url)
         self.events += 1
         entry = self._entries.get(url)
         if entry is None:
             self._trace.fail("only tasks that were put are given out", url)
+        require_as_put(self._trace, task, entry.drafts)
         if self._now() < entry.ready_at - EPSILON_S:
             self._trace.fail(
                 "no task is given out before its time",
