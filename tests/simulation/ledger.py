@@ -156,6 +156,7 @@ class Ledger:
 
     def put_returned(self, url: str, admission: str, due: Due) -> None:
         """Record what `put` returned. The task may have ended by then."""
+        self._trace.note("put", url, admission)
         entry = self.entries[url]
         if admission == "waiting" and due.round == entry.round:
             entry.certain = True

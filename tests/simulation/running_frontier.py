@@ -104,7 +104,7 @@ class RunningFrontier:
                 asks = not self.closing
                 continue
             with suppress(*EXPECTED):
-                await self._scene.visitor.use(permit, self.ledger, span=self._scene.plan.span)
+                await self._scene.visitor.use(permit, self.ledger)
             del permit
 
     async def pause(self, seconds: float) -> None:

@@ -97,7 +97,7 @@ async def _live(scene: Scene, machine: Machine, steps: tuple[Step, ...]) -> None
     try:
         async with AsyncExitStack() as stack:
             await machine.open(stack)
-            await StepRunner(scene, loop, machine).run(steps)
+            await StepRunner(scene, machine).run(steps)
             scene.trace.note("ending")
             await machine.close_frontiers()
             machine.expect_counters()
