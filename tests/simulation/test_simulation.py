@@ -1,12 +1,9 @@
 """Each invariant holds in worlds drawn from seeds, a seed repeats its world, and defects in users' parts are found."""
 
-import asyncio
 import gc
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from random import Random
 
 import pytest
 
@@ -14,7 +11,6 @@ from tests.simulation import Simulation, SimulationFailed
 from tests.simulation.__main__ import main
 from tests.simulation.drawing import draw
 from tests.simulation.judge import Judge
-from tests.simulation.loop import SimulatedClock, SimulationLoop
 from tests.simulation.simulation import run_some
 
 SEEDS, AT_A_TIME = 500, 25
@@ -97,82 +93,3 @@ def test_the_command_runs_many_worlds_or_one(capsys):
 
     assert main(["--seed", "7", "--trace"]) == 0
     assert "robots requested" in capsys.readouterr().out
-
-
-# The loop.
-
-
-def _loop(*delays: float) -> SimulationLoop:
-    return SimulationLoop(start=100.0, chance=Random(1), delays=delays)
-
-
-def test_jobs_of_one_executor_run_in_order_and_take_time():
-    loop = _loop(1.0)
-    done = []
-
-    async def crawl():
-        pool = ThreadPoolExecutor(1)
-        jobs = [loop.run_in_executor(pool, done.append, number) for number in range(5)]
-        await asyncio.gather(*jobs)
-        return loop.time()
-
-    assert loop.run_until_complete(crawl()) == pytest.approx(105.0)
-    assert done == [0, 1, 2, 3, 4]
-    assert loop.jobs == 0
-    loop.close()
-
-
-def test_jobs_of_the_default_executor_overlap_and_their_errors_reach_the_caller():
-    loop = _loop(1.0)
-
-    def fails():
-        raise ValueError("boom")
-
-    async def crawl():
-        works = [asyncio.to_thread(fails), asyncio.to_thread(lambda: "done")]
-        return await asyncio.gather(*works, return_exceptions=True), loop.time()
-
-    (error, done), now = loop.run_until_complete(crawl())
-
-    assert isinstance(error, ValueError)
-    assert done == "done"
-    assert now == pytest.approx(101.0)
-    loop.close()
-
-
-def test_a_job_that_is_cancelled_in_the_queue_never_runs():
-    loop = _loop(1.0)
-    done = []
-
-    async def crawl():
-        pool = ThreadPoolExecutor(1)
-        first = loop.run_in_executor(pool, done.append, 1)
-        second = loop.run_in_executor(pool, done.append, 2)
-        third = loop.run_in_executor(pool, done.append, 3)
-        second.cancel()
-        await asyncio.gather(first, third)
-        pool.shutdown()
-        with pytest.raises(RuntimeError):
-            loop.run_in_executor(pool, done.append, 4)
-
-    loop.run_until_complete(crawl())
-
-    assert done == [1, 3]
-    loop.close()
-
-
-def test_the_clock_of_a_process_has_its_own_zero():
-    loop = _loop(0.0)
-    clock = SimulatedClock(loop, zero=5_000.0, wall=1_700_000_000.0)
-    called = []
-
-    async def wait():
-        clock.call_at(clock.monotonic() + 3.0, lambda: called.append(clock.monotonic()))
-        clock.step_wall(-60.0)
-        await asyncio.sleep(4)
-        return clock.wall()
-
-    assert loop.run_until_complete(wait()) == pytest.approx(1_700_000_000.0 + 104.0 - 60.0)
-    assert called == [pytest.approx(5_103.0)]
-    assert called[0] >= 5_103.0
-    loop.close()
