@@ -1,14 +1,15 @@
 """Judges a crawl by the servers' log, host by host. Knows what each host requires, and nothing of the crawler.
 
-The demo, the soak and the tests of many machines use it.
+The demo, the soak, the benchmarks and the tests of many machines use it. The simulation, which judges each request as it comes,
+shares `Scope` with it.
 """
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 ROBOTS = "/robots.txt"
 
@@ -130,6 +131,19 @@ class Verdict:
     unwanted: tuple[str, ...]
     missing: tuple[str, ...]
     offences: tuple[str, ...]
+
+
+_Host = TypeVar("_Host", bound=str | int)
+
+
+def judge_all(
+    hosts: Iterable[_Host], expected: Callable[[_Host], Expected], requests: Iterable[Request]
+) -> dict[_Host, Verdict]:
+    """Judge a log, host by host."""
+    by_host: dict[str | int, list[Request]] = defaultdict(list)
+    for request in requests:
+        by_host[request.host].append(request)
+    return {host: judge(expected(host), by_host[host]) for host in hosts}
 
 
 def judge(expected: Expected, requests: Iterable[Request]) -> Verdict:
