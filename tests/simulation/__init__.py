@@ -9,8 +9,3 @@ Three parts check the crawl, and none of them looks inside polite. The Judge che
 task and request goes in time. A Ledger per frontier checks each acknowledged task. The first violation stops the world, and
 the Trace shows its events.
 """
-
-from tests.simulation.simulation import Simulation
-from tests.simulation.trace import SimulationFailed
-
-__all__ = ["Simulation", "SimulationFailed"]

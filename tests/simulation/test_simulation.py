@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from tests.simulation import Simulation, SimulationFailed
 from tests.simulation.__main__ import main
 from tests.simulation.drawing import draw
 from tests.simulation.judge import Judge
-from tests.simulation.simulation import run_some
+from tests.simulation.simulation import run, run_some
+from tests.simulation.trace import SimulationFailed
 
 SEEDS, AT_A_TIME = 500, 25
 
@@ -29,8 +29,8 @@ def test_every_invariant_holds(first):
 def test_a_seed_repeats_its_world():
     one, other = [], []
 
-    first = Simulation(7, tell=one.append).run()
-    again = Simulation(7, tell=other.append).run()
+    first = run(7, None, one.append)
+    again = run(7, None, other.append)
 
     assert one == other
     assert first == again
@@ -40,9 +40,7 @@ def test_a_seed_repeats_its_world():
 @pytest.mark.slow("many worlds")
 def test_a_world_does_not_depend_on_how_strings_are_hashed():
     program = (
-        "from tests.simulation import Simulation\n"
-        "for seed in (3, 11, 40):\n"
-        "    Simulation(seed, tell=print).run()\n"
+        "from tests.simulation.simulation import run\nfor seed in (3, 11, 40):\n    run(seed, None, print)\n"
     )
 
     traces = {
@@ -63,7 +61,7 @@ def test_files_of_a_killed_process_are_closed():
     # The process is killed while its store closes. Only the store's thread closes the file then.
     gc.disable()
     try:
-        Simulation(5278).run()
+        run(5278, None)
     finally:
         gc.enable()
 
@@ -76,7 +74,7 @@ def test_a_failing_world_is_made_smaller_and_fails_in_the_same_way(monkeypatch):
     monkeypatch.setattr("tests.simulation.simulation._SHRINKING_S", 2.0)
 
     with pytest.raises(SimulationFailed, match="seed 7: a request: ") as failed:
-        Simulation(7).run(shrink=True)
+        run(7, None, shrink=True)
 
     assert len(failed.value.plan.steps) < len(draw(7).steps)
     assert failed.value.invariant == "a request"

@@ -75,8 +75,7 @@ class SimulationFailed(AssertionError):
     """
 
     def __init__(self, seed: int, violation: Violation, plan: Plan | MachinesPlan, trace: list[str]) -> None:
-        smaller = f" (Simulation({seed}, ...).run(shrink=True) makes the world smaller)"
-        super().__init__(f"seed {seed}: {violation}{smaller if isinstance(plan, Plan) else ''}")
+        super().__init__(f"seed {seed}: {violation}")
         self.seed = seed
         self.invariant: str = violation.invariant
         self.plan = plan
