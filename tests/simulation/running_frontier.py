@@ -17,8 +17,8 @@ from tests.simulation.sites import PageFailed
 from tests.simulation.visits import GaveUp
 
 LIVENESS = "a queue with tasks has a wait or is ready"
-# When a worker that was told that nothing is left asks again (seconds).
-_ASKS_AGAIN_S = 1.0
+# When a worker that was told that nothing is left asks again, at first and at most (seconds).
+_ASKS_FIRST_S, _ASKS_LAST_S = 1.0, 1_000.0
 REFUSALS = (Disallowed, Overloaded, StoreFailed)
 # Errors that a crawler's own code, or a refusal, may raise while a permit is used.
 EXPECTED = (GaveUp, PageFailed, *REFUSALS)
@@ -89,6 +89,7 @@ class RunningFrontier:
             worker.cancel()
 
     async def _work(self, *, asks: bool) -> None:
+        asks_after = _ASKS_FIRST_S
         while True:
             since = self._loop.time()
             self._idle.append(since)
@@ -100,9 +101,11 @@ class RunningFrontier:
                 if self._idle:
                     self._idle.pop()
             if permit is None:
-                await asyncio.sleep(_ASKS_AGAIN_S)
+                await asyncio.sleep(asks_after)
+                asks_after = min(2 * asks_after, _ASKS_LAST_S)
                 asks = not self.closing
                 continue
+            asks_after = _ASKS_FIRST_S
             with suppress(*EXPECTED):
                 await self._scene.visitor.use(permit, self.ledger)
             del permit
