@@ -80,19 +80,12 @@ class Progress:
         self._origins[origin].fetching += 1
         self._event(origin)
 
-    def hop_ended(self, origin: str, *, failed: bool, retry_after: float | None) -> None:
-        """The origin responded to one hop of a robots.txt fetch, perhaps of another origin's."""
-        state = self._origins[origin]
-        self._event(origin)
-        self._delay(state, self._longest_delay(state, failed=failed, retry_after=retry_after))
-
     def robots_responded(self, origin: str, response: RobotsResponse, status: int) -> None:
         """A robots.txt fetch, or one of its hops, ended with a response."""
         state = self._origins[origin]
         state.fetching -= 1
-        self._event(origin)
         failed = status >= 500 or status == 429
-        self._delay(state, self._longest_delay(state, failed=failed, retry_after=response.retry_after))
+        self.responded(origin, failed=failed, retry_after=response.retry_after)
         if failed:
             self._delay(state, self._longest_retry(response.retry_after))
         elif status != 301:
@@ -115,7 +108,7 @@ class Progress:
         self._event(origin)
 
     def responded(self, origin: str, *, failed: bool, retry_after: float | None = None) -> None:
-        """The response for a page was reported. `failed`: there was none, or it was a 429 or 5xx."""
+        """A page or a hop of a robots.txt fetch had a response. `failed`: there was none, or it was a 429 or 5xx."""
         state = self._origins[origin]
         self._event(origin)
         self._delay(state, self._longest_delay(state, failed=failed, retry_after=retry_after))

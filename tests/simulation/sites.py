@@ -124,7 +124,7 @@ class Sites:
             "robots response", about.origin, getattr(reply, "status", None), f"at {request.origin}"
         )
         failed = not isinstance(reply, Reply) or reply.status >= 500 or reply.status == 429
-        self._progress.hop_ended(request.origin, failed=failed, retry_after=response.retry_after)
+        self._progress.responded(request.origin, failed=failed, retry_after=response.retry_after)
         if isinstance(reply, Reply):
             self._judge.robots_responded(request, about.origin, response, reply.status, hop)
             self._progress.robots_responded(about.origin, response, reply.status)
