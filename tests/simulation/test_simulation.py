@@ -57,6 +57,11 @@ def test_a_world_does_not_depend_on_how_strings_are_hashed():
     assert len(traces.pop()) > 1_000
 
 
+def test_a_drop_whose_process_is_killed_before_it_tells_is_no_lost_task():
+    # max_tries=1: a permit is given back, which a kill keeps from the file. The next process drops the task, and is killed, too.
+    assert run(952016223, None).lives == 3
+
+
 def test_files_of_a_killed_process_are_closed():
     # The process is killed while its store closes. Only the store's thread closes the file then.
     gc.disable()
