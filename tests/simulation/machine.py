@@ -1,7 +1,7 @@
 """A machine of the crawl: a gate, its frontiers and its clock, opened and closed as the plan says."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,9 +17,8 @@ from tests.simulation.faults import FaultyListener, FaultyThrottle
 from tests.simulation.loop import SimulatedClock, SimulationLoop
 from tests.simulation.plan import FrontierPlan, origin_of
 from tests.simulation.progress import Waiter
-from tests.simulation.running_frontier import RunningFrontier
+from tests.simulation.running_frontier import RunningFrontier, check_liveness
 from tests.simulation.scene import Scene
-from tests.simulation.trace import Violation
 
 AGENT = "SimulatedBot/1.0 (+https://example.com/bot)"
 
@@ -139,9 +138,8 @@ class Machine:
 
     def expect_liveness(self) -> None:
         """Check the frontiers when the loop goes on to a later time."""
-        with suppress(Violation):
-            for frontier in self.frontiers:
-                frontier.expect_liveness()
+        for each in self.frontiers:
+            check_liveness(each.frontier, self._scene.trace, each.ledger.name)
 
     async def close_frontiers(self) -> None:
         """Close the frontiers as planned."""

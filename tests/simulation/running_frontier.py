@@ -14,9 +14,9 @@ from tests.simulation.plan import FrontierPlan, origin_of
 from tests.simulation.progress import Waiter
 from tests.simulation.scene import Scene
 from tests.simulation.sites import PageFailed
+from tests.simulation.trace import Trace
 from tests.simulation.visits import GaveUp
 
-LIVENESS = "a queue with tasks has a wait or is ready"
 # When a worker that was told that nothing is left asks again, at first and at most (seconds).
 _ASKS_FIRST_S, _ASKS_LAST_S = 1.0, 1_000.0
 REFUSALS = (Disallowed, Overloaded, StoreFailed)
@@ -24,10 +24,10 @@ REFUSALS = (Disallowed, Overloaded, StoreFailed)
 EXPECTED = (GaveUp, PageFailed, *REFUSALS)
 
 
-def stuck(frontier: Frontier) -> Iterator[str]:
-    """Yield the origin queues that have tasks, and neither a wait under way nor a worker's absence to wait for.
+def check_liveness(frontier: Frontier, trace: Trace, name: str) -> None:
+    """Find origin queues that have tasks, and neither a wait under way nor a worker's absence to wait for: they wait for ever.
 
-    Nothing else of the simulation looks inside a frontier.
+    Call it when the loop has nothing to do until a later time. Nothing else of the simulation looks inside a frontier.
     """
     parts = frontier.parts
     queues = () if parts.progress.stopped else parts.dispatcher.queues()
@@ -40,7 +40,8 @@ def stuck(frontier: Frontier) -> Iterator[str]:
             case _:
                 waits = queue.seeker is not None
         if queue.waiting and not waits:
-            yield f"{queue.origin} is {queue.state.name} with {queue.waiting} tasks"
+            seen = f"{name}: {queue.origin} is {queue.state.name} with {queue.waiting} tasks"
+            trace.record("a queue with tasks has a wait or is ready", seen)
 
 
 class RunningFrontier:
@@ -131,11 +132,6 @@ class RunningFrontier:
                 max(since, entry.put_at, entry.due_at),
                 f"{self.ledger.name}'s {entry.url}",
             )
-
-    def expect_liveness(self) -> None:
-        """Fail if a queue would wait for ever. Call it when the loop has nothing to do until a later time."""
-        for queue in stuck(self.frontier):
-            self._scene.trace.fail(LIVENESS, f"{self.ledger.name}: {queue}")
 
     # The end.
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager, nullcontext
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
 
 from polite.errors import StoreFailed
 from polite.gate.permit import Permit
@@ -22,7 +21,7 @@ from tests.simulation.machine import Machine
 from tests.simulation.plan import Plan, Step, origin_of
 from tests.simulation.scene import Scene
 from tests.simulation.steps import StepRunner
-from tests.simulation.trace import Report, SimulationFailed, Violation
+from tests.simulation.trace import Report, Violation
 
 # A walk over all objects takes longer than most worlds, so few worlds do it.
 _COUNTED_SEEDS = 50
@@ -32,14 +31,7 @@ _MAX_S = 400 * 86_400.0
 _LOGGED = frozenset({"listener", "listener-cancelled", "throttle", "throttle-nonsense", "store"})
 
 
-class Leftover(NamedTuple):
-    """Something that is left at the end, as an invariant and an observation."""
-
-    invariant: str
-    seen: str
-
-
-def left_in(loop: SimulationLoop) -> Leftover | None:
+def left_in(loop: SimulationLoop) -> Violation | None:
     """Run the loop's last callbacks, and return what is still left in it."""
     # Tasks that were cancelled last end in the next steps.
     for _ in range(5):
@@ -50,11 +42,11 @@ def left_in(loop: SimulationLoop) -> Leftover | None:
         loop.call_later(1.0, loop.stop)
         loop.run_forever()
     if tasks := asyncio.all_tasks(loop):
-        return Leftover("no task is left", ", ".join(sorted(repr(each) for each in tasks))[:2_000])
+        return Violation("no task is left", ", ".join(sorted(repr(each) for each in tasks))[:2_000])
     if timers := [each for each in loop.timers if not each.cancelled()]:
-        return Leftover("no timer is left", repr(timers)[:2_000])
+        return Violation("no timer is left", repr(timers)[:2_000])
     if loop.jobs:
-        return Leftover("no thread is left", f"{loop.jobs} jobs")
+        return Violation("no thread is left", f"{loop.jobs} jobs")
     return None
 
 
@@ -153,26 +145,14 @@ class World:
             while another:
                 lives += 1
                 another = self._run_life(lives, kills.pop(0) if kills else None)
-                self._raise_violation()
+                scene.trace.raise_violation(self.plan)
         open_now, alive_now = _resources(seed)
         if open_now > descriptors:
-            self._left(Leftover("no descriptor is left", f"{descriptors} were open before, {open_now} after"))
+            scene.trace.record("no descriptor is left", f"{descriptors} were open before, {open_now} after")
         if alive_now > permits:
-            self._left(Leftover("no finished permit is left", f"{alive_now - permits} are alive"))
-        self._raise_violation()
+            scene.trace.record("no finished permit is left", f"{alive_now - permits} are alive")
+        scene.trace.raise_violation(self.plan)
         return Report(seed, scene.judge.pages, scene.judge.robots.count, scene.now(), lives)
-
-    def _raise_violation(self) -> None:
-        trace = self.scene.trace
-        if trace.violation is not None:
-            raise SimulationFailed(self.plan.seed, trace.violation, self.plan, trace.lines)
-
-    def _left(self, left: Leftover) -> None:
-        """Record a violation."""
-        try:
-            self.scene.trace.fail(left.invariant, left.seen)
-        except Violation:
-            return
 
     def clear(self) -> None:
         """Remove the world's files."""
@@ -232,13 +212,13 @@ class World:
             return self._prepare_next_life(number, self._full_since)
         if error is not None:
             self.scene.trace.note("error", "".join(traceback.format_exception(error))[-3_000:])
-            self._left(Leftover("no error without a cause", repr(error)))
+            self.scene.trace.record("no error without a cause", repr(error))
             return False
-        left = left_in(loop)
-        if left is None and self.logged and not self.plan.faults & _LOGGED:
-            left = Leftover("each failure is reported to its caller", "; ".join(self.logged)[:2_000])
-        if left is not None:
-            self._left(left)
+        if left := left_in(loop):
+            self.scene.trace.record(left.invariant, left.seen)
+        elif self.logged and not self.plan.faults & _LOGGED:
+            logged = "; ".join(self.logged)[:2_000]
+            self.scene.trace.record("each failure is reported to its caller", logged)
         self.scene.paused_at = loop.time()
         return False
 

@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from random import Random
 from typing import Any
 
@@ -33,8 +33,7 @@ from tests.simulation.machines.scene import MachinesScene
 from tests.simulation.machines.servers import ServersOf
 from tests.simulation.machines.virtual_server import VirtualClient
 from tests.simulation.machines.wire import Wire
-from tests.simulation.running_frontier import LIVENESS, stuck
-from tests.simulation.trace import Violation
+from tests.simulation.running_frontier import check_liveness
 
 CRAWL = "world"
 _EPOCH = 1_700_000_000.0
@@ -190,9 +189,7 @@ class Process:
 
     def _expect_liveness(self) -> None:
         if self._frontier is not None and not self.dead:
-            with suppress(Violation):
-                for queue in stuck(self._frontier):
-                    self._scene.trace.fail(LIVENESS, f"{self.name}: {queue}")
+            check_liveness(self._frontier, self._scene.trace, self.name)
 
     # The end.
 

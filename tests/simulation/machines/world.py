@@ -13,7 +13,7 @@ from tests.simulation.machines.process import CRAWL, Process
 from tests.simulation.machines.scene import MachinesScene
 from tests.simulation.machines.tasks import LeaseWatch
 from tests.simulation.machines.wire import Wire
-from tests.simulation.trace import Report, SimulationFailed, Trace, Violation
+from tests.simulation.trace import Report, Trace, Violation
 from tests.simulation.world import captured_log, left_in
 
 # Without any event for so long, something hangs: longer than any delay, lease and fault of a world (seconds).
@@ -50,14 +50,6 @@ class MachinesWorld:
         Raises:
             SimulationFailed: An invariant does not hold.
         """
-        self._run()
-        if self.trace.violation is not None:
-            raise SimulationFailed(self.plan.seed, self.trace.violation, self.plan, self.trace.lines)
-        return Report(
-            self.plan.seed, self._servers.pages, self._servers.fetches, self._conductor.now, sum(self._lives)
-        )
-
-    def _run(self) -> None:
         random.seed(self.plan.seed)
         self._divide()
         for machine in range(self.plan.machines):
@@ -70,12 +62,13 @@ class MachinesWorld:
                 if not self._conductor.run():
                     self._expect_time_passes()
                 self._expect_the_end()
-            except Violation:
-                pass
             finally:
                 for process, _ in list(self._processes.values()):
                     process.kill()
                     process.loop.discard()
+        self.trace.raise_violation(self.plan)
+        pages, fetches = self._servers.pages, self._servers.fetches
+        return Report(self.plan.seed, pages, fetches, self._conductor.now, sum(self._lives))
 
     def _divide(self) -> None:
         """Give the crawl its partitions. On one server the first process would choose a single one, and the others follow."""
@@ -128,15 +121,9 @@ class MachinesWorld:
             return
         if error is not None:
             self.trace.note("error", "".join(traceback.format_exception(error))[-3_000:])
-            self._fail("no error without a cause", f"{process.name}: {error!r}")
+            self.trace.record("no error without a cause", f"{process.name}: {error!r}")
         if left is not None:
-            self._fail(left.invariant, f"{process.name}: {left.seen}")
-
-    def _fail(self, invariant: str, seen: str) -> None:
-        try:
-            self.trace.fail(invariant, seen)
-        except Violation:
-            return
+            self.trace.record(left.invariant, f"{process.name}: {left.seen}")
 
     # Faults.
 
@@ -214,7 +201,7 @@ class MachinesWorld:
             self._events, self._events_at = events, self._conductor.now
         elif self._conductor.now - self._events_at > _SILENCE_S:
             waits = [url for process, _ in self._processes.values() for url in process.waits]
-            self._fail(
+            self.trace.record(
                 "each task and request goes in time",
                 f"nothing happens since {self._events_at:.3f}; {[each.url for each in self._tasks.left()][:5]} wait, and at the "
                 f"gate {waits[:5]}; {', '.join(process.name for process, _ in self._processes.values())} have not ended",
@@ -224,7 +211,7 @@ class MachinesWorld:
 
     def _expect_time_passes(self) -> None:
         if self._conductor.spins:
-            self._fail(
+            self.trace.record(
                 "time passes",
                 f"the machines' loops took more than {MOST_ROUNDS_PER_S} rounds in the second after {self._conductor.second}, "
                 f"and it is {self._conductor.now:.6f}",
@@ -234,15 +221,15 @@ class MachinesWorld:
         if self.trace.violation is not None:
             return
         if self._processes:
-            self._fail(
+            self.trace.record(
                 "a crawl ends", f"{', '.join(each.name for each, _ in self._processes.values())} did not"
             )
         left = self._tasks.left()
         # What is left when the last process does not wait for the crawl's end stays on the server.
         stays = self._ended_last in self.plan.leaves
         if left and not stays and not self.plan.empties and not self._tasks.may_be_lost(left):
-            self._fail("no acknowledged task is lost", f"all processes ended, and {left[0]} has not")
+            self.trace.record("no acknowledged task is lost", f"all processes ended, and {left[0]} has not")
         if self._tasks.exact and (untold := self._tasks.untold()):
-            self._fail("on_end is called once for each task that ended", f"not for {untold[0]}")
+            self.trace.record("on_end is called once for each task that ended", f"not for {untold[0]}")
         if self.logged and not self.plan.empties:
-            self._fail("no error is logged", self.logged[0])
+            self.trace.record("no error is logged", self.logged[0])
