@@ -168,6 +168,11 @@ class Ledger:
             entry.certain = entry.previous_end is None
             entry.ended = entry.previous_end
 
+    def put_failed(self, url: str) -> None:
+        """Record that a put, the only one of its URL, raised an error: the task must not be given out."""
+        self._trace.note("not put", url)
+        del self.entries[url]
+
     def given(self, task: Task) -> None:
         """Record that a worker received a permit for the task, and check that it may."""
         entry = self.entries.get(task.url)

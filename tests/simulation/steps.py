@@ -99,8 +99,16 @@ class StepRunner:
                 ledger.put_returned(url, admission.value, dues[url])
             return
         for url in urls:
-            admission = await running.frontier.put(url, again=again, **drafts[url]._asdict())
-            ledger.put_returned(url, admission.value, dues[url])
+            wait = step.number % 3 > 0 or not once[url]
+            full = running.frontier.waiting >= running.plan.max_waiting
+            try:
+                admission = await running.frontier.put(url, again=again, wait=wait, **drafts[url]._asdict())
+            except Overloaded:
+                if wait or not full:
+                    self._trace.fail("Overloaded only at max_waiting", url)
+                ledger.put_failed(url)
+            else:
+                ledger.put_returned(url, admission.value, dues[url])
 
     # The gate.
 
