@@ -72,6 +72,7 @@ class Entry:
         certain: its put was acknowledged.
         reasons: how often the task may be given to a worker.
         given: how often it was.
+        tried: how often it was, and its permit was not given back unused.
         in_flight: given to a worker, not finished.
         ended: "done", "refused" or "dropped"; None before its end.
         previous_end: how it had ended before it was put again.
@@ -90,6 +91,7 @@ class Entry:
     certain: bool = False
     reasons: int = 1
     given: int = 0
+    tried: int = 0
     in_flight: bool = False
     ended: str | None = None
     ended_at: float = 0.0
@@ -127,6 +129,7 @@ class Ledger:
         self._wall = scene.wall
         self.entries: dict[str, Entry] = {}
         self.wall_was_set = False
+        self._was_killed = False
 
     def put_began(self, url: str, draft: Draft, *, later: float | None, again: bool) -> Due:
         """Record a call of `put`, and return when its task would be due. The task may be queued from now on."""
@@ -183,6 +186,9 @@ class Ledger:
             self._trace.fail("no task is tried more often than max_tries", f"{self.name}: {task}")
         self._require_due(entry)
         entry.given += 1
+        entry.tried += 1
+        if entry.tried > self._plan.max_tries * entry.ends:
+            self._trace.fail("no task is tried more often than max_tries", f"{self.name}: {task}")
         entry.ended = None
         entry.interrupted = False
         entry.in_flight = True
@@ -212,6 +218,7 @@ class Ledger:
         entry = self.entries[url]
         entry.in_flight = False
         entry.left_at = self._now()
+        entry.tried -= unused
         if entry.ended is not None:
             return
         entry.reasons += 1
@@ -221,11 +228,16 @@ class Ledger:
             entry.due_at = self._now() + after
             entry.due_wall = None
 
-    def ended(self, url: str, how: str) -> None:
-        """Record that the task was done, refused or dropped."""
+    def ended(self, url: str, how: str, because: str = "") -> None:
+        """Record that the task was done, refused or dropped. `because` is the reason of a drop."""
         entry = self.entries.get(url)
         if entry is None:
             return
+        # The file of a killed process may count a try that was none.
+        if because.startswith("max_tries") and entry.tried < self._plan.max_tries and not self._was_killed:
+            self._trace.fail(
+                "no task is dropped before max_tries", f"{self.name}: {url} had {entry.tried} tries"
+            )
         entry.in_flight = False
         entry.ended = how
         entry.ended_at = self._now()
@@ -251,6 +263,7 @@ class Ledger:
         if not self._plan.kept:
             self.entries.clear()
             return
+        self._was_killed = True
         for entry in self.entries.values():
             entry.ends += 1
             if entry.interrupted:

@@ -113,7 +113,7 @@ class Machine:
                 scene.judge.refused(url, event.reason)
             case Dropped(url=url):
                 scene.trace.note("dropped", url, event.because)
-                self._task_ended(url, "dropped")
+                self._task_ended(url, "dropped", event.because)
             case Granted(url=url):
                 scene.visitor.turns[url] = self.loop.time()
                 scene.visitor.granted += 1
@@ -131,9 +131,9 @@ class Machine:
             case _:
                 scene.trace.note(type(event).__name__.lower(), event)
 
-    def _task_ended(self, url: str, how: str) -> None:
+    def _task_ended(self, url: str, how: str, because: str = "") -> None:
         if (ledger := self._scene.ledger_of(url)) is not None:
-            ledger.ended(url, how)
+            ledger.ended(url, how, because)
         self._scene.progress.refused(origin_of(url))
 
     def expect_liveness(self) -> None:
