@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from functools import partial
 from random import Random
-from typing import Any, TypeVar, TypeVarTuple, Unpack
+from typing import Any, NamedTuple, TypeVar, TypeVarTuple, Unpack
 
 from polite.testing.loop import VirtualTimeLoop
 
@@ -19,14 +19,11 @@ _ROUNDING_S = 2e-7
 _CLEARING_S = 1_000_000.0
 
 
-class _Job:
+class _Job(NamedTuple):
     """A job for a thread, and the future of its result."""
 
-    __slots__ = ("future", "work")
-
-    def __init__(self, work: Callable[[], Any], future: "asyncio.Future[Any]") -> None:
-        self.work = work
-        self.future = future
+    work: Callable[[], Any]
+    future: "asyncio.Future[Any]"
 
 
 class SimulationLoop(VirtualTimeLoop):

@@ -72,12 +72,8 @@ class Sites:
         site = self._by_host[ask.target.origin.host]
         about, hop = self._about(ask.target.path, site)
         response = about.robots_at(self._now())
-        self._trace.note(
-            "robots requested",
-            site.origin,
-            "" if about is site else f"for {about.origin}, hop {hop}",
-            response.kind,
-        )
+        for_whom = "" if about is site else f"for {about.origin}, hop {hop}"
+        self._trace.note("robots requested", site.origin, for_whom, response.kind)
         self._progress.robots_requested(about.origin)
         try:
             connected_s = await self._connect(ask)

@@ -142,10 +142,8 @@ class Process:
                 )
             )
             self._frontier = frontier
-            workers = [
-                self.loop.create_task(self._work(frontier))
-                for _ in range(self._plan.frontiers[self._machine])
-            ]
+            count = self._plan.frontiers[self._machine]
+            workers = [self.loop.create_task(self._work(frontier)) for _ in range(count)]
         self._scene.trace.note("opened", self.name)
         self.loop.on_wait = self._expect_liveness
         try:

@@ -105,21 +105,11 @@ class Wire:
     def _break(self, command: "_Command") -> None:
         self._answer(command, None, BrokenConnection("simulated"))
 
-    def _answer(
-        self,
-        command: "_Command",
-        reply: Any,
-        error: Exception | None,
-    ) -> None:
+    def _answer(self, command: "_Command", reply: Any, error: Exception | None) -> None:
         if not self.dead:
             self._loop.call_soon(self._arrived, command, reply, error)
 
-    def _arrived(
-        self,
-        command: "_Command",
-        reply: Any,
-        error: Exception | None,
-    ) -> None:
+    def _arrived(self, command: "_Command", reply: Any, error: Exception | None) -> None:
         if command.arrival.done():
             return
         if error is not None:
