@@ -99,7 +99,7 @@ class StepRunner:
                 ledger.put_returned(url, admission.value, dues[url])
             return
         for url in urls:
-            wait = step.number % 3 > 0 or not once[url]
+            wait = step.number % 4 != 2 or not once[url]
             full = running.frontier.waiting >= running.plan.max_waiting
             try:
                 admission = await running.frontier.put(url, again=again, wait=wait, **drafts[url]._asdict())
