@@ -13,10 +13,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
 from importlib.util import find_spec
-from itertools import pairwise
 from pathlib import Path
+
+from docs.examples.demo.judge import Expected, Request, judge_all
 
 RUNS = ((100, 10, 0.5, 0.97), (300, 5, 1.0, 0.97), (500, 10, 0.5, 0.94))
 CRAWLERS = ("polite", "scrapy", "crawlee")
@@ -60,20 +60,16 @@ def run(command: list[str]) -> float:
 
 
 def judge(log: list[list], hosts: int, pages: int, delay: float) -> dict[str, float]:
-    by_host = defaultdict(list)
-    for hit in sorted(log):
-        by_host[hit[1]].append(hit)
-    fetched = [hit for hit in log if hit[2].startswith("/p/")]
-    gaps = [after[0] - before[0] for hits in by_host.values() for before, after in pairwise(hits)]
-    span = max(hit[0] for hit in fetched) - min(hit[0] for hit in fetched) if fetched else float("nan")
-    robots = [sum(hit[2] == "/robots.txt" for hit in hits) for hits in by_host.values()]
+    expected = Expected(delay, pages=[f"/p/{page}" for page in range(pages)], tolerance_s=TOLERANCE_S)
+    verdicts = judge_all(range(hosts), lambda host: expected, (Request(*hit) for hit in log)).values()
+    fetched = [hit[0] for hit in log if hit[2].startswith("/p/")]
     return {
-        "eta": (pages - 1) * delay / span,
-        "missing": hosts * pages - len({(hit[1], hit[2]) for hit in fetched}),
-        "short": sum(gap < delay - TOLERANCE_S for gap in gaps),
-        "shortest": min(gaps, default=float("nan")),
+        "eta": (pages - 1) * delay / (max(fetched) - min(fetched)) if fetched else float("nan"),
+        "missing": sum(path not in each.pages for each in verdicts for path in expected.pages or ()),
+        "short": sum(len(each.short) for each in verdicts),
+        "shortest": min((gap for each in verdicts for gap in each.gaps), default=float("nan")),
         "disallowed": sum(hit[2].startswith("/private") for hit in log),
-        "robots": max(robots, default=0),
+        "robots": max(each.robots for each in verdicts),
     }
 
 

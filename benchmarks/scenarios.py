@@ -8,14 +8,13 @@ at the response's head). `python -m benchmarks.scenarios [NAME ...]`.
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.efficiency import TOLERANCE_S, read_log, run
 from benchmarks.hosts import address
+from docs.examples.demo.judge import Expected, Request, judge_all
 
 RETRY_AFTER_S = 2.0
 
@@ -48,6 +47,19 @@ class Scenario(NamedTuple):
     def gap_s(self, host: int, status: int) -> float:
         """Return the least time from a request with this response to the next one."""
         return max(self.delay_s(host), RETRY_AFTER_S if status == 429 else 0.0)
+
+    def pages(self, host: int) -> list[str]:
+        return [f"/p/{page}" for page in range(self.sizes[host])]
+
+    def expected(self, host: int) -> Expected:
+        """Return what the judge expects of a crawl of a host."""
+        return Expected(
+            self.least_s,
+            self.delay_s(host),
+            lambda status: RETRY_AFTER_S if status == 429 else 0.0,
+            pages=self.pages(host),
+            tolerance_s=TOLERANCE_S,
+        )
 
     @property
     def bound_s(self) -> float:
@@ -130,24 +142,11 @@ def judge(scenario: Scenario, log: list[list]) -> tuple[float, int, int]:
 
     Other faults are a page not fetched or fetched twice, a disallowed page fetched, and robots.txt not fetched exactly once.
     """
-    by_host: dict[int, list[list]] = defaultdict(list)
-    for hit in sorted(log):
-        by_host[hit[1]].append(hit)
-    short = sum(
-        after[0] - before[0] < scenario.gap_s(host, before[3]) - TOLERANCE_S
-        for host, hits in by_host.items()
-        for before, after in pairwise(hits)
-    )
-    requests = sorted((hit[1], hit[2]) for hit in log)
-    expected = sorted(
-        (host, path)
-        for host, size in enumerate(scenario.sizes)
-        for path in ("/robots.txt", *(f"/p/{page}" for page in range(size)))
-    )
-    wrong = (
-        sum(1 for each in {*requests, *expected} if requests.count(each) != expected.count(each))
-        if requests != expected
-        else 0
+    verdicts = judge_all(range(len(scenario.sizes)), scenario.expected, (Request(*hit) for hit in log))
+    short = sum(len(each.short) for each in verdicts.values())
+    wrong = sum(
+        sum(each.pages[path] != 1 for path in scenario.pages(host)) + len(each.unwanted) + (each.robots != 1)
+        for host, each in verdicts.items()
     )
     arrivals = [hit[0] for hit in log]
     return scenario.bound_s / (max(arrivals) - min(arrivals)) if len(log) > 1 else 0.0, short, wrong

@@ -244,7 +244,7 @@ class SqliteStore:
                 executor = self._thread()  # for what came after `close`
             if executor is not None:
                 # The thread then ends by itself, even if the waiting is cancelled.
-                executor.submit(self._finish)
+                asyncio.get_running_loop().run_in_executor(executor, self._finish)
                 executor.shutdown(wait=False)
                 self._ended = executor
         if self._ended is not None:

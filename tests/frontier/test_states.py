@@ -17,7 +17,7 @@ from polite.robots.exchange import Reply
 from polite.schedulers import Fifo
 from polite.testing import ScriptedTransport
 from tests.frontier.support import Opened, memory_only
-from tests.simulation import Simulation
+from tests.simulation.simulation import run
 from tests.support import RULES, A, B, fetch_all
 
 pytestmark = pytest.mark.pure("records the events of OriginQueue by replacing a method")
@@ -67,7 +67,7 @@ def state_of(frontier: Frontier, url: str) -> QueueState:
 @pytest.mark.slow("runs the simulation")
 def test_simulated_crawls_show_the_other_rows(occurred: set[Row]) -> None:
     for seed in range(WORLDS):
-        Simulation(seed).run()
+        run(seed, None)
 
     rows = {(state, event) for state, events in TRANSITIONS.items() for event in events}
     assert rows - SHOWN - occurred == set()

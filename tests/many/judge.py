@@ -1,12 +1,10 @@
 """Judges a crawl of a world by the log of its servers, and counts over all hosts."""
 
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from statistics import mean
 
-from docs.examples.demo import judge as of_host
-from docs.examples.demo.judge import Request
+from docs.examples.demo.judge import Request, judge_all
 from tests.many.world import World
 
 
@@ -50,10 +48,7 @@ class Verdict:
 
 def judge(world: World, requests: Iterable[Request]) -> Verdict:
     """Judge the crawl of all hosts of a world."""
-    by_host: dict[str | int, list[Request]] = defaultdict(list)
-    for request in requests:
-        by_host[request.host].append(request)
-    hosts = {host: of_host.judge(world.expected(host), by_host[host]) for host in range(world.hosts)}
+    hosts = judge_all(range(world.hosts), world.expected, requests)
     arrivals = [each.at for verdict in hosts.values() for each in verdict.requests]
     took_s = max(arrivals) - min(arrivals) if arrivals else 0.0
     efficiencies = [

@@ -6,11 +6,7 @@ closes the machine or is killed. The next life opens the files of the last one. 
 takes a drawn time, so it overlaps with other work.
 
 Three parts check the crawl, and none of them looks inside polite. The Judge checks what servers see. Progress checks that each
-task and request goes in time. A Ledger per frontier checks each acknowledged task. The first violation stops the world, and
-the Trace shows its events.
+task and request goes in time. A Ledger per frontier checks each acknowledged task. `check_liveness` alone looks inside: a queue
+with tasks has a wait or is ready. All of them find each other in the Scene. The first violation stops the world, and the Trace
+shows its events.
 """
-
-from tests.simulation.simulation import Simulation
-from tests.simulation.trace import SimulationFailed
-
-__all__ = ["Simulation", "SimulationFailed"]

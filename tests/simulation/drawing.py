@@ -10,29 +10,12 @@ from polite.pacing.scopes import ScopeLimit, Scopes
 from polite.robots.policy import RobotsPolicy
 from tests.simulation.plan import FrontierPlan, Plan, RobotsResponse, Site, Step
 
-_KINDS = ("found",) * 6 + (
-    "missing",
-    "missing",
-    "error",
-    "busy",
-    "refused",
-    "redirect",
-    "loop",
-    "silent",
-    "broken",
-)
+_KINDS = (
+    *("found",) * 6, "missing", "missing", "error", "busy", "refused", "redirect", "loop", "silent", "broken"
+)  # fmt: skip
 _AGES = (
-    None,
-    None,
-    None,
-    "no-cache",
-    "max-age=0",
-    "max-age=5",
-    "max-age=60",
-    "max-age=3600",
-    "no-store",
-    "max-age=99999999",
-)
+    None, None, None, "no-cache", "max-age=0", "max-age=5", "max-age=60", "max-age=3600", "no-store", "max-age=99999999"
+)  # fmt: skip
 _WEIGHTS = {
     "put": 12, "permit": 6, "check": 2, "explain": 1, "hold": 1, "pacing": 3, "wall": 1, "pause": 1, "cancel": 1, "worker": 1,
 }  # fmt: skip
@@ -50,22 +33,17 @@ def draw(seed: int) -> Plan:
     pacing = _pacing(chance, span)
     connections, connect_s = _connections(Random(f"{seed} wide"), pacing)
     plan = Plan(
-        seed=seed,
-        sites=sites,
-        frontiers=frontiers,
-        steps=steps,
-        pacing=pacing,
-        robots=_robots_policy(chance, len(sites)),
-        span=span,
+        seed, sites, frontiers, steps, pacing, _robots_policy(chance, len(sites)), span,
         store=chance.choice(["none", "none", "memory", "file"]),
         kills=_kills(chance, span, frontiers),
         thread_s=(0.0, thread / 3, thread),
         faults=_faults(chance, troubled=troubled),
         connections=connections,
         connect_s=connect_s,
-    )
-    crowding = Random(f"{seed} crowd")
-    return _crowded(crowding, plan) if crowding.random() < 0.03 else plan
+    )  # fmt: skip
+    crowding, replacing = Random(f"{seed} crowd"), Random(f"{seed} replace")
+    plan = _crowded(crowding, plan) if crowding.random() < 0.03 else plan
+    return _replaced(replacing, plan) if replacing.random() < 0.04 else plan
 
 
 def _crowded(chance: Random, plan: Plan) -> Plan:
@@ -73,8 +51,8 @@ def _crowded(chance: Random, plan: Plan) -> Plan:
 
     Without that, few requests are between their turn and their connection at the time of another one's.
     """
-    first = len(plan.sites)
-    sites = (*plan.sites, *(_site(chance, number, plan.span) for number in range(first, first + 8)))
+    numbers = range(len(plan.sites), len(plan.sites) + 8)
+    sites = (*plan.sites, *(_site(chance, number, plan.span) for number in numbers))
     at = chance.uniform(0, plan.span)
     burst = [
         Step(at, chance.choice(["check", "permit"]), (site,), number=len(plan.steps) + site)
@@ -91,6 +69,64 @@ def _crowded(chance: Random, plan: Plan) -> Plan:
     )
 
 
+def _replaced(chance: Random, plan: Plan) -> Plan:
+    """Have rules replaced and forgotten while tasks wait for their turns: files change often, and few of them are remembered.
+
+    Others request the sites, so the gate learns rules that a queue has not seen, and evicts them before the queue's next turn.
+    """
+    span = chance.choice([30.0, 300.0])
+    hosts = range(chance.choice([2, 3, 4]))
+    times = [sorted(chance.uniform(0, span) for _ in range(4)) for _ in hosts]
+    # Of files that disallow something, one in force after another differs more often than not.
+
+    def file(until: float) -> RobotsResponse:
+        disallowed = frozenset(chance.choice([("a",), ("b",), ("b", "c"), ("a", "c")]))
+        age = chance.choice(["max-age=5", "max-age=0", "no-cache"])
+        return RobotsResponse(until, "found", disallowed, cache_control=age)
+
+    sites = tuple(
+        Site(
+            f"h{host}.example",
+            tuple(map(file, (*times[host], math.inf))),
+            chance.choice([0.0, 0.01, 0.1]),
+        )
+        for host in hosts
+    )
+    frontier = replace(
+        plan.frontiers[0] if plan.frontiers else _frontier(chance, len(sites)),
+        max_active_origins=10_000,
+        max_waiting=1_000_000,
+    )
+    puts = [
+        Step(
+            chance.uniform(0, span / 4), "put", tuple(chance.choice(hosts) for _ in range(20)), number=number
+        )
+        for number in range(2)
+    ]
+    checks = [
+        Step(
+            chance.uniform(0, span),
+            chance.choice(["check", "permit"]),
+            (chance.choice(hosts),),
+            number=number,
+        )
+        for number in range(2, 30)
+    ]
+    return replace(
+        plan,
+        sites=sites,
+        frontiers=(frontier,),
+        steps=tuple(sorted((*puts, *checks), key=lambda step: step.at)),
+        pacing=PacingPolicy(min_delay=span / chance.choice([10, 30])),
+        robots=RobotsPolicy(min_ttl=chance.choice([0.0, 5.0]), max_origins=chance.choice([1, 2])),
+        span=span,
+        kills=(),
+        faults=frozenset(),
+        connections=100,
+        connect_s=0.0,
+    )
+
+
 def _some(chance: Random, limit: int) -> int:
     """Return a number from 1 to `limit`, usually a small one."""
     return min(limit, 1 + int(chance.expovariate(1 / chance.choice([1.0, 3.0, 10.0]))))
@@ -104,12 +140,8 @@ def _site(chance: Random, number: int, span: float) -> Site:
     # The last response succeeds. Otherwise the duration of a crawl would have no bound.
     last = _robots_response(chance, math.inf, succeeds=True)
     latency = chance.choice([0.0, 0.01, 0.1, 1.0])
-    return Site(
-        f"h{number}.example",
-        (*responses, last) if len(responses) > 1 else (last,),
-        latency,
-        chance.choice([0, 0, 0.3]),
-    )
+    all_responses = (*responses, last) if len(responses) > 1 else (last,)
+    return Site(f"h{number}.example", all_responses, latency, chance.choice([0, 0, 0.3]))
 
 
 def _robots_response(chance: Random, until: float, *, succeeds: bool = False) -> RobotsResponse:
@@ -223,16 +255,8 @@ def _steps(
         many = _some(chance, 60) if kind in {"put", "hold"} else 1
         focus = chance.randrange(len(sites))
         targets = tuple(focus if chance.random() < 0.3 else chance.randrange(len(sites)) for _ in range(many))
-        steps.append(
-            Step(
-                at,
-                kind,
-                targets,
-                chance.randrange(max(1, len(frontiers))),
-                number,
-                _options(chance, kind, span),
-            )
-        )
+        frontier = chance.randrange(max(1, len(frontiers)))
+        steps.append(Step(at, kind, targets, frontier, number, _options(chance, kind, span)))
     if frontiers and not any(step.kind == "put" for step in steps):
         steps.append(Step(0.0, "put", tuple(range(len(sites))), 0, len(steps)))
     return tuple(sorted(steps, key=lambda step: step.at))

@@ -1,17 +1,19 @@
 """Injected faults: listeners and throttles that raise or return invalid values, and a disk that is full for a while."""
 
 import asyncio
+import sqlite3
 from collections import ChainMap, OrderedDict, UserDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from decimal import Decimal
 from functools import partial
 from http.client import HTTPMessage
 from random import Random
 from types import MappingProxyType
 from typing import Any
+from unittest import mock
 
-from polite.errors import StoreFailed
 from polite.events import Event
 from polite.http.header_fields import Headers
 from polite.pacing.effective_policy import throttle_of
@@ -77,11 +79,11 @@ class FaultyThrottle:
 
 
 class FullDisk:
-    """A disk that is full for a while: jobs of explicit executors fail meanwhile, as writes would.
+    """A disk that is full for a while: SQLite cannot commit meanwhile.
 
     Args:
         begins, ends: world seconds.
-        used: called when a job fails.
+        used: called when a commit fails.
     """
 
     def __init__(
@@ -92,19 +94,27 @@ class FullDisk:
         self._now = now
         self._used = used
 
-    def __call__(self, work: Callable[[], Any]) -> Exception | None:
-        """Return the error of a job, or None. A file can be closed on a full disk."""
-        if not self._begins <= self._now() < self._ends or _closes_a_file(work):
-            return None
-        self._used()
-        return StoreFailed("simulated: the disk is full")
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Within the block, new connections write to this disk."""
+        disk, connect = self, sqlite3.connect
 
+        class Connection(sqlite3.Connection):
+            def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+                if sql == "COMMIT":
+                    disk.commit()
+                return super().execute(sql, *values)
 
-def _closes_a_file(work: object) -> bool:
-    while isinstance(work, partial):
-        work = work.func
-    name = getattr(work, "__name__", "")
-    return any(word in name for word in ("close", "shutdown", "serve_all"))
+        with mock.patch("sqlite3.connect", partial(connect, factory=Connection)):
+            yield
+
+    def commit(self) -> None:
+        """Fail if the disk is full now."""
+        if self._begins <= self._now() < self._ends:
+            self._used()
+            error = sqlite3.OperationalError("simulated: the disk is full")
+            error.sqlite_errorcode = sqlite3.SQLITE_FULL
+            raise error
 
 
 def odd_headers(chance: Random, fields: dict[str, str]) -> Headers:

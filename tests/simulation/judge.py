@@ -5,160 +5,177 @@ which of two responses the crawler used, the milder one counts.
 """
 
 import math
-from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from docs.examples.demo.judge import Scope
 from polite.pacing.policy import Anchor, PacingPolicy
-from tests.simulation.gaps import Gaps, Request, RobotsHistory
-from tests.simulation.plan import Plan, RobotsResponse, folder_of, origin_of
-from tests.simulation.robots_fetches import RobotsFetches
-from tests.simulation.trace import Trace
+from polite.pacing.scopes import ScopeLimit, Scopes
+from tests.simulation.plan import RobotsResponse, folder_of, has_concurrency, origin_of
+from tests.simulation.robots_log import EPSILON_S, RobotsLog
+
+if TYPE_CHECKING:
+    from tests.simulation.scene import Scene
 
 _DAY_S = 86_400.0
 # The redirects that are followed (FetchPolicy.max_redirects).
 _MAX_HOPS = 5
+_CRAWL = "crawl"
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """One request as its server sees it. Times are world seconds.
+
+    Attributes:
+        began_at: when its permit was entered, or robots.txt was requested.
+        robots: a request for robots.txt.
+        forgot: the crawler may not know the origin's Crawl-delay at that time.
+        fetched: the page was requested.
+        reported: status and Retry-After, if the crawler reported a response.
+        anchor: the policy's anchor when it was reported.
+    """
+
+    origin: str
+    began_at: float
+    url: str = ""
+    robots: bool = False
+    forgot: bool = False
+    fetched: bool = False
+    reported: tuple[int | None, float | None] | None = None
+    anchor: Anchor = Anchor.FIRST_BYTE
+
+
+@dataclass(slots=True)
+class _Scope(Scope):
+    """A scope that may have concurrency.
+
+    Attributes:
+        next_turn_at: the time before which no turn may be granted, by the last turn.
+        turn: the last turn's URL, and `next_turn_at` before it.
+    """
+
+    next_turn_at: float = -math.inf
+    turn: tuple[str, float] | None = None
 
 
 class Judge:
     """Receives each request and response, and fails the trace if an invariant does not hold.
 
-    Args:
-        now: returns the world's time (seconds).
-        wall: returns the crawler's Unix time.
+    Attributes:
+        robots: the fetches of robots.txt.
+        pacing: the policy in force.
+        crawl_limit: that of the scope of all requests, if there is one.
+        pages: permits that were entered.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        trace: Trace,
-        now: Callable[[], float],
-        wall: Callable[[], float],
-    ) -> None:
-        self._plan = plan
-        self._trace = trace
-        self._wall = wall
-        self._history = RobotsHistory(plan, now)
-        self._fetches = RobotsFetches(plan, trace, now)
-        self._gaps = Gaps(plan, trace, now, self._history)
-        self._now = now
-        self._wall_was_set = False
+    def __init__(self, scene: "Scene") -> None:
+        self._plan = scene.plan
+        self._trace = scene.trace
+        self._now = scene.now
+        self._wall = scene.wall
+        self.robots: RobotsLog = RobotsLog(scene)
+        self.pacing: PacingPolicy = scene.plan.pacing
+        scopes = self.pacing.scopes
+        self.crawl_limit: ScopeLimit | None = scopes.crawl if isinstance(scopes, Scopes) else None
         self.pages: int = 0
-
-    @property
-    def fetches(self) -> int:
-        """The number of robots.txt fetches."""
-        return self._fetches.count
-
-    @property
-    def pacing(self) -> PacingPolicy:
-        """The policy in force."""
-        return self._gaps.pacing
-
-    @property
-    def has_crawl_scope(self) -> bool:
-        """Whether all requests share a scope."""
-        return self._gaps.crawl_limit is not None
+        self._concurrent = has_concurrency(scene.plan)
+        self._scopes: dict[str, _Scope] = {}
+        self._pacing_set_at = -math.inf
 
     # The process.
 
     def set_pacing(self, policy: PacingPolicy) -> None:
         """The crawler uses another policy from now on. Turns that were granted before keep their delay."""
-        self._gaps.set_pacing(policy)
-
-    def wall_was_set(self) -> None:
-        """The crawler's wall clock was set."""
-        self._wall_was_set = self._fetches.wall_was_set = True
+        # An open circuit allows one turn only. That turn armed no delay, and its end arms the new policy's delay.
+        if self.pacing.circuit_failures:
+            for scope in self._scopes.values():
+                scope.next_turn_at, scope.turn = -math.inf, None
+        self.pacing = policy
+        self._pacing_set_at = self._now()
 
     def restarted(self, *, kept: bool, delayed: set[str]) -> None:
-        """The process was killed.
+        """The process was killed. Its successor knows of no request.
 
         Args:
             kept: robots.txt results outlive the process.
             delayed: origins whose delay the next process still keeps.
         """
-        self._fetches.restarted()
-        self._gaps.restarted(delayed)
-        if not kept:
-            self._history.clear()
-        elif "store" in self._plan.faults:
-            self._fetches.distrust()
-            self._history.distrust()
+        self.robots.restarted(kept=kept)
+        for name, scope in self._scopes.items():
+            scope.in_flight.clear()
+            scope.next_turn_at = -math.inf
+            delay = self.pacing.min_delay if name in delayed else -math.inf
+            scope.free_at = min(scope.free_at, scope.last + delay)
 
     # Robots.txt.
 
     def robots_requested(self, origin: str, about: str, *, first: bool) -> Request:
         """`origin` gets a request for the robots.txt of `about`: the `first` one, or a redirect hop."""
-        forgot = self._fetches.may_have_forgotten(origin)
-        if first:
-            self._fetches.begin(about)
+        forgot = self.robots.may_have_forgotten(origin)
+        self.robots.requested(about, first=first)
         request = Request(origin, self._now(), robots=True, forgot=forgot)
         # When its turn was granted is known only if it is sent at once.
-        self._gaps.begin(request, -math.inf if self._plan.sends_late else request.began_at)
-        self._fetches.request_began(about)
+        self._begin(request, -math.inf if self._plan.sends_late else request.began_at)
+        # Its Crawl-delay may not be known yet.
+        self._take_turn(Request(origin, self._now(), forgot=True), f"{origin}/robots.txt")
         return request
-
-    def robots_unsent(self, about: str) -> None:
-        """A request for the robots.txt of `about` was cancelled before its connection was there."""
-        self._fetches.may_repeat(about)
 
     def robots_aborted(self, request: Request, about: str, *, failed: bool) -> None:
         """The request ended without a response: the crawler cancelled it, or (`failed`) it broke or timed out."""
-        self._fetches.request_ended(about)
-        self._fetches.may_repeat(about)
+        self.robots.ended(about)
+        self.robots.may_repeat(about)
         if failed:
-            self._fetches.failed(about, None, None)
-        self._robots_ended(request, None, None)
+            self.robots.failed(about, None, None)
+        self._delay(request, None, None)
+        self._end(request)
 
     def robots_responded(
         self, request: Request, about: str, response: RobotsResponse, status: int, hop: int
     ) -> None:
         """A response was sent. A redirect does not end the fetch, except the sixth, which means "no file" (H2)."""
-        self._fetches.request_ended(about)
+        self.robots.ended(about)
         seconds = None if status == 301 else response.retry_after
         retry_after = None if seconds is None else float(seconds)
         if status == 301:
             if hop == _MAX_HOPS:
-                self._learned(about, None, response)
-                self._fetches.may_repeat(about)
+                self.robots.succeeded(about, response, found=False)
+                self.robots.may_repeat(about)
         elif status == 200 or 400 <= status < 500:
-            self._learned(about, response if status == 200 else None, response)
+            self.robots.succeeded(about, response, found=status == 200)
         elif status >= 400:
-            self._fetches.failed(about, status, retry_after)
-        self._robots_ended(request, status, retry_after)
-
-    def _learned(self, origin: str, file: RobotsResponse | None, response: RobotsResponse) -> None:
-        self._history.add(origin, file)
-        self._fetches.succeeded(origin, response)
-
-    def _robots_ended(self, request: Request, status: int | None, retry_after: float | None) -> None:
-        self._gaps.delay(request, status, retry_after)
-        self._gaps.end(request)
+            self.robots.failed(about, status, retry_after)
+        self._delay(request, status, retry_after)
+        self._end(request)
 
     # Pages.
 
     def turn_granted(self, url: str) -> None:
         """The gate granted a turn for the URL."""
-        self._gaps.turn_granted(origin_of(url), url)
+        self._take_turn(Request(origin_of(url), self._now()), url)
 
     def turn_unused(self, url: str) -> None:
-        """The gate's turn for the URL was not used."""
-        self._gaps.turn_unused(url)
+        """The gate's turn was not used. The server got no request, so the next turn need not come one gap later."""
+        for scope in self._scopes.values():
+            if scope.turn is not None and scope.turn[0] == url:
+                scope.next_turn_at, scope.turn = scope.turn[1], None
 
     def turn_reclaimed(self, url: str) -> None:
         """The gate reclaimed a turn that was held for longer than PacingPolicy.max_hold."""
-        for request in self._gaps.in_flight(url):
-            self._gaps.end(request)
+        for request in self._in_flight(url):
+            self._end(request)
 
     def permit_entered(self, url: str, granted_at: float) -> Request:
         """A permit was entered. Its turn was granted at `granted_at` (world seconds)."""
         self._require_allowed(url, granted_at)
         self.pages += 1
         request = Request(origin_of(url), self._now(), url)
-        self._gaps.begin(request, granted_at)
+        self._begin(request, granted_at)
         return request
 
     def page_requested(self, url: str) -> None:
         """A server gets a request for a page. It needs a permit, once for each request."""
-        for request in self._gaps.in_flight(url):
+        for request in self._in_flight(url):
             if not request.fetched:
                 request.fetched = True
                 return
@@ -169,33 +186,121 @@ class Judge:
         request.reported = (status, retry_after)
         request.anchor = self.pacing.anchor
         if request.anchor is Anchor.FIRST_BYTE:
-            self._gaps.delay(request, status, retry_after)
+            self._delay(request, status, retry_after)
 
     def permit_left(self, request: Request) -> None:
         """The permit's block ended."""
         if request.reported is None:
-            self._gaps.delay(request, None, None)
+            self._delay(request, None, None)
         elif request.anchor is Anchor.END:
-            self._gaps.delay(request, *request.reported)
-        self._gaps.end(request)
+            self._delay(request, *request.reported)
+        self._end(request)
 
     def refused(self, url: str, reason: str) -> None:
         """The crawler refused the URL. A rule may do so only if some response disallows the folder."""
-        origin, folder = origin_of(url), folder_of(url)
-        known = self._history.knows(origin)
-        if reason == "RULE" and known and not self._history.ever_disallowed(origin, folder):
+        if reason == "RULE" and not self.robots.disallowed(origin_of(url), folder_of(url)):
             self._trace.fail("no page that robots.txt allows is refused", f"{url}: {reason}")
 
     def _require_allowed(self, url: str, at: float) -> None:
-        in_force = self._history.in_force(origin_of(url), at)
+        in_force = self.robots.in_force(origin_of(url), at)
         if not in_force:
             self._trace.fail("no page before robots.txt", f"{url} was granted")
         if not any(each.allows(folder_of(url)) for each in in_force):
             self._trace.fail(
                 "no page that robots.txt disallows", f"{url}: disallowed since {in_force[-1].at:.3f}"
             )
-        obeyed = self.pacing.obey_visit_time and not self._wall_was_set
+        obeyed = self.pacing.obey_visit_time and not self.robots.wall_was_set
         if obeyed and not any(each.is_open(self._wall()) for each in in_force):
             self._trace.fail(
                 "no page outside Visit-time", f"{url} at {self._wall() % _DAY_S:.0f} s after midnight"
             )
+
+    # Gaps and concurrency of each scope.
+
+    def _take_turn(self, request: Request, url: str) -> None:
+        """A turn was granted. With concurrency, the next turn comes at least one gap later."""
+        for name in self._names(request.origin):
+            if self._limit(name) == 1:
+                continue
+            scope, now = self._scopes.setdefault(name, _Scope()), self._now()
+            if now < scope.next_turn_at - EPSILON_S:
+                self._trace.fail(
+                    "each gap is kept",
+                    f"{name} grants a turn {scope.next_turn_at - now:.3f} s early at {now:.3f}, after the last turn",
+                )
+            scope.turn = (url, scope.next_turn_at)
+            scope.next_turn_at = now + self._gap(name, request, None, None)
+
+    def _begin(self, request: Request, granted_at: float) -> None:
+        """A request begins, whose turn was granted at `granted_at` (world seconds)."""
+        now = self._now()
+        for name in self._names(request.origin):
+            scope = self._scopes.setdefault(name, _Scope())
+            limit = self._limit(name)
+            # With concurrency, a turn may be granted before the response to another request came.
+            early_s = scope.early_s(now, EPSILON_S)
+            if early_s and (not self._concurrent or granted_at > scope.since):
+                self._trace.fail(
+                    "each gap is kept",
+                    f"{name} gets a request {early_s:.3f} s early at {now:.3f}: {scope.because}",
+                )
+            if len(scope.in_flight) >= limit and granted_at > self._pacing_set_at:
+                self._trace.fail(
+                    "no more requests at one time than the limit",
+                    f"{name} has {len(scope.in_flight)} in flight, the limit is {limit}, and it gets one more",
+                )
+            scope.in_flight.append(request)
+
+    def _in_flight(self, url: str) -> list[Request]:
+        return [each for scope in self._scopes.values() for each in scope.in_flight if each.url == url]
+
+    def _delay(self, request: Request, status: int | None, retry_after: float | None) -> None:
+        """The delay after a response starts now."""
+        subject = "robots.txt" if request.robots else "a page"
+        for name in self._names(request.origin):
+            seconds = self._gap(name, request, status, retry_after)
+            because = f"{seconds:g} s after {subject}, status {status}, Retry-After {retry_after}"
+            self._scopes[name].delay(self._now(), seconds, because)
+
+    def _end(self, request: Request) -> None:
+        """A request is no longer in flight."""
+        for name in self._names(request.origin):
+            scope = self._scopes.get(name)
+            if scope is not None and request in scope.in_flight:
+                scope.in_flight.remove(request)
+                twins = [each for each in scope.in_flight if each.url == request.url and each.fetched]
+                if not request.fetched and twins:
+                    # Of two permits for one URL, either may have fetched the page: assume it was the one that ended.
+                    twins[0].fetched = False
+
+    def _gap(self, name: str, request: Request, status: int | None, retry_after: float | None) -> float:
+        """Return the shortest delay that a scope must keep (seconds)."""
+        if name == _CRAWL:
+            return self.crawl_limit.delay if self.crawl_limit is not None else 0.0
+        policy = self.pacing
+        requested = min(self._requested_delay(request), policy.max_crawl_delay)
+        gap = max(policy.min_delay, requested)
+        if retry_after is not None:
+            gap = max(gap, min(retry_after, policy.max_retry_after))
+        elif status in (429, 503):
+            busy = request.robots and status == 503
+            limit = self._plan.robots.busy_retry_max if busy else math.inf
+            gap = max(gap, min(policy.backoff, policy.max_backoff, limit))
+        return gap
+
+    def _requested_delay(self, request: Request) -> float:
+        """Return the shortest delay that any robots.txt requests which the crawler may use now."""
+        versions = self.robots.in_force(request.origin, request.began_at)
+        if request.forgot:
+            return 0.0
+        if request.robots:
+            versions = [each for each in versions if each.at < self._now()] or versions
+        return min((each.delay_s for each in versions), default=0.0)
+
+    def _names(self, origin: str) -> tuple[str, ...]:
+        return (origin,) if self.crawl_limit is None else (origin, _CRAWL)
+
+    def _limit(self, name: str) -> int:
+        if name == _CRAWL and self.crawl_limit is not None:
+            return self.crawl_limit.concurrency
+        return self.pacing.concurrency

@@ -1,15 +1,66 @@
 """The ledger of a frontier: each task that was put, how often it was given to a worker, and how it ended."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polite.frontier.task_outcome import End, TaskOutcome
 from polite.task import Task
-from tests.simulation.plan import FrontierPlan
 from tests.simulation.trace import Trace
 
+if TYPE_CHECKING:
+    from tests.simulation.scene import Scene
+
 _TIME_S = 1e-3
+
+
+class Draft(NamedTuple):
+    """What a put says of its task, which each worker must get as it was. See Frontier.put."""
+
+    priority: float = 0
+    depth: int = 0
+    deadline: float | None = None
+    not_before: float | None = None
+    payload: Any = None
+    key: str | None = None
+    unique: bool = True
+
+    @classmethod
+    def of(cls, task: Task) -> "Draft":
+        """Return what a task has become."""
+        return cls(*(getattr(task, name) for name in cls._fields))
+
+
+# Falsy ones, and what JSON or SQLite might change.
+_PAYLOADS = (
+    None, False, True, 0, "", [], {}, 0.1, -1, 2**60, 1e300, "0", "\0\n\u2028\U0001f577 '\"",
+    [None, [False, {"": []}], "x" * 300], {"a": 1, "b": {"c": [1.0, "\xe9"]}},
+)  # fmt: skip
+
+
+def drawn_draft(
+    chance: Random, url: str, wall: float, later: float | None, *, keyed: bool, once: bool
+) -> Draft:
+    """Draw what a put says of its task.
+
+    Args:
+        wall: Unix time.
+        later: seconds before which it must not go, if any.
+        keyed: all puts of the URL may name its key.
+        once: no other put has the URL, so it makes no difference whether it is unique.
+    """
+    kind = sum(url.encode()) % 3
+    return Draft(
+        not_before=None if later is None else wall + later,
+        key=f"page {url}" if keyed and kind == 1 else None,
+        unique=not (once and kind == 2),
+        priority=chance.choice([0, 0, 1, -3, 0.5, chance.random()]),
+        depth=chance.randrange(5),
+        deadline=chance.choice([None, None, wall - 5, wall + 0.125, wall + 3_600]),
+        payload=chance.choice(_PAYLOADS),
+    )
 
 
 @dataclass(slots=True)
@@ -21,6 +72,7 @@ class Entry:
         certain: its put was acknowledged.
         reasons: how often the task may be given to a worker.
         given: how often it was.
+        tried: how often it was, and its permit was not given back unused.
         in_flight: given to a worker, not finished.
         ended: "done", "refused" or "dropped"; None before its end.
         previous_end: how it had ended before it was put again.
@@ -28,6 +80,8 @@ class Entry:
         round: how often it was put again after an end.
         told: how often `on_end` told its end.
         ends: how often that may be.
+        left_at: when a worker was last done with it.
+        drafts: what its puts said.
     """
 
     url: str
@@ -37,6 +91,7 @@ class Entry:
     certain: bool = False
     reasons: int = 1
     given: int = 0
+    tried: int = 0
     in_flight: bool = False
     ended: str | None = None
     ended_at: float = 0.0
@@ -45,6 +100,8 @@ class Entry:
     round: int = 0
     told: int = 0
     ends: int = 1
+    left_at: float = -math.inf
+    drafts: list[Draft] = field(default_factory=list)
 
 
 class Due(NamedTuple):
@@ -62,26 +119,25 @@ class Due(NamedTuple):
 
 
 class Ledger:
-    """The entries of one frontier.
+    """The entries of one frontier. `number` is its position in the plan."""
 
-    Args:
-        now: returns the world's time (seconds).
-        wall: returns the crawler's Unix time.
-    """
-
-    def __init__(
-        self, name: str, plan: FrontierPlan, trace: Trace, now: Callable[[], float], wall: Callable[[], float]
-    ) -> None:
-        self.name = name
-        self._plan = plan
-        self._trace = trace
-        self._now = now
-        self._wall = wall
+    def __init__(self, scene: "Scene", number: int) -> None:
+        self.name: str = f"frontier {number}"
+        self._plan = scene.plan.frontiers[number]
+        self._trace = scene.trace
+        self._now = scene.now
+        self._wall = scene.wall
         self.entries: dict[str, Entry] = {}
         self.wall_was_set = False
+        self._was_killed = False
 
-    def put_began(self, url: str, *, later: float | None, again: bool) -> Due:
+    def put_began(self, url: str, draft: Draft, *, later: float | None, again: bool) -> Due:
         """Record a call of `put`, and return when its task would be due. The task may be queued from now on."""
+        due = self._put_began(url, later=later, again=again)
+        self.entries[url].drafts.append(draft)
+        return due
+
+    def _put_began(self, url: str, *, later: float | None, again: bool) -> Due:
         now = self._now()
         entry = self.entries.get(url)
         due_at, due_wall = now + (later or 0.0), None if later is None else self._wall() + later
@@ -103,6 +159,7 @@ class Ledger:
 
     def put_returned(self, url: str, admission: str, due: Due) -> None:
         """Record what `put` returned. The task may have ended by then."""
+        self._trace.note("put", url, admission)
         entry = self.entries[url]
         if admission == "waiting" and due.round == entry.round:
             entry.certain = True
@@ -114,13 +171,24 @@ class Ledger:
             entry.certain = entry.previous_end is None
             entry.ended = entry.previous_end
 
-    def given(self, url: str) -> None:
+    def put_failed(self, url: str) -> None:
+        """Record that a put, the only one of its URL, raised an error: the task must not be given out."""
+        self._trace.note("not put", url)
+        del self.entries[url]
+
+    def given(self, task: Task) -> None:
         """Record that a worker received a permit for the task, and check that it may."""
-        entry = self.entries.get(url)
+        entry = self.entries.get(task.url)
         if entry is None:
-            self._trace.fail("only tasks that were put are given out", f"{self.name}: {url}")
+            self._trace.fail("only tasks that were put are given out", f"{self.name}: {task.url}")
+        require_as_put(self._trace, task, entry.drafts)
+        if task.tries >= self._plan.max_tries:
+            self._trace.fail("no task is tried more often than max_tries", f"{self.name}: {task}")
         self._require_due(entry)
         entry.given += 1
+        entry.tried += 1
+        if entry.tried > self._plan.max_tries * entry.ends:
+            self._trace.fail("no task is tried more often than max_tries", f"{self.name}: {task}")
         entry.ended = None
         entry.interrupted = False
         entry.in_flight = True
@@ -149,6 +217,8 @@ class Ledger:
         """Record a retry after at least `after` seconds, or (`unused`) a permit that was never entered."""
         entry = self.entries[url]
         entry.in_flight = False
+        entry.left_at = self._now()
+        entry.tried -= unused
         if entry.ended is not None:
             return
         entry.reasons += 1
@@ -158,11 +228,16 @@ class Ledger:
             entry.due_at = self._now() + after
             entry.due_wall = None
 
-    def ended(self, url: str, how: str) -> None:
-        """Record that the task was done, refused or dropped."""
+    def ended(self, url: str, how: str, because: str = "") -> None:
+        """Record that the task was done, refused or dropped. `because` is the reason of a drop."""
         entry = self.entries.get(url)
         if entry is None:
             return
+        # The file of a killed process may count a try that was none.
+        if because.startswith("max_tries") and entry.tried < self._plan.max_tries and not self._was_killed:
+            self._trace.fail(
+                "no task is dropped before max_tries", f"{self.name}: {url} had {entry.tried} tries"
+            )
         entry.in_flight = False
         entry.ended = how
         entry.ended_at = self._now()
@@ -188,12 +263,14 @@ class Ledger:
         if not self._plan.kept:
             self.entries.clear()
             return
+        self._was_killed = True
         for entry in self.entries.values():
             entry.ends += 1
             if entry.interrupted:
                 # The file may count its last try, and the event that reports it is lost with the process.
                 entry.certain = False
-            entry.interrupted = entry.in_flight
+            # In the file it may still be in flight, although its permit was given back.
+            entry.interrupted = entry.in_flight or (entry.ended is None and entry.left_at >= since)
             if entry.in_flight or (entry.ended is not None and entry.ended_at >= since):
                 entry.reasons += 1
                 if entry.ended is not None:
@@ -228,10 +305,20 @@ class Ledger:
                     "on_end is called once for each task that ended", f"{self.name}: not for {entry.url}"
                 )
 
-    def expect_returned(self, urls: set[str]) -> None:
-        """Fail if a task that did not end is not among `urls`, the URLs that `drain` returned."""
+    def expect_returned(self, left: list[Task]) -> None:
+        """Fail if a task that did not end is not among those that `drain` returned."""
+        urls = {task.url for task in left}
+        for task in left:
+            require_as_put(self._trace, task, self.entries[task.url].drafts)
         for entry in self.entries.values():
             if entry.certain and entry.ended is None and entry.url not in urls:
                 self._trace.fail(
                     "no acknowledged task is lost", f"{self.name}: drain does not return {entry.url}"
                 )
+
+
+def require_as_put(trace: Trace, task: Task, drafts: list[Draft]) -> None:
+    """Fail if none of the task's puts said what the task says. A payload's types count, too."""
+    found = repr(Draft.of(task))
+    if not any(repr(each) == found for each in drafts):
+        trace.fail("a task is given out as it was put", f"{task.url}: {found}, and its puts said {drafts}")

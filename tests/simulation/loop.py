@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from functools import partial
 from random import Random
-from typing import Any, TypeVar, TypeVarTuple, Unpack
+from typing import Any, NamedTuple, TypeVar, TypeVarTuple, Unpack
 
 from polite.testing.loop import VirtualTimeLoop
 
@@ -19,14 +19,11 @@ _ROUNDING_S = 2e-7
 _CLEARING_S = 1_000_000.0
 
 
-class _Job:
+class _Job(NamedTuple):
     """A job for a thread, and the future of its result."""
 
-    __slots__ = ("future", "work")
-
-    def __init__(self, work: Callable[[], Any], future: "asyncio.Future[Any]") -> None:
-        self.work = work
-        self.future = future
+    work: Callable[[], Any]
+    future: "asyncio.Future[Any]"
 
 
 class SimulationLoop(VirtualTimeLoop):
@@ -42,7 +39,7 @@ class SimulationLoop(VirtualTimeLoop):
         delays: seconds, drawn with equal probability.
 
     Attributes:
-        job_error: returns the error with which a job fails, or None. Called for each job of an explicit executor.
+        on_wait: called when nothing is left to do until a later time.
         jobs: unfinished jobs of explicit executors.
         shared_jobs: unfinished jobs of the default executor.
     """
@@ -53,7 +50,9 @@ class SimulationLoop(VirtualTimeLoop):
         self._chance = chance
         self._delays = delays
         self._queues: dict[Executor, deque[_Job]] = {}
-        self.job_error: Callable[[Callable[[], Any]], Exception | None] = lambda work: None
+        self._select = self._jumping.select
+        self._jumping.select = self._wait  # type: ignore[method-assign]
+        self.on_wait: Callable[[], object] = lambda: None
         self.jobs: int = 0
         self.shared_jobs: int = 0
 
@@ -106,18 +105,29 @@ class SimulationLoop(VirtualTimeLoop):
 
     def _begin(self, job: _Job, executor: Executor | None) -> None:
         delay = self._chance.choice(self._delays)
-        if job.future.cancelled():
+        if executor is None and self._ends_busy_pool(job.work):
+            # `shutdown` waits for the jobs of its pool.
+            self.call_later(max(delay, 0.001), self._begin, job, None)
+        elif job.future.cancelled():
             # A pool never starts a job that was cancelled in its queue.
             self.call_soon(self._finish, job, executor, None, None)
         elif self._chance.random() < 0.5:
-            self.call_later(delay, self._finish, job, executor, *self._run(job, executor))
+            self.call_later(delay, self._finish, job, executor, *self._run(job))
         else:
-            self.call_later(delay, lambda: self._finish(job, executor, *self._run(job, executor)))
+            self.call_later(delay, lambda: self._finish(job, executor, *self._run(job)))
 
-    def _run(self, job: _Job, executor: Executor | None) -> tuple[Any, BaseException | None]:
+    def _wait(self, timeout: float | None = None) -> list[Any]:
+        if timeout != 0:
+            self.on_wait()
+        return self._select(timeout)
+
+    def _ends_busy_pool(self, work: Callable[[], Any]) -> bool:
+        pool = getattr(getattr(work, "func", None), "__self__", None)
+        return isinstance(pool, Executor) and pool in self._queues
+
+    def _run(self, job: _Job) -> tuple[Any, BaseException | None]:
         try:
-            refusal = None if executor is None else self.job_error(job.work)
-            return (job.work(), None) if refusal is None else (None, refusal)
+            return job.work(), None
         except (Exception, asyncio.CancelledError) as error:
             return None, error
 

@@ -35,6 +35,16 @@ class RobotsResponse:
     padding: int = 0
 
     @property
+    def delay_s(self) -> float:
+        """The longer of Crawl-delay and Request-rate."""
+        rate = 0.0 if self.rate is None else self.rate[1] / self.rate[0]
+        return max(self.crawl_delay or 0.0, rate)
+
+    def max_age(self, default: float) -> float:
+        """Return for how long Cache-Control lets it be used (seconds)."""
+        return default if self.cache_control is None else float(self.cache_control.partition("=")[2] or 0)
+
+    @property
     def text(self) -> bytes:
         """The body of the file."""
         lines = [

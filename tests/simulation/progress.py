@@ -5,15 +5,17 @@ longer than that. A waiter that gets no page while robots.txt is fetched again a
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.scopes import Scopes
 from tests.simulation.plan import Plan, RobotsResponse, Site, has_concurrency
-from tests.simulation.trace import Trace
+
+if TYPE_CHECKING:
+    from tests.simulation.scene import Scene
 
 # A retry and a back-off are randomly longer, by up to a quarter. A user's jitter adds up to half.
 _SPREAD = 1.25
@@ -57,10 +59,10 @@ class _OriginState:
 class Progress:
     """Records each event of an origin. `check` fails the trace for a waiter that is lost."""
 
-    def __init__(self, plan: Plan, trace: Trace, now: Callable[[], float]) -> None:
-        self._plan = plan
-        self._trace = trace
-        self._now = now
+    def __init__(self, scene: "Scene") -> None:
+        self._plan = plan = scene.plan
+        self._trace = scene.trace
+        self._now = scene.now
         self.pacing: PacingPolicy = plan.pacing
         self._origins = {site.origin: _OriginState(site) for site in plan.sites}
         self._shared = isinstance(plan.pacing.scopes, Scopes)
@@ -78,19 +80,12 @@ class Progress:
         self._origins[origin].fetching += 1
         self._event(origin)
 
-    def hop_ended(self, origin: str, *, failed: bool, retry_after: float | None) -> None:
-        """The origin responded to one hop of a robots.txt fetch, perhaps of another origin's."""
-        state = self._origins[origin]
-        self._event(origin)
-        self._delay(state, self._longest_delay(state, failed=failed, retry_after=retry_after))
-
     def robots_responded(self, origin: str, response: RobotsResponse, status: int) -> None:
         """A robots.txt fetch, or one of its hops, ended with a response."""
         state = self._origins[origin]
         state.fetching -= 1
-        self._event(origin)
         failed = status >= 500 or status == 429
-        self._delay(state, self._longest_delay(state, failed=failed, retry_after=response.retry_after))
+        self.responded(origin, failed=failed, retry_after=response.retry_after)
         if failed:
             self._delay(state, self._longest_retry(response.retry_after))
         elif status != 301:
@@ -113,7 +108,7 @@ class Progress:
         self._event(origin)
 
     def responded(self, origin: str, *, failed: bool, retry_after: float | None = None) -> None:
-        """The response for a page was reported. `failed`: there was none, or it was a 429 or 5xx."""
+        """A page or a hop of a robots.txt fetch had a response. `failed`: there was none, or it was a 429 or 5xx."""
         state = self._origins[origin]
         self._event(origin)
         self._delay(state, self._longest_delay(state, failed=failed, retry_after=retry_after))
@@ -200,7 +195,7 @@ class Progress:
 
     def _longest_delay(self, state: _OriginState, *, failed: bool, retry_after: float | None = None) -> float:
         policy = self.pacing
-        requested = max((_requested_delay(each) for each in state.site.robots), default=0.0)
+        requested = max((each.delay_s for each in state.site.robots), default=0.0)
         limit = max(policy.max_crawl_delay, self._plan.pacing.max_crawl_delay)
         delay = max(policy.min_delay, self._plan.pacing.min_delay, min(requested, limit))
         if policy.latency_factor:
@@ -215,11 +210,6 @@ class Progress:
         policy = self._plan.robots
         requested = 0.0 if retry_after is None else min(retry_after, policy.max_retry_after)
         return max(policy.retry_max, policy.busy_retry_max, requested) * _SPREAD + 1.0
-
-
-def _requested_delay(response: RobotsResponse) -> float:
-    rate = 0.0 if response.rate is None else response.rate[1] / response.rate[0]
-    return max(rate, response.crawl_delay or 0.0)
 
 
 def _unused_delays(plan: Plan) -> int:

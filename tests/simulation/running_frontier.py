@@ -10,17 +10,38 @@ from polite.frontier.puts import FrontierClosed
 from polite.robots.decision import Disallowed
 from tests.simulation.ledger import Ledger
 from tests.simulation.loop import SimulationLoop
-from tests.simulation.parts import Parts
 from tests.simulation.plan import FrontierPlan, origin_of
 from tests.simulation.progress import Waiter
+from tests.simulation.scene import Scene
 from tests.simulation.sites import PageFailed
+from tests.simulation.trace import Trace
 from tests.simulation.visits import GaveUp
 
-# When a worker that was told that nothing is left asks again (seconds).
-_ASKS_AGAIN_S = 1.0
+# When a worker that was told that nothing is left asks again, at first and at most (seconds).
+_ASKS_FIRST_S, _ASKS_LAST_S = 1.0, 1_000.0
 REFUSALS = (Disallowed, Overloaded, StoreFailed)
 # Errors that a crawler's own code, or a refusal, may raise while a permit is used.
 EXPECTED = (GaveUp, PageFailed, *REFUSALS)
+
+
+def check_liveness(frontier: Frontier, trace: Trace, name: str) -> None:
+    """Find origin queues that have tasks, and neither a wait under way nor a worker's absence to wait for: they wait for ever.
+
+    Call it when the loop has nothing to do until a later time. Nothing else of the simulation looks inside a frontier.
+    """
+    parts = frontier.parts
+    queues = () if parts.progress.stopped else parts.dispatcher.queues()
+    for queue in queues:
+        match queue.state.name:
+            case "READY" | "DROPPING" | "WITHDRAWN":
+                waits = not parts.workers.idle
+            case "WAITING_SLOT":
+                waits = any(each.state.name == "FETCHING_RULES" for each in queues)
+            case _:
+                waits = queue.seeker is not None
+        if queue.waiting and not waits:
+            seen = f"{name}: {queue.origin} is {queue.state.name} with {queue.waiting} tasks"
+            trace.record("a queue with tasks has a wait or is ready", seen)
 
 
 class RunningFrontier:
@@ -33,13 +54,13 @@ class RunningFrontier:
         closing: set before it is closed. No further task is put.
     """
 
-    def __init__(self, frontier: Frontier, number: int, parts: Parts, loop: SimulationLoop) -> None:
+    def __init__(self, frontier: Frontier, number: int, scene: Scene, loop: SimulationLoop) -> None:
         self.frontier = frontier
         self.number = number
-        self.plan: FrontierPlan = parts.plan.frontiers[number]
-        self.ledger: Ledger = parts.ledgers[number]
+        self.plan: FrontierPlan = scene.plan.frontiers[number]
+        self.ledger: Ledger = scene.ledgers[number]
         self.closing: bool = False
-        self._parts = parts
+        self._scene = scene
         self._loop = loop
         self._workers: list[asyncio.Task[None]] = []
         self._started = 0
@@ -69,6 +90,7 @@ class RunningFrontier:
             worker.cancel()
 
     async def _work(self, *, asks: bool) -> None:
+        asks_after = _ASKS_FIRST_S
         while True:
             since = self._loop.time()
             self._idle.append(since)
@@ -80,11 +102,13 @@ class RunningFrontier:
                 if self._idle:
                     self._idle.pop()
             if permit is None:
-                await asyncio.sleep(_ASKS_AGAIN_S)
+                await asyncio.sleep(asks_after)
+                asks_after = min(2 * asks_after, _ASKS_LAST_S)
                 asks = not self.closing
                 continue
+            asks_after = _ASKS_FIRST_S
             with suppress(*EXPECTED):
-                await self._parts.visitor.use(permit, self.ledger, span=self._parts.plan.span)
+                await self._scene.visitor.use(permit, self.ledger)
             del permit
 
     async def pause(self, seconds: float) -> None:
@@ -124,12 +148,12 @@ class RunningFrontier:
             case _:
                 left = await self.frontier.drain()
                 if not self.plan.kept:
-                    self.ledger.expect_returned({task.url for task in left})
+                    self.ledger.expect_returned(left)
         for ended in await asyncio.gather(*self._workers, return_exceptions=True):
             if isinstance(ended, Exception):
                 raise ended
         if self.plan.ending == "close":
             self.ledger.expect_all_ended()
         with suppress(FrontierClosed):
-            await self.frontier.put(f"{self._parts.plan.sites[0].origin}/a/late?f={self.number}")
-            self._parts.trace.fail("a closed frontier admits no task", self.ledger.name)
+            await self.frontier.put(f"{self._scene.plan.sites[0].origin}/a/late?f={self.number}")
+            self._scene.trace.fail("a closed frontier admits no task", self.ledger.name)

@@ -14,43 +14,24 @@ from tests.simulation.world import World, captured_log
 _SHRINKING_S = 20.0
 
 
-class Simulation:
-    """A whole crawl, drawn from a seed: servers, gate, frontiers, workers, faults and kills. A seed always draws the same world.
+def simulate(plan: Plan, tell: Callable[[str], None] | None = None, *, shrink: bool = False) -> Report:
+    """Run a world of one machine: servers, gate, frontiers, workers, faults and kills.
 
     Args:
-        seed: any integer.
         tell: called with each line of the trace at once.
+        shrink: if it fails, look for a smaller world that fails in the same way, for up to twenty seconds.
 
-    Attributes:
-        plan: what was drawn: the sites, the policies, the faults and the workers.
+    Raises:
+        SimulationFailed: an invariant does not hold.
     """
-
-    def __init__(self, seed: int, *, tell: Callable[[str], None] | None = None) -> None:
-        self.plan: Plan = draw(seed)
-        self._tell = tell
-
-    def run(self, *, shrink: bool = False) -> Report:
-        """Run the world.
-
-        Args:
-            shrink: look for a smaller world that fails in the same way, for up to twenty seconds.
-
-        Raises:
-            SimulationFailed: an invariant does not hold.
-        """
-        try:
-            return _run(self.plan, self._tell)
-        except SimulationFailed as failed:
-            if not shrink:
-                raise
-            raise _smallest(failed) from None
-
-
-def _run(plan: Plan, tell: Callable[[str], None] | None = None) -> Report:
     world = World(plan, tell)
     try:
         with captured_log(world.logged):
             return world.run()
+    except SimulationFailed as failed:
+        if not shrink:
+            raise
+        raise _smallest(failed) from None
     finally:
         world.clear()
 
@@ -70,7 +51,7 @@ def _next_smaller(failed: SimulationFailed, until: float) -> SimulationFailed | 
         if time.monotonic() > until:
             return None
         try:
-            _run(smaller)
+            simulate(smaller)
         except SimulationFailed as again:
             if again.invariant == failed.invariant:
                 return again
@@ -108,7 +89,7 @@ def run(
 ) -> Report:
     """Run one world: of one machine, of so many that share a server, or, with 0, of a drawn number of them."""
     if machines is None:
-        return Simulation(seed, tell=tell).run(shrink=shrink)
+        return simulate(draw(seed), tell, shrink=shrink)
     # Imported here: worlds of one machine need no server, and no package for it.
     from tests.simulation.machines.plan import draw_machines
     from tests.simulation.machines.world import MachinesWorld

@@ -2,17 +2,17 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
+from typing import TYPE_CHECKING
 
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.robots.reason import Reason
-from tests.simulation.gaps import Request
-from tests.simulation.judge import Judge
-from tests.simulation.plan import Plan, RobotsResponse, Site
-from tests.simulation.progress import Progress
-from tests.simulation.trace import Trace
+from tests.simulation.judge import Request
+from tests.simulation.plan import RobotsResponse, Site
+
+if TYPE_CHECKING:
+    from tests.simulation.scene import Scene
 
 # How long a server is silent: longer than any timeout.
 _SILENCE_S = 100_000.0
@@ -51,15 +51,13 @@ class Sites:
         ended: the crawler's process was killed. Its last requests no longer count.
     """
 
-    def __init__(
-        self, plan: Plan, judge: Judge, progress: Progress, trace: Trace, now: Callable[[], float]
-    ) -> None:
-        self._plan = plan
-        self._by_host = {site.host: site for site in plan.sites}
-        self._judge = judge
-        self._progress = progress
-        self._trace = trace
-        self._now = now
+    def __init__(self, scene: "Scene") -> None:
+        self._plan = scene.plan
+        self._by_host = {site.host: site for site in scene.plan.sites}
+        self._judge = scene.judge
+        self._progress = scene.progress
+        self._trace = scene.trace
+        self._now = scene.now
         self._visits: Counter[str] = Counter()
         self._connects = 0
         self.fetched: dict[str, Page] = {}
@@ -74,19 +72,15 @@ class Sites:
         site = self._by_host[ask.target.origin.host]
         about, hop = self._about(ask.target.path, site)
         response = about.robots_at(self._now())
-        self._trace.note(
-            "robots requested",
-            site.origin,
-            "" if about is site else f"for {about.origin}, hop {hop}",
-            response.kind,
-        )
+        for_whom = "" if about is site else f"for {about.origin}, hop {hop}"
+        self._trace.note("robots requested", site.origin, for_whom, response.kind)
         self._progress.robots_requested(about.origin)
         try:
             connected_s = await self._connect(ask)
         except BaseException:
             if not self.ended:
                 self._progress.robots_failed(about.origin)
-                self._judge.robots_unsent(about.origin)
+                self._judge.robots.may_repeat(about.origin)
             raise
         request = self._judge.robots_requested(site.origin, about.origin, first=not hop)
         reply, begun = None, self._now() - connected_s
@@ -126,7 +120,7 @@ class Sites:
             "robots response", about.origin, getattr(reply, "status", None), f"at {request.origin}"
         )
         failed = not isinstance(reply, Reply) or reply.status >= 500 or reply.status == 429
-        self._progress.hop_ended(request.origin, failed=failed, retry_after=response.retry_after)
+        self._progress.responded(request.origin, failed=failed, retry_after=response.retry_after)
         if isinstance(reply, Reply):
             self._judge.robots_responded(request, about.origin, response, reply.status, hop)
             self._progress.robots_responded(about.origin, response, reply.status)

@@ -17,11 +17,13 @@ class Violation(AssertionError):
 
     Attributes:
         invariant: its name.
+        seen: the observation.
     """
 
     def __init__(self, invariant: str, seen: str) -> None:
         super().__init__(f"{invariant}: {seen}")
         self.invariant = invariant
+        self.seen = seen
 
 
 class Trace:
@@ -45,14 +47,23 @@ class Trace:
         if self._tell is not None:
             self._tell(_line(*self._events[-1]))
 
-    def fail(self, invariant: str, seen: str) -> NoReturn:
-        """Raise a Violation. The first one of a world is recorded and stops the world."""
+    def record(self, invariant: str, seen: str) -> Violation:
+        """Return a Violation. The first one of a world is recorded and stops the world."""
         found = Violation(invariant, seen)
         if self.violation is None:
             self.violation = found
             self.note("VIOLATION", found)
             self.stop()
-        raise found
+        return found
+
+    def fail(self, invariant: str, seen: str) -> NoReturn:
+        """Record a Violation, and raise it."""
+        raise self.record(invariant, seen)
+
+    def raise_violation(self, plan: Plan | MachinesPlan) -> None:
+        """Raise SimulationFailed if an invariant did not hold."""
+        if self.violation is not None:
+            raise SimulationFailed(plan.seed, self.violation, plan, self.lines)
 
     @property
     def lines(self) -> list[str]:
@@ -75,8 +86,7 @@ class SimulationFailed(AssertionError):
     """
 
     def __init__(self, seed: int, violation: Violation, plan: Plan | MachinesPlan, trace: list[str]) -> None:
-        smaller = f" (Simulation({seed}, ...).run(shrink=True) makes the world smaller)"
-        super().__init__(f"seed {seed}: {violation}{smaller if isinstance(plan, Plan) else ''}")
+        super().__init__(f"seed {seed}: {violation}")
         self.seed = seed
         self.invariant: str = violation.invariant
         self.plan = plan

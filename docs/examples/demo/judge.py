@@ -1,14 +1,47 @@
 """Judges a crawl by the servers' log, host by host. Knows what each host requires, and nothing of the crawler.
 
-The demo, the soak and the tests of many machines use it.
+The demo, the soak, the benchmarks and the tests of many machines use it. The simulation, which judges each request as it comes,
+shares `Scope` with it.
 """
 
-from collections import Counter
+import math
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any, TypeVar
 
 ROBOTS = "/robots.txt"
+
+
+@dataclass(slots=True)
+class Scope:
+    """Requests that share a delay, as their servers see them. All times are seconds of one clock.
+
+    Attributes:
+        in_flight: the requests without a response.
+        free_at: when the next request may come, by the responses before it.
+        since: when the response came that set `free_at`.
+        because: why it is so late, in words.
+        last: when the last response came.
+    """
+
+    in_flight: list[Any] = field(default_factory=list)
+    free_at: float = -math.inf
+    since: float = -math.inf
+    because: str = "nothing"
+    last: float = -math.inf
+
+    def delay(self, now: float, seconds: float, because: str) -> None:
+        """Let no request come for so many seconds."""
+        self.last = now
+        if now + seconds > self.free_at:
+            self.free_at, self.since, self.because = now + seconds, now, because
+
+    def early_s(self, now: float, tolerance_s: float) -> float:
+        """Return by how much a request that comes now is too early; 0 if it is early by no more than the tolerance."""
+        early_s = self.free_at - now
+        return early_s if early_s > tolerance_s else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +133,19 @@ class Verdict:
     offences: tuple[str, ...]
 
 
+_Host = TypeVar("_Host", bound=str | int)
+
+
+def judge_all(
+    hosts: Iterable[_Host], expected: Callable[[_Host], Expected], requests: Iterable[Request]
+) -> dict[_Host, Verdict]:
+    """Judge a log, host by host."""
+    by_host: dict[str | int, list[Request]] = defaultdict(list)
+    for request in requests:
+        by_host[request.host].append(request)
+    return {host: judge(expected(host), by_host[host]) for host in hosts}
+
+
 def judge(expected: Expected, requests: Iterable[Request]) -> Verdict:
     """Judge the requests that one host got."""
     seen = tuple(sorted(requests, key=lambda request: request.at))
@@ -136,15 +182,18 @@ def judge(expected: Expected, requests: Iterable[Request]) -> Verdict:
 
 
 def _short_gaps(expected: Expected, requests: tuple[Request, ...]) -> Iterator[tuple[str, float]]:
-    """Check each two consecutive requests, robots.txt and redirects included."""
-    delay_s = expected.delay_s
-    for before, after in pairwise(requests):
-        if before.path in expected.rules and before.status == 200:
+    """Check each request, robots.txt and redirects included."""
+    scope, delay_s = Scope(), expected.delay_s
+    for request in requests:
+        if early_s := scope.early_s(request.at, expected.tolerance_s):
+            required_s = scope.free_at - scope.since
+            yield (
+                f"{request.path} came {request.at - scope.since:.3f} s after {scope.because}, not {required_s:g} s",
+                early_s,
+            )
+        if request.path in expected.rules and request.status == 200:
             delay_s = max(delay_s, expected.told_delay_s)
-        required_s = max(delay_s, expected.back_off_s(before.status))
-        gap_s = after.at - before.at
-        if gap_s < required_s - expected.tolerance_s:
-            yield f"{after.path} came {gap_s:.3f} s after {before}, not {required_s:g} s", required_s - gap_s
+        scope.delay(request.at, max(delay_s, expected.back_off_s(request.status)), str(request))
 
 
 def _robots_again(expected: Expected, requests: tuple[Request, ...]) -> Iterator[str]:

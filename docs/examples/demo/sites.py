@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypedDict
 
-from docs.examples.demo.judge import ROBOTS, Expected, Request, Verdict, judge
+from docs.examples.demo.judge import ROBOTS, Expected, Request, Verdict, judge_all
 from polite.pacing.policy import PacingPolicy
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 
@@ -226,5 +226,6 @@ def expected(host: Host) -> Expected:
 
 def judge_hosts(requests: Iterable[Request]) -> dict[Host, Verdict]:
     """Judge the log of all hosts, in the order of HOSTS."""
-    log = list(requests)
-    return {host: judge(expected(host), (each for each in log if each.host == host.name)) for host in HOSTS}
+    by_name = {host.name: host for host in HOSTS}
+    verdicts = judge_all(by_name, lambda name: expected(by_name[name]), requests)
+    return {by_name[name]: verdict for name, verdict in verdicts.items()}

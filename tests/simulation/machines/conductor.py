@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Callable
-from contextlib import suppress
 from heapq import heappop, heappush
 from itertools import count
 from random import Random
+from typing import TYPE_CHECKING
 
 from tests.simulation.loop import SimulationLoop
-from tests.simulation.trace import Trace, Violation
+
+if TYPE_CHECKING:
+    from tests.simulation.machines.scene import MachinesScene
 
 # Steps within one world, and rounds of event loops within one virtual second and one moment: far more than any needs.
 _MAX_STEPS = 200_000
@@ -65,7 +67,7 @@ class Conductor:
 
     Attributes:
         now: the world's time (seconds).
-        stopped: set by a violation.
+        stopped: by a violation.
         unborn: how many loops are still to come.
         second: the whole second of `now` to which `spins` refers.
         spins: too many rounds of loops were taken in that second.
@@ -89,6 +91,10 @@ class Conductor:
     def time(self) -> float:
         """Return the world's time (seconds)."""
         return self.now
+
+    def stop(self) -> None:
+        """End `run`."""
+        self.stopped = True
 
     def run(self) -> bool:
         """Run until no loop is left. Return whether that came to pass: False if nothing is due any more, or it takes for ever."""
@@ -129,42 +135,24 @@ _FOR_AN_EVENT = 3
 
 
 class CallWatch:
-    """Counts the commands of one process.
+    """Counts the commands of one process. `name` is that in the trace."""
 
-    Args:
-        name: the process, as the trace names it.
-        partitions: how many the crawl has.
-        events: returns how much has happened in the world.
-        now: returns the world's time (seconds).
-    """
-
-    def __init__(
-        self,
-        name: str,
-        partitions: int,
-        events: Callable[[], int],
-        trace: Trace,
-        now: Callable[[], float],
-    ) -> None:
+    def __init__(self, name: str, scene: "MachinesScene") -> None:
         self._name = name
-        self._partitions = partitions
-        self._events = events
-        self._trace = trace
-        self._now = now
+        self._scene = scene
         self._begin()
 
     def sent(self) -> None:
         """The process sends a command."""
-        if self._now() - self._since >= _WINDOW_S:
+        if self._scene.now() - self._since >= _WINDOW_S:
             self._begin()
         self._calls += 1
-        happened = self._events() - self._before
-        if self._calls > self._partitions * (_IDLE + _FOR_AN_EVENT * happened):
-            with suppress(Violation):
-                self._trace.fail(
-                    "no process spins",
-                    f"{self._name} has sent {self._calls} commands since {self._since:.3f}, in which {happened} events happened",
-                )
+        happened = self._scene.events - self._before
+        if self._calls > self._scene.plan.partitions * (_IDLE + _FOR_AN_EVENT * happened):
+            self._scene.trace.record(
+                "no process spins",
+                f"{self._name} has sent {self._calls} commands since {self._since:.3f}, in which {happened} events happened",
+            )
 
     def _begin(self) -> None:
-        self._since, self._calls, self._before = self._now(), 0, self._events()
+        self._since, self._calls, self._before = self._scene.now(), 0, self._scene.events

@@ -85,17 +85,8 @@ def own_server() -> Connection:
     folder = Path(tempfile.mkdtemp(prefix="polite-server-"))
     path = folder / "socket"
     options = (
-        "--port",
-        "0",
-        "--unixsocket",
-        str(path),
-        "--save",
-        "",
-        "--appendonly",
-        "no",
-        "--dir",
-        str(folder),
-    )
+        "--port", "0", "--unixsocket", str(path), "--save", "", "--appendonly", "no", "--dir", str(folder)
+    )  # fmt: skip
     server = subprocess.Popen([*ends_with_us(), str(binary), *options], stdout=subprocess.DEVNULL)
     until = time.monotonic() + _START_S
     while True:

@@ -112,9 +112,9 @@ class MachinesPlan:
     max_tries: int
     connect_s: float
     span: float
-    steps: tuple[Step, ...]
-    faults: tuple[Fault, ...]
-    wire: WirePlan
+    steps: tuple[Step, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    wire: WirePlan = WirePlan(())
 
     @property
     def machines(self) -> int:
@@ -153,14 +153,11 @@ def draw_machines(seed: int, *, machines: int | None = None) -> MachinesPlan:
         max_tries=chance.choice([3, 10, 10]),
         connect_s=chance.choice([0.0, 0.0, 0.5, 2.0]),
         span=span,
-        steps=_Steps(chance, origins, frontiers, span, min_delay, lease).draw(),
-        faults=_faults(chance, count, span, lease),
-        wire=_wire(chance, lease),
     )
-    if plan.empties:
-        # A process that could not open before, and begins just after, knows of nothing either: see _faults.
-        return replace(plan, wire=WirePlan(plan.wire.delays))
-    return plan
+    steps, faults, wire = _steps(chance, plan), _faults(chance, count, span, lease), _wire(chance, lease)
+    plan = replace(plan, steps=steps, faults=faults, wire=wire)
+    # A process that could not open before the server is emptied, and begins just after, knows of nothing either: see _faults.
+    return replace(plan, wire=WirePlan(wire.delays)) if plan.empties else plan
 
 
 def _origin(chance: Random, number: int, lease: float) -> OriginPlan:
@@ -187,57 +184,35 @@ def _frontiers(chance: Random, count: int) -> tuple[int, ...]:
     return (chance.choice([1, 3, 8]), *(chance.choice([0, 1, 3, 3, 8]) for _ in range(count - 1)))
 
 
-class _Steps:
-    """Draws steps whose pages of an origin are done within a few leases."""
+def _steps(chance: Random, plan: MachinesPlan) -> tuple[Step, ...]:
+    """Draw steps whose pages of an origin are done within a few leases."""
+    slowest = {
+        each.name: max(plan.min_delay, each.crawl_delay or 0.0, each.latency_s) for each in plan.origins
+    }
+    most = {name: max(1, min(8, round(2 * plan.lease_s / slow))) for name, slow in slowest.items()}
+    drawn: dict[str, list[str]] = {each.name: [] for each in plan.origins}
 
-    def __init__(
-        self,
-        chance: Random,
-        origins: tuple[OriginPlan, ...],
-        frontiers: tuple[int, ...],
-        span: float,
-        min_delay: float,
-        lease: float,
-    ) -> None:
-        self._chance = chance
-        self._origins = origins
-        self._frontiers = frontiers
-        self._span = span
-        self._lease = lease
-        # By origin: the most pages that it may have, and those that it has.
-        self._most = {
-            each.name: max(
-                1, min(8, round(2 * lease / max(min_delay, each.crawl_delay or 0.0, each.latency_s)))
-            )
-            for each in origins
-        }
-        self._drawn: dict[str, list[str]] = {each.name: [] for each in origins}
+    def url(step: int, number: int) -> str:
+        origin = chance.choice(plan.origins).name
+        urls = drawn[origin]
+        if len(urls) >= most[origin] or (urls and chance.random() < 0.1):
+            return chance.choice(urls)
+        urls.append(f"{origin}/{chance.choice(FOLDERS)}/{step * 100 + number}")
+        return urls[-1]
 
-    def draw(self) -> tuple[Step, ...]:
-        number = self._chance.choice([2, 4, 8, 12])
-        return tuple(sorted((self._step(each) for each in range(number)), key=lambda step: step.at))
-
-    def _step(self, number: int) -> Step:
-        chance = self._chance
-        machine = chance.randrange(len(self._frontiers))
-        kind = chance.choice(
-            ["put", "put", "put", "permit"] if self._frontiers[machine] else ["permit", "permit", "check"]
-        )
-        at = round(chance.uniform(0, self._span) if chance.random() < 0.8 else 0.0, 3)
+    def step(number: int) -> Step:
+        machine = chance.randrange(plan.machines)
+        kinds = ["put", "put", "put", "permit"] if plan.frontiers[machine] else ["permit", "permit", "check"]
+        kind = chance.choice(kinds)
+        at = round(chance.uniform(0, plan.span) if chance.random() < 0.8 else 0.0, 3)
         if kind != "put":
-            return Step(at, machine, kind, (self._url(number, 0),))
-        urls = tuple(self._url(number, each) for each in range(chance.choice([1, 2, 5])))
-        not_before = chance.choice([None] * 6 + [0.5, self._lease / 2, 2 * self._lease])
+            return Step(at, machine, kind, (url(number, 0),))
+        urls = tuple(url(number, each) for each in range(chance.choice([1, 2, 5])))
+        not_before = chance.choice([None] * 6 + [0.5, plan.lease_s / 2, 2 * plan.lease_s])
         return Step(at, machine, kind, urls, not_before, chance.randrange(4), chance.random() < 0.5)
 
-    def _url(self, step: int, number: int) -> str:
-        chance = self._chance
-        origin = chance.choice(self._origins).name
-        drawn = self._drawn[origin]
-        if len(drawn) >= self._most[origin] or (drawn and chance.random() < 0.1):
-            return chance.choice(drawn)
-        drawn.append(f"{origin}/{chance.choice(FOLDERS)}/{step * 100 + number}")
-        return drawn[-1]
+    steps = [step(number) for number in range(chance.choice([2, 4, 8, 12]))]
+    return tuple(sorted(steps, key=lambda each: each.at))
 
 
 def _faults(chance: Random, machines: int, span: float, lease: float) -> tuple[Fault, ...]:

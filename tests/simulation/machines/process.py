@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 from polite import schedulers
 from polite.compose.frontier import open_frontier
@@ -24,16 +24,17 @@ from polite.robots.decision import Disallowed, RobotsUnreachable
 from polite.robots.policy import RobotsPolicy
 from polite.schedulers import FileOrder
 from polite.task import Task
+from tests.simulation.ledger import drawn_draft
 from tests.simulation.loop import SimulatedClock
-from tests.simulation.machines.conductor import Conductor, MachineLoop
-from tests.simulation.machines.plan import MachinesPlan, Step
-from tests.simulation.machines.servers import Servers, ServersOf
-from tests.simulation.machines.tasks import Disturbances, Tasks
-from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer
+from tests.simulation.machine import AGENT
+from tests.simulation.machines.conductor import MachineLoop
+from tests.simulation.machines.plan import Step
+from tests.simulation.machines.scene import MachinesScene
+from tests.simulation.machines.servers import ServersOf
+from tests.simulation.machines.virtual_server import VirtualClient
 from tests.simulation.machines.wire import Wire
-from tests.simulation.trace import Trace
+from tests.simulation.running_frontier import check_liveness
 
-_AGENT = "SimulatedBot/1.0 (+https://example.com/bot)"
 CRAWL = "world"
 _EPOCH = 1_700_000_000.0
 _SCHEDULERS: dict[FileOrder, Callable[[], Scheduler]] = {
@@ -46,18 +47,6 @@ _SCHEDULERS: dict[FileOrder, Callable[[], Scheduler]] = {
 _OPEN_AGAIN_S = 1.0
 # A process that learns that the crawl is over learns what was so at most so long ago (seconds).
 _SETTLES_S = 10.0
-
-
-class Parts(NamedTuple):
-    """What all processes of a world share."""
-
-    plan: MachinesPlan
-    trace: Trace
-    conductor: Conductor
-    server: VirtualServer
-    servers: Servers
-    tasks: Tasks
-    disturbances: Disturbances
 
 
 class Process:
@@ -73,18 +62,18 @@ class Process:
         waits: URLs for which a permit is awaited at the gate.
     """
 
-    def __init__(self, parts: Parts, machine: int, life: int, loop: MachineLoop, wire: Wire) -> None:
+    def __init__(self, scene: MachinesScene, machine: int, life: int, loop: MachineLoop, wire: Wire) -> None:
         self.name: str = f"m{machine}.{life}"
         self.number: int = machine * 1_000 + life
         self.waits: list[str] = []
         self.loop = loop
         self.wire = wire
-        self._parts = parts
-        self._plan = parts.plan
+        self._scene = scene
+        self._plan = scene.plan
         self._machine = machine
-        self._servers = ServersOf(parts.servers, self.name)
-        self._chance = Random(f"{parts.plan.seed} {self.name}")
-        wall = _EPOCH + parts.plan.wall_s[machine]
+        self._servers = ServersOf(scene.servers, self.name)
+        self._chance = Random(f"{scene.plan.seed} {self.name}")
+        wall = _EPOCH + scene.plan.wall_s[machine]
         self._clock = SimulatedClock(loop, zero=self._chance.uniform(0, 1e6), wall=wall)
         self._frontier: Frontier | None = None
         self._idle: set[asyncio.Task[None]] = set()
@@ -117,25 +106,25 @@ class Process:
             except StoreEmptied:
                 if not self._plan.empties:
                     raise
-                self._parts.trace.note("store emptied", self.name)
+                self._scene.trace.note("store emptied", self.name)
                 self.failed = True
                 return
             except StoreFailed as error:
                 if self._ending and self._may_fail:
                     # What it had to write at its end is lost with it, as if it had been killed.
-                    self._parts.tasks.dead.add(self.number)
-                    self._parts.disturbances.vanish("the server was away at the end of", self.name)
+                    self._scene.tasks.dead.add(self.number)
+                    self._scene.disturbances.vanish("the server was away at the end of", self.name)
                     self.failed = True
                     return
                 if self._frontier is not None:
                     raise
-                self._parts.trace.note("not opened", self.name, error)
+                self._scene.trace.note("not opened", self.name, error)
                 # What it joined is left again: it begins with the first reply after the next attempt.
                 self.wire.began_at = math.inf
             await asyncio.sleep(_OPEN_AGAIN_S)
 
     async def _crawl(self, stack: AsyncExitStack, steps: tuple[Step, ...]) -> None:
-        client = VirtualClient(self._parts.server, self.wire)
+        client = VirtualClient(self._scene.server, self.wire)
         # Either its gate joins the crawl, or its frontier does, which shares the gate's turns then.
         by_frontier = bool(self._plan.frontiers[self._machine]) and self._chance.random() < 0.5
         gate = await stack.enter_async_context(self._gate(None if by_frontier else client))
@@ -153,23 +142,23 @@ class Process:
                 )
             )
             self._frontier = frontier
-            workers = [
-                self.loop.create_task(self._work(frontier))
-                for _ in range(self._plan.frontiers[self._machine])
-            ]
-        self._parts.trace.note("opened", self.name)
+            count = self._plan.frontiers[self._machine]
+            workers = [self.loop.create_task(self._work(frontier)) for _ in range(count)]
+        self._scene.trace.note("opened", self.name)
+        self.loop.on_wait = self._expect_liveness
         try:
             await self._take_all(gate, steps)
             await self._end(workers)
             self._ending = self._servers.closing = True
         finally:
+            self.loop.on_wait = lambda: None
             for worker in workers:
                 worker.cancel()
 
     def _gate(self, client: VirtualClient | None) -> AbstractAsyncContextManager[Gate]:
         shared: dict[str, Any] = {"store": client, "crawl": CRAWL, "lease": self._plan.lease_s}
         return open_gate(
-            _AGENT,
+            AGENT,
             robots=RobotsPolicy(retry_min=2.0, retry_max=10.0, busy_retry_max=10.0),
             pacing=PacingPolicy(min_delay=self._plan.min_delay, backoff=2.0, max_backoff=20.0),
             listener=self._listen,
@@ -181,20 +170,24 @@ class Process:
     def _listen(self, event: Event, /) -> None:
         if self.dead:
             return
-        self._parts.trace.note(type(event).__name__.lower(), self.name, event)
+        self._scene.trace.note(type(event).__name__.lower(), self.name, event)
         match event:
             case Refused(url=url):
-                self._parts.tasks.ended(url, "refused")
+                self._scene.tasks.ended(url, "refused")
             case Granted(url=url, task=task) if task is not None:
-                self._parts.tasks.granted(url)
+                self._scene.tasks.granted(url)
             case Dropped(url=url):
-                self._parts.tasks.ended(url, "dropped")
+                self._scene.tasks.ended(url, "dropped")
             case _:
                 pass
 
     def _ended(self, task: Task, outcome: TaskOutcome) -> None:
         if not self.dead:
-            self._parts.tasks.told(task, outcome, self.name)
+            self._scene.tasks.told(task, outcome, self.name)
+
+    def _expect_liveness(self) -> None:
+        if self._frontier is not None and not self.dead:
+            check_liveness(self._frontier, self._scene.trace, self.name)
 
     # The end.
 
@@ -208,7 +201,7 @@ class Process:
                 worker.cancel()
         else:
             await frontier.join()
-            self._parts.trace.note("joined", self.name)
+            self._scene.trace.note("joined", self.name)
             self._expect_counts(frontier)
             frontier.close()
         for ended in await asyncio.gather(*workers, return_exceptions=True):
@@ -217,12 +210,12 @@ class Process:
 
     def _expect_counts(self, frontier: Frontier) -> None:
         """The crawl is over, as this process sees it: then no task is left, and its counts are those of all."""
-        tasks, trace = self._parts.tasks, self._parts.trace
+        tasks, trace = self._scene.tasks, self._scene.trace
         if self.wire.began_at > tasks.emptied_at:
             # It knows nothing of what was lost.
             return
         # It may have learned that before the last puts.
-        settled = self._parts.conductor.now - _SETTLES_S
+        settled = self._scene.conductor.now - _SETTLES_S
         left = tasks.left(put_before=settled)
         if left and not tasks.may_be_lost(left):
             trace.fail(
@@ -260,12 +253,12 @@ class Process:
         try:
             await (gate.check(url) if step.kind == "check" else self._send(gate.permit(url), url))
         except (Disallowed, RobotsUnreachable, Overloaded, TurnLost) as error:
-            self._parts.trace.note("no page", self.name, url, repr(error))
+            self._scene.trace.note("no page", self.name, url, repr(error))
         except StoreEmptied:
             raise
         except StoreFailed as error:
             # After a minute a permit tells, instead of waiting on.
-            self._parts.trace.note("store failed", self.name, url, error)
+            self._scene.trace.note("store failed", self.name, url, error)
             if not self._may_fail:
                 raise
         finally:
@@ -281,20 +274,17 @@ class Process:
             await self._put_one(self._frontier, url, step)
 
     async def _put_one(self, frontier: Frontier, url: str, step: Step) -> None:
-        wall, wait_s = self._clock.wall(), step.not_before_s
-        self._parts.tasks.put_began(url, wait_s or 0.0)
+        wall, wait_s, once = self._clock.wall(), step.not_before_s, self._plan.puts(url) == 1
+        chance = Random(f"{self._plan.seed} {self.name} {url}")
+        draft = drawn_draft(chance, url, wall, wait_s, keyed=True, once=once)._replace(
+            priority=step.rank, depth=step.rank, deadline=wall + step.rank if step.rank else None
+        )
+        self._scene.tasks.put_began(url, draft, wait_s or 0.0)
         try:
-            admission = await frontier.put(
-                url,
-                priority=step.rank,
-                depth=step.rank,
-                deadline=wall + step.rank if step.rank else None,
-                not_before=None if wait_s is None else wall + wait_s,
-                **_named(url, once=self._plan.puts(url) == 1),
-            )
+            admission = await frontier.put(url, **draft._asdict())
         except FrontierClosed:
             return
-        self._parts.tasks.put_returned(url, admission.value, self.number)
+        self._scene.tasks.put_returned(url, admission.value, self.number)
 
     # Permits.
 
@@ -312,22 +302,22 @@ class Process:
             del permit
 
     async def _visit(self, permit: TaskPermit) -> None:
-        url, tasks = permit.url, self._parts.tasks
+        url, tasks = permit.url, self._scene.tasks
         if self.dead:
             return
-        tasks.given(url, self.name)
+        tasks.given(permit.task, self.name)
         if self._chance.random() < 0.03:
-            self._parts.trace.note("not used", self.name, url)
+            self._scene.trace.note("not used", self.name, url)
             tasks.again(url)
             return
         try:
             await self._send(permit, url)
         except TurnLost:
-            self._parts.trace.note("turn lost", self.name, url)
+            self._scene.trace.note("turn lost", self.name, url)
             if not self.dead:
                 tasks.again(url)
         except (Disallowed, RobotsUnreachable, Overloaded) as error:
-            self._parts.trace.note("no page", self.name, url, repr(error))
+            self._scene.trace.note("no page", self.name, url, repr(error))
 
     async def _send(self, permit: Permit, url: str) -> None:
         """Send a page's request in the permit's block: at once after the turn was checked, or after a slow connection."""
@@ -339,26 +329,15 @@ class Process:
                 late = not permit.valid
             if self.dead:
                 return
-            status, retry_after = await self._parts.servers.page(url, self.name, late=late)
+            status, retry_after = await self._scene.servers.page(url, self.name, late=late)
             permit.report(
                 status=status, headers={} if retry_after is None else {"Retry-After": f"{retry_after:.0f}"}
             )
             if not isinstance(permit, TaskPermit):
                 return
             if status == 503 or self._chance.random() < 0.05:
-                self._parts.trace.note("retry", self.name, url)
+                self._scene.trace.note("retry", self.name, url)
                 if permit.retry():
-                    self._parts.tasks.again(url)
+                    self._scene.tasks.again(url)
             else:
-                self._parts.tasks.ended(url, "done")
-
-
-def _named(url: str, *, once: bool) -> dict[str, Any]:
-    """Return the options by which duplicates of a page are found."""
-    match sum(url.encode()) % 3:
-        case 0:
-            return {"key": f"page {url}"}
-        case 1 if once:
-            return {"unique": False}
-        case _:
-            return {}
+                self._scene.tasks.ended(url, "done")

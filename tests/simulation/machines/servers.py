@@ -1,16 +1,17 @@
 """The web servers of a world: they respond, and judge by when requests arrive, whichever machine sent them."""
 
 import asyncio
-import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
+from typing import TYPE_CHECKING
 
+from docs.examples.demo.judge import Scope
 from polite.robots.exchange import Ask, Failed, Reply
-from tests.simulation.gaps import EPSILON_S
-from tests.simulation.machines.plan import MachinesPlan, OriginPlan
-from tests.simulation.machines.tasks import Disturbances
-from tests.simulation.trace import Trace
+from tests.simulation.machines.plan import OriginPlan
+from tests.simulation.robots_log import EPSILON_S
+
+if TYPE_CHECKING:
+    from tests.simulation.machines.scene import MachinesScene
 
 # Responses with a 503 from one origin: each makes a world longer.
 _MOST_TROUBLES = 2
@@ -31,31 +32,25 @@ class Arrival:
     gap_s: float
 
 
-@dataclass(slots=True)
-class _Origin:
+class _Origin(Scope):
     """One origin.
 
     Attributes:
-        last: the last request that counts.
-        in_flight: the requests without a response.
-        free_at: when the next request may arrive, by the responses.
+        arrival: the last request that counts.
         fetched: when robots.txt was requested, each time.
         known: robots.txt had a response that every owner knows or can load.
         forgotten: a failover lost it. Only the process that has requested it knows it still.
-        late: requests that a process sent after it had lost its turn, each by its last stop.
         troubles: how many pages got a 503.
     """
 
-    plan: OriginPlan
-    last: Arrival | None = None
-    in_flight: list[Arrival] = field(default_factory=list)
-    free_at: float = -math.inf
-    free_because: str = ""
-    fetched: list[float] = field(default_factory=list)
-    known: bool = False
-    forgotten: bool = False
-    late: int = 0
-    troubles: int = 0
+    def __init__(self, plan: OriginPlan) -> None:
+        super().__init__()
+        self.plan = plan
+        self.arrival: Arrival | None = None
+        self.fetched: list[float] = []
+        self.known = False
+        self.forgotten = False
+        self.troubles = 0
 
 
 class Servers:
@@ -64,22 +59,18 @@ class Servers:
     Attributes:
         pages: how many pages were requested.
         fetches: how many robots.txt were.
-        late: how many requests were sent after their turn was lost, because the crawler did not ask again before it sent.
         events: how many requests there were: it grows while the crawl goes on.
     """
 
-    def __init__(
-        self, plan: MachinesPlan, disturbances: Disturbances, trace: Trace, now: Callable[[], float]
-    ) -> None:
-        self._plan = plan
-        self._disturbances = disturbances
-        self._trace = trace
-        self._now = now
-        self._origins = {each.name: _Origin(each) for each in plan.origins}
-        self._chance = Random(f"{plan.seed} servers")
+    def __init__(self, scene: "MachinesScene") -> None:
+        self._plan = scene.plan
+        self._disturbances = scene.disturbances
+        self._trace = scene.trace
+        self._now = scene.now
+        self._origins = {each.name: _Origin(each) for each in self._plan.origins}
+        self._chance = Random(f"{self._plan.seed} servers")
         self.pages: int = 0
         self.fetches: int = 0
-        self.late: int = 0
         self.events: int = 0
 
     # Requests.
@@ -126,7 +117,6 @@ class Servers:
         if not state.fetched:
             self._trace.fail("no page before robots.txt", f"{url} is requested by {machine}")
         if late:
-            self.late += 1
             await asyncio.sleep(state.plan.latency_s)
             return 200, None
         # An owner may know an older, empty file, if it failed at first.
@@ -148,7 +138,7 @@ class Servers:
     # Judging.
 
     def _arrived(self, state: _Origin, machine: str, what: str, gap_s: float) -> Arrival:
-        now, last = self._now(), state.last
+        now, last = self._now(), state.arrival
         self.events += 1
         required_s = 0.0 if last is None else self._required_s(state, last, machine)
         if last is not None and now < last.at + required_s - EPSILON_S:
@@ -157,10 +147,10 @@ class Servers:
                 f"{state.plan.name} gets {what} of {machine} {now - last.at:.3f} s after {last.what} of {last.machine}: "
                 f"{required_s:g} s are required",
             )
-        if now < state.free_at - EPSILON_S and self._calm(state):
+        if (early_s := state.early_s(now, EPSILON_S)) and self._calm(state):
             self._trace.fail(
                 "each gap is kept",
-                f"{state.plan.name} gets {what} of {machine} {state.free_at - now:.3f} s early: {state.free_because}",
+                f"{state.plan.name} gets {what} of {machine} {early_s:.3f} s early: {state.because}",
             )
         if state.in_flight and self._calm(state):
             self._trace.fail(
@@ -168,7 +158,7 @@ class Servers:
                 f"{state.plan.name} gets {what} of {machine}, and {state.in_flight[0].what} of "
                 f"{state.in_flight[0].machine} is in flight",
             )
-        state.last = arrival = Arrival(now, machine, what, gap_s)
+        state.arrival = arrival = Arrival(now, machine, what, gap_s)
         state.in_flight.append(arrival)
         return arrival
 
@@ -185,15 +175,13 @@ class Servers:
         """A response was sent, or its request was cancelled."""
         state.in_flight.remove(arrival)
         self.events += 1
-        if self._now() + delay_s > state.free_at:
-            state.free_at = self._now() + delay_s
-            state.free_because = (
-                f"{delay_s:g} s after {arrival.what} of {arrival.machine} at {self._now():.3f}"
-            )
+        because = f"{delay_s:g} s after {arrival.what} of {arrival.machine} at {self._now():.3f}"
+        state.delay(self._now(), delay_s, because)
 
     def _calm(self, state: _Origin) -> bool:
         """Whether no machine can have lost the origin's home since its last request."""
-        return state.last is None or self._disturbances.calm_since(state.last.at - 3 * self._plan.lease_s)
+        last = state.arrival
+        return last is None or self._disturbances.calm_since(last.at - 3 * self._plan.lease_s)
 
     def _require_due(self, state: _Origin, machine: str) -> None:
         """No result of a world expires within it: another fetch needs a reason."""

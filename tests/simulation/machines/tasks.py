@@ -1,15 +1,16 @@
 """The tasks of a shared crawl: each URL that was put, how often it was given out, and how it ended."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from polite.frontier.task_outcome import End, TaskOutcome
 from polite.task import Task
-from tests.simulation.gaps import EPSILON_S
-from tests.simulation.machines.conductor import Conductor
-from tests.simulation.machines.plan import MachinesPlan
-from tests.simulation.trace import Trace
+from tests.simulation.ledger import Draft, require_as_put
+from tests.simulation.robots_log import EPSILON_S
+
+if TYPE_CHECKING:
+    from tests.simulation.machines.scene import MachinesScene
 
 
 class Disturbances:
@@ -18,9 +19,9 @@ class Disturbances:
     A fault that takes less than the lease is none: nothing may come of it.
     """
 
-    def __init__(self, trace: Trace, conductor: Conductor) -> None:
-        self._trace = trace
-        self._conductor = conductor
+    def __init__(self, scene: "MachinesScene") -> None:
+        self._trace = scene.trace
+        self._now = scene.now
         self._times: list[float] = []
         self._vanished: dict[str, float] = {}
         self._last = -math.inf
@@ -28,12 +29,12 @@ class Disturbances:
     def add(self, what: str) -> None:
         """Something happened now that may be an excuse."""
         self._trace.note("disturbed", what)
-        self._times.append(self._conductor.now)
+        self._times.append(self._now())
 
     def vanish(self, what: str, process: str) -> None:
         """A process was killed now, or its lease ends: its homes go without a word to their next owners."""
         self.add(f"{what} {process}")
-        self._vanished[process] = self._conductor.now
+        self._vanished[process] = self._now()
 
     def vanished_since(self, when: float, process: str) -> bool:
         """Whether others may have got the process's homes since a time without a word of it."""
@@ -41,7 +42,7 @@ class Disturbances:
 
     def over(self) -> None:
         """A process that lost its lease learns it now."""
-        self._last = self._conductor.now
+        self._last = self._now()
 
     def calm_since(self, when: float) -> bool:
         """Whether no process can have lost a home since a time."""
@@ -59,14 +60,12 @@ class LeaseWatch:
         over: the process has ended, or was killed.
     """
 
-    def __init__(
-        self, name: str, plan: MachinesPlan, disturbances: Disturbances, conductor: Conductor
-    ) -> None:
+    def __init__(self, name: str, scene: "MachinesScene") -> None:
         self._name = name
         # The process's own deadline, before the server's.
-        self._lasts_s = plan.lease_s * 0.99 - 0.2
-        self._disturbances = disturbances
-        self._conductor = conductor
+        self._lasts_s = scene.plan.lease_s * 0.99 - 0.2
+        self._disturbances = scene.disturbances
+        self._conductor = scene.conductor
         self._sent: dict[str, float] = {}  # by partition: when the last batch that had a reply was sent
         self._armed: set[str] = set()
         self.over = False
@@ -97,6 +96,7 @@ class Entry:
     """One URL. Times are world seconds.
 
     Attributes:
+        drafts: what its puts said.
         put_by: the processes whose put returned.
         put_at: when the first of them did.
         ready_at: from when it may be given out.
@@ -108,6 +108,7 @@ class Entry:
     """
 
     url: str
+    drafts: list[Draft] = field(default_factory=list)
     put_by: list[int] = field(default_factory=list)
     put_at: float = 0.0
     ready_at: float = math.inf
@@ -128,14 +129,12 @@ class Tasks:
         emptied_at: when the server lost all data.
     """
 
-    def __init__(
-        self, disturbances: Disturbances, trace: Trace, now: Callable[[], float], *, max_tries: int
-    ) -> None:
+    def __init__(self, scene: "MachinesScene") -> None:
         self._entries: dict[str, Entry] = {}
-        self._disturbances = disturbances
-        self._trace = trace
-        self._now = now
-        self._max_tries = max_tries
+        self._disturbances = scene.disturbances
+        self._trace = scene.trace
+        self._now = scene.now
+        self._max_tries = scene.plan.max_tries
         self.dead: set[int] = set()
         self.forgot = False
         self.events: int = 0
@@ -147,9 +146,10 @@ class Tasks:
         """Whether each end was counted once."""
         return not self._disturbances.since(0.0)
 
-    def put_began(self, url: str, wait_s: float) -> None:
+    def put_began(self, url: str, draft: Draft, wait_s: float) -> None:
         """A put was called. The task may be queued from now on, and given out after so long."""
         entry = self._entries.setdefault(url, Entry(url))
+        entry.drafts.append(draft)
         # A second put of a URL is a duplicate, or comes first: which, only the server knows.
         entry.ready_at = min(entry.ready_at, self._now() + wait_s)
 
@@ -162,13 +162,15 @@ class Tasks:
         self.put_at = self._now()
         self.events += 1
 
-    def given(self, url: str, process: str) -> None:
+    def given(self, task: Task, process: str) -> None:
         """A worker received a permit for the task."""
+        url = task.url
         self._trace.note("given", process, url)
         self.events += 1
         entry = self._entries.get(url)
         if entry is None:
             self._trace.fail("only tasks that were put are given out", url)
+        require_as_put(self._trace, task, entry.drafts)
         if self._now() < entry.ready_at - EPSILON_S:
             self._trace.fail(
                 "no task is given out before its time",

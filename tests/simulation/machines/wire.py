@@ -5,13 +5,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from redis.exceptions import ConnectionError as BrokenConnection
 
-from tests.simulation.machines.conductor import Conductor, MachineLoop
-from tests.simulation.machines.plan import WirePlan
-from tests.simulation.trace import Trace
+from tests.simulation.machines.conductor import MachineLoop
+
+if TYPE_CHECKING:
+    from tests.simulation.machines.scene import MachinesScene
 
 Execute = Callable[[], Any]
 # How long after its sender gave it up a command may still be executed (seconds).
@@ -37,21 +38,13 @@ class Wire:
         reached: called when the reply to a batch of the session arrives, with the partition and the time when the batch was sent.
     """
 
-    def __init__(
-        self,
-        plan: WirePlan,
-        conductor: Conductor,
-        loop: MachineLoop,
-        server: ServerState,
-        chance: Random,
-        trace: Trace,
-    ) -> None:
-        self._plan = plan
-        self._conductor = conductor
+    def __init__(self, scene: "MachinesScene", loop: MachineLoop, chance: Random) -> None:
+        self._plan = scene.plan.wire
+        self._conductor = scene.conductor
         self._loop = loop
-        self._server = server
+        self._server = scene.state
         self._chance = chance
-        self._trace = trace
+        self._trace = scene.trace
         self.cut_until: float = -math.inf
         self.dead = False
         self.began_at: float = math.inf
@@ -112,21 +105,11 @@ class Wire:
     def _break(self, command: "_Command") -> None:
         self._answer(command, None, BrokenConnection("simulated"))
 
-    def _answer(
-        self,
-        command: "_Command",
-        reply: Any,
-        error: Exception | None,
-    ) -> None:
+    def _answer(self, command: "_Command", reply: Any, error: Exception | None) -> None:
         if not self.dead:
             self._loop.call_soon(self._arrived, command, reply, error)
 
-    def _arrived(
-        self,
-        command: "_Command",
-        reply: Any,
-        error: Exception | None,
-    ) -> None:
+    def _arrived(self, command: "_Command", reply: Any, error: Exception | None) -> None:
         if command.arrival.done():
             return
         if error is not None:

@@ -7,18 +7,15 @@ from collections.abc import Callable
 from random import Random
 
 from polite.stores.redis.crawl import SCHEMA, crawl_key
-from tests.simulation.machines.conductor import MOST_ROUNDS_PER_S, CallWatch, Conductor, MachineLoop
-from tests.simulation.machines.own_server import own_server
+from tests.simulation.machines.conductor import MOST_ROUNDS_PER_S, CallWatch, MachineLoop
 from tests.simulation.machines.plan import Fault, MachinesPlan
-from tests.simulation.machines.process import CRAWL, Parts, Process
-from tests.simulation.machines.servers import Servers
-from tests.simulation.machines.tasks import Disturbances, LeaseWatch, Tasks
-from tests.simulation.machines.virtual_server import VirtualServer
-from tests.simulation.machines.wire import ServerState, Wire
-from tests.simulation.trace import Report, SimulationFailed, Trace, Violation
+from tests.simulation.machines.process import CRAWL, Process
+from tests.simulation.machines.scene import MachinesScene
+from tests.simulation.machines.tasks import LeaseWatch
+from tests.simulation.machines.wire import Wire
+from tests.simulation.trace import Report, Trace, Violation
 from tests.simulation.world import captured_log, left_in
 
-_SERVER_EPOCH = 1_700_000_123.0
 # Without any event for so long, something hangs: longer than any delay, lease and fault of a world (seconds).
 _SILENCE_S = 400.0
 _LOOK_S = 50.0
@@ -28,23 +25,19 @@ class MachinesWorld:
     """One run of a plan.
 
     Attributes:
-        trace: what happened, and the first violation.
         logged: errors in polite's log.
     """
 
     def __init__(self, plan: MachinesPlan, tell: Callable[[str], None] | None = None) -> None:
         self.plan = plan
         self.logged: list[str] = []
-        self._conductor = conductor = Conductor()
-        trace = Trace(conductor.time, tell)
-        self.trace: Trace = trace
-        trace.stop = self._stop
-        self._disturbances = Disturbances(trace, conductor)
-        self.servers: Servers = Servers(plan, self._disturbances, trace, conductor.time)
-        self._tasks = Tasks(self._disturbances, trace, conductor.time, max_tries=plan.max_tries)
-        server = VirtualServer(own_server(), lambda: _SERVER_EPOCH + conductor.now)
-        self._server, self._state = server, ServerState()
-        self._parts = Parts(plan, trace, conductor, server, self.servers, self._tasks, self._disturbances)
+        self.scene: MachinesScene = MachinesScene(plan, tell)
+        self.trace: Trace = self.scene.trace
+        self._conductor = self.scene.conductor
+        self._disturbances = self.scene.disturbances
+        self._servers = self.scene.servers
+        self._tasks = self.scene.tasks
+        self._server, self._state = self.scene.server, self.scene.state
         self._processes: dict[int, tuple[Process, LeaseWatch]] = {}
         self._lives = [0] * plan.machines
         self._kept = False
@@ -57,14 +50,6 @@ class MachinesWorld:
         Raises:
             SimulationFailed: An invariant does not hold.
         """
-        self._run()
-        if self.trace.violation is not None:
-            raise SimulationFailed(self.plan.seed, self.trace.violation, self.plan, self.trace.lines)
-        return Report(
-            self.plan.seed, self.servers.pages, self.servers.fetches, self._conductor.now, sum(self._lives)
-        )
-
-    def _run(self) -> None:
         random.seed(self.plan.seed)
         self._divide()
         for machine in range(self.plan.machines):
@@ -77,21 +62,19 @@ class MachinesWorld:
                 if not self._conductor.run():
                     self._expect_time_passes()
                 self._expect_the_end()
-            except Violation:
-                pass
             finally:
                 for process, _ in list(self._processes.values()):
                     process.kill()
                     process.loop.discard()
+        self.trace.raise_violation(self.plan)
+        pages, fetches = self._servers.pages, self._servers.fetches
+        return Report(self.plan.seed, pages, fetches, self._conductor.now, sum(self._lives))
 
     def _divide(self) -> None:
         """Give the crawl its partitions. On one server the first process would choose a single one, and the others follow."""
         if self.plan.partitions > 1:
             terms = "schema", SCHEMA, "partitions", self.plan.partitions
             self._server.execute("HSET", crawl_key(CRAWL), *terms)
-
-    def _stop(self) -> None:
-        self._conductor.stopped = True
 
     # Processes.
 
@@ -104,13 +87,11 @@ class MachinesWorld:
         loop.set_exception_handler(
             lambda _, context: self.logged.append(f"{context['message']}: {context.get('exception')!r}")
         )
-        wire = Wire(plan.wire, conductor, loop, self._state, chance, self.trace)
-        process = Process(self._parts, machine, life, loop, wire)
-        watch = LeaseWatch(process.name, plan, self._disturbances, conductor)
+        wire = Wire(self.scene, loop, chance)
+        process = Process(self.scene, machine, life, loop, wire)
+        watch = LeaseWatch(process.name, self.scene)
         wire.reached = watch.reached
-        wire.sending = CallWatch(
-            process.name, plan.partitions, self._happened, self.trace, conductor.time
-        ).sent
+        wire.sending = CallWatch(process.name, self.scene).sent
         self.trace.note("begins", process.name)
         steps = tuple(each for each in plan.steps if each.machine == machine and each.at >= conductor.now)
         task = loop.create_task(process.run(steps))
@@ -140,15 +121,9 @@ class MachinesWorld:
             return
         if error is not None:
             self.trace.note("error", "".join(traceback.format_exception(error))[-3_000:])
-            self._fail("no error without a cause", f"{process.name}: {error!r}")
+            self.trace.record("no error without a cause", f"{process.name}: {error!r}")
         if left is not None:
-            self._fail(left.invariant, f"{process.name}: {left.seen}")
-
-    def _fail(self, invariant: str, seen: str) -> None:
-        try:
-            self.trace.fail(invariant, seen)
-        except Violation:
-            return
+            self.trace.record(left.invariant, f"{process.name}: {left.seen}")
 
     # Faults.
 
@@ -178,7 +153,7 @@ class MachinesWorld:
                 self._disturbances.add("failover")
                 saved = self._server.robots_saved()
                 self._server.fail_over()
-                self.servers.forgot(saved - self._server.robots_saved())
+                self._servers.forgot(saved - self._server.robots_saved())
             case "empty":
                 self._disturbances.add("empty")
                 self._tasks.emptied_at = self._conductor.now
@@ -221,12 +196,12 @@ class MachinesWorld:
 
     def _look(self) -> None:
         """Fail if nothing happens for long."""
-        events = self._happened()
+        events = self.scene.events
         if events != self._events:
             self._events, self._events_at = events, self._conductor.now
         elif self._conductor.now - self._events_at > _SILENCE_S:
             waits = [url for process, _ in self._processes.values() for url in process.waits]
-            self._fail(
+            self.trace.record(
                 "each task and request goes in time",
                 f"nothing happens since {self._events_at:.3f}; {[each.url for each in self._tasks.left()][:5]} wait, and at the "
                 f"gate {waits[:5]}; {', '.join(process.name for process, _ in self._processes.values())} have not ended",
@@ -234,12 +209,9 @@ class MachinesWorld:
         if self._processes or self._conductor.unborn:
             self._conductor.at(self._conductor.now + _LOOK_S, self._look)
 
-    def _happened(self) -> int:
-        return self.servers.events + self._tasks.events
-
     def _expect_time_passes(self) -> None:
         if self._conductor.spins:
-            self._fail(
+            self.trace.record(
                 "time passes",
                 f"the machines' loops took more than {MOST_ROUNDS_PER_S} rounds in the second after {self._conductor.second}, "
                 f"and it is {self._conductor.now:.6f}",
@@ -249,15 +221,15 @@ class MachinesWorld:
         if self.trace.violation is not None:
             return
         if self._processes:
-            self._fail(
+            self.trace.record(
                 "a crawl ends", f"{', '.join(each.name for each, _ in self._processes.values())} did not"
             )
         left = self._tasks.left()
         # What is left when the last process does not wait for the crawl's end stays on the server.
         stays = self._ended_last in self.plan.leaves
         if left and not stays and not self.plan.empties and not self._tasks.may_be_lost(left):
-            self._fail("no acknowledged task is lost", f"all processes ended, and {left[0]} has not")
+            self.trace.record("no acknowledged task is lost", f"all processes ended, and {left[0]} has not")
         if self._tasks.exact and (untold := self._tasks.untold()):
-            self._fail("on_end is called once for each task that ended", f"not for {untold[0]}")
+            self.trace.record("on_end is called once for each task that ended", f"not for {untold[0]}")
         if self.logged and not self.plan.empties:
-            self._fail("no error is logged", self.logged[0])
+            self.trace.record("no error is logged", self.logged[0])

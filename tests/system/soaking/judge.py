@@ -1,11 +1,11 @@
 """Whether a long crawl stayed flat and polite: judged from samples of the crawler's process and the servers' log."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from docs.examples.demo.judge import ROBOTS, Expected, Request, judge
+from docs.examples.demo.judge import ROBOTS, Expected, Request, judge_all
 from tests.system.soaking.world import (
     CRAWL_DELAY_S,
     MIN_DELAY_S,
@@ -90,15 +90,11 @@ def expected(origin: int) -> Expected:
 
 def offences(requests: Iterable[Request]) -> list[str]:
     """Gaps that were too short, pages that may not be fetched or came before the rules, and origins that nobody asked."""
-    by_origin: dict[int, list[Request]] = defaultdict(list)
-    for request in requests:
-        by_origin[int(request.host)].append(request)
-    missing = set(range(ORIGINS)) - set(by_origin)
+    verdicts = judge_all(range(ORIGINS), expected, requests)
+    missing = [origin for origin, verdict in verdicts.items() if not verdict.requests]
     found = [f"{len(missing)} origins were never asked, {min(missing)} among them"] if missing else []
-    for origin, seen in by_origin.items():
-        found += [
-            f"{origin} ({kind(origin).name}): {what}" for what in judge(expected(origin), seen).offences
-        ]
+    for origin, verdict in verdicts.items():
+        found += [f"{origin} ({kind(origin).name}): {what}" for what in verdict.offences]
     return found
 
 
