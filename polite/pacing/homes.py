@@ -126,22 +126,18 @@ class Home(Protocol):
     @property
     def name(self) -> str:
         """The home's name, such as a host."""
-        ...
 
     @property
     def fence(self) -> int:
         """A number that grows with every taking of a home."""
-        ...
 
     @property
     def closing(self) -> bool:
         """Whether it gives no new turn: it leaves when no turn is open."""
-        ...
 
     @property
     def good(self) -> bool:
         """Whether this process still holds it, and its lease runs. Hot path: asked for each permit."""
-        ...
 
 
 class TakenHome(NamedTuple):
@@ -167,18 +163,15 @@ class Tenant(Protocol):
 
     def take_over(self, taken: TakenHome) -> None:
         """Delay the scopes of a taken home, and restore their state. Called before any turn is granted there."""
-        ...
 
     def hand_over(self, home: str) -> tuple[float, str | None]:
         """Return what is left of the home's delay (seconds), and its state: JSON of at most 1,000 octets.
 
         Called only while no turn is open there.
         """
-        ...
 
     def waits(self, home: str) -> bool:
         """Return whether a request waits here for a turn of the home. If not, the home may be given to another process."""
-        ...
 
 
 class Homes(Protocol):
@@ -193,11 +186,9 @@ class Homes(Protocol):
     @property
     def live(self) -> int:
         """How many processes share the crawl, this one included."""
-        ...
 
     def held(self, name: str) -> Home | None:
         """Return the home of this name if it may give a turn now: it is good, and not closing."""
-        ...
 
     async def take(self, name: str) -> Home:
         """Wait until the home of this name is held. A wait that is cancelled leaves nothing behind.
@@ -207,19 +198,15 @@ class Homes(Protocol):
             StoreEmptied: The store lost the crawl.
             GateClosed: The gate was closed.
         """
-        ...
 
     def entered(self, home: Home, /) -> None:
         """Count a turn that was granted at a home."""
-        ...
 
     def left(self, home: Home, /) -> None:
         """Count a turn that was released, or given back. If it was the last of a closing home, the home leaves."""
-        ...
 
     def rests(self, home: Home, seconds: float) -> None:
         """Write a delay of the home of many seconds through, so that it outlives this process."""
-        ...
 
 
 class SavedScope(NamedTuple):

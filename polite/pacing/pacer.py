@@ -26,8 +26,6 @@ from polite.ports import Clock, Timer
 _delays_of: WeakKeyDictionary[Clock, ProcessDelays] = WeakKeyDictionary()
 _delays_of_machine: list[ProcessDelays] = [ProcessDelays()]
 _looking_up = Lock()
-# Scopes whose limits are looked up again in one step of the event loop.
-_RELIMITED_AT_ONCE = 1_000
 
 
 class TurnRequest(Protocol):
@@ -35,7 +33,6 @@ class TurnRequest(Protocol):
 
     def cancel(self) -> object:
         """Cancel the request, or give its turn back. May be called at any time; does nothing once the callback has run."""
-        ...
 
 
 class Call:
@@ -106,7 +103,6 @@ class LocalPacer:
         self._waiters: dict[Turn, asyncio.Future[None] | Call] = {}
         self._timer: Timer | None = None
         self._timer_at = 0.0
-        self._relimiting = False  # whether scopes get new limits, in steps
         self._closed = False
         self.member: Member | None = None
 
@@ -254,25 +250,8 @@ class LocalPacer:
         self._turnstile.max_waiting = max_waiting
 
     def relimit(self, scopes: Iterable[Hashable] | None = None) -> None:
-        """Look up the limits of all scopes, or of these, again. No delay is shortened.
-
-        If they are many, this happens in steps of the event loop; a scope that is used meanwhile is looked up before. Without a
-        running loop all are looked up now.
-        """
-        concerned = len(self._turnstile) if scopes is None else len(scopes := list(scopes))
-        if concerned > _RELIMITED_AT_ONCE and (loop := _running()) is not None:
-            self._turnstile.outdate()
-            if not self._relimiting:
-                self._relimiting = True
-                loop.call_soon(self._relimit_more)
-        else:
-            self._turnstile.relimit(self._now(), scopes)
-            self._arm()
-
-    def _relimit_more(self) -> None:
-        self._relimiting = not self._closed and self._turnstile.renew(self._now(), _RELIMITED_AT_ONCE)
-        if self._relimiting:
-            asyncio.get_running_loop().call_soon(self._relimit_more)
+        """Look up the limits of all scopes, or of these, again. No delay is shortened."""
+        self._turnstile.relimit(self._now(), scopes)
         self._arm()
 
     def waiting(self, most: int) -> list[Turn]:

@@ -276,7 +276,6 @@ class Throttle(Protocol):
             outcome: The outcome. `elapsed_s` is the time from the grant of the turn to the report.
             context: What robots.txt requests, refusals so far, and the wall clock.
         """
-        ...
 
 
 class Part(Protocol):
@@ -295,7 +294,6 @@ class Part(Protocol):
             outcome: What became of the request.
             context: What else the delay may depend on.
         """
-        ...
 
 
 class Longest:

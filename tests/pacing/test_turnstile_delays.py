@@ -166,59 +166,48 @@ def test_more_may_go_at_one_time_from_now_and_not_before_the_delay_that_a_grant_
     assert turnstile.due(10.0) == waiting[1:]
 
 
-def test_a_scope_that_was_not_told_yet_is_delayed_no_less_than_is_asked_now() -> None:
-    rests = {A: 1.0}
-    turnstile = Turnstile(concurrency=2, provisional_s=rests.__getitem__)
-    unsettled = turnstile.request((A,), 0.0)
+def test_a_turn_that_is_open_while_limits_change_ends_by_the_new_ones() -> None:
+    limits, rests = {A: 2, B: 1}, {A: 1.0, B: 9.0}
+    turnstile = Turnstile(concurrency=limits.__getitem__, provisional_s=rests.__getitem__)
+    unsettled, unused = (turnstile.request((scope,), 0.0) for scope in (A, B))
 
-    rests[A] = 50.0
-    turnstile.outdate()
+    rests[A], limits[B] = 50.0, 2
+    turnstile.relimit(1.0)
     turnstile.release(unsettled, 2.0)
+    turnstile.cancel(unused, 2.0)
 
     assert turnstile.outlook((A,), 2.0).ready_at == 52.0
+    assert turnstile.outlook((B,), 2.0).ready_at == 10.0
 
 
-def test_a_turn_given_back_before_its_scope_was_told_delays_it_as_one_in_flight_does() -> None:
-    limits = {A: 1}
-    turnstile = Turnstile(concurrency=limits.__getitem__, provisional_s=9.0)
-    turn = turnstile.request((A,), 0.0)
+def test_a_scope_without_an_open_turn_has_new_limits_when_it_is_next_used() -> None:
+    asked: list[str] = []
+    turnstile = Turnstile(concurrency=lambda scope: asked.append(scope) or 1, provisional_s=0.0)
+    turnstile.hold(A, 9.0)
+    waiting, _ = turnstile.request((A,), 0.0), turnstile.request((B,), 0.0)
+    turnstile.hold(IP, 9.0)
+    asked.clear()
 
-    limits[A] = 2
-    turnstile.outdate()
-    turnstile.cancel(turn, 1.0)
+    turnstile.relimit(1.0)
+    assert asked == [B]
+    assert turnstile.due(9.0) == [waiting]
+    assert turnstile.request((IP,), 9.0).granted_at == 9.0
 
-    assert turnstile.outlook((A,), 1.0).ready_at == 10.0
-
-
-def test_limits_that_change_while_scopes_are_told_are_told_to_all() -> None:
-    limits = dict.fromkeys(range(10), 1)
-    turnstile = Turnstile(concurrency=limits.__getitem__, provisional_s=0.0)
-    held = [turnstile.request((scope,), 0.0) for scope in range(10)]
-    waiting = [turnstile.request((scope,), 0.0) for scope in range(10)]
-
-    for limit in (1, 2):
-        limits.update(dict.fromkeys(limits, limit))
-        turnstile.outdate()
-        turnstile.renew(1.0, 4)
-    while turnstile.renew(1.0, 4):
-        pass
-
-    assert {turn.scopes for turn in turnstile.due(1.0)} == {turn.scopes for turn in waiting}
-    assert len(held) == len(waiting)
+    assert asked == [B, A, IP]
 
 
 def test_a_scope_whose_limit_cannot_be_worked_out_any_more_has_one_turn_at_a_time() -> None:
     limits = {A: 3, B: 3}
     turnstile = Turnstile(concurrency=limits.__getitem__, provisional_s=0.0)
-    turns = [turnstile.request((scope,), 0.0) for scope in (A, B)]
+    finish(turnstile, turnstile.request((A,), 0.0), 0.0, 0.0)
+    opened = turnstile.request((B,), 0.0)
 
     limits.clear()
-    turnstile.outdate()
+    turnstile.relimit(1.0)
 
-    assert turnstile.request((A,), 1.0).state is TurnState.WAITING
-    assert not turnstile.renew(1.0, 10)
-    assert turnstile.request((B,), 1.0).state is TurnState.WAITING
-    assert len(turns) == 2
+    assert turnstile.request((A,), 1.0).state is TurnState.OPEN
+    assert {turnstile.request((scope,), 1.0).state for scope in (A, B)} == {TurnState.WAITING}
+    assert opened.state is TurnState.OPEN
 
 
 def test_the_outlook_says_since_when_a_scope_holds() -> None:

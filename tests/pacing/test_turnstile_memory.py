@@ -21,7 +21,7 @@ def test_memory_falls_when_the_crawl_narrows_to_one_origin() -> None:
     for at in range(1_000):
         finish(turnstile, turnstile.request((at, ("ip", at), ALL), 0.0), 0.0, 0.0)
 
-    pass_by(turnstile, 100.0, 2_000, A)
+    pass_by(turnstile, 100.0, 10_000, A)
 
     assert len(turnstile) <= 2
 

@@ -143,19 +143,14 @@ class Lives(RuleBasedStateMachine):
         scope=st.sampled_from(sorted(LIMITS)),
         limit=st.sampled_from([3, 2, 1]),
         provisional_s=st.sampled_from([0.0, 1.5, 30.0]),
-        how=st.sampled_from(["all", "one", "in steps"]),
+        every=st.booleans(),
     )
-    def change_limits(self, scope: str, limit: int, provisional_s: float, how: str) -> None:
+    def change_limits(self, scope: str, limit: int, provisional_s: float, every: bool) -> None:
         """A policy is replaced: no rest gets shorter, and whoever may go now too goes after a rest."""
         now = self.now
         more = limit > self.limits[scope]
         self.limits[scope], self.provisional_s[scope] = limit, provisional_s
-        if how == "in steps":
-            self.turnstile.outdate()
-            while self.turnstile.renew(now, 1):
-                pass
-        else:
-            self.turnstile.relimit(now, None if how == "all" else [scope])
+        self.turnstile.relimit(now, None if every else [scope])
         if more and self.places(scope):
             self.ready_at[scope] = max(self.ready_at[scope], self.now + provisional_s)
         self.hand_out(self.now)
