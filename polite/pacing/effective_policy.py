@@ -13,7 +13,7 @@ from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.pacing.policy import Overrides, PacingPolicy, overrides_of
 from polite.pacing.rate_limits import KnownQuotas
 from polite.pacing.scopes import ScopePolicy, ScopeResolver, Scopes
-from polite.pacing.throttle import DelayThrottle, Rest, Throttle, guarded
+from polite.pacing.throttle import DELAYS, DelayThrottle, Rest, Throttle, guarded
 from polite.pacing.turn import Concurrency, Delay
 
 # Effective policies that are remembered for origins with overrides: making one takes about 20 us.
@@ -235,16 +235,5 @@ class EffectivePolicies:
 
 def throttle_of(policy: PacingPolicy) -> DelayThrottle:
     """Return the throttle that a policy describes."""
-    return DelayThrottle(
-        min_delay=policy.min_delay,
-        max_crawl_delay=policy.max_crawl_delay,
-        jitter=policy.jitter,
-        max_retry_after=policy.max_retry_after,
-        backoff=policy.backoff,
-        max_backoff=policy.max_backoff,
-        latency_factor=policy.latency_factor,
-        max_latency_delay=policy.max_latency_delay,
-        max_rate_limit_delay=policy.max_rate_limit_delay,
-        backoff_statuses=policy.backoff_statuses,
-        on_long_delay=policy.on_long_delay,
-    )
+    options = (*DELAYS, "backoff_statuses", "on_long_delay")
+    return DelayThrottle(**{name: getattr(policy, name) for name in options})

@@ -289,50 +289,27 @@ def decoded(text: str | None) -> HomeState | None:
         return HomeState()
     try:
         given = json.loads(text)
-        scopes = tuple(_scope(each) for each in given.get("s", ()))
+        scopes = tuple(SavedScope(*row) for row in given.get("s", ()))
         unclean_s = given.get("u")
-        return HomeState(scopes, None if unclean_s is None else _seconds(unclean_s))
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
+    rows: list[tuple[Any, ...]] = list(scopes)
+    durations = [each for row in rows for each in row[1:3]] + ([] if unclean_s is None else [unclean_s])
+    counts = [each for row in rows for each in row[3:]]
+    understood = (
+        all(isinstance(row[0], str) for row in rows)
+        and all(isinstance(each, int | float) and 0 <= each < math.inf for each in durations)
+        and all(isinstance(each, int) and each >= 0 for each in counts)
+    )
+    return HomeState(scopes, unclean_s) if understood else None
 
 
 def _json(first: dict[str, float], scopes: Iterable[SavedScope]) -> str:
     rows = []
     for each in scopes:
-        row: list[Any] = [
-            each.name,
-            math.ceil(each.rest_s * 1_000) / 1_000,
-            math.ceil(each.delay_s * 1_000) / 1_000,
-            each.strikes,
-            each.failures,
-            each.openings,
-            int(each.is_open),
-            each.pages,
-            each.octets,
-            each.failed,
-        ]
+        durations = (math.ceil(seconds * 1_000) / 1_000 for seconds in (each.rest_s, each.delay_s))
+        row: list[Any] = [each.name, *durations, *map(int, each[3:])]
         while not row[-1]:
             row.pop()
         rows.append(row)
     return json.dumps(first | ({"s": rows} if rows else {}), separators=(",", ":"), ensure_ascii=False)
-
-
-def _scope(row: list[Any]) -> SavedScope:
-    filled: list[Any] = row + [0] * (len(SavedScope._fields) - len(row))
-    name, rest_s, delay_s, strikes, failures, openings, is_open, *spent = filled
-    if not isinstance(name, str):
-        raise TypeError(f"{name!r} is no name")
-    counts = (_count(strikes), _count(failures), _count(openings))
-    return SavedScope(name, _seconds(rest_s), _seconds(delay_s), *counts, bool(is_open), *map(_count, spent))
-
-
-def _seconds(value: object) -> float:
-    if not isinstance(value, int | float) or not 0 <= value < math.inf:
-        raise ValueError(f"{value!r} is no duration")
-    return float(value)
-
-
-def _count(value: object) -> int:
-    if not isinstance(value, int) or value < 0:
-        raise ValueError(f"{value!r} is no count")
-    return value
