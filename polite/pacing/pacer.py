@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 from polite.errors import GateClosed
 from polite.pacing.process_delays import Member, ProcessDelays
-from polite.pacing.turn import Concurrency, Delay, Outlook, Provisional, ScopeState, Turn
+from polite.pacing.turn import Concurrency, Delay, Outlook, Provisional, Turn
 from polite.pacing.turnstile import Turnstile
 from polite.ports import Clock, Timer
 
@@ -142,8 +142,6 @@ class LocalPacer:
         turn = self._turnstile.request(scopes, self._now(), urgent=urgent, provisional_s=provisional_s)
         if turn.granted_at is None:
             await self._wait_for(turn)
-        else:
-            turn.waited = False
         return turn
 
     def acquire_now(
@@ -153,10 +151,7 @@ class LocalPacer:
         if self._closed:
             raise GateClosed("the gate is closed: no more turns are given")
         turn = self._turnstile.request(scopes, self._now(), provisional_s=provisional_s, wait=False)
-        if turn.granted_at is None:
-            return None
-        turn.waited = False
-        return turn
+        return None if turn.granted_at is None else turn
 
     def acquire_later(
         self,
@@ -183,7 +178,6 @@ class LocalPacer:
             self._waiters[turn] = call
             self._arm()
         else:
-            turn.waited = False
             call.set_result(None)
         return call
 
@@ -261,10 +255,6 @@ class LocalPacer:
     def calls_back(self, turn: Turn) -> bool:
         """Whether a turn that waits was requested by `acquire_later`."""
         return isinstance(self._waiters.get(turn), Call)
-
-    def state_of(self, scope: Hashable) -> ScopeState | None:
-        """Return what is known of a scope. Read it only."""
-        return self._turnstile.state_of(scope)
 
     def strikes(self, scope: Hashable) -> int:
         """Return the scope's refusals that are not forgiven yet."""
@@ -350,15 +340,9 @@ if hasattr(os, "register_at_fork"):
 
 def _warn(message: str) -> None:
     """Warn in a step of its own: a warning that is turned into an error must not end a request half-way."""
-    loop = _running()
-    if loop is None:
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
         warnings.warn(message, stacklevel=2)
     else:
         loop.call_soon(warnings.warn, message)
-
-
-def _running() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

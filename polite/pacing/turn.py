@@ -174,7 +174,7 @@ class Turn:
         refusal_counted: Whether its refusal is counted. No part of the public API.
         state: See TurnState.
         tenure: The homes under which a pacer that is shared between processes granted it, while it is open.
-        waited: Whether the pacer had to wait for it. If not, nothing can have changed since the request.
+        waited: Whether it waited. If not, nothing can have changed since the request.
     """
 
     scope_states: tuple[ScopeState, ...]

@@ -142,7 +142,7 @@ class Turnstile:
                 else:
                     self._wait_queue.enter(turn, now)
                 return turn
-        self._open(turn, now, wait=wait)
+        turn.waited = not self._open(turn, now, wait=wait)
         return turn
 
     def join(self, delays: ProcessDelays, tell: Callable[[str], None], *, shared: bool = False) -> Member:

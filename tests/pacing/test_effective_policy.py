@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from polite import Origin, PacingPolicy
-from polite.pacing import effective_policy as effective_policy_module
 from polite.pacing import policy as policy_module
 from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.policy import Options, Overrides
@@ -38,16 +37,6 @@ def test_an_effective_policy_follows_the_policy_that_rules_now() -> None:
     policies.replace(replace(policies.policy, overrides=()))
     assert policies.of(HOSTS[1]).policy.min_delay == 1.0
     assert policies.uniform
-
-
-def test_rulings_that_are_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(effective_policy_module, "_MOST_MADE", 3)
-    policies = EffectivePolicies(of_many())
-
-    delays = {policies.of(host).policy.min_delay for host in HOSTS[:10]}
-
-    assert delays == {2.0}
-    assert len(policies._made) == 3
 
 
 @pytest.mark.parametrize(
