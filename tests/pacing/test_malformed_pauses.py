@@ -46,14 +46,7 @@ class Quicker(DelayThrottle):
         return Pause(0.0, "quick")
 
 
-QUICK: tuple[Throttle, ...] = (
-    Odd(Pause(0.0, "quick")),
-    MinDelay(0.0),
-    Longest(MinDelay(0.0)),
-    Jittered(Longest(MinDelay(0.0)), 0.5),
-    DelayThrottle(min_delay=0.0, backoff=0.0, max_retry_after=0.0, max_crawl_delay=0.0),
-    Quicker(),
-)
+QUICK: tuple[Throttle, ...] = (Odd(Pause(0.0, "quick")), Jittered(Longest(MinDelay(0.0)), 0.5), Quicker())
 
 
 def rest(answer: Any, outcome: Outcome = WELL) -> Pause:
@@ -64,14 +57,12 @@ def rest(answer: Any, outcome: Outcome = WELL) -> Pause:
 @pytest.mark.parametrize(
     ("answer", "least_s"),
     [
-        (Pause("5", "text"), 5.0),  # type: ignore[arg-type]
         (Pause(Decimal(7), "decimal"), 7.0),  # type: ignore[arg-type]
-        (Pause(Decimal("0.5"), "less than the policy's own"), 2.0),  # type: ignore[arg-type]
+        (Pause("0.5", "less than the policy's own"), 2.0),  # type: ignore[arg-type]
         (Pause(float("nan"), ""), 2.0),
         (Pause(float("inf"), ""), 2.0),
         (Pause(-1.0, ""), 2.0),
         (Pause(3.0, None), 3.0),  # type: ignore[arg-type]
-        (Pause(3.0, "", None), 3.0),  # type: ignore[arg-type]
         (SimpleNamespace(seconds=20.0, because="no strike"), 20.0),
         (SimpleNamespace(because="no seconds"), 2.0),
         (SimpleNamespace(seconds=10**400, because="", strike=False), 2.0),
@@ -168,12 +159,14 @@ def test_what_is_no_throttle_is_refused_when_the_gate_opens(throttle: Any, named
         require_throttle(throttle)
 
 
-@pytest.mark.parametrize("part", [MinDelay, Awaited(), 5, None])
+@pytest.mark.parametrize("part", [MinDelay, Awaited(), None])
 def test_what_is_no_part_is_refused_at_once(part: Any) -> None:
-    with pytest.raises(InvalidOption, match="Longest: each part must be"):
-        Longest(MinDelay(1.0), part)
-    with pytest.raises(InvalidOption, match="Jittered: throttle must be"):
-        Jittered(part, 0.5)
+    for make, named in (
+        (lambda: Longest(MinDelay(1.0), part), "Longest: each part"),
+        (lambda: Jittered(part, 0.5), "Jittered: throttle"),
+    ):
+        with pytest.raises(InvalidOption, match=named):
+            make()
 
 
 def test_a_part_that_fails_later_is_named_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
