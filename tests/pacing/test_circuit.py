@@ -25,11 +25,9 @@ def opened(at: float = 0.0) -> Circuits:
 @pytest.mark.parametrize(
     ("outcome", "failure", "answer"),
     [
-        (Outcome(200), False, True),
         (Outcome(404), False, True),
         (Outcome(429), False, False),
         (Outcome(500), True, False),
-        (Outcome(503), True, False),
         (Outcome(), False, False),
         (Outcome(failed=True), True, False),
     ],

@@ -34,9 +34,7 @@ def never() -> float:
     ("crawl_delay", "seconds", "because"),
     [
         (None, 1.0, "min_delay 1 s"),
-        (0.0, 1.0, "min_delay 1 s"),
         (0.5, 1.0, "min_delay 1 s"),
-        (5.0, 5.0, "Crawl-delay 5 s"),
         (60.0, 60.0, "Crawl-delay 60 s"),
         (120.0, 60.0, "Crawl-delay 120 s, held to max_crawl_delay 60 s"),
         (math.inf, 60.0, "Crawl-delay inf s, held to max_crawl_delay 60 s"),
@@ -123,13 +121,7 @@ def test_an_option_that_is_no_number_of_seconds_is_named_with_its_value(name: st
 
 NOON = 12 * 3_600.0
 NOTHING = ThrottleContext(None, 0, NOON)
-ALL_PARTS: list[Part] = [
-    CrawlDelay(60.0),
-    RequestRates(60.0),
-    Latency(3.0),
-    RetryAfter(600.0),
-    BackOff(10.0),
-]
+ALL_PARTS: list[Part] = [CrawlDelay(60.0), RequestRates(60.0), Latency(3.0), RetryAfter(600.0), BackOff(1.0)]
 
 
 def asking(*rates: RequestRate, crawl_delay: float | None = None) -> ThrottleContext:
@@ -152,14 +144,9 @@ def test_t3_a_request_rate_counts_within_its_window_only() -> None:
 
     assert day == Pause(30.0, "Request-rate 1/30 at 06:00-18:00 UTC")
     assert night == Pause(5.0, "Request-rate 1/5 at 18:00-06:00 UTC")
-
-
-def test_t3_of_the_rates_that_count_the_slowest_holds_up_to_the_limit() -> None:
-    given = asking(RequestRate(1, 5.0), RequestRate(1, 90.0), RequestRate(2, 60.0))
-
-    pause = RequestRates(60.0).rest(Outcome(200), given)
-
-    assert pause == Pause(60.0, "Request-rate 1/90, held to max_crawl_delay 60 s")
+    # Of several, the slowest, up to the limit.
+    several = asking(RequestRate(1, 5.0), RequestRate(1, 90.0), RequestRate(2, 60.0))
+    assert part.rest(Outcome(200), several) == Pause(60.0, "Request-rate 1/90, held to max_crawl_delay 60 s")
 
 
 @pytest.mark.parametrize(
