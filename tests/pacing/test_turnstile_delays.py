@@ -78,15 +78,18 @@ def test_a_released_turn_may_be_settled_still_though_its_scope_was_forgotten_sin
 
 def test_what_says_nothing_about_the_server_forgives_nothing() -> None:
     turnstile = Turnstile()
-    for now, (strike, forgive) in enumerate([(True, True), (False, False)]):
+    for now, (strike, forgive) in enumerate([(True, True)] * 4 + [(False, False)]):
         turn = turnstile.request((A,), float(now))
         turnstile.settle(turn, now, 0.0, strike=strike, forgive=forgive)
         turnstile.release(turn, now)
 
     never_settled = turnstile.request((A,), 5.0)
     turnstile.release(never_settled, 5.0)
+    assert turnstile.strikes(A) == 4
 
-    assert turnstile.strikes(A) == 1
+    # A response does, by half.
+    finish(turnstile, turnstile.request((A,), 9.0), 9.0)
+    assert turnstile.strikes(A) == 2
 
 
 def test_a_turn_never_settled_delays_each_scope_for_its_own_time() -> None:
