@@ -1,4 +1,4 @@
-"""Random requests to a turnstile beside a slow, obvious model: delays, order, progress; clocks step, and limits change. Its calendar."""
+"""Random requests to a turnstile beside a slow, obvious model, and its calendar queue beside a sorted list."""
 
 import math
 from collections import defaultdict
