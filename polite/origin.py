@@ -150,7 +150,6 @@ def _plain(url: object) -> Target | None:
     """Return the target without parsing, if origin and path are known or canonical, else None."""
     if not isinstance(url, str) or len(url) > _MAX_PLAIN:
         return None
-    # Hot path: inlines _split.
     end = url.find("/", 8)
     spelling = url if end < 0 else url[:end]
     origin = _spellings.get(spelling)
@@ -166,16 +165,11 @@ def _plain(url: object) -> Target | None:
 def _target(parsed: ParsedURL, url: str) -> Target:
     """Return the target of a parsed URL, and cache its origin."""
     origin = Origin(parsed.scheme, parsed.host, parsed.port)
-    spelling, _ = _split(url)
+    end = url.find("/", 8)
+    spelling = url if end < 0 else url[:end]
     if _SPELLING(spelling):
         origin = _remember(spelling, origin)
     return Target(origin, parsed.path_and_query if parsed.path else f"/{parsed.path_and_query}")
-
-
-def _split(url: str) -> tuple[str, int]:
-    """Return the text before the path, and the position of the path's slash (-1: none)."""
-    end = url.find("/", 8)
-    return (url, end) if end < 0 else (url[:end], end)
 
 
 def _remember(spelling: str, origin: Origin) -> Origin:

@@ -43,7 +43,6 @@ class Timer(Protocol):
 
     def cancel(self) -> None:
         """Do not call back. May be called at any time, and more than once."""
-        ...
 
 
 class Clock(Protocol):
@@ -57,19 +56,15 @@ class Clock(Protocol):
 
     def monotonic(self) -> float:
         """Return seconds since any fixed moment. They never decrease."""
-        ...
 
     def wall(self) -> float:
         """Return Unix time."""
-        ...
 
     def lasting(self) -> float:
         """Return seconds since any fixed moment, including those for which the machine was suspended. They never decrease."""
-        ...
 
     def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
         """Call `callback` once at monotonic time `when`, early by the loop's resolution at most."""
-        ...
 
 
 class Transport(Protocol):
@@ -88,11 +83,9 @@ class Transport(Protocol):
         Returns:
             A Reply, or Failed with the reason.
         """
-        ...
 
     async def close(self) -> None:
         """Release all resources. May be called twice."""
-        ...
 
 
 @runtime_checkable
@@ -112,7 +105,6 @@ class StreamingTransport(Transport, Protocol):
         Returns:
             A Reply without a body, whose `end` says how the body ended, or Failed with the reason.
         """
-        ...
 
 
 class AddressSource(Protocol):
@@ -126,11 +118,9 @@ class AddressSource(Protocol):
         Raises:
             OSError: The host has no address.
         """
-        ...
 
     async def close(self) -> None:
         """Release all resources. May be called twice."""
-        ...
 
 
 @runtime_checkable
@@ -148,7 +138,6 @@ class Signer(Protocol):
             target: The URL. The fields must be of no use at another authority.
             now: Unix time.
         """
-        ...
 
 
 @runtime_checkable
@@ -162,7 +151,6 @@ class RobotsStore(Protocol):
 
     async def load(self, origin: Origin) -> Snapshot | None:
         """Return the origin's snapshot, or None."""
-        ...
 
     async def save(self, origin: Origin, snapshot: Snapshot) -> None:
         """Save `polite.ports.merged(kept, snapshot)` for an origin, in one step with reading `kept`.
@@ -170,11 +158,9 @@ class RobotsStore(Protocol):
         Another gate may have saved a younger result since this one began its fetch. The later result counts, but a failure never
         replaces a good copy: it is kept beside it. Another failure never shortens a running back-off.
         """
-        ...
 
     async def close(self) -> None:
         """Release all resources. May be called twice."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,14 +207,12 @@ class BackOffStore(RobotsStore, Protocol):
         called after `close`, and must not open the store again. The store may forget that back-off, unless `close` is called
         once more.
         """
-        ...
 
     async def held(self, origin: Origin) -> SavedBackOff | None:
         """Return the origin's back-off, over or not, or None.
 
         One that ends more than 366 days after it began is an error (StoreFailed): polite saves none.
         """
-        ...
 
 
 @runtime_checkable
@@ -244,7 +228,6 @@ class ValidatorStore(Protocol):
         Raises:
             StoreFailed: The store cannot be used.
         """
-        ...
 
     def remember(self, target: Target, validators: Validators) -> None:
         """Remember the validators in place of what was known of a page, the target; forget it if they are empty.
@@ -252,11 +235,9 @@ class ValidatorStore(Protocol):
         Returns at once and never raises; it is called for each page, so writes are to be batched. They are durable once `close`
         returns. A permit may end after its gate: what comes after `close` may be forgotten, and must not open the store again.
         """
-        ...
 
     async def close(self) -> None:
         """Release all resources. May be called twice."""
-        ...
 
 
 class Scheduler(Protocol):
@@ -274,18 +255,15 @@ class Scheduler(Protocol):
 
         If an origin must wait for long, a kept frontier removes its tasks by `ready` and `next`, and adds them again later.
         """
-        ...
 
     def ready(self, origin: Origin) -> None:
         """Mark an origin as ready: its turn has come, and one of its tasks (there is at least one) may be chosen."""
-        ...
 
     def next(self) -> Task:
         """Remove and return an added task of a ready origin. The origin is no longer ready.
 
         Called only while an origin is ready.
         """
-        ...
 
 
 class Listener(Protocol):
@@ -306,7 +284,6 @@ class Listener(Protocol):
 
     def __call__(self, event: Event, /) -> None:
         """Receive one event."""
-        ...
 
 
 class Meter(Protocol):
@@ -332,7 +309,6 @@ class Meter(Protocol):
             waited_s: The time since the permit was requested, or since the task was queued.
             task: The frontier's task, or None if a gate was asked.
         """
-        ...
 
     def left(self, status: int | None, held_s: float) -> None:
         """A permit ended, as in the event Left.
@@ -341,4 +317,3 @@ class Meter(Protocol):
             status: The status that was reported, 100 to 999. None if there was no report, or it was below 100.
             held_s: The time from the grant to the end.
         """
-        ...

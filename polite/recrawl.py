@@ -152,8 +152,8 @@ class ResponseFields:
         for name, value in fields:
             values.setdefault(name, []).append(text_of(value))
         found = {name: each[:_MOST_FIELDS] for name, each in values.items()}
-        date = _first_date(found.get("date", []))
-        expires = [_time(value) for value in found.get("expires", [])]
+        date = next((unix_time(value.strip(" \t")) for value in found.get("date", [])), None)
+        expires = [unix_time(value.strip(" \t")) for value in found.get("expires", [])]
         return cls(
             validators_of(found.get("etag", []), found.get("last-modified", []), date),
             CacheControl.of(",".join(found.get("cache-control", []))),
@@ -182,32 +182,20 @@ def interval_s(
         retry_after_s: Its Retry-After in seconds, or None.
     """
     wanted = retry_after_s or 0.0
-    if status is not None and not _says_nothing_of_the_page(status):
-        wanted = _fresh_s(policy, status, fields, now)
+    busy_or_broken = status is not None and (
+        status == _TOO_MANY_REQUESTS or (status >= _LEAST_SERVER_ERROR and status != _NOT_IMPLEMENTED)
+    )
+    if status is not None and status >= _LEAST_FINAL and not busy_or_broken:
+        made_at = now if fields.date is None else fields.date
+        lifetime = _lifetime_s(policy, status, fields, made_at)
+        # RFC 9111, 4.2.3. A server's clock that is ahead makes no response younger, since an Age is never negative.
+        age = max(fields.age_s, now - made_at)
+        wanted = policy.default_interval if lifetime is None else lifetime - age
     return min(max(wanted, policy.min_interval), policy.max_interval)
 
 
-def _says_nothing_of_the_page(status: int) -> bool:
-    busy_or_broken = status == _TOO_MANY_REQUESTS or (
-        status >= _LEAST_SERVER_ERROR and status != _NOT_IMPLEMENTED
-    )
-    return status < _LEAST_FINAL or busy_or_broken
-
-
-def _fresh_s(policy: RecrawlPolicy, status: int, fields: ResponseFields, now: float) -> float:
-    """Return for how long the response is fresh from now, or the policy's default if it does not say."""
-    made_at = now if fields.date is None else fields.date
-    lifetime = _stated_lifetime_s(policy, fields, made_at)
-    if lifetime is None and status in _HEURISTIC_STATUSES:
-        lifetime = _probable_lifetime_s(policy, fields, made_at)
-    if lifetime is None:
-        return policy.default_interval
-    # RFC 9111, 4.2.3. A server's clock that is ahead makes no response younger, since an Age is never negative.
-    return lifetime - max(fields.age_s, now - made_at)
-
-
-def _stated_lifetime_s(policy: RecrawlPolicy, fields: ResponseFields, made_at: float) -> float | None:
-    """Return the lifetime that the response states, from its making (RFC 9111, 4.2.1), or None."""
+def _lifetime_s(policy: RecrawlPolicy, status: int, fields: ResponseFields, made_at: float) -> float | None:
+    """Return the lifetime of a response from its making, as stated (RFC 9111, 4.2.1) or probable (4.2.2), or None."""
     asked = fields.cache_control
     if asked.no_store or asked.no_cache:
         return 0.0
@@ -215,21 +203,10 @@ def _stated_lifetime_s(policy: RecrawlPolicy, fields: ResponseFields, made_at: f
         return asked.max_age_s
     if fields.expires is not None:
         return fields.expires - made_at
-    # Without an end, it never changes.
-    return policy.max_interval if asked.immutable else None
-
-
-def _probable_lifetime_s(policy: RecrawlPolicy, fields: ResponseFields, made_at: float) -> float | None:
-    """Return a share of the page's age (RFC 9111, 4.2.2), or None."""
-    modified_at = _first_date([fields.validators.last_modified or ""])
-    if modified_at is None or modified_at > made_at or not policy.modified_share:
+    if asked.immutable:
+        # Without an end, it never changes.
+        return policy.max_interval
+    modified_at = unix_time(fields.validators.last_modified or "")
+    if status not in _HEURISTIC_STATUSES or modified_at is None or modified_at > made_at:
         return None
-    return policy.modified_share * (made_at - modified_at)
-
-
-def _first_date(values: list[str]) -> float | None:
-    return _time(values[0]) if values else None
-
-
-def _time(value: str) -> float | None:
-    return unix_time(value.strip(" \t"))
+    return policy.modified_share * (made_at - modified_at) if policy.modified_share else None

@@ -17,6 +17,7 @@ costs O(log n).
 import math
 from collections.abc import Callable
 from heapq import heappop, heappush
+from itertools import count
 from typing import Any, Literal, Protocol
 
 from polite.origin import Origin
@@ -97,7 +98,10 @@ class Ordered:
             origin = task.target.origin.text
             if origin in self._ready:
                 self._ready.discard(origin)
-                self._take_first(origin)
+                tasks = self._tasks[origin]
+                heappop(tasks)
+                if not tasks:
+                    del self._tasks[origin]
                 return task
         raise LookupError("no origin is ready")
 
@@ -106,12 +110,6 @@ class Ordered:
         if first[1] not in self._listed:
             self._listed.add(first[1])
             heappush(self._firsts, first)
-
-    def _take_first(self, origin: str) -> None:
-        tasks = self._tasks[origin]
-        heappop(tasks)
-        if not tasks:
-            del self._tasks[origin]
 
 
 class Fifo(Ordered):
@@ -161,16 +159,15 @@ class RoundRobin:
         self._tasks: dict[str, list[tuple[Any, int, Task]]] = {}
         self._since: dict[str, int] = {}
         self._ready: list[tuple[int, str]] = []
-        self._ticket = 0
+        self._tickets = count()
 
     def add(self, task: Task) -> None:
         """See ports.Scheduler."""
         origin = task.target.origin.text
-        tasks = self._tasks.get(origin)
-        if tasks is None:
-            tasks = self._tasks[origin] = []
-            self._since[origin] = self._draw()
-        heappush(tasks, (self._key(task), task.number, task))
+        if origin not in self._tasks:
+            self._tasks[origin] = []
+            self._since[origin] = next(self._tickets)
+        heappush(self._tasks[origin], (self._key(task), task.number, task))
 
     def ready(self, origin: Origin) -> None:
         """See ports.Scheduler."""
@@ -182,11 +179,7 @@ class RoundRobin:
         tasks = self._tasks[origin]
         task = heappop(tasks)[2]
         if tasks:
-            self._since[origin] = self._draw()
+            self._since[origin] = next(self._tickets)
         else:
             del self._tasks[origin], self._since[origin]
         return task
-
-    def _draw(self) -> int:
-        self._ticket += 1
-        return self._ticket

@@ -3,7 +3,6 @@
 import asyncio
 import io
 import sys
-import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -63,11 +62,6 @@ class Abort(BaseException):
 def examples(number: int, *, fast: int) -> settings:
     """So many examples of hypothesis; `fast` of them among the fast tests."""
     return settings(max_examples=fast if FAST_ONLY else number)
-
-
-def started_since(before: set[threading.Thread]) -> set[threading.Thread]:
-    """Threads of polite that are alive and were not then."""
-    return {each for each in set(threading.enumerate()) - before if each.name.startswith("polite")}
 
 
 class Terminal(io.StringIO):

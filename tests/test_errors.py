@@ -10,22 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polite
-from polite.errors import InvalidURL, redact_url
+from polite.errors import redact_url
 
 
-def invalid(url: str) -> polite.InvalidURL:
+def test_an_invalid_url_pickles_with_its_reason_and_position_and_shows_no_credential() -> None:
     with pytest.raises(polite.InvalidURL) as caught:
-        polite.Target.of(url)
-    return caught.value
-
-
-def test_an_invalid_url_pickles_with_its_reason_and_position() -> None:
-    error = invalid("https://site.test:99999/")
+        polite.Target.of("https://user:secret@site.test:99999/")
+    error = caught.value
 
     again = pickle.loads(pickle.dumps(error))  # noqa: S301
 
     assert (again.reason, again.position, again.url) == (error.reason, error.position, error.url)
     assert str(again) == str(error)
+    assert "secret" not in f"{error} {error.url} {error.args}"
 
 
 REFUSAL = polite.parse("User-agent: *\nDisallow: /").decide("ExampleBot", "https://example.com/a")
@@ -69,31 +66,25 @@ def test_every_error_is_a_polite_error() -> None:
     ("url", "expected"),
     [
         ("https://user:secret@host/a@b", "https://host/a@b"),
-        ("https://user@host", "https://host"),
         ("https://a@b:secret@host/", "https://host/"),
         ("  \x00https://user:secret@host/", "https://host/"),
         ("ht\ttp://us\ner:sec\rret@host/", "http://host/"),
         ("http:user:secret@host/", "http:host/"),
         ("http:/\\/user:secret@host\\x", "http:/\\/host\\x"),
-        ("HTTP://user:secret@host", "HTTP://host"),
-        ("//user:secret@host/x", "//host/x"),
         ("\\\\user:secret@host/x", "\\\\host/x"),
         ("user:secret@host/x", "host/x"),
         ("gopher://us\\er:secret@host/", "gopher://host/"),
         ("blob:https://user:secret@host/", "host/"),
         ("\u00a0http://user:secret@host/", "\\xa0http://host/"),
         ("http://user:sec/ret@host/p", "http://host/p"),
-        ("http://user:sec?ret@host/p", "http://host/p"),
         ("http://user:sec#ret@host/p", "http://host/p"),
         ("https://proxy/?to=http://user:secret@host/", "https://proxy/?to=http://host/"),
         ("mailto:user:secret@host", "host"),
-        ("mailto:x@user:secret@host", "mailto:x@host"),
         ("mailto://user:secret@host", "mailto://host"),
         ("mailto:x@y?body=http://user:secret@host", "mailto:x@y?body=http://host"),
         ("http://" + "secret" * 500 + ":secret@host/", "http://host/"),
         ("http://host/\x1b[31m\u202e", "http://host/\\x1b[31m\\u202e"),
         ("http://bob:s3cret%40ex.com:99999/", "http://ex.com:99999/"),
-        ("http://u:s3cret%40h:x/", "http://h:x/"),
         ("http://bob:s3cret%40ex.com/a@b:99999/", "http://b:99999/"),
         ("https://bob:s3cret%40@ex.com:99999/", "https://ex.com:99999/"),
     ],
@@ -107,13 +98,9 @@ def test_credentials_are_not_shown(url, expected):
     [
         "https://medium.com/@user/post",
         "http://[::1]:80/@x",
-        "http://[::1]/@x",
-        "http://host:80/@x",
         "http://host:/@x",
         "path/with:colon/@x",
-        "/path@x",
         "https://evil\\@good/",
-        "mailto:x@y",
         "MAILTO:x@y.test?subject=z",
     ],
 )
@@ -126,12 +113,6 @@ def test_a_long_url_is_cut_and_its_length_told():
 
     assert text.endswith("... (1000012 characters)")
     assert len(text) < 250
-
-
-def test_an_error_shows_no_credential():
-    error = InvalidURL("http://user:secret@ho st/", "a space", 3)
-
-    assert "secret" not in f"{error} {error.url} {error.args}"
 
 
 @given(

@@ -64,17 +64,14 @@ def checked_transports(given: Mapping[str, Transport]) -> dict[str, Transport]:
             )
         # One may serve several schemes, and is closed once.
         if id(transport) not in checked:
-            checked[id(transport)] = _checked_transport(transport)
+            if _is_ours(transport):
+                checked[id(transport)] = transport
+            elif isinstance(transport, StreamingTransport):
+                checked[id(transport)] = CheckedStreamingTransport(transport)
+            else:
+                checked[id(transport)] = CheckedTransport(transport)
         found[name] = checked[id(transport)]
     return found
-
-
-def _checked_transport(transport: Transport) -> Transport:
-    if _is_ours(transport):
-        return transport
-    if isinstance(transport, StreamingTransport):
-        return CheckedStreamingTransport(transport)
-    return CheckedTransport(transport)
 
 
 def _is_ours(part: object) -> bool:
@@ -94,22 +91,29 @@ class _Checked:
         return f"<checked {self._store!r}>"
 
     async def _call(
-        self, method: Callable[..., Awaitable[object]], *args: object, needed: type | None = None
+        self,
+        method: Callable[..., Awaitable[object]],
+        *args: object,
+        needed: type | None = None,
+        optional: bool = True,
     ) -> Any:  # noqa: ANN401 - a `needed`
-        """Call a method with what it is about, the first argument. Return what it returned, a `needed`, or None."""
+        """Call a method with what it is about, the first argument. Return what it returned: a `needed`, or None if `optional`."""
         call = self._named(method, *args)
         try:
             result = await method(*args)
         except StoreFailed:
             raise
         except (Exception, asyncio.CancelledError) as error:
-            if isinstance(error, asyncio.CancelledError) and _cancelling():
+            task = asyncio.current_task()
+            # If this task was not cancelled, a CancelledError is the store's own, a failure like any other.
+            if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
                 raise
             raise StoreFailed(f"{call} raised {error!r}") from error
         if needed is None:
             return None
-        if result is not None and not isinstance(result, needed):
-            raise StoreFailed(f"{call} returned {reprlib.repr(result)}: {_needed(needed)} is needed")
+        if not isinstance(result, needed) and not (optional and result is None):
+            wanted = f"a {needed.__name__}{' or None' if optional else ''}"
+            raise StoreFailed(f"{call} returned {reprlib.repr(result)}: {wanted} is needed")
         if result is not None and (wrong := wrong_field(result)) is not None:
             raise StoreFailed(f"{call} returned nonsense: {wrong}")
         return result
@@ -126,22 +130,9 @@ class _Checked:
 
     def _named(self, method: Callable[..., object], *args: object) -> str:
         about = getattr(args[0], "url", args[0]) if args else ""
-        return f"{type(self._store).__qualname__}.{_name_of(method)}({about})"
-
-
-def _cancelling() -> bool:
-    """Whether this task was cancelled. If not, a CancelledError is the store's own, a failure like any other."""
-    task = asyncio.current_task()
-    return task is None or task.cancelling() > 0
-
-
-def _name_of(method: Callable[..., object]) -> str:
-    # A functools.partial has no name of its own.
-    return str(getattr(getattr(method, "func", method), "__name__", method))
-
-
-def _needed(kind: type) -> str:
-    return "a Validators" if kind is Validators else f"a {kind.__name__} or None"
+        # A functools.partial has no name of its own.
+        name = getattr(getattr(method, "func", method), "__name__", method)
+        return f"{type(self._store).__qualname__}.{name}({about})"
 
 
 class CheckedStore(_Checked):
@@ -181,11 +172,9 @@ class CheckedValidators(_Checked):
     """A ValidatorStore."""
 
     async def validators(self, target: Target) -> Validators:
-        found = await self._call(self._store.validators, target, needed=Validators)
-        if not isinstance(found, Validators):
-            raise StoreFailed(
-                f"{self._named(self._store.validators, target)} returned None: {_needed(Validators)} is needed"
-            )
+        found: Validators = await self._call(
+            self._store.validators, target, needed=Validators, optional=False
+        )
         return found
 
     def remember(self, target: Target, validators: Validators) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from polite.errors import InvalidOption
@@ -13,7 +14,7 @@ from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.pacing.policy import Overrides, PacingPolicy, overrides_of
 from polite.pacing.rate_limits import KnownQuotas
 from polite.pacing.scopes import ScopePolicy, ScopeResolver, Scopes
-from polite.pacing.throttle import DelayThrottle, Rest, Throttle, guarded
+from polite.pacing.throttle import DELAYS, DelayThrottle, Rest, Throttle, guarded
 from polite.pacing.turn import Concurrency, Delay
 
 # Effective policies that are remembered for origins with overrides: making one takes about 20 us.
@@ -112,7 +113,7 @@ class EffectivePolicies:
 
     def of(self, origin: Origin) -> EffectivePolicy:
         """Return the policy that applies to an origin."""
-        return (self._made.get(origin.text) or self._make(origin)) if self._own else self.general
+        return self._made(origin) if self._own else self.general
 
     def declined(self, origin: Origin, pace: RequestedPace | None) -> Declined | None:
         """Return why no more requests may go to an origin; None if they may."""
@@ -172,10 +173,7 @@ class EffectivePolicies:
         if not alike:
             self._set_general(base)
         self._set(policy)
-        changed = self._own.changed(before)
-        for origin in changed:
-            self._made.pop(origin.text, None)
-        return set(changed) if alike else None
+        return self._own.changed(before) if alike else None
 
     def _require_throttle(self, policy: PacingPolicy) -> None:
         """Refuse a permission that nothing can use: the throttle was forgotten, or is expected to be the policy's own."""
@@ -188,12 +186,12 @@ class EffectivePolicies:
 
     def _set_general(self, base: PacingPolicy) -> None:
         self.general: EffectivePolicy = EffectivePolicy(base, self._throttle)
-        self._made: dict[str, EffectivePolicy] = {}  # of origins with overrides that were used lately
 
     def _set(self, policy: PacingPolicy) -> None:
         self.policy: PacingPolicy = policy
         base = self.general.policy
         self._own = own = overrides_of(policy)
+        self._made = lru_cache(_MOST_MADE)(self._make)
         self.limits: tuple[Concurrency, Delay] = (self.concurrency, self.delay)
         if self._limit is None and not own and base.concurrency == 1:
             # Nearly every policy: constants, so that a new scope costs no call.
@@ -216,13 +214,11 @@ class EffectivePolicies:
 
     def _make(self, origin: Origin) -> EffectivePolicy:
         own = self._own.options(origin)
-        if not own:
-            return self.general
-        if len(self._made) >= _MOST_MADE:
-            del self._made[next(iter(self._made))]
-        policy = replace(self.general.policy, **dict(own))
-        effective = self._made[origin.text] = EffectivePolicy(policy, self._throttle)
-        return effective
+        return (
+            EffectivePolicy(replace(self.general.policy, **dict(own)), self._throttle)
+            if own
+            else self.general
+        )
 
     def _limit_of(self, scope: Hashable, name: str, option: str) -> float:
         """Return a field of the scope's own ScopeLimit, or else the option that applies there, without making its policy."""
@@ -235,16 +231,5 @@ class EffectivePolicies:
 
 def throttle_of(policy: PacingPolicy) -> DelayThrottle:
     """Return the throttle that a policy describes."""
-    return DelayThrottle(
-        min_delay=policy.min_delay,
-        max_crawl_delay=policy.max_crawl_delay,
-        jitter=policy.jitter,
-        max_retry_after=policy.max_retry_after,
-        backoff=policy.backoff,
-        max_backoff=policy.max_backoff,
-        latency_factor=policy.latency_factor,
-        max_latency_delay=policy.max_latency_delay,
-        max_rate_limit_delay=policy.max_rate_limit_delay,
-        backoff_statuses=policy.backoff_statuses,
-        on_long_delay=policy.on_long_delay,
-    )
+    options = (*DELAYS, "backoff_statuses", "on_long_delay")
+    return DelayThrottle(**{name: getattr(policy, name) for name in options})

@@ -126,22 +126,18 @@ class Home(Protocol):
     @property
     def name(self) -> str:
         """The home's name, such as a host."""
-        ...
 
     @property
     def fence(self) -> int:
         """A number that grows with every taking of a home."""
-        ...
 
     @property
     def closing(self) -> bool:
         """Whether it gives no new turn: it leaves when no turn is open."""
-        ...
 
     @property
     def good(self) -> bool:
         """Whether this process still holds it, and its lease runs. Hot path: asked for each permit."""
-        ...
 
 
 class TakenHome(NamedTuple):
@@ -167,18 +163,15 @@ class Tenant(Protocol):
 
     def take_over(self, taken: TakenHome) -> None:
         """Delay the scopes of a taken home, and restore their state. Called before any turn is granted there."""
-        ...
 
     def hand_over(self, home: str) -> tuple[float, str | None]:
         """Return what is left of the home's delay (seconds), and its state: JSON of at most 1,000 octets.
 
         Called only while no turn is open there.
         """
-        ...
 
     def waits(self, home: str) -> bool:
         """Return whether a request waits here for a turn of the home. If not, the home may be given to another process."""
-        ...
 
 
 class Homes(Protocol):
@@ -193,11 +186,9 @@ class Homes(Protocol):
     @property
     def live(self) -> int:
         """How many processes share the crawl, this one included."""
-        ...
 
     def held(self, name: str) -> Home | None:
         """Return the home of this name if it may give a turn now: it is good, and not closing."""
-        ...
 
     async def take(self, name: str) -> Home:
         """Wait until the home of this name is held. A wait that is cancelled leaves nothing behind.
@@ -207,19 +198,15 @@ class Homes(Protocol):
             StoreEmptied: The store lost the crawl.
             GateClosed: The gate was closed.
         """
-        ...
 
     def entered(self, home: Home, /) -> None:
         """Count a turn that was granted at a home."""
-        ...
 
     def left(self, home: Home, /) -> None:
         """Count a turn that was released, or given back. If it was the last of a closing home, the home leaves."""
-        ...
 
     def rests(self, home: Home, seconds: float) -> None:
         """Write a delay of the home of many seconds through, so that it outlives this process."""
-        ...
 
 
 class SavedScope(NamedTuple):
@@ -302,50 +289,27 @@ def decoded(text: str | None) -> HomeState | None:
         return HomeState()
     try:
         given = json.loads(text)
-        scopes = tuple(_scope(each) for each in given.get("s", ()))
+        scopes = tuple(SavedScope(*row) for row in given.get("s", ()))
         unclean_s = given.get("u")
-        return HomeState(scopes, None if unclean_s is None else _seconds(unclean_s))
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
+    rows: list[tuple[Any, ...]] = list(scopes)
+    durations = [each for row in rows for each in row[1:3]] + ([] if unclean_s is None else [unclean_s])
+    counts = [each for row in rows for each in row[3:]]
+    understood = (
+        all(isinstance(row[0], str) for row in rows)
+        and all(isinstance(each, int | float) and 0 <= each < math.inf for each in durations)
+        and all(isinstance(each, int) and each >= 0 for each in counts)
+    )
+    return HomeState(scopes, unclean_s) if understood else None
 
 
 def _json(first: dict[str, float], scopes: Iterable[SavedScope]) -> str:
     rows = []
     for each in scopes:
-        row: list[Any] = [
-            each.name,
-            math.ceil(each.rest_s * 1_000) / 1_000,
-            math.ceil(each.delay_s * 1_000) / 1_000,
-            each.strikes,
-            each.failures,
-            each.openings,
-            int(each.is_open),
-            each.pages,
-            each.octets,
-            each.failed,
-        ]
+        durations = (math.ceil(seconds * 1_000) / 1_000 for seconds in (each.rest_s, each.delay_s))
+        row: list[Any] = [each.name, *durations, *map(int, each[3:])]
         while not row[-1]:
             row.pop()
         rows.append(row)
     return json.dumps(first | ({"s": rows} if rows else {}), separators=(",", ":"), ensure_ascii=False)
-
-
-def _scope(row: list[Any]) -> SavedScope:
-    filled: list[Any] = row + [0] * (len(SavedScope._fields) - len(row))
-    name, rest_s, delay_s, strikes, failures, openings, is_open, *spent = filled
-    if not isinstance(name, str):
-        raise TypeError(f"{name!r} is no name")
-    counts = (_count(strikes), _count(failures), _count(openings))
-    return SavedScope(name, _seconds(rest_s), _seconds(delay_s), *counts, bool(is_open), *map(_count, spent))
-
-
-def _seconds(value: object) -> float:
-    if not isinstance(value, int | float) or not 0 <= value < math.inf:
-        raise ValueError(f"{value!r} is no duration")
-    return float(value)
-
-
-def _count(value: object) -> int:
-    if not isinstance(value, int) or value < 0:
-        raise ValueError(f"{value!r} is no count")
-    return value

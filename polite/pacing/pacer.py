@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 from polite.errors import GateClosed
 from polite.pacing.process_delays import Member, ProcessDelays
-from polite.pacing.turn import Concurrency, Delay, Outlook, Provisional, ScopeState, Turn
+from polite.pacing.turn import Concurrency, Delay, Outlook, Provisional, Turn
 from polite.pacing.turnstile import Turnstile
 from polite.ports import Clock, Timer
 
@@ -26,8 +26,6 @@ from polite.ports import Clock, Timer
 _delays_of: WeakKeyDictionary[Clock, ProcessDelays] = WeakKeyDictionary()
 _delays_of_machine: list[ProcessDelays] = [ProcessDelays()]
 _looking_up = Lock()
-# Scopes whose limits are looked up again in one step of the event loop.
-_RELIMITED_AT_ONCE = 1_000
 
 
 class TurnRequest(Protocol):
@@ -35,7 +33,6 @@ class TurnRequest(Protocol):
 
     def cancel(self) -> object:
         """Cancel the request, or give its turn back. May be called at any time; does nothing once the callback has run."""
-        ...
 
 
 class Call:
@@ -106,7 +103,6 @@ class LocalPacer:
         self._waiters: dict[Turn, asyncio.Future[None] | Call] = {}
         self._timer: Timer | None = None
         self._timer_at = 0.0
-        self._relimiting = False  # whether scopes get new limits, in steps
         self._closed = False
         self.member: Member | None = None
 
@@ -146,8 +142,6 @@ class LocalPacer:
         turn = self._turnstile.request(scopes, self._now(), urgent=urgent, provisional_s=provisional_s)
         if turn.granted_at is None:
             await self._wait_for(turn)
-        else:
-            turn.waited = False
         return turn
 
     def acquire_now(
@@ -157,10 +151,7 @@ class LocalPacer:
         if self._closed:
             raise GateClosed("the gate is closed: no more turns are given")
         turn = self._turnstile.request(scopes, self._now(), provisional_s=provisional_s, wait=False)
-        if turn.granted_at is None:
-            return None
-        turn.waited = False
-        return turn
+        return None if turn.granted_at is None else turn
 
     def acquire_later(
         self,
@@ -187,7 +178,6 @@ class LocalPacer:
             self._waiters[turn] = call
             self._arm()
         else:
-            turn.waited = False
             call.set_result(None)
         return call
 
@@ -254,25 +244,8 @@ class LocalPacer:
         self._turnstile.max_waiting = max_waiting
 
     def relimit(self, scopes: Iterable[Hashable] | None = None) -> None:
-        """Look up the limits of all scopes, or of these, again. No delay is shortened.
-
-        If they are many, this happens in steps of the event loop; a scope that is used meanwhile is looked up before. Without a
-        running loop all are looked up now.
-        """
-        concerned = len(self._turnstile) if scopes is None else len(scopes := list(scopes))
-        if concerned > _RELIMITED_AT_ONCE and (loop := _running()) is not None:
-            self._turnstile.outdate()
-            if not self._relimiting:
-                self._relimiting = True
-                loop.call_soon(self._relimit_more)
-        else:
-            self._turnstile.relimit(self._now(), scopes)
-            self._arm()
-
-    def _relimit_more(self) -> None:
-        self._relimiting = not self._closed and self._turnstile.renew(self._now(), _RELIMITED_AT_ONCE)
-        if self._relimiting:
-            asyncio.get_running_loop().call_soon(self._relimit_more)
+        """Look up the limits of all scopes, or of these, again. No delay is shortened."""
+        self._turnstile.relimit(self._now(), scopes)
         self._arm()
 
     def waiting(self, most: int) -> list[Turn]:
@@ -282,10 +255,6 @@ class LocalPacer:
     def calls_back(self, turn: Turn) -> bool:
         """Whether a turn that waits was requested by `acquire_later`."""
         return isinstance(self._waiters.get(turn), Call)
-
-    def state_of(self, scope: Hashable) -> ScopeState | None:
-        """Return what is known of a scope. Read it only."""
-        return self._turnstile.state_of(scope)
 
     def strikes(self, scope: Hashable) -> int:
         """Return the scope's refusals that are not forgiven yet."""
@@ -371,15 +340,9 @@ if hasattr(os, "register_at_fork"):
 
 def _warn(message: str) -> None:
     """Warn in a step of its own: a warning that is turned into an error must not end a request half-way."""
-    loop = _running()
-    if loop is None:
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
         warnings.warn(message, stacklevel=2)
     else:
         loop.call_soon(warnings.warn, message)
-
-
-def _running() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

@@ -41,14 +41,11 @@ class Overrides(tuple[Override, ...]):  # noqa: SLOT001 - a tuple with slots of 
         """Return a copy with these options for an origin. The other pairs are neither hashed nor checked again."""
         return self._of(self._by_text | {origin.text: (origin, options)})
 
-    def changed(self, before: "Overrides") -> set[Origin]:
+    def changed(self, before: "Overrides") -> set[Hashable]:
         """Return the origins whose options differ from `before`."""
-        return {
-            own[0]
-            for mine, theirs in ((self, before), (before, self))
-            for text, own in mine._by_text.items()  # noqa: SLF001 - of its own class
-            if theirs._by_text.get(text) != own  # noqa: SLF001
-        }
+        mine, theirs = self._by_text, before._by_text  # noqa: SLF001 - of its own class
+        differing = [text for text in mine.keys() | theirs.keys() if mine.get(text) != theirs.get(text)]
+        return {(mine.get(text) or theirs[text])[0] for text in differing}
 
     def most(self, name: str) -> float:
         """Return the largest value of an option among all origins, or 0. For one that is no number: 1 if any origin has it."""

@@ -6,7 +6,7 @@ malformed is ignored as a whole, as the draft requires; so is one that is longer
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -109,9 +109,17 @@ class RateLimits:
             limits: The lines of RateLimit.
             policies: The lines of RateLimit-Policy.
         """
-        quotas = tuple(quota for item in _items(policies) if (quota := _quota(item)) is not None)
-        left = tuple(each for item in _items(limits) if (each := _remainder(item)) is not None)
-        return cls(quotas, left) if quotas or left else None
+        quotas = tuple(
+            Quota(name, amount, _whole(given, "w"), given.get("qu", "requests") in _REQUESTS)
+            for name, given in _items(policies)
+            if (amount := _whole(given, "q")) is not None
+        )
+        remainders = tuple(
+            Remainder(name, left, _whole(given, "t"))
+            for name, given in _items(limits)
+            if (left := _whole(given, "r")) is not None
+        )
+        return cls(quotas, remainders) if quotas or remainders else None
 
     @property
     def wait_s(self) -> float | None:
@@ -156,38 +164,21 @@ class RateLimits:
         return next((quota for quota in self.quotas if quota.name == remainder.name), None)
 
 
-def _items(lines: Iterable[str]) -> list[Item]:
-    """Return the items of a field; none if it is malformed or too long."""
+def _items(lines: Iterable[str]) -> Iterator[tuple[str, Mapping[str, BareItem]]]:
+    """Yield the name of each policy of a field and its parameters; none if the field is malformed or too long.
+
+    A name is a String or a Token, with its partition key: each part of a site may have a quota of its own.
+    """
     # RFC 9651, 4.2: the lines of a field are joined with commas.
     text = ", ".join(lines)
-    if not text or len(text) > _LONGEST:
-        return []
     try:
-        members = parse_list(text)
+        members = parse_list(text) if len(text) <= _LONGEST else []
     except Malformed:
-        return []
-    return [member for member in members[:_MOST_QUOTAS] if isinstance(member, Item)]
-
-
-def _quota(item: Item) -> Quota | None:
-    name, amount = _name(item), _whole(item.parameters, "q")
-    if name is None or amount is None:
-        return None
-    unit = item.parameters.get("qu", "requests")
-    return Quota(name, amount, _whole(item.parameters, "w"), unit in _REQUESTS)
-
-
-def _remainder(item: Item) -> Remainder | None:
-    name, left = _name(item), _whole(item.parameters, "r")
-    return None if name is None or left is None else Remainder(name, left, _whole(item.parameters, "t"))
-
-
-def _name(item: Item) -> str | None:
-    """Return the name of a policy, a String or a Token, with its partition key: each part of a site may have a quota of its own."""
-    if not isinstance(item.value, str):
-        return None
-    key = item.parameters.get("pk")
-    return (item.value if key is None else f"{item.value} {key!r}")[:_LONGEST_NAME]
+        return
+    for item in members[:_MOST_QUOTAS]:
+        if isinstance(item, Item) and isinstance(item.value, str):
+            key = item.parameters.get("pk")
+            yield (item.value if key is None else f"{item.value} {key!r}")[:_LONGEST_NAME], item.parameters
 
 
 def _whole(parameters: Mapping[str, BareItem], name: str) -> int | None:

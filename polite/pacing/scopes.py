@@ -161,7 +161,10 @@ class Scopes:
         for name in ("domain", "address", "crawl"):
             if getattr(self, name) is not None:
                 _limit(f"Scopes: {name}", getattr(self, name))
-        object.__setattr__(self, "custom", _custom_scopes(self.custom))
+        given: object = self.custom
+        if not isinstance(given, list | tuple) or not all(isinstance(each, CustomScope) for each in given):
+            raise InvalidOption(f"Scopes: custom must be a list or tuple of CustomScope, got {given!r}")
+        object.__setattr__(self, "custom", tuple(given))
         if len({each.kind for each in self.custom}) < len(self.custom):
             raise InvalidOption(f"Scopes: custom must have each kind once, got {self.custom!r}")
 
@@ -229,7 +232,9 @@ class ScopeResolver:
     def divide(self, processes: int) -> None:
         """Take one share of the divided limits. The rates of all processes together keep the limit."""
         self._limits = {
-            kind: _share(limit, processes) if kind in self._divided else limit
+            kind: ScopeLimit(limit.delay * processes, max(1, limit.concurrency // processes))
+            if kind in self._divided
+            else limit
             for kind, limit in self._scopes.limits.items()
         }
 
@@ -237,16 +242,6 @@ class ScopeResolver:
     def divides(self) -> bool:
         """Whether any scope is divided."""
         return not self._divided.isdisjoint(self._limits)
-
-
-def _share(limit: ScopeLimit, processes: int) -> ScopeLimit:
-    return ScopeLimit(limit.delay * processes, max(1, limit.concurrency // processes))
-
-
-def _custom_scopes(value: object) -> tuple[CustomScope, ...]:
-    if isinstance(value, list | tuple) and all(isinstance(each, CustomScope) for each in value):
-        return tuple(value)
-    raise InvalidOption(f"Scopes: custom must be a list or tuple of CustomScope, got {value!r}")
 
 
 def _limit(option: str, value: object) -> None:

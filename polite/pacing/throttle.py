@@ -276,7 +276,6 @@ class Throttle(Protocol):
             outcome: The outcome. `elapsed_s` is the time from the grant of the turn to the report.
             context: What robots.txt requests, refusals so far, and the wall clock.
         """
-        ...
 
 
 class Part(Protocol):
@@ -295,7 +294,6 @@ class Part(Protocol):
             outcome: What became of the request.
             context: What else the delay may depend on.
         """
-        ...
 
 
 class Longest:
@@ -364,6 +362,20 @@ class Jittered:
             raise _no_pause(self._throttle, "a Pause", pause) from error
 
 
+# The options of a PacingPolicy that are delays of its throttle, or multiples of one.
+DELAYS = (
+    "min_delay",
+    "max_crawl_delay",
+    "jitter",
+    "max_retry_after",
+    "backoff",
+    "max_backoff",
+    "latency_factor",
+    "max_latency_delay",
+    "max_rate_limit_delay",
+)
+
+
 class DelayThrottle:
     """The throttle that a PacingPolicy describes; its parameters are the policy's fields, all delays in seconds.
 
@@ -401,31 +413,21 @@ class DelayThrottle:
         on_long_delay: LongDelay = "cap",
         random: Callable[[], float] = random.random,
     ) -> None:
-        for option, value in (
-            ("min_delay", min_delay),
-            ("max_crawl_delay", max_crawl_delay),
-            ("jitter", jitter),
-            ("max_retry_after", max_retry_after),
-            ("backoff", backoff),
-            ("max_backoff", max_backoff),
-            ("latency_factor", latency_factor),
-            ("max_latency_delay", max_latency_delay),
-            ("max_rate_limit_delay", max_rate_limit_delay),
-        ):
-            number(f"DelayThrottle: {option}", value)
-        least = MinDelay(min_delay)
-        latency = Latency(latency_factor, most=max_latency_delay)
-        self._longest = Longest(
+        given = locals()
+        for option in DELAYS:
+            number(f"DelayThrottle: {option}", given[option])
+        least, obey = MinDelay(min_delay), on_long_delay == "obey"
+        longest = Longest(
             least,
-            CrawlDelay(max_crawl_delay, obey=on_long_delay == "obey"),
-            RequestRates(max_crawl_delay, obey=on_long_delay == "obey"),
-            *([latency] if latency_factor else []),
+            CrawlDelay(max_crawl_delay, obey=obey),
+            RequestRates(max_crawl_delay, obey=obey),
+            *([Latency(latency_factor, most=max_latency_delay)] if latency_factor else []),
             RateLimit(max_rate_limit_delay),
             RetryAfter(max_retry_after, statuses=backoff_statuses),
             BackOff(backoff, most=max_backoff, random=random, statuses=backoff_statuses),
         )
         self._refusals = backoff_statuses
-        self._rest = Jittered(self._longest, jitter, random=random).rest if jitter else self._longest.rest
+        self._rest = Jittered(longest, jitter, random=random).rest if jitter else longest.rest
         # Made once: nearly every response gets it.
         self.ordinary: Pause | None = None if jitter or latency_factor else least.pause
         self.timed: bool = latency_factor > 0
@@ -454,29 +456,25 @@ def require_throttle(throttle: object, wall: float = 0.0) -> None:
     _require_rest("throttle", throttle)
     for outcome in _PROBES:
         try:
-            pause = throttle.rest(outcome, ThrottleContext(None, 0, wall))  # type: ignore[attr-defined]
-            if pause_of(pause) is not None:
-                continue
-            problem, cause = str(_no_pause(throttle, "a Pause with finite seconds >= 0", pause)), None
-        except Exception as error:  # noqa: BLE001 - it is a user's own object
-            problem, cause = f"{type(throttle).__qualname__}.rest raised {error!r}", error
-        raise InvalidOption(
-            f"throttle: {problem} on {outcome}; a part that returns None belongs into Longest(...)"
-        ) from cause
+            _pause_of(throttle, throttle.rest(outcome, ThrottleContext(None, 0, wall)))  # type: ignore[attr-defined]
+        except Exception as error:
+            raise InvalidOption(
+                f"throttle: {type(throttle).__qualname__}.rest failed on {outcome}: {error!r}; "
+                "a part that returns None belongs into Longest(...)"
+            ) from error
 
 
-def pause_of(answer: object) -> Pause | None:
-    """Return a throttle's answer as a Pause of finite length; None if it lacks the fields of one.
+def _pause_of(throttle: object, answer: object) -> Pause:
+    """Return a throttle's answer as a Pause of finite length. Raises TypeError if it lacks the fields of one.
 
     Each field is read once: those of a user's own class may be computed anew each time.
     """
     seconds = getattr(answer, "seconds", None)
     because, strike = getattr(answer, "because", None), getattr(answer, "strike", None)
-    if not isinstance(seconds, int | float) or not 0 <= seconds <= sys.float_info.max:
-        return None
-    if not isinstance(because, str) or not isinstance(strike, bool):
-        return None
-    return answer if type(answer) is Pause else Pause(seconds, because, strike)
+    finite = isinstance(seconds, int | float) and 0 <= seconds <= sys.float_info.max
+    if not finite or not isinstance(because, str) or not isinstance(strike, bool):
+        raise _no_pause(throttle, "a Pause with finite seconds >= 0", answer)
+    return answer if type(answer) is Pause else Pause(seconds, because, strike)  # type: ignore[arg-type]
 
 
 def _require_rest(option: str, value: object) -> None:
@@ -501,28 +499,19 @@ def guarded(throttle: Throttle, own: Rest, *, floor: bool) -> Rest:
     kind = type(throttle).__qualname__
 
     def rest(outcome: Outcome, context: ThrottleContext) -> Pause:
-        least = own(outcome, context)
+        least, answer = own(outcome, context), None
         try:
-            answer: object = throttle.rest(outcome, context)
-            pause = pause_of(answer)
-            problem = f"returned {answer!r}"[:_SHOWN] if pause is None else ""
+            answer = throttle.rest(outcome, context)
+            pause = _pause_of(throttle, answer)
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except BaseException as error:
             # CancelledError too: a plain function cannot be cancelled, and the turn must not be lost.
             extra = fields("throttle_failed", error=error)
             log.exception("the throttle %s failed on %s", kind, outcome, extra=extra)
-            return replace(least, because=f"{least.because}; the throttle {kind} failed: {error!r}")
-        if pause is None:
-            log.error(
-                "the throttle %s must return a Pause with finite seconds >= 0 on %s, but %s",
-                kind,
-                outcome,
-                problem,
-                extra=fields("throttle_failed"),
-            )
             seconds = max(least.seconds, _seconds_of(answer))
-            return replace(least, seconds=seconds, because=f"{least.because}; the throttle {kind} {problem}")
+            because = f"{least.because}; the throttle {kind} failed: {repr(error)[:_SHOWN]}"
+            return replace(least, seconds=seconds, because=because)
         strike = pause.strike or least.strike
         if floor and pause.seconds < least.seconds:
             because = f"{least.because} (the throttle's {pause.seconds:g} s, {pause.because}, is shorter)"

@@ -1,8 +1,7 @@
 """A turn, the state of each scope that it is taken at, and the table of the scopes that are remembered."""
 
 import math
-from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from heapq import heapify, heappop, heappush
@@ -79,12 +78,13 @@ class ScopeState:
         queue: The turns behind the front: (order, turn), a heap. None when empty, as it is for most scopes most of the time.
         stale: Cancelled turns in the queue.
         scheduled: Whether the calendar queue has an entry for it.
-        listed: Whether it is among the scopes that may be idle.
+        epoch: That of the limits; see ScopeTable.
     """
 
     key: Hashable
     limit: int
     provisional_s: float
+    epoch: int = 0
     asked_s: Provisional = 0.0
     open: int = 0
     ready_at: float = -math.inf
@@ -100,7 +100,6 @@ class ScopeState:
     queue: "list[tuple[int, Turn]] | None" = None
     stale: int = 0
     scheduled: bool = False
-    listed: bool = False
 
     @property
     def waiting(self) -> int:
@@ -175,7 +174,7 @@ class Turn:
         refusal_counted: Whether its refusal is counted. No part of the public API.
         state: See TurnState.
         tenure: The homes under which a pacer that is shared between processes granted it, while it is open.
-        waited: Whether the pacer had to wait for it. If not, nothing can have changed since the request.
+        waited: Whether it waited. If not, nothing can have changed since the request.
     """
 
     scope_states: tuple[ScopeState, ...]
@@ -216,7 +215,7 @@ _KEPT_BESIDE_OTHERS_S = 60.0
 
 
 class ScopeTable:
-    """A dict of scopes, and a ring of those that may be idle, swept in turn: O(1) for each request, on average.
+    """A dict of scopes, of which a few are looked at now and then, in turn, and the idle ones forgotten: O(1) for each request.
 
     A scope is idle if no turn is open or waits, its delay is over and its last grant some time ago, and it has refused nothing for
     `strikes_kept_s` since. A scope whose delay runs is never forgotten, since its next request would come too early.
@@ -225,16 +224,18 @@ class ScopeTable:
         by_key: The remembered scopes. Read it only.
         concurrency: The limit of a new scope.
         provisional_s: The delay of a new scope.
+        epoch: How often these limits have changed. A scope of an earlier epoch is looked up again before it is used.
     """
 
-    __slots__ = ("_added", "_ring", "_strikes_kept_s", "by_key", "concurrency", "provisional_s")
+    __slots__ = ("_added", "_round", "_strikes_kept_s", "by_key", "concurrency", "epoch", "provisional_s")
 
     def __init__(self, concurrency: Concurrency, provisional_s: Delay, strikes_kept_s: float) -> None:
         self.by_key: dict[Hashable, ScopeState] = {}
         self.concurrency: Concurrency = concurrency
         self.provisional_s: Delay = provisional_s
+        self.epoch: int = 0
         self._strikes_kept_s = strikes_kept_s
-        self._ring: deque[ScopeState] = deque()
+        self._round: Iterator[ScopeState] = iter(())  # those that the sweep comes to next
         self._added = 0  # since the last sweep
 
     def named(self, keys: Sequence[Hashable]) -> tuple[ScopeState, ...]:
@@ -246,31 +247,23 @@ class ScopeTable:
             raise ValueError("a turn needs at least one scope: without one, nothing would delay it")
         return tuple([self.by_key.get(key) or self._add(key) for key in dict.fromkeys(keys)])
 
-    def retire(self, *scopes: ScopeState) -> None:
-        """Mark scopes that may be idle from now. To be called for scopes that were named if no turn is opened at them."""
-        for scope in scopes:
-            if not scope.listed and not scope.open and not scope.awaited:
-                scope.listed = True
-                self._ring.append(scope)
-
     def sweep(self, now: float, requests: int, *, beside_others: bool) -> None:
-        """Forget the idle scopes among the next ones in the ring. To be called once every `requests` requests.
+        """Look at some scopes, and forget those that are idle. To be called once every `requests` requests.
 
-        Twice as many are visited as were added, and more, so that the sweep outruns them: the number of remembered scopes stays
+        Twice as many are looked at as were added, and more, so that the sweep outruns them: the number of remembered scopes stays
         below a small multiple of those in use.
         """
-        ring = self._ring
         kept_s = _KEPT_BESIDE_OTHERS_S if beside_others else _KEPT_S
-        for _ in range(min(len(ring), requests + 2 * self._added)):
-            scope = ring.popleft()
-            if scope.open or scope.awaited:
-                scope.listed = False  # retire() lists it again
+        for _ in range(min(len(self.by_key), requests // 2 + 2 * self._added)):
+            scope = next(self._round, None)
+            if scope is None:
+                self._round = iter(list(self.by_key.values()))
             elif (
-                scope.ready_at + (self._strikes_kept_s if scope.strikes else 0.0) > now
-                or max(scope.since, scope.own_since) + kept_s > now
+                not scope.open
+                and not scope.awaited
+                and scope.ready_at + (self._strikes_kept_s if scope.strikes else 0.0) <= now
+                and max(scope.since, scope.own_since) + kept_s <= now
             ):
-                ring.append(scope)
-            else:
                 del self.by_key[scope.key]
         self._added = 0
 
@@ -292,6 +285,6 @@ class ScopeTable:
         return limit, delay_s
 
     def _add(self, key: Hashable) -> ScopeState:
-        scope = self.by_key[key] = ScopeState(key, *self.limits(key))
+        scope = self.by_key[key] = ScopeState(key, *self.limits(key), self.epoch)
         self._added += 1
         return scope

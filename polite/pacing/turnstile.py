@@ -14,7 +14,6 @@ import logging
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from itertools import islice
 
 from polite.errors import Overloaded
 from polite.log import fields
@@ -62,7 +61,7 @@ class Turnstile:
         InvalidOption: A value is out of range.
     """
 
-    __slots__ = ("_member", "_requests", "_scopes", "_untold", "_wait_queue", "max_waiting")
+    __slots__ = ("_member", "_requests", "_scopes", "_wait_queue", "max_waiting")
 
     def __init__(
         self,
@@ -77,8 +76,6 @@ class Turnstile:
         self.max_waiting: int = integer("PacingPolicy: max_waiting", max_waiting, least=1)
         self._wait_queue = WaitQueue()
         self._requests = 0
-        # Scopes whose limits may have changed.
-        self._untold: dict[Hashable, None] = {}
         # What other gates of this process know of the same scopes.
         self._member: Member | None = None
 
@@ -120,7 +117,7 @@ class Turnstile:
             ValueError: There is no scope.
         """
         self._requests = requests = self._requests + 1
-        member = self._member if self._member is not None and self._member.active else None
+        member = self._beside_others()
         if not requests % _SWEEP_EVERY:
             self._scopes.sweep(now, _SWEEP_EVERY, beside_others=member is not None)
         named = self._scopes.named(scopes)
@@ -129,7 +126,7 @@ class Turnstile:
             turn.provisional_s = named[0].asked_s = (
                 provisional_s if callable(provisional_s) else _seconds(provisional_s)
             )
-        if self._untold or member is not None:
+        if self._scopes.epoch or member is not None:
             for scope in named:
                 self._renew(scope, now)
         # Hot path: inlines ScopeState.busy.
@@ -137,9 +134,7 @@ class Turnstile:
             if scope.ready_at > now or scope.open >= scope.limit or scope.front is not None:
                 if not wait:
                     turn.state = CANCELLED
-                    self._scopes.retire(*named)
                 elif self._wait_queue.waiting >= self.max_waiting:
-                    self._scopes.retire(*named)
                     keys = ", ".join(str(key) for key in turn.scopes)
                     raise Overloaded(
                         f"PacingPolicy.max_waiting={self.max_waiting} requests wait already, so none for {keys} can"
@@ -147,7 +142,7 @@ class Turnstile:
                 else:
                     self._wait_queue.enter(turn, now)
                 return turn
-        self._open(turn, now, wait=wait)
+        turn.waited = not self._open(turn, now, wait=wait)
         return turn
 
     def join(self, delays: ProcessDelays, tell: Callable[[str], None], *, shared: bool = False) -> Member:
@@ -158,8 +153,7 @@ class Turnstile:
     def due(self, now: float) -> list[Turn]:
         """Return the turns whose time has come, now open, in the order in which they were granted."""
         granted: list[Turn] = []
-        alone = self._member is None or not self._member.active
-        renew = None if alone and not self._untold else self._renew
+        renew = self._renew if self._scopes.epoch or self._beside_others() is not None else None
         while (turn := self._wait_queue.next_through(now, renew)) is not None:
             if self._open(turn, now, wait=True):
                 granted.append(turn)
@@ -172,7 +166,7 @@ class Turnstile:
         waits for a turn 60 seconds at most. Until its delay is over, no other turn is granted there. If the result is 0, the
         scopes' delays count from now instead of the grant. Otherwise ask again after the wait: several may have waited.
         """
-        member = self._member if self._member is not None and self._member.active else None
+        member = self._beside_others()
         alone = member is None and all(scope.limit == 1 and scope.open == 1 for scope in turn.scope_states)
         if turn.state is not OPEN or alone:
             return 0.0
@@ -222,10 +216,7 @@ class Turnstile:
         if turn.granted_at is None or turn.state is CANCELLED:
             raise ValueError(f"{turn!r} was not given here, so it cannot be settled")
         # The scopes of a released turn may have been forgotten, and added again, since.
-        scopes = turn.scope_states
-        if turn.state is not OPEN:
-            scopes = self._scopes.named(turn.scopes)
-            self._scopes.retire(*scopes)
+        scopes = turn.scope_states if turn.state is OPEN else self._scopes.named(turn.scopes)
         if isinstance(pause_s, (float, int)):
             for scope in scopes:
                 _delay(scope, turn, now, pause_s, because, refused=strike)
@@ -267,7 +258,6 @@ class Turnstile:
         """
         if turn.state is WAITING:
             self._wait_queue.leave(turn)
-            self._scopes.retire(*turn.scope_states)
         elif turn.state is OPEN:
             self._vacate(turn, CANCELLED, now)
 
@@ -281,9 +271,7 @@ class Turnstile:
         """
         if not -math.inf < until < math.inf:
             raise ValueError(f"a delay of {scope!r} until {until!r}: a finite time is needed")
-        held = self._scopes.named((scope,))[0]
-        held.delay_until(until, because, now)
-        self._scopes.retire(held)
+        self._scopes.named((scope,))[0].delay_until(until, because, now)
 
     def limit(self, concurrency: Concurrency, provisional_s: Delay) -> None:
         """Change the limits of scopes: of new ones from now, of known ones at `relimit`. Raises InvalidOption."""
@@ -295,32 +283,18 @@ class Turnstile:
         self._scopes.provisional_s = provisional_s
 
     def relimit(self, now: float, scopes: Iterable[Hashable] | None = None) -> None:
-        """Look up the limits of all scopes, or of these, again.
+        """Look up the limits of all scopes, or of these, again. All others than those with open turns are when they are next used.
 
         No delay is shortened. If one turn more may go beside those that are open, it does not go before the delay that their
-        grants would have armed.
-
-        Raises:
-            InvalidOption: A function returned a limit that is out of range.
+        grants would have armed. If a user's function fails, one turn at a time is open.
         """
-        for key in list(self._scopes.by_key) if scopes is None else scopes:
-            scope = self.state_of(key)
-            if scope is not None:
-                self._relimit(scope, now)
-
-    def outdate(self) -> None:
-        """Mark the limits of all scopes as outdated. Each is looked up again when the scope is next used, or by `renew`."""
-        self._untold = dict.fromkeys(self._scopes.by_key)
-
-    def renew(self, now: float, most: int) -> bool:
-        """Look up the limits of up to `most` outdated scopes, as `relimit` does. Return whether there are more."""
-        for key in list(islice(self._untold, most)):
-            scope = self.state_of(key)
-            if scope is None:
-                del self._untold[key]
-            else:
-                self._renew(scope, now)
-        return bool(self._untold)
+        if scopes is None:
+            self._scopes.epoch += 1
+            known = [scope for scope in self._scopes.by_key.values() if scope.open]
+        else:
+            known = [scope for key in scopes if (scope := self.state_of(key)) is not None]
+        for scope in known:
+            self._relimit(scope, now)
 
     def strikes(self, scope: Hashable) -> int:
         """Return the refusals that are not forgiven; 0 for a scope that is not known or was forgotten."""
@@ -330,9 +304,7 @@ class Turnstile:
     def restore_strikes(self, scope: Hashable, strikes: int) -> None:
         """Replace the refusals of a scope by those that another process has counted."""
         if strikes or self.state_of(scope) is not None:
-            named = self._scopes.named((scope,))[0]
-            named.strikes = strikes
-            self._scopes.retire(named)
+            self._scopes.named((scope,))[0].strikes = strikes
 
     def known(self) -> list[Hashable]:
         """Return the scopes that are remembered."""
@@ -358,27 +330,28 @@ class Turnstile:
         since = None if last.since == -math.inf else last.since
         return Outlook(max(now, last.ready_at), last.key, last.waiting, last.open, because, since)
 
-    def _renew(self, scope: ScopeState, now: float) -> None:
-        """Delay a scope as other gates of this process require, and look up its limits if they are outdated.
+    def _beside_others(self) -> Member | None:
+        """Return the member if other gates of this process may delay its scopes."""
+        return self._member if self._member is not None and self._member.active else None
 
-        If a user's function fails, one turn at a time is open.
-        """
-        if self._member is not None and self._member.active:
-            self._member.delay(scope, now)
-        if scope.key in self._untold:
-            del self._untold[scope.key]
-            try:
-                self._relimit(scope, now)
-            except Exception as error:
-                log.exception(
-                    "the limits of %s could not be worked out: one request goes at a time",
-                    scope.key,
-                    extra=fields("limits_failed", error=error),
-                )
-                scope.limit = 1
+    def _renew(self, scope: ScopeState, now: float) -> None:
+        """Delay a scope as other gates of this process require, and look up its limits if they are outdated."""
+        if (member := self._beside_others()) is not None:
+            member.delay(scope, now)
+        if scope.epoch != self._scopes.epoch:
+            self._relimit(scope, now)
 
     def _relimit(self, scope: ScopeState, now: float) -> None:
-        limit, scope.provisional_s = self._scopes.limits(scope.key)
+        scope.epoch = self._scopes.epoch
+        try:
+            limit, scope.provisional_s = self._scopes.limits(scope.key)
+        except Exception as error:
+            log.exception(
+                "the limits of %s could not be worked out: one request goes at a time",
+                scope.key,
+                extra=fields("limits_failed", error=error),
+            )
+            limit = 1
         if limit > scope.limit and scope.open:
             delay_s = max(scope.provisional_s, _provisional(scope.asked_s))
             scope.delay_until(now + delay_s, "more may go at one time, one by one", now)
@@ -406,26 +379,21 @@ class Turnstile:
                 scope.spaced_by, scope.spaced_until, scope.own_since = turn.order, until, now
                 self._wait_queue.schedule(scope)
         # Read again: another gate may have been opened since.
-        if self._member is None or not self._member.active or self._member.confirm(turn, now):
+        member = self._beside_others()
+        if member is None or member.confirm(turn, now):
             return True
         # Its scopes are delayed already.
         turn.granted_at = None
         turn.stage = 0
         turn.state = WAITING if wait else CANCELLED
-        if not wait:
-            self._scopes.retire(*turn.scope_states)
-            return False
-        self._wait_queue.enter(turn, now)
-        for scope in turn.scope_states:
-            # The turn was through, so another is the front there by now.
-            self._wait_queue.schedule(scope)
+        if wait:
+            self._wait_queue.enter(turn, now)
+            for scope in turn.scope_states:
+                # The turn was through, so another is the front there by now.
+                self._wait_queue.schedule(scope)
         return False
 
     def _vacate(self, turn: Turn, state: TurnState, now: float) -> None:
-        if self._untold:
-            # Its open turns decide whether new limits arm a delay.
-            for scope in turn.scope_states:
-                self._renew(scope, now)
         if state is RELEASED and not turn.settled:
             delays = {scope.key: scope.provisional_s for scope in turn.scope_states}
             delays[turn.narrowest] = _spacing(turn.scope_states[0], turn)
@@ -435,22 +403,14 @@ class Turnstile:
             scope.open -= 1
             if scope.awaited:
                 self._wait_queue.schedule(scope)
-            elif not scope.listed and not scope.open:
-                self._scopes.retire(scope)
 
 
 def _delay(
     scope: ScopeState, turn: Turn, now: float, delay_s: float, because: str | None, *, refused: bool
 ) -> None:
     """Start the delay of one scope of a turn."""
-    until = now + (delay_s if 0 <= delay_s < math.inf else _seconds(delay_s))
-    # Hot path: inlines ScopeState.delay_until.
-    if until > scope.ready_at:
-        scope.ready_at = until
-        scope.because = because
-        scope.since = now
-    elif until > scope.own_until:
-        scope.own_until = until
+    until = now + _seconds(delay_s)
+    scope.delay_until(until, because, now)
     scope.own_since = now
     # Open turns keep the delay after a refusal, or one that is longer than that of each request, when they ask again.
     beside_others = scope.limit > 1 or scope.open > 1

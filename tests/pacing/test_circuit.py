@@ -25,11 +25,9 @@ def opened(at: float = 0.0) -> Circuits:
 @pytest.mark.parametrize(
     ("outcome", "failure", "answer"),
     [
-        (Outcome(200), False, True),
         (Outcome(404), False, True),
         (Outcome(429), False, False),
         (Outcome(500), True, False),
-        (Outcome(503), True, False),
         (Outcome(), False, False),
         (Outcome(failed=True), True, False),
     ],
@@ -40,24 +38,14 @@ def test_a_failure_is_no_answer_or_the_servers_own_error(
     assert (is_failure(outcome), is_response(outcome)) == (failure, answer)
 
 
-def test_it_opens_after_so_many_failures_in_a_row() -> None:
+def test_it_opens_after_so_many_failures_in_a_row_which_a_response_ends() -> None:
     rows = circuits()
 
-    assert [rows.failed(A, None, now, LIMITS) for now in (1.0, 2.0, 3.0)] == [None, None, 60.0]
-    assert rows.is_open(A)
-    assert not rows.is_open(B)
-    assert rows.failures(A) == 3
-
-
-def test_an_answer_ends_the_row() -> None:
-    rows = circuits()
-    rows.failed(A, None, 1.0, LIMITS)
-    rows.failed(A, None, 2.0, LIMITS)
-
+    assert [rows.failed(A, None, now, LIMITS) for now in (1.0, 2.0)] == [None, None]
     assert not rows.responded(A, 2.0)
-    assert rows.failed(A, None, 3.0, LIMITS) is None
-    assert rows.failures(A) == 1
-    assert not rows.responded(B, 3.0)
+    assert not rows.responded(B, 2.0)
+    assert [rows.failed(A, None, now, LIMITS) for now in (3.0, 4.0, 5.0)] == [None, None, 60.0]
+    assert (rows.is_open(A), rows.is_open(B), rows.failures(A)) == (True, False, 3)
 
 
 def test_the_probe_closes_it_or_opens_it_for_twice_as_long_up_to_the_limit() -> None:

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from polite import Origin, PacingPolicy
-from polite.pacing import effective_policy as effective_policy_module
 from polite.pacing import policy as policy_module
 from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.policy import Options, Overrides
@@ -17,15 +16,15 @@ def of_many() -> PacingPolicy:
     return PacingPolicy(overrides=tuple((host, (("min_delay", 2.0),)) for host in HOSTS))
 
 
-def test_what_differs_at_one_origin_changes_no_other() -> None:
+def test_what_differs_at_one_origin_changes_no_other_and_keeps_its_earlier_options() -> None:
     policies = EffectivePolicies(of_many())
     changed = policies.replace(policies.policy.override("https://new.example", min_delay=7))
-    replaced = policies.replace(policies.policy.override(HOSTS[0], min_delay=9))
+    replaced = policies.replace(policies.policy.override(HOSTS[0], concurrency=3))
 
-    assert changed == {Origin.of("https://new.example")}
-    assert replaced == {HOSTS[0]}
-    assert policies.of(HOSTS[0]).policy.min_delay == 9
-    assert policies.of(HOSTS[1]).policy.min_delay == 2
+    assert (changed, replaced) == ({Origin.of("https://new.example")}, {HOSTS[0]})
+    assert [policies.of(host).policy.min_delay for host in HOSTS[:2]] == [2, 2]
+    assert [policies.concurrency(host) for host in HOSTS[:2]] == [3, 1]
+    assert [policies.delay(host) for host in (HOSTS[0], Origin.of("https://x.example"))] == [2, 1]
 
 
 def test_an_effective_policy_follows_the_policy_that_rules_now() -> None:
@@ -38,16 +37,6 @@ def test_an_effective_policy_follows_the_policy_that_rules_now() -> None:
     policies.replace(replace(policies.policy, overrides=()))
     assert policies.of(HOSTS[1]).policy.min_delay == 1.0
     assert policies.uniform
-
-
-def test_rulings_that_are_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(effective_policy_module, "_MOST_MADE", 3)
-    policies = EffectivePolicies(of_many())
-
-    delays = {policies.of(host).policy.min_delay for host in HOSTS[:10]}
-
-    assert delays == {2.0}
-    assert len(policies._made) == 3
 
 
 @pytest.mark.parametrize(
@@ -99,10 +88,3 @@ def test_the_largest_value_is_known_through_every_change() -> None:
     assert overrides.put(B, (("min_delay", 9.0),)).most("min_delay") == 9.0
     assert overrides.put(C, WIDE).most("jitter") == 0.5
     assert overrides.most("jitter") == 0.0
-
-
-def test_an_override_keeps_the_earlier_options_of_its_origin() -> None:
-    policies = EffectivePolicies(of_many().override(HOSTS[0], concurrency=3))
-
-    assert (policies.concurrency(HOSTS[0]), policies.delay(HOSTS[0])) == (3, 2.0)
-    assert (policies.concurrency(HOSTS[1]), policies.delay(Origin.of("https://x.example"))) == (1, 1.0)

@@ -2,8 +2,8 @@
 
 import http
 import http.client
-from collections import ChainMap, OrderedDict, UserDict, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections import UserDict, defaultdict
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 from wsgiref.headers import Headers as WsgiHeaders
@@ -17,7 +17,7 @@ from polite.errors import InvalidOption
 from polite.pacing.outcome import reported, retry_after_s
 
 # Sun, 06 Nov 1994 08:49:37 GMT, the date of RFC 9110's examples.
-THEN = 784_111_777.0
+THEN, DATE = 784_111_777.0, "Sun, 06 Nov 1994 08:49:37 GMT"
 
 
 @pytest.mark.parametrize(
@@ -30,41 +30,22 @@ def test_seconds_are_seconds(value: str, seconds: float) -> None:
 @pytest.mark.parametrize(
     "date", ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"]
 )
-def test_a_date_in_each_of_the_three_forms_is_counted_from_now(date: str) -> None:
-    assert retry_after_s(date, THEN - 90.0) == 90.0
-
-
-def test_a_date_that_has_passed_says_nothing_we_could_obey() -> None:
-    assert retry_after_s("Sun, 06 Nov 1994 08:49:37 GMT", THEN) == 0.0
-    assert retry_after_s("Sun, 06 Nov 1994 08:49:37 GMT", THEN + 1.0) is None
+def test_a_date_in_each_of_the_three_forms_is_counted_from_now_and_a_past_one_says_nothing(date: str) -> None:
+    assert [retry_after_s(date, THEN + late) for late in (-90.0, 0.0, 1.0)] == [90.0, 0.0, None]
 
 
 @pytest.mark.parametrize(
     "value",
     [
-        "",
+        *["", "soon", "-5", "+5", "1e3", "inf", "1_000", "٣٠", "�", "12\x00", "5, 6"],
         " ",
-        "soon",
-        "-5",
-        "+5",
-        "1e3",
-        "inf",
-        "nan",
-        "1_000",
-        "٣٠",
-        "²",
-        "\ud800",
-        "12\x00",
-        "5, 6",
         "9" * 65,
-        "Sun, 06 Nov 1994 25:61:61 GMT",
-        "Sun, 31 Feb 1994 08:49:37 GMT",
-        "Sun, 06 Nov 99999 08:49:37 GMT",
-        "Sun, 06 Nov 1994 08:49:37 GMT" + " " * 100 + ".",
+        f"{DATE:200}.",
     ],
 )
 def test_anything_else_is_none(value: str) -> None:
     assert retry_after_s(value, THEN) is None
+    assert retry_after_s("Sun, 31 Feb 1994 08:49:37 GMT", THEN) is None
 
 
 words = st.sampled_from(
@@ -79,7 +60,7 @@ def test_no_value_raises_or_hurries(value: str) -> None:
     assert seconds is None or seconds >= 0
 
 
-NAMES = ["Retry-After", "retry-after", "RETRY-AFTER", "rEtRy-AfTeR"]
+NAMES = ["Retry-After", "rEtRy-AfTeR"]
 
 
 def http_message(fields: dict[str, str]) -> http.client.HTTPMessage:
@@ -89,42 +70,19 @@ def http_message(fields: dict[str, str]) -> http.client.HTTPMessage:
     return message
 
 
-class Own(Mapping[str, str]):
-    """A mapping of the user's own, which has neither `get` nor `items` of its own."""
-
-    def __init__(self, fields: dict[str, str]) -> None:
-        self._fields = fields
-
-    def __getitem__(self, name: str) -> str:
-        return self._fields[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._fields)
-
-    def __len__(self) -> int:
-        return len(self._fields)
-
-
 KINDS: list[Callable[[dict[str, str]], Any]] = [
     dict,
-    OrderedDict,
     MappingProxyType,
     UserDict,
-    ChainMap,
-    lambda fields: defaultdict(str, fields),
     lambda fields: defaultdict(list, {name: [value] for name, value in fields.items()}),
     lambda fields: defaultdict(lambda: "0", fields),
     MultiDict,
-    CIMultiDict,
     lambda fields: CIMultiDictProxy(CIMultiDict(fields)),
     http_message,
     lambda fields: WsgiHeaders(list(fields.items())),
     lambda fields: list(fields.items()),
     lambda fields: iter(fields.items()),
-    lambda fields: fields.items(),
-    Own,
     lambda fields: {name.encode(): value.encode() for name, value in fields.items()},
-    lambda fields: OrderedDict((name.encode(), value.encode()) for name, value in fields.items()),
     lambda fields: [(name.encode(), bytearray(value.encode())) for name, value in fields.items()],
 ]
 
@@ -137,9 +95,7 @@ def test_retry_after_is_found_in_any_spelling(kind: Callable[[dict[str, str]], A
     assert reported(429, headers, lambda: 0.0).retry_after_s == 120.0
 
 
-@pytest.mark.parametrize(
-    "headers", [5, "Retry-After: 5", [1, 2], ["Retry-After"], [("a", "b", "c")], object()]
-)
+@pytest.mark.parametrize("headers", [5, "Retry-After: 5", [1, 2], [("a", "b", "c")]])
 def test_what_are_no_headers_is_refused_by_name(headers: Any) -> None:
     with pytest.raises(InvalidOption, match="headers must be"):
         reported(429, headers, lambda: 0.0)
@@ -153,7 +109,7 @@ def test_a_status_of_the_standard_library_is_the_number_that_it_is(headers: Any)
     assert type(outcome.status) is int
 
 
-@pytest.mark.parametrize("status", [True, False, "429", 429.0, None, -1, 1000])
+@pytest.mark.parametrize("status", [True, "429", 429.0, None, -1, 1000])
 def test_what_is_no_status_is_refused_by_name(status: Any) -> None:
     with pytest.raises(InvalidOption, match="report: status must be"):
         reported(status, None, lambda: 0.0)
@@ -162,21 +118,11 @@ def test_what_is_no_status_is_refused_by_name(status: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
-        (120, 120.0),
-        (120.0, 120.0),
-        (0.5, 0.5),
-        (0, 0.0),
-        ([5, 120.0, "7"], 120.0),
-        (10**60, 1e60),
+        *((120, 120.0), (0.5, 0.5), (0, 0.0), ([5, 120.0, "7"], 120.0), (10**60, 1e60)),
         # What says nothing that can be used, as in a text.
-        (-1, None),
-        (float("nan"), None),
-        (float("inf"), None),
+        *((-1, None), (float("nan"), None), (float("inf"), None), (True, None), (None, None)),
         pytest.param(10**5000, None, id="huge"),
-        (True, None),
-        (None, None),
     ],
 )
 def test_a_number_counts_as_seconds(value: Any, expected: float | None) -> None:
     assert reported(503, {"Retry-After": value}, lambda: 0.0).retry_after_s == expected
-    assert reported(503, [("retry-after", value)], lambda: 0.0).retry_after_s == expected

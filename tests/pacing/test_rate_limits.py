@@ -4,11 +4,11 @@ import pytest
 
 from polite.origin import Origin
 from polite.pacing.effective_policy import KnownQuotas
-from polite.pacing.outcome import Outcome, ThrottleContext, reported
+from polite.pacing.outcome import Outcome, Pause, ThrottleContext, reported
 from polite.pacing.rate_limits import Quota, RateLimits, Remainder
 from polite.pacing.throttle import RateLimit
 
-SITE, OTHER = Origin.of("https://site.test"), Origin.of("https://other.test")
+SITE = Origin.of("https://site.test")
 
 
 def said(limit: str = "", policy: str = "") -> RateLimits | None:
@@ -29,33 +29,25 @@ def test_both_fields_are_lists_of_named_items() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "100",
-        "limit=100, remaining=50, reset=50",
-        '"d"',
-        '"d";q=-1;w=60',
-        '"d";q=1.5;w=60',
-        '"d";q="1";w=60',
-        '"d";q=100;w=60,',
-        '"d;q=100;w=60',
-        '("d");q=100;w=60',
-        "5;q=100;w=60",
-        '"d";q=100;w=60' + " " * 5_000,
-    ],
-)
+MALFORMED = """100
+limit=100, remaining=50, reset=50
+"d"
+"d";q=-1;w=60
+"d";q=1.5;w=60
+"d";q="1";w=60
+"d";q=100;w=60,
+("d");q=100;w=60
+5;q=100;w=60"""
+
+
+@pytest.mark.parametrize("text", ["", *MALFORMED.splitlines(), '"d";q=100;w=60' + " " * 5_000])
 def test_a_malformed_field_is_ignored(text: str) -> None:
     assert said(policy=text) is None
     assert said(limit=text.replace("q=", "r=").replace("w=", "t=")) is None
 
 
-def test_a_window_is_divided_by_its_quota() -> None:
+def test_a_window_is_divided_by_its_quota_and_the_time_left_by_what_is_left() -> None:
     assert gaps(policy='"a";q=100;w=60, "b";q=1;w=2, "c";q=0;w=9, "no window";q=7') == [0.6, 2.0, 9.0]
-
-
-def test_the_time_left_is_divided_by_what_is_left() -> None:
     assert gaps('"d";r=3;t=60, "no time";r=5, "now";r=5;t=0') == [20.0]
 
 
@@ -94,18 +86,7 @@ def test_the_lines_of_a_field_are_one_list() -> None:
         ("RATELIMIT", '"a";r=0;t=1'),
     ]
 
-    outcome = reported(200, headers, lambda: 0.0)
-
-    assert outcome.rate_limits is not None
-    assert [quota.name for quota in outcome.rate_limits.quotas] == ["a", "b"]
-    assert outcome.rate_limits.wait_s == 2.0
-
-
-def test_many_quotas_are_read_up_to_a_limit() -> None:
-    found = said(policy=", ".join(f'"p{n}";q=1;w={n + 1}' for n in range(100)))
-
-    assert found is not None
-    assert len(found.quotas) == 16
+    assert reported(200, headers, lambda: 0.0).rate_limits == said('"a";r=0;t=1', '"a";q=1;w=2, "b";q=1;w=3')
 
 
 # The part of a throttle.
@@ -121,14 +102,9 @@ def test_the_longest_of_wait_and_gap_decides_within_the_limit() -> None:
     spent = RateLimit(3_600.0).rest(Outcome(200, rate_limits=limits), context)
     held = RateLimit(20.0).rest(Outcome(200, rate_limits=limits), context)
 
-    assert (spent.seconds, spent.because) == (
-        600.0,
-        "RateLimit-Policy: 10 in 3600 s, some of which were perhaps used before",
-    )  # type: ignore[union-attr]
-    assert (held.seconds, held.because) == (  # type: ignore[union-attr]
-        20.0,
-        "RateLimit-Policy: 10 in 3600 s, some of which were perhaps used before, held to max_rate_limit_delay 20 s",
-    )
+    because = "RateLimit-Policy: 10 in 3600 s, some of which were perhaps used before"
+    assert spent == Pause(600.0, because)
+    assert held == Pause(20.0, f"{because}, held to max_rate_limit_delay 20 s")
     assert RateLimit(0.0).rest(Outcome(200, rate_limits=limits), context) is None
 
 
@@ -163,17 +139,13 @@ def test_the_first_window_of_a_policy_has_room_for_earlier_requests_unless_the_s
     alone, told = learned((0.0, "", '"d";q=10;w=60')), learned((0.0, '"d";r=9;t=60', '"d";q=10;w=60'))
     again = learned((0.0, "", '"d";q=10;w=60'), (50.0, "", '"d";q=10;w=60'))
     few = learned((0.0, "", '"d";q=3;w=60'))
+    left = learned((0.0, '"d";r=2;t=60', '"d";q=10;w=60'))
 
     assert [slowest(alone, now) for now in (0.0, 59.0, 60.0)] == [10.0, 10.0, 6.0]
     assert [slowest(again, now) for now in (50.0, 59.0, 60.0)] == [10.0, 10.0, 6.0]
     assert slowest(told, 0.0) == pytest.approx(60 / 9)
     assert slowest(few, 0.0) == 60.0
-
-
-def test_what_is_left_holds_until_the_reset() -> None:
-    known = learned((0.0, '"d";r=2;t=60', '"d";q=10;w=60'))
-
-    assert [slowest(known, now) for now in (0.0, 59.0, 60.0)] == [30.0, 30.0, 6.0]
+    assert [slowest(left, now) for now in (0.0, 59.0, 60.0)] == [30.0, 30.0, 6.0]
 
 
 def test_a_newer_response_replaces_what_an_older_one_said_of_the_same_policy() -> None:
@@ -182,29 +154,20 @@ def test_a_newer_response_replaces_what_an_older_one_said_of_the_same_policy() -
     )
     octets = learned((0.0, "", '"d";q=10;w=60'), (1.0, "", '"d";q=10;w=60;qu="content-bytes"'))
 
-    assert slowest(known, 1.0) == 1.0
-    assert slowest(octets, 1.0) is None
+    parts = learned((0.0, "", '"d";q=1;w=9;pk=:Zm9v:'), (1.0, "", '"d";q=1;w=2;pk=:YmFy:'))
+
+    assert (slowest(known, 1.0), slowest(octets, 1.0), slowest(parts, 1.0)) == (1.0, None, 9.0)
 
 
-def test_parts_of_a_site_have_quotas_of_their_own() -> None:
-    known = learned((0.0, "", '"d";q=1;w=9;pk=:Zm9v:'), (1.0, "", '"d";q=1;w=2;pk=:YmFy:'))
-
-    assert slowest(known, 1.0) == 9.0
-
-
-def test_the_slowest_of_many_policies_are_remembered() -> None:
+def test_quotas_policies_and_origins_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polite.pacing.rate_limits._MOST_ORIGINS", 10)
+    many = said(policy=", ".join(f'"p{n}";q=1;w={n + 1}' for n in range(100)))
     known = learned(*((float(n), "", f'"p{n}";q=1;w={n}') for n in range(1, 50)))
+    assert many is not None
 
+    assert len(many.quotas) == 16
     assert len(known.by_origin[SITE.text]) == 8
     assert slowest(known, 50.0) == 49.0
-
-
-def test_as_many_origins_are_remembered_as_the_limit_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polite.pacing.rate_limits._MOST_ORIGINS", 10)
-    known, found = KnownQuotas(), said(policy='"d";q=1;w=9')
-    assert found is not None
-
     for number in range(20):
-        known.learn(Origin.of(f"https://{number}.test"), found, 0.0)
-
+        known.learn(Origin.of(f"https://{number}.test"), many, 0.0)
     assert list(known.by_origin) == [f"https://{number}.test" for number in range(10, 20)]

@@ -34,9 +34,7 @@ def never() -> float:
     ("crawl_delay", "seconds", "because"),
     [
         (None, 1.0, "min_delay 1 s"),
-        (0.0, 1.0, "min_delay 1 s"),
         (0.5, 1.0, "min_delay 1 s"),
-        (5.0, 5.0, "Crawl-delay 5 s"),
         (60.0, 60.0, "Crawl-delay 60 s"),
         (120.0, 60.0, "Crawl-delay 120 s, held to max_crawl_delay 60 s"),
         (math.inf, 60.0, "Crawl-delay inf s, held to max_crawl_delay 60 s"),
@@ -72,12 +70,9 @@ def test_t4_a_refusal_delays_for_its_retry_after(
     pause = DelayThrottle().rest(outcome, context(5.0, 0))
 
     assert pause == Pause(seconds, because.format(status), strike=True)
-
-
-def test_t4_retry_after_on_any_other_answer_slows_down_too_and_is_no_strike() -> None:
-    pause = DelayThrottle().rest(Outcome(301, retry_after_s=30.0), context(None, 0))
-
-    assert pause == Pause(30.0, "status 301, Retry-After 30 s")
+    # On any other response it is no refusal.
+    moved = DelayThrottle().rest(Outcome(301, retry_after_s=30.0), context(None, 0))
+    assert moved == Pause(30.0, "status 301, Retry-After 30 s")
 
 
 @pytest.mark.parametrize("asked", [None, math.nan, -1.0])
@@ -88,12 +83,8 @@ def test_a_refusal_that_asks_for_nothing_backs_off_twice_as_long_each_time(asked
 
     assert [pause.seconds for pause in pauses] == [10.0, 20.0, 40.0, 80.0, 100.0]
     assert pauses[1] == Pause(20.0, "status 503, refusal 2 in a row: back-off 20 s", strike=True)
-
-
-def test_a_back_off_is_spread_at_random_and_only_upwards() -> None:
-    throttle = DelayThrottle(backoff=10.0, random=lambda: 1.0)
-
-    assert throttle.rest(Outcome(429), context(None, 0)).seconds == 12.5
+    spread = DelayThrottle(backoff=10.0, random=lambda: 1.0)
+    assert spread.rest(Outcome(429), context(None, 0)).seconds == 12.5
 
 
 @given(
@@ -121,10 +112,8 @@ def test_jitter_only_adds_and_every_pause_can_be_settled(
     assert pause.strike == least.strike == (status in {429, 503})
 
 
-@pytest.mark.parametrize(
-    "name", ["min_delay", "max_crawl_delay", "jitter", "max_retry_after", "backoff", "max_backoff"]
-)
-@pytest.mark.parametrize("value", [-1.0, math.nan, math.inf, 10**400, True, "1", None])
+@pytest.mark.parametrize("name", ["min_delay", "jitter", "max_backoff"])
+@pytest.mark.parametrize("value", [-1.0, math.inf, 10**400, True, None])
 def test_an_option_that_is_no_number_of_seconds_is_named_with_its_value(name: str, value: object) -> None:
     with pytest.raises(InvalidOption, match=f"DelayThrottle: {name} must be a finite number >= 0, got"):
         DelayThrottle(**{name: value})  # type: ignore[arg-type]
@@ -132,13 +121,7 @@ def test_an_option_that_is_no_number_of_seconds_is_named_with_its_value(name: st
 
 NOON = 12 * 3_600.0
 NOTHING = ThrottleContext(None, 0, NOON)
-ALL_PARTS: list[Part] = [
-    CrawlDelay(60.0),
-    RequestRates(60.0),
-    Latency(3.0),
-    RetryAfter(600.0),
-    BackOff(10.0),
-]
+ALL_PARTS: list[Part] = [CrawlDelay(60.0), RequestRates(60.0), Latency(3.0), RetryAfter(600.0), BackOff(1.0)]
 
 
 def asking(*rates: RequestRate, crawl_delay: float | None = None) -> ThrottleContext:
@@ -161,14 +144,9 @@ def test_t3_a_request_rate_counts_within_its_window_only() -> None:
 
     assert day == Pause(30.0, "Request-rate 1/30 at 06:00-18:00 UTC")
     assert night == Pause(5.0, "Request-rate 1/5 at 18:00-06:00 UTC")
-
-
-def test_t3_of_the_rates_that_count_the_slowest_holds_up_to_the_limit() -> None:
-    given = asking(RequestRate(1, 5.0), RequestRate(1, 90.0), RequestRate(2, 60.0))
-
-    pause = RequestRates(60.0).rest(Outcome(200), given)
-
-    assert pause == Pause(60.0, "Request-rate 1/90, held to max_crawl_delay 60 s")
+    # Of several, the slowest, up to the limit.
+    several = asking(RequestRate(1, 5.0), RequestRate(1, 90.0), RequestRate(2, 60.0))
+    assert part.rest(Outcome(200), several) == Pause(60.0, "Request-rate 1/90, held to max_crawl_delay 60 s")
 
 
 @pytest.mark.parametrize(
@@ -180,6 +158,8 @@ def test_a_slow_server_is_left_alone_for_longer_within_limits(
     pause = Latency(5.0, least=1.0, most=10.0).rest(Outcome(200, elapsed_s=elapsed_s), NOTHING)
 
     assert (None if pause is None else pause.seconds) == seconds
+    policy = DelayThrottle(latency_factor=4.0)
+    assert (policy.rest(Outcome(200, elapsed_s=2.0), NOTHING).seconds, policy.timed) == (8.0, True)
 
 
 def test_a_composition_takes_the_longest_and_every_strike() -> None:
@@ -189,13 +169,3 @@ def test_a_composition_takes_the_longest_and_every_strike() -> None:
     assert throttle.rest(Outcome(200), asking(crawl_delay=7.0)) == Pause(7.0, "Crawl-delay 7 s")
     refused = throttle.rest(Outcome(429, retry_after_s=2.0), asking(crawl_delay=7.0))
     assert refused == Pause(7.0, "Crawl-delay 7 s", strike=True)
-
-
-@pytest.mark.parametrize(
-    ("factor", "seconds"), [(0.0, 1.0), (4.0, 8.0)], ids=["without a factor", "with a factor"]
-)
-def test_the_throttle_of_a_policy_minds_latency_when_it_is_asked_to(factor: float, seconds: float) -> None:
-    throttle = DelayThrottle(latency_factor=factor)
-
-    assert throttle.rest(Outcome(200, elapsed_s=2.0), NOTHING).seconds == seconds
-    assert throttle.timed is bool(factor)

@@ -11,17 +11,6 @@ from polite.pacing.turnstile import Turnstile
 from tests.pacing.support import ALL, IP, A, B, C, finish
 
 
-def test_a_released_scope_keeps_its_delay() -> None:
-    turnstile = Turnstile()
-    finish(turnstile, turnstile.request((A,), 0.0), 10.0, 2.0)
-    second = turnstile.request((A,), 11.0)
-
-    assert turnstile.next_at == 12.0
-    assert turnstile.due(math.nextafter(12.0, 0)) == []
-    assert turnstile.due(12.0) == [second]
-    assert second.granted_at == 12.0
-
-
 def test_urgent_turns_go_first_and_in_their_own_order() -> None:
     turnstile = Turnstile()
     opened = turnstile.request((A,), 0.0)
@@ -46,17 +35,6 @@ def test_scopes_are_taken_together_or_not_at_all() -> None:
     # Waiting for the address holds no place at the origin, but nobody overtakes it there.
     assert turnstile.request((A,), 0.0).state is TurnState.WAITING
     assert turnstile.request((B,), 0.0).state is TurnState.OPEN
-
-
-def test_a_back_off_at_one_origin_does_not_delay_the_whole_crawl() -> None:
-    turnstile = Turnstile()
-    turnstile.hold(A, 3600.0)
-    blocked = turnstile.request((A, ALL), 0.0)
-
-    other = turnstile.request((B, ALL), 0.0)
-
-    assert other.state is TurnState.OPEN
-    assert blocked.state is TurnState.WAITING
 
 
 def test_a_turn_goes_back_when_an_earlier_scope_became_busy_and_blocks_no_other() -> None:
@@ -104,21 +82,6 @@ def test_a_circle_too_long_to_be_followed_is_broken_too() -> None:
     assert {turn.state for turn in circle} == {TurnState.RELEASED}
 
 
-def test_a_scope_named_twice_is_taken_once() -> None:
-    turnstile = Turnstile()
-
-    turn = turnstile.request((A, A), 0.0)
-    finish(turnstile, turn, 0.0, 0.0)
-
-    assert turn.scopes == (A,)
-    assert turnstile.request((A,), 0.0).state is TurnState.OPEN
-
-
-def test_a_request_without_a_scope_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least one scope"):
-        Turnstile().request((), 0.0)
-
-
 def test_a_front_that_leaves_lets_those_behind_it_go_on() -> None:
     turnstile = Turnstile()
     turnstile.request((ALL,), 0.0)
@@ -156,17 +119,6 @@ def test_too_many_waiters_are_refused_by_the_name_of_the_option() -> None:
     assert turnstile.request((B,), 0.0).state is TurnState.OPEN
 
 
-def test_a_waiting_turn_can_be_cancelled_but_neither_settled_nor_released() -> None:
-    turnstile = Turnstile()
-    turnstile.request((A,), 0.0)
-    turn = turnstile.request((A,), 0.0)
-
-    with pytest.raises(ValueError, match="settled"):
-        turnstile.settle(turn, 0.0, 1.0)
-    with pytest.raises(ValueError, match="released"):
-        turnstile.release(turn, 0.0)
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -182,3 +134,14 @@ def test_an_option_without_meaning_is_named(options: dict[str, float]) -> None:
 
     with pytest.raises(InvalidOption, match=name):
         Turnstile(**options)  # type: ignore[arg-type]
+
+
+def test_a_scope_named_twice_is_taken_once_and_one_is_needed() -> None:
+    turnstile = Turnstile()
+    turn = turnstile.request((A, A), 0.0)
+    finish(turnstile, turn, 0.0, 0.0)
+
+    assert turn.scopes == (A,)
+    assert turnstile.request((A,), 0.0).state is TurnState.OPEN
+    with pytest.raises(ValueError, match="at least one scope"):
+        turnstile.request((), 0.0)
