@@ -183,6 +183,8 @@ def test_a_batch_that_is_sent_twice_is_done_once_and_one_that_is_late_not_at_all
     one.pick()
 
     assert [one.send(late).err, one.send(leave).err] == ["old", "old"]
+    batch = one.request()
+    assert [one.send(batch).err, one.send(batch).err] == [None, "old"]
     assert one.step().waiting == 1
     assert crawl.client.sismember(crawl.key("held:one"), "a.example")
 

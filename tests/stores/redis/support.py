@@ -12,8 +12,8 @@ from typing import Any
 from polite.events import Event
 from polite.pacing.homes import TakenHome
 from polite.stores.redis.changes import Changes, Ended, PutEntry
-from polite.stores.redis.home import Home
 from polite.stores.redis.crawl_settings import CrawlSettings
+from polite.stores.redis.home import Home
 from polite.stores.redis.partition import Partition
 from polite.stores.redis.session import Session
 from polite.stores.redis.step import Unreached

@@ -10,7 +10,7 @@ from polite.errors import GateClosed, StoreEmptied, StoreFailed
 from polite.events import StoreAway, StoreBack
 from polite.pacing.homes import TakenHome
 from polite.stores.redis.session import Remaining
-from tests.stores.redis.support import Process, Request, fresh, gives, picks
+from tests.stores.redis.support import Process, Request, fresh, picks
 
 pytestmark = pytest.mark.virtual_time
 
