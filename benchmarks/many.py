@@ -27,9 +27,7 @@ from polite.stores.redis.opening import open_shared
 from polite.stores.redis.step import StepRequest
 from polite.stores.redis.step_reply import StepReply
 from polite.testing import ScriptedTransport
-from tests.many.faults import FAULTS, Fault, wrong
-from tests.many.matrix import run
-from tests.many.running import Outcome
+from tests.many.crawling import FAULTS, Fault, Outcome, run, wrong
 from tests.many.servers import ValkeyServer
 from tests.many.stepping import STEP, digest
 from tests.many.world import World
@@ -54,9 +52,8 @@ def row(what: str, figure: str, limit: str, *, held: bool) -> None:
 
 def crawls(runs: int) -> None:
     world = World()
-    shared = {name: fault for name, fault in FAULTS.items() if name != "nothing-shared"}
-    outcomes = {name: [run(fault, world) for _ in range(runs)] for name, fault in shared.items()}
-    everything = [(shared[name], each) for name, ran in outcomes.items() for each in ran]
+    outcomes = {name: [run(fault, world) for _ in range(runs)] for name, fault in FAULTS.items()}
+    everything = [(FAULTS[name], each) for name, ran in outcomes.items() for each in ran]
     for fault, outcome in everything:
         for each in wrong(fault, outcome):
             print(f"wrong: {fault.name}: {each}")

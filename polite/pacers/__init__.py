@@ -1,6 +1,6 @@
 """A pacer for a crawl of many processes.
 
 `SharedPacer` is a LocalPacer whose turnstile paces the homes (hosts, mostly) that this process holds (homes.Homes).
-`tenancies.py` keeps what the last owner of a home left, and what the next one must know. `divided_scopes.py` keeps to this
-process's share of the scopes that have no home.
+`tenancies.py` keeps what the last owner of a home left, and what the next one must know. `DividedScopes` keeps to this process's
+share of the scopes that have no home.
 """

@@ -2,24 +2,20 @@
 
 It prints its port when it listens. A line of the log is: seconds of CLOCK_MONOTONIC when the request's last byte was read, host,
 path, and the process that sent it, as its User-Agent says. It is written at once. A request that is cut short is no request.
-
-Hosts that accept late have a queue for one connection, which is full for a while: the kernel drops what comes meanwhile, and a
-client's connection is there when it tries again, one or three seconds later.
 """
 
 import asyncio
-import contextlib
 import re
 import socket
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 from docs.examples.demo.judge import ROBOTS
 from tests.many.world import World
 
 _PORT_TRIES = 20
-_CLOSED_S, _OPEN_S = 1.2, 2.4
 _PROCESS = re.compile(rb"\r\nuser-agent: [^\r\n]*\(process ([^)\r\n]*)\)", re.IGNORECASE)
 
 
@@ -39,8 +35,6 @@ class _Connection(asyncio.Protocol):
         while b"\r\n\r\n" in self._buffer:
             head, _, self._buffer = self._buffer.partition(b"\r\n\r\n")
             self._transport.write(self._sites.response(at, self._host, head))
-            if self._sites.world.is_late(self._host):
-                self._transport.close()
 
 
 class Sites:
@@ -63,27 +57,6 @@ class Sites:
         links = (self.world.url(*link, self._port) for link in self.world.links(host, int(page)))
         return _ok(b"text/html", "".join(f'<a href="{link}">{link}</a>\n' for link in links).encode())
 
-    async def serve(self, host: int, listening: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        listening.setblocking(False)
-        if not self.world.is_late(host):
-            await loop.create_server(lambda: _Connection(self, host), sock=listening)
-            return
-        address = listening.getsockname()
-        while True:
-            with socket.socket() as blocker:
-                blocker.setblocking(False)
-                # A client that came at this moment fills the queue itself, and the blocker would wait for ever.
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(_CLOSED_S):
-                        await loop.sock_connect(blocker, address)
-                        await asyncio.sleep(2 * _CLOSED_S)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_OPEN_S):
-                    while True:
-                        accepted, _ = await loop.sock_accept(listening)
-                        await loop.connect_accepted_socket(lambda: _Connection(self, host), accepted)
-
 
 def _ok(kind: bytes, body: bytes) -> bytes:
     return b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n" % (kind, len(body)) + body
@@ -96,8 +69,7 @@ def _listen(world: World) -> tuple[int, list[socket.socket]]:
         port = 0
         try:
             for host in range(world.hosts):
-                backlog = 0 if world.is_late(host) else 128
-                opened.append(socket.create_server((world.address(host), port), backlog=backlog))
+                opened.append(socket.create_server((world.address(host), port), backlog=128))
                 port = opened[0].getsockname()[1]
         except OSError:
             for each in opened:
@@ -112,12 +84,11 @@ async def main(world: World, path: str) -> None:
     port, opened = _listen(world)
     with open(path, "w", buffering=1) as log:  # noqa: PTH123
         sites = Sites(world, port, log.write)
-        async with asyncio.TaskGroup() as group:
-            serving = [group.create_task(sites.serve(host, each)) for host, each in enumerate(opened)]
-            print(port, flush=True)
-            await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
-            for each in serving:
-                each.cancel()
+        loop = asyncio.get_running_loop()
+        for host, each in enumerate(opened):
+            await loop.create_server(partial(_Connection, sites, host), sock=each)
+        print(port, flush=True)
+        await loop.run_in_executor(None, sys.stdin.read)
 
 
 if __name__ == "__main__":

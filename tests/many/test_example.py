@@ -10,10 +10,9 @@ import pytest
 
 from docs.examples.demo.judge import ROBOTS, Request
 from polite.stores.redis.crawl import partition_prefix
-from tests.many.judge import read_request
-from tests.many.running import ROOT
+from tests.many.crawling import ROOT, sites
 from tests.many.servers import ValkeyServer
-from tests.many.world import World
+from tests.many.world import World, read_request
 
 pytestmark = pytest.mark.slow("processes and servers in real time")
 
@@ -28,14 +27,8 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def port(log: Path) -> Iterator[int]:
-    command = [sys.executable, "-m", "tests.many.sites", WORLD.written(), str(log)]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as sites:
-        assert sites.stdin is not None
-        assert sites.stdout is not None
-        yield int(sites.stdout.readline())
-        sites.stdin.close()
+    with sites(WORLD, log) as port:
+        yield port
 
 
 @pytest.fixture

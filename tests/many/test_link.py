@@ -257,25 +257,6 @@ async def test_on_a_cluster_two_more_rules_are_enough(valkey_cluster: ValkeyClus
         await shared.close()
 
 
-async def test_a_server_that_does_not_tell_its_eviction_is_warned_of(
-    monkeypatch: pytest.MonkeyPatch, acl: Callable[..., str], caplog: pytest.LogCaptureFixture
-) -> None:
-    call = RedisLink.call
-
-    async def without_memory(self: RedisLink, *command: str, **where: object) -> object:
-        return {} if command == ("INFO", "memory") else await call(self, *command, **where)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(RedisLink, "call", without_memory)
-
-    await (await open_shared(acl(), SystemClock())).close()
-    told = caplog.text
-    caplog.clear()
-    await (await open_shared(acl("+config|get"), SystemClock())).close()
-
-    assert "does not tell its maxmemory-policy" in told
-    assert "maxmemory-policy" not in caplog.text
-
-
 # Cluster
 
 

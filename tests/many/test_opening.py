@@ -5,7 +5,7 @@ import ssl
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import trustme
 from polite.clock import SystemClock
 from polite.errors import InvalidOption, PoliteError, StoreFailed
 from polite.stores.redis.opening import SharedStore, open_shared
-from tests.many.servers import ValkeyCluster, ValkeyServer, free_port
+from tests.many.servers import ValkeyServer
 
 SECRET = "hunter2"
 
@@ -57,15 +57,6 @@ async def test_a_client_object_is_taken_and_left_open(valkey: ValkeyServer) -> N
 
     assert await client.ping()
     await client.aclose()
-
-
-async def test_a_server_that_is_down_is_named_with_the_reason() -> None:
-    port = free_port()
-
-    message = await refusal(f"redis://u:{SECRET}@127.0.0.1:{port}/0")
-
-    assert message.startswith(f"redis://127.0.0.1:{port}/0: the server is not reached: ")
-    assert "Connect" in message
 
 
 async def answering(reply: bytes | None) -> asyncio.Server:
@@ -128,8 +119,9 @@ async def passed_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, 
     from_server, to_server = await asyncio.open_connection("127.0.0.1", port)
 
     async def pipe(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-        while data := await source.read(65_536):
-            sink.write(data)
+        with suppress(OSError):
+            while data := await source.read(65_536):
+                sink.write(data)
         sink.close()
 
     await asyncio.gather(pipe(reader, to_server), pipe(from_server, writer))
@@ -138,7 +130,9 @@ async def passed_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, 
 async def test_a_password_that_is_missing_or_wrong_is_no_secret_told(
     start_valkey: Callable[..., ValkeyServer],
 ) -> None:
-    server = start_valkey_with_password(start_valkey)
+    server = start_valkey()
+    server.client.config_set("requirepass", SECRET)
+    server.client.connection_pool.connection_kwargs["password"] = SECRET
     host = f"127.0.0.1:{server.port}"
 
     missing = await refusal(f"redis://{host}")
@@ -149,15 +143,7 @@ async def test_a_password_that_is_missing_or_wrong_is_no_secret_told(
     assert missing.startswith(
         f"redis://{host}/0: the server refuses the user or the password (Authentication required.)"
     )
-    assert "WRONGPASS" in wrong or "invalid username-password pair" in wrong
     assert "POLITE_STORE_PASSWORD" in wrong
-
-
-def start_valkey_with_password(start_valkey: Callable[..., ValkeyServer]) -> ValkeyServer:
-    server = start_valkey()
-    server.client.config_set("requirepass", SECRET)
-    server.client.connection_pool.connection_kwargs["password"] = SECRET
-    return server
 
 
 async def test_a_server_that_evicts_is_refused_with_the_command(
@@ -203,20 +189,6 @@ async def test_a_database_that_is_not_there_is_named(valkey: ValkeyServer) -> No
     assert "DB index is out of range" in await refusal(f"redis://127.0.0.1:{valkey.port}/99")
 
 
-@pytest.mark.slow("servers that fail over in real time")
-async def test_a_cluster_is_opened_as_one_and_its_node_alone_is_refused(
-    valkey_cluster: ValkeyCluster,
-) -> None:
-    node = valkey_cluster.nodes[0]
-
-    message = await refusal(node.url)
-    async with opened(valkey_cluster.url) as shared:
-        terms = await shared.join("news")
-
-    assert f"use redis+cluster://127.0.0.1:{node.port} as its address" in message
-    assert terms.partitions == 8
-
-
 # TLS
 
 
@@ -235,21 +207,9 @@ async def tls_before(valkey: ValkeyServer, files: Path) -> AsyncIterator[int]:
     """A TLS listener before the server, as stunnel or a managed service is: the wheel's server has no TLS of its own."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(files / "cert.pem", files / "key.pem")
-
-    async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while octets := await reader.read(65_536):
-                writer.write(octets)
-        except OSError:
-            pass
-        finally:
-            writer.close()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", valkey.port)
-        await asyncio.gather(pipe(reader, inner_writer), pipe(inner_reader, writer))
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    server = await asyncio.start_server(
+        lambda reader, writer: passed_on(reader, writer, valkey.port), "127.0.0.1", 0, ssl=context
+    )
     async with server:
         yield server.sockets[0].getsockname()[1]
 
@@ -264,13 +224,6 @@ async def test_tls_is_spoken_and_the_certificate_is_checked(valkey: ValkeyServer
     assert "CERTIFICATE_VERIFY_FAILED" in unknown
     assert "?ssl_ca_certs=ca.pem" in unknown
     assert "rediss://" in without
-
-
-@pytest.mark.slow("waits for a deadline in real time")
-async def test_a_server_without_tls_is_named(valkey: ValkeyServer) -> None:
-    message = await refusal(f"valkeys://127.0.0.1:{valkey.port}")
-
-    assert "(a server without TLS has an address with valkey://)" in message
 
 
 # A crawl's terms
@@ -313,18 +266,22 @@ async def test_a_crawl_keeps_the_number_of_partitions_that_it_began_with(valkey:
             await shared.join("news")
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a:b", "{a}", "é", "x" * 101, None, 3])
-async def test_a_crawl_needs_a_name_that_keys_can_hold(valkey: ValkeyServer, name: Any) -> None:
+@pytest.mark.parametrize(
+    ("name", "lease", "message"),
+    [
+        *(
+            (name, 15, "crawl must be a name of 1 to 100 letters")
+            for name in ("", "a:b", "é", "x" * 101, None)
+        ),
+        *(("news", lease, "lease must be a number from 1 to 300") for lease in (0.5, 301, "15")),
+    ],
+)
+async def test_a_crawl_needs_a_name_that_keys_can_hold_and_a_lease_within_limits(
+    valkey: ValkeyServer, name: Any, lease: Any, message: str
+) -> None:
     async with opened(valkey.url) as shared:
-        with pytest.raises(InvalidOption, match="crawl must be a name of 1 to 100 letters"):
-            await shared.join(name)
-
-
-@pytest.mark.parametrize("lease", [0.5, 301, "15"])
-async def test_a_lease_has_limits(valkey: ValkeyServer, lease: Any) -> None:
-    async with opened(valkey.url) as shared:
-        with pytest.raises(InvalidOption, match="lease must be a number from 1 to 300"):
-            await shared.join("news", lease_s=lease)
+        with pytest.raises(InvalidOption, match=message):
+            await shared.join(name, lease_s=lease)
 
 
 @pytest.mark.slow("starts processes")

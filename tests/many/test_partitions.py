@@ -1,12 +1,10 @@
 """Crawls of several partitions, in one virtual time: some partitions reply later than others."""
 
 import asyncio
-import json
 from collections import Counter
 from typing import Any
 
 import pytest
-from redis.exceptions import ConnectionError as NotReached
 
 import polite
 from polite.stores.redis.crawl import Terms, joined
@@ -101,58 +99,3 @@ async def test_partitions_are_asked_no_more_often_than_needed() -> None:
         await crawl(site, client, pages, {})
 
     assert sum(client.steps.values()) < 2 * len(pages)
-
-
-class LosingClient(VirtualClient):
-    """A connection that loses partition 1 for as long as `away` is set; `soon`: as soon as something is ready there in a moment."""
-
-    soon = away = False
-
-    async def execute_command(self, *args: Any, **options: Any) -> Any:
-        is_lost = any(str(each).endswith(":1}:") for each in args)
-        if is_lost and self.away:
-            await asyncio.sleep(0.01)
-            raise NotReached("refused")
-        reply = await super().execute_command(*args, **options)
-        if is_lost and self.soon and 0 <= json.loads(reply)["next_in"] < 100_000:
-            self.away = True
-        return reply
-
-
-@pytest.mark.slow("a long outage")
-async def test_while_one_partition_is_away_the_others_are_asked_no_more_often_than_needed() -> None:
-    lost, other = (host_of(partition) for partition in (1, 2))
-    site = Site()
-    client = LosingClient(site.server)
-    await joined(RedisLink.of(client), "news", Terms(PARTITIONS, order="fifo"))
-    async with (
-        scripted_gate(transports={"https": site}, pacing=PACING) as gate,
-        polite.open_frontier(gate, store=client, crawl="news") as frontier,
-    ):
-        await frontier.put_many([f"https://{other}/{page}" for page in range(100)])
-        for page in range(60):
-            when = 1_700_000_000.0 + now() + 3 + page / 20
-            await frontier.put(f"https://{lost}/{page}", not_before=when)
-        frontier.close()
-
-        async def work() -> None:
-            async for permit in frontier:
-                async with permit:
-                    site.seen.append((now(), "one", permit.url))
-                    permit.report(status=200)
-
-        worker = asyncio.create_task(work())
-        client.soon = True
-        async with asyncio.timeout(30):
-            while not client.away:
-                await asyncio.sleep(0.1)
-        client.soon = False
-        calls = site.server.calls
-        await asyncio.sleep(100)
-        assert site.server.calls - calls < 600
-        assert len(frontier._parts.store._batches.under_way) < 100  # type: ignore[attr-defined]
-        client.away = False
-        async with asyncio.timeout(100):
-            await worker
-
-    assert len(site.pages) == 160

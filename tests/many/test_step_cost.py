@@ -1,6 +1,5 @@
 """step.lua does as much as it was given, however large the crawl is."""
 
-import json
 from collections.abc import Callable
 
 import pytest
@@ -189,31 +188,22 @@ def test_homes_that_are_not_named_are_freed_in_several_calls(
     assert one.step(room=50).held == 25, "half of them: there are two sessions"
 
 
-def test_what_is_mine_is_said_in_parts(crawl: Crawl, one: Process) -> None:
+def test_what_is_mine_is_said_in_parts_that_may_begin_again(crawl: Crawl, one: Process) -> None:
     names = held(one, 300)
     mine = [Mine(name, one.fences[name]) for name in names]
     crawl.another_server()
     one.step()
     meter = Meter(crawl)
 
-    first = meter.calls(lambda: one.step(check=False, mine=mine[:100], mine_ends=False))
-    second = meter.calls(
-        lambda: one.step(check=False, mine=mine[100:200], mine_begins=False, mine_ends=False)
-    )
+    def part(first: int, last: int, **ends: bool) -> Callable[[], StepReply]:
+        return lambda: one.step(check=False, mine=mine[first:last], mine_begins=not first, **ends)
+
+    firsts = [meter.calls(part(0, last, mine_ends=False)) for last in (90, 100)]
+    second = meter.calls(part(100, 200, mine_ends=False))
     last = one.step(mine=mine[200:290], mine_begins=False)
 
-    assert max(first, second) <= 25
+    assert max(*firsts, second) <= 25
     assert (last.held, last.gone) == (290, [])
-
-
-def test_parts_of_what_is_mine_that_begin_again_free_nothing_that_is_named(one: Process) -> None:
-    mine = [Mine(name, one.fences[name]) for name in held(one, 30)]
-    one.step(mine=mine[:10], mine_ends=False)
-
-    one.step(mine=mine[:15], mine_ends=False)
-    reply = one.step(mine=mine[15:], mine_begins=False)
-
-    assert (reply.held, reply.gone) == (30, [])
 
 
 def test_what_was_named_before_all_was_free_is_free_if_it_is_not_named_again(
@@ -232,32 +222,6 @@ def test_what_was_named_before_all_was_free_is_free_if_it_is_not_named_again(
     crawl.age(2 * LEASE)
     other.step(first=True)
     assert [each.home for each in other.step(takes=names[:2]).taken] == names[:1]
-
-
-def test_homes_that_are_taken_before_they_are_freed_are_ours(crawl: Crawl, one: Process) -> None:
-    names = held(one, 600)
-    one.step(check=False, mine=[])
-    unnamed = crawl.client.smembers(crawl.key("unnamed:one"))
-
-    taken = one.step(check=False, takes=[name for name in names if name in unnamed][:100]).taken
-    meets(crawl, lambda: one.step(check=False))
-
-    assert len(taken) > 50, "some are freed before"
-    assert crawl.client.smembers(crawl.key("held:one")) == {each.home for each in taken}
-    assert one.step(mine=[Mine(each.home, each.fence) for each in taken]).gone == []
-
-
-def test_large_rows_that_were_asked_for_come_later(one: Process) -> None:
-    names = held(one, 4)
-    text = json.dumps(["/", 0, 0, None, None, "x" * 200_000, None])
-    for name in names:
-        one.step(check=False, puts=[put(f"https://{name}/")._replace(row=text)])
-
-    reply = one.step(loads=[Load(name, one.fences[name], f"https://{name}", 32) for name in names])
-    assert [len(rows) for rows in reply.loads] == [1, 1, 0, 0]
-    assert reply.next_in == 0
-
-    assert sorted(home for home, _, _ in one.step().news) == names[2:]
 
 
 def test_a_full_batch_does_little_besides(crawl: Crawl) -> None:

@@ -1,16 +1,12 @@
 """step.lua, steps 1 to 3: whether it is the crawl the caller knows, another server, late batches, and a store that was away."""
 
+import pytest
+
 from polite.stores.redis.changes import Leave
 from polite.stores.redis.step import Mine
 from tests.many.stepping import BEAT, LEASE, SECOND, Crawl, Process, ended, put
 
 A = "https://a.example/a"
-
-
-def test_the_first_caller_names_the_crawl_and_others_are_told(one: Process, other: Process) -> None:
-    assert one.step().born == "born-one"
-    reply = other.step()
-    assert (reply.born, reply.epoch, reply.quiet) == ("born-one", 0, 0)
 
 
 def test_a_crawl_that_its_caller_knows_and_the_store_does_not_was_emptied(crawl: Crawl, one: Process) -> None:
@@ -175,27 +171,21 @@ def test_a_second_failover_to_data_from_before_the_first_gives_no_number_again(
     assert number > between
 
 
-def test_a_batch_that_is_not_above_the_last_does_nothing(one: Process) -> None:
-    late = one.request(puts=[put(A)])
-    one.step(first=True)
-
-    reply = one.send(late)
-
-    assert reply.err == "old"
-    assert one.step().waiting == 0
-
-
-def test_a_batch_that_is_sent_twice_is_done_once(crawl: Crawl, one: Process) -> None:
+def test_a_batch_that_is_sent_twice_is_done_once_and_one_that_is_late_not_at_all(
+    crawl: Crawl, one: Process
+) -> None:
     one.put(A)
+    late = one.request(puts=[put(f"{A}2")])
     one.pick()
     leave = one.request(leaves=[Leave("a.example", one.fences["a.example"], 0, None)])
 
     one.send(leave)
     one.pick()
 
-    assert one.send(leave).err == "old"
+    assert [one.send(late).err, one.send(leave).err] == ["old", "old"]
     batch = one.request()
     assert [one.send(batch).err, one.send(batch).err] == [None, "old"]
+    assert one.step().waiting == 1
     assert crawl.client.sismember(crawl.key("held:one"), "a.example")
 
 
@@ -213,26 +203,16 @@ def test_no_session_is_ended_for_a_lease_after_nobody_called(
     assert other.step().live == 2
 
 
-def test_a_session_that_stays_away_after_that_is_ended(crawl: Crawl, one: Process, other: Process) -> None:
-    one.put(A)
-    one.pick()
-    crawl.age(LEASE + SECOND)
-    other.step()
-    for _ in range(6):
-        crawl.age(2 * BEAT)
-        reply = other.step(room=9)
-
-    assert reply.live == 1
-    assert one.step().lost
-
-
-def test_silences_one_after_another_do_not_keep_a_session_that_ended(
-    crawl: Crawl, one: Process, other: Process
+@pytest.mark.parametrize(("first", "beats"), [(LEASE + SECOND, 2), (0, 3)])
+def test_neither_an_outage_nor_silences_one_after_another_keep_a_session_that_stays_away(
+    crawl: Crawl, first: int, beats: int, one: Process, other: Process
 ) -> None:
     one.put(A)
     one.pick()
+    crawl.age(first)
+    other.step()
     for _ in range(9):
-        crawl.age(3 * BEAT)
+        crawl.age(beats * BEAT)
         reply = other.step(room=9)
 
     assert reply.live == 1

@@ -60,24 +60,17 @@ def test_a_home_with_tasks_waits_in_line_until_its_rest_is_over(
     assert 0 < taken.free <= SECOND
 
 
-def test_a_home_is_left_under_its_own_fence_only(crawl: Crawl, one: Process, other: Process) -> None:
-    stale = take(one).fence
-    leave(one)
-    take(other)
-
-    leave(one, fence=stale)
-
-    assert owner_of(crawl) == "other"
-
-
-def test_a_home_is_not_left_by_another_under_the_same_fence(
+def test_a_home_is_left_under_its_own_fence_and_by_its_owner_only(
     crawl: Crawl, one: Process, other: Process
 ) -> None:
-    fence = take(one).fence
+    stale = take(one).fence
+    leave(one)
+    fence = take(other).fence
 
-    leave(other, fence=fence)
+    leave(one, fence=stale)
+    leave(one, fence=fence)
 
-    assert owner_of(crawl) == "one"
+    assert owner_of(crawl) == "other"
 
 
 def test_a_greater_fence_leaves_a_home_that_a_lost_write_gave(
@@ -101,26 +94,21 @@ def test_a_rest_that_is_stored_is_not_shortened(one: Process) -> None:
     assert take(one).free > 50 * SECOND
 
 
-def test_a_home_without_tasks_is_forgotten_when_it_has_rested(crawl: Crawl, one: Process) -> None:
+@pytest.mark.parametrize("again", [False, True])
+def test_a_home_without_tasks_is_forgotten_when_it_has_rested_unless_it_was_taken_again(
+    crawl: Crawl, again: bool, one: Process
+) -> None:
     take(one)
     leave(one, rest=3 * SECOND)
     assert crawl.client.hexists(crawl.key("h"), "a.example")
+    if again:
+        take(one)
 
     crawl.age(3 * SECOND)
     one.step()
 
-    assert not crawl.client.hexists(crawl.key("h"), "a.example")
-    assert not crawl.client.exists(crawl.key("forget"))
-
-
-def test_a_home_that_is_owned_again_is_not_forgotten(crawl: Crawl, one: Process) -> None:
-    take(one)
-    leave(one, rest=3 * SECOND)
-    take(one)
-    crawl.age(3 * SECOND)
-    one.step()
-
-    assert owner_of(crawl) == "one"
+    assert owner_of(crawl) == ("one" if again else None)
+    assert again or not crawl.client.exists(crawl.key("h"), crawl.key("forget"))
 
 
 @pytest.mark.parametrize("why", ["state", "death"])
@@ -279,18 +267,15 @@ def test_a_recall_whose_reply_was_lost_comes_again(one: Process, other: Process)
     assert one.step(mine=mine).recalls == []
 
 
-def test_no_recall_of_a_home_that_was_left_meanwhile(one: Process, other: Process) -> None:
-    take(one)
+@pytest.mark.parametrize("left", [True, False])
+def test_no_recall_of_a_home_that_was_left_or_not_known_to_be_held(
+    left: bool, one: Process, other: Process
+) -> None:
+    fence = take(one).fence
     other.take("a.example")
 
-    assert one.step(leaves=[Leave("a.example", one.fences["a.example"], 0, None)]).recalls == []
-
-
-def test_no_recall_of_a_home_that_was_not_known_to_be_held(one: Process, other: Process) -> None:
-    take(one)
-    other.take("a.example")
-
-    assert one.step(mine=[]).recalls == []
+    given = {"leaves": [Leave("a.example", fence, 0, None)]} if left else {"mine": []}
+    assert one.step(**given).recalls == []
 
 
 def test_a_home_that_the_last_server_may_have_given_to_another_is_not_taken_again_while_quiet(

@@ -4,7 +4,7 @@ import pytest
 
 from polite.stores.redis.changes import Leave, Load, Postpone
 from polite.stores.redis.step import Mine
-from tests.many.stepping import BEAT, SECOND, Crawl, Process, digest, ended, paths
+from tests.many.stepping import BEAT, SECOND, Crawl, Process, paths
 
 HOST, PLAIN = "https://a.example", "http://a.example"
 
@@ -55,16 +55,6 @@ def test_a_session_with_too_few_starves_and_others_see_it_for_a_moment(
     assert not one.step().starving
 
 
-def test_a_gate_without_a_frontier_has_no_share(crawl: Crawl) -> None:
-    gate, one = crawl.process("gate", gate_alone=True), crawl.process("one")
-    gate.step(takes=["x.example", "y.example"])
-    one.put(*(f"https://{number}.example/" for number in range(4)))
-
-    reply = one.step(room=9)
-
-    assert (len(reply.picked), reply.fair, reply.live) == (4, 4, 2)
-
-
 @pytest.mark.slow("real time")
 def test_a_session_without_room_and_homes_has_no_share_until_it_has_room(crawl: Crawl) -> None:
     producer, one, two = crawl.process("producer"), crawl.process("one"), crawl.process("two")
@@ -81,21 +71,20 @@ def test_a_session_without_room_and_homes_has_no_share_until_it_has_room(crawl: 
     assert producer.step(room=1).fair == 2
 
 
-def test_a_session_that_ended_is_not_kept_as_one_without_room(crawl: Crawl) -> None:
-    dead, one = crawl.process("dead"), crawl.process("one")
-    dead.step(room=0)
-    crawl.expire(dead)
-    one.step(room=1)
-
-    assert crawl.client.hgetall(crawl.key("roomless")) == {}
-
-
-def test_a_picked_home_comes_with_32_rows_of_an_origin(one: Process) -> None:
+def test_a_picked_home_comes_with_32_rows_of_an_origin_and_others_are_loaded_in_order(
+    one: Process, other: Process
+) -> None:
     one.put(*(f"{HOST}/{number:02}" for number in range(40)))
 
-    [(_, [(_, rows)])] = one.step(room=1).picked
+    [(taken, [(_, rows)])] = one.step(room=1).picked
+
+    def loaded(process: Process, fence: int, *origins: str) -> list[list[str]]:
+        loads = process.step(loads=[Load("a.example", fence, origin, 3) for origin in origins]).loads
+        return [paths(rows) for rows in loads]
 
     assert paths(rows) == [f"/{number:02}" for number in range(32)]
+    assert loaded(one, taken.fence, PLAIN, HOST) == [[], ["/00", "/01", "/02"]]
+    assert loaded(one, taken.fence - 1, HOST) == loaded(other, taken.fence, HOST) == [[]]
 
 
 def test_the_origins_of_a_home_come_8_at_a_time(one: Process) -> None:
@@ -154,19 +143,6 @@ def test_a_call_answers_100_news_and_then_the_others(one: Process, other: Proces
     assert [reply.next_in for reply in replies] == [0, None, None]
 
 
-def test_loads_answer_in_order_and_nothing_for_homes_of_others(one: Process, other: Process) -> None:
-    one.put(*(f"{HOST}/{number}" for number in range(5)))
-    one.pick()
-    fence = one.fences["a.example"]
-
-    mine = one.step(loads=[Load("a.example", fence, PLAIN, 3), Load("a.example", fence, HOST, 3)]).loads
-    stale = one.step(loads=[Load("a.example", fence - 1, HOST, 3)]).loads
-    others = other.step(loads=[Load("a.example", fence, HOST, 3)]).loads
-
-    assert [paths(rows) for rows in mine] == [[], ["/0", "/1", "/2"]]
-    assert (stale, others) == ([[]], [[]])
-
-
 def test_a_postponed_origin_is_news_when_its_time_has_come(crawl: Crawl, one: Process) -> None:
     one.put(f"{HOST}/a", f"{PLAIN}/b")
     one.pick()
@@ -213,18 +189,6 @@ def test_a_home_whose_origins_all_wait_is_in_line_from_the_first_ones_time(
     assert other.pick() == {origin: ["/a"]}
 
 
-def test_a_ready_origin_brings_a_waiting_home_forward(one: Process, other: Process) -> None:
-    one.put(f"{PLAIN}/a")
-    one.pick()
-    fence = one.fences["a.example"]
-    one.step(postpones=[Postpone("a.example", fence, PLAIN, 5 * SECOND)])
-    one.step(leaves=[Leave("a.example", fence, 0, None)])
-
-    other.put(f"{HOST}/b")
-
-    assert other.pick() == {HOST: ["/b"]}
-
-
 def test_only_the_owner_postpones_and_only_origins_with_tasks(
     crawl: Crawl, one: Process, other: Process
 ) -> None:
@@ -246,13 +210,3 @@ def test_what_waits_for_its_time_comes_75_at_a_time(crawl: Crawl, one: Process) 
 
     assert [reply.inline for reply in replies] == [75, 150, 150]
     assert [reply.next_in for reply in replies] == [0, None, None]
-
-
-def test_a_domains_home_holds_the_origins_of_its_hosts(crawl: Crawl, one: Process) -> None:
-    one.put("https://www.example.com/a", "https://api.example.com/b", home="example.com")
-
-    assert one.pick() == {"https://api.example.com": ["/b"], "https://www.example.com": ["/a"]}
-    one.step(ended=[ended("https://www.example.com/a", home="example.com")])
-    assert digest("https://www.example.com/a") not in crawl.client.hkeys(
-        crawl.key("t:https://www.example.com")
-    )

@@ -1,14 +1,60 @@
-"""Turns granted to tasks: one timer, and a future for each request that waits."""
+"""Turns granted to tasks and to callbacks: one timer for all, cancelled requests, and limits that change."""
 
 import asyncio
+import time
+import tracemalloc
 from collections.abc import Callable
 
 import pytest
 
 from polite.errors import GateClosed
 from polite.pacing.pacer import LocalPacer
-from polite.pacing.turn import TurnState
-from tests.pacers.conftest import A, CountedTimer, CountingClock, settle_down, taken
+from polite.pacing.turn import Turn, TurnState
+from polite.testing import ManualClock
+
+A = "a.example"
+
+
+class CountingClock(ManualClock):
+    """A clock that counts the timers that are pending and those that were made."""
+
+    def __init__(self) -> None:
+        super().__init__(monotonic=0.0)
+        self.pending = 0
+        self.made = 0
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> "CountedTimer":
+        self.pending += 1
+        self.made += 1
+        return CountedTimer(self, when, callback)
+
+
+class CountedTimer:
+    def __init__(self, clock: CountingClock, when: float, callback: Callable[[], None]) -> None:
+        self.clock, self.callback = clock, callback
+        self.timer = ManualClock.call_at(clock, when, self.fire)
+
+    def fire(self) -> None:
+        self.clock.pending -= 1
+        self.callback()
+
+    def cancel(self) -> None:
+        self.clock.pending -= 1
+        self.timer.cancel()
+
+
+async def settle_down() -> None:
+    """Let each task run until it waits."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+async def taken(pacer: LocalPacer, pause_s: float = 1.0, *scopes: str) -> Turn:
+    """Take a turn, and end it at once."""
+    turn = await pacer.acquire(scopes or (A,))
+    pacer.settle(turn, pause_s)
+    pacer.release(turn)
+    return turn
 
 
 async def test_a_free_turn_costs_no_future_and_no_timer() -> None:
@@ -20,19 +66,6 @@ async def test_a_free_turn_costs_no_future_and_no_timer() -> None:
 
     assert stop.value.value.state is TurnState.OPEN
     assert clock.pending == 0
-
-
-async def test_a_waiter_gets_its_turn_at_its_time_and_not_before() -> None:
-    clock = CountingClock()
-    pacer = LocalPacer(clock)
-    await taken(pacer, 2.0)
-    waiter = asyncio.create_task(pacer.acquire((A,)))
-
-    await clock.advance_and_run(1.9)
-    assert not waiter.done()
-    await clock.advance_and_run(0.1)
-
-    assert waiter.result().granted_at == 2.0
 
 
 async def test_any_number_of_waiters_needs_one_timer() -> None:
@@ -83,32 +116,153 @@ async def test_a_failing_clock_leaves_no_request_in_the_queue() -> None:
     assert pacer.outlook((A,)).waiting == 0
 
 
-async def test_closing_fails_each_waiter() -> None:
+async def test_closing_fails_each_waiter_and_leaves_no_timer() -> None:
     clock = CountingClock()
     pacer = LocalPacer(clock)
+    await taken(pacer, 5.0, "other")
     turn = await pacer.acquire((A,))
-    tasks = [asyncio.create_task(pacer.acquire((A,))) for _ in range(3)]
+    tasks = [asyncio.create_task(pacer.acquire((scope,))) for scope in (A, A, "other")]
     await settle_down()
+    tasks[0].cancel()
 
     await pacer.close()
     await pacer.close()
     results = await asyncio.gather(*tasks, return_exceptions=True)
 
-    assert [type(result) for result in results] == [GateClosed] * 3
+    assert [type(result) for result in results] == [asyncio.CancelledError, GateClosed, GateClosed]
     assert clock.pending == 0
     pacer.settle(turn, 1.0)
     pacer.release(turn)
 
 
-async def test_closing_cancels_the_timer_of_a_delay() -> None:
+# Cancelled requests
+
+
+@pytest.mark.parametrize("cancelled_first", [False, True])
+async def test_cancelling_a_waiter_in_the_step_of_its_grant_passes_the_turn_on(cancelled_first: bool) -> None:
     clock = CountingClock()
     pacer = LocalPacer(clock)
-    await taken(pacer)
-    task = asyncio.create_task(pacer.acquire((A,)))
+    await taken(pacer, 5.0)
+    first, second = (asyncio.create_task(pacer.acquire((A,))) for _ in range(2))
     await settle_down()
 
-    await pacer.close()
+    # The timer resolves the future before or after the task is cancelled, which has not run yet.
+    if cancelled_first:
+        first.cancel()
+    clock.advance(5.0)
+    first.cancel()
+    await settle_down()
+    await clock.advance_and_run(0.0)
 
-    assert clock.pending == 0
-    with pytest.raises(GateClosed, match="while this request waited"):
-        await task
+    assert first.cancelled()
+    assert second.result().granted_at == 5.0
+
+
+# Callbacks
+
+
+async def test_acquire_now_returns_a_free_turn_or_none() -> None:
+    clock = ManualClock()
+    pacer = LocalPacer(clock, max_waiting=1)
+
+    turn = pacer.acquire_now([A])
+    assert turn is not None
+    assert not turn.waited
+    assert pacer.acquire_now([A]) is None
+    assert pacer.outlook([A]).waiting == 0
+    waiting = asyncio.create_task(pacer.acquire([A]))
+    await asyncio.sleep(0)
+    assert pacer.acquire_now([A]) is None
+
+    pacer.give_back(turn)
+    await clock.advance_and_run(1.0)
+    assert waiting.done()
+
+
+async def test_acquire_later_calls_back_in_a_later_step_once_a_turn_is_free() -> None:
+    clock = ManualClock()
+    pacer, calls = LocalPacer(clock), []
+
+    for name in "12":
+        pacer.acquire_later([A], lambda turn, error, name=name: calls.append((name, turn, error)))
+    assert calls == []
+    await asyncio.sleep(0)
+    assert [name for name, _, _ in calls] == ["1"]
+    pacer.settle(calls[0][1], 5.0)
+    pacer.release(calls[0][1])
+    await clock.advance_and_run(4.9)
+    assert len(calls) == 1
+    await clock.advance_and_run(0.2)
+
+    assert [(name, error) for name, _, error in calls] == [("1", None), ("2", None)]
+    assert [turn.waited for _, turn, _ in calls] == [False, True]
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+async def test_a_cancelled_callback_gives_its_turn_back(steps: int) -> None:
+    clock = ManualClock()
+    pacer, calls = LocalPacer(clock), []
+    first = pacer.acquire_now([A])
+    assert first is not None
+
+    call = pacer.acquire_later([A], lambda *_: calls.append(1))
+    if steps:
+        pacer.give_back(first)
+        clock.advance(1.0)
+    call.cancel()
+    call.cancel()
+    if not steps:
+        pacer.give_back(first)
+    await clock.advance_and_run(10.0)
+
+    assert calls == []
+    assert pacer.acquire_now([A]) is not None
+
+
+async def test_closing_calls_back_with_an_error() -> None:
+    pacer, errors = LocalPacer(ManualClock()), []
+    assert pacer.acquire_now([A]) is not None
+    call = pacer.acquire_later([A], lambda _, error: errors.append(type(error)))
+    cancelled = pacer.acquire_later([A], lambda _, error: errors.append("cancelled"))
+    cancelled.cancel()
+
+    await pacer.close()
+    await asyncio.sleep(0)
+
+    assert errors == [GateClosed]
+    assert call.done()
+    for ask in (lambda: pacer.acquire_now([A]), lambda: pacer.acquire_later([A], lambda *_: None)):
+        with pytest.raises(GateClosed):
+            ask()
+
+
+# Limits
+
+
+@pytest.mark.slow("thousands of waiters")
+async def test_twenty_thousand_waiters_use_little_memory_go_in_order_and_cancel_fast() -> None:
+    clock = CountingClock()
+    pacer = LocalPacer(clock)
+    opened = await pacer.acquire((A,))
+    count = 20_000
+
+    tracemalloc.start()
+    try:
+        tasks = [asyncio.create_task(pacer.acquire((A,))) for _ in range(count)]
+        await asyncio.sleep(0)
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    for task in tasks[:10]:
+        pacer.settle(opened, 1.0)
+        pacer.release(opened)
+        await clock.advance_and_run(1.0)
+        opened = task.result()
+    start = time.process_time()
+    for task in tasks[10:]:
+        task.cancel()
+    await settle_down()
+
+    assert used / count < 4096
+    assert time.process_time() - start < 2.0
+    assert pacer.outlook((A,)).waiting == 0

@@ -3,7 +3,7 @@
 `run`: a crawler asks a thousand good, slow and broken origins on loopback for ten minutes: memory, descriptors, tasks and threads
 must stay flat, and the servers' log must show no short gap and nothing forbidden. `kill`: a process that keeps robots results is
 killed again and again. `frontier`: the same of a crawl whose frontier is in a file (tests/system/soak_frontier.py).
-`many`: eight processes share a crawl, and each fault that they must survive befalls them (tests/many/matrix.py).
+`many`: eight processes share a crawl, and each fault that they must survive befalls them (tests/many/crawling.py).
 Each time a crawler's process fills the same file, and says what was acknowledged; it is ended by SIGKILL at a random moment.
 Then nothing that it ever said may be missing or changed, and SQLite must find the file sound.
 """
@@ -25,7 +25,7 @@ from polite.robots.policy import RobotsPolicy
 from polite.robots.result import Found
 from polite.robots.snapshot import Snapshot, renewed
 from polite.stores.sqlite import SqliteStore
-from tests.many.matrix import main as run_many
+from tests.many.crawling import main as run_many
 from tests.system.soak_frontier import kill as kill_crawls
 from tests.system.soaking.crawl import run
 

@@ -1,6 +1,7 @@
 """HeldHomes: the homes that a process holds, and which of them leave when."""
 
 import heapq
+import json
 import math
 from collections.abc import Callable
 from functools import partial
@@ -10,12 +11,33 @@ from polite.pacing.homes import Home as AnyHome
 from polite.pacing.homes import TakenHome, Tenant
 from polite.ports import Clock, Timer
 from polite.stores.redis.changes import Changes, Leave
-from polite.stores.redis.handed_over import joined, parted
 from polite.stores.redis.home import Home
 from polite.stores.redis.home_user import HomeUser
 from polite.stores.redis.partition import Partition
 from polite.stores.redis.step import microseconds
 from polite.stores.redis.step_reply import StepReply, Taken, TaskRow
+
+# A note begins a text with this. The pacer's state, which is JSON too, has no such member.
+_MARK = '{"note":'
+
+
+def joined(state: str | None, note: str | None) -> str | None:
+    """Return one text, or None if there is nothing to hand over."""
+    if note is None:
+        return state
+    return json.dumps({"note": note, "state": state}, separators=(",", ":"), ensure_ascii=False)
+
+
+def parted(text: str | None) -> tuple[str | None, str | None]:
+    """Return the state and the note. A text that another version wrote, and that cannot be read, is a state as it is."""
+    if text is None or not text.startswith(_MARK):
+        return text, None
+    try:
+        given = json.loads(text)
+        return given["state"], str(given["note"])
+    except (ValueError, KeyError, RecursionError):
+        return text, None
+
 
 # How long a home that others want is kept while requests of this process need it.
 _QUANTUM_S = 5.0

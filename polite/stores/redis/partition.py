@@ -2,24 +2,211 @@
 
 import asyncio
 import math
+import os
+import re
 import secrets
-from collections.abc import Callable
+import socket
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from polite.errors import GateClosed, StoreEmptied, StoreFailed
 from polite.pace import exponential
 from polite.ports import Clock, Timer
 from polite.stores.redis.change_queue import ChangeBatch, ChangeQueue, Section
-from polite.stores.redis.changes import Changes
-from polite.stores.redis.claim import Claim
+from polite.stores.redis.changes import Changes, Ended, PutEntry
 from polite.stores.redis.crawl_settings import CrawlSettings
 from polite.stores.redis.home import Home, Tenure
-from polite.stores.redis.journal import Journal
-from polite.stores.redis.session_name import session_name
 from polite.stores.redis.step import Link, Mine, StepRequest, Unreached, microseconds
 from polite.stores.redis.step_reply import StepReply
-from polite.stores.redis.wanted_homes import WantedHomes
+
+# Of a host's name. That of a pod has at most 63 characters.
+_MOST_CHARACTERS = 63
+
+
+def session_name() -> str:
+    """Return a new name that no other session has. It begins with the machine's name and the process id, for operators.
+
+    It has no colon and no line break: the server stores it beside other fields.
+    """
+    machine = re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname()[:_MOST_CHARACTERS])
+    return f"{machine}-{os.getpid()}-{secrets.token_hex(8)}"
+
+
+# Homes of one batch: about 1 ms of the server.
+_CLAIMED_AT_ONCE = 300
+
+
+class Claim:
+    """The homes of one process, in parts that each are a batch. The batch of the last part brings other changes, too.
+
+    Args:
+        homes: What is held after that batch.
+        leaving: What leaves with it, and is held until then.
+
+    Attributes:
+        begins: Whether `part` is the first one.
+    """
+
+    def __init__(self, homes: list[Mine], leaving: list[Mine]) -> None:
+        self._homes = homes if len(homes) <= _CLAIMED_AT_ONCE else leaving + homes
+        self.begins: bool = True
+
+    @property
+    def part(self) -> list[Mine]:
+        """What the next batch says."""
+        return self._homes[:_CLAIMED_AT_ONCE]
+
+    @property
+    def ends(self) -> bool:
+        """Whether `part` is the last one."""
+        return len(self._homes) <= _CLAIMED_AT_ONCE
+
+    def advance(self) -> None:
+        """Go on: the server has `part`."""
+        del self._homes[:_CLAIMED_AT_ONCE]
+        self.begins = False
+
+
+# Puts and ends that are kept: about 20 MB. What is older is lost in a failover that dropped it.
+_MOST_KEPT = 50_000
+
+
+class _Written(NamedTuple):
+    at: float
+    puts: list[PutEntry]
+    ended: list[Ended]
+
+    @property
+    def size(self) -> int:
+        return len(self.puts) + len(self.ended)
+
+
+class Journal:
+    """Puts and ends that the server acknowledged in the last `keep_s` seconds.
+
+    A failover may lose acknowledged writes. Digests make it harmless to write them again.
+    """
+
+    def __init__(self, keep_s: float) -> None:
+        self._keep_s = keep_s
+        self._written: deque[_Written] = deque()
+        self._size = 0
+
+    def add(
+        self, now: float, changes: Changes, numbers: Iterable[int | None], *, repeated: bool = False
+    ) -> None:
+        """Keep what was acknowledged at `now`, and forget what is too old. Tasks keep the `numbers` that the server gave them.
+
+        A duplicate is left to the process that put the task: written again by this one, it would get another number, and be
+        fetched twice. Of a batch that was `repeated`, duplicates may be tasks that its first try put.
+        """
+        puts = [
+            put if number is None else put._replace(number=number)
+            for put, number in zip(changes.puts, numbers, strict=False)
+            # What was written again, and was there still, has its number already.
+            if number is not None or put.number is not None or repeated
+        ]
+        written = _Written(now, puts, changes.ended)
+        if written.size:
+            self._written.append(written)
+            self._size += written.size
+        while self._written and (self._written[0].at < now - self._keep_s or self._size > _MOST_KEPT):
+            self._size -= self._written.popleft().size
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._written.clear()
+        self._size = 0
+
+    def take(self, now: float, ended_later: Iterable[str]) -> list[Changes]:
+        """Remove and return all, oldest first, without puts of tasks that have ended since: they would be fetched again.
+
+        Args:
+            now: The time by the clock of `add`.
+            ended_later: Digests of tasks whose ends are not written yet.
+        """
+        ended = set(ended_later)
+        found: list[Changes] = []
+        while self._written:
+            written = self._written.pop()
+            age = int((now - written.at) * 1e6)
+            puts = [_aged(put, age) for put in written.puts if put.digest not in ended]
+            ended.update(each.digest for each in written.ended)
+            found.append(Changes(puts=puts, ended=written.ended))
+        self._size = 0
+        return found[::-1]
+
+
+def _aged(put: PutEntry, age: int) -> PutEntry:
+    return put if put.ready_in is None else put._replace(ready_in=max(0, put.ready_in - age))
+
+
+class WantedHomes:
+    """Waiting calls by home. All calls for one home share one entry; a call that is cancelled leaves nothing behind."""
+
+    def __init__(self) -> None:
+        # When each call began (monotonic).
+        self._waiters: dict[str, dict[asyncio.Future[Home], float]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._waiters)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._waiters
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._waiters))
+
+    async def wait(self, name: str, now: float) -> Home:
+        """Wait for `resolve`, `expire` or `fail`."""
+        waiter: asyncio.Future[Home] = asyncio.get_running_loop().create_future()
+        waiters = self._waiters.setdefault(name, {})
+        waiters[waiter] = now
+        try:
+            return await waiter
+        finally:
+            waiters.pop(waiter, None)
+            if not waiters and self._waiters.get(name) is waiters:
+                del self._waiters[name]
+
+    def to_take(self, may_take: Callable[[str], bool], most: int) -> list[str]:
+        """Return the names to ask for in this batch. If there are too many, each is asked for in time."""
+        names = [name for name in self._waiters if may_take(name)][:most]
+        if len(names) == most:
+            for name in names:
+                self._waiters[name] = self._waiters.pop(name)
+        return names
+
+    def resolve(self, home: Home) -> None:
+        """Let all calls for this home return it."""
+        for waiter in self._waiters.pop(home.name, {}):
+            if not waiter.done():
+                waiter.set_result(home)
+
+    def expire(self, before: float, error: Exception) -> None:
+        """Fail the calls that began before this time (monotonic)."""
+        for name, waiters in list(self._waiters.items()):
+            for waiter in [waiter for waiter, began in waiters.items() if began <= before]:
+                del waiters[waiter]
+                _fail(waiter, error)
+            if not waiters:
+                del self._waiters[name]
+
+    def fail(self, error: Exception) -> None:
+        """Fail all calls."""
+        for waiters in self._waiters.values():
+            for waiter in waiters:
+                _fail(waiter, error)
+        self._waiters.clear()
+
+
+def _fail(waiter: "asyncio.Future[Home]", error: Exception) -> None:
+    if not waiter.done():
+        waiter.set_exception(error)
+        waiter.exception()
+
 
 # How long a batch is collected (seconds): changes that something waits for, and others.
 URGENT_S = 0.03

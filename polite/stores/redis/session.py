@@ -2,11 +2,15 @@
 
 import asyncio
 import hashlib
+import logging
 import math
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import NamedTuple
 
-from polite.errors import GateClosed, InvalidOption
+from polite.errors import GateClosed, InvalidOption, StoreFailed
+from polite.events import StoreAway, StoreBack
+from polite.log import fields
 from polite.pacing.homes import Home as AnyHome
 from polite.pacing.homes import Tenant
 from polite.ports import Clock, Listener
@@ -15,12 +19,89 @@ from polite.stores.redis.crawl_settings import CrawlSettings
 from polite.stores.redis.held_homes import HeldHomes
 from polite.stores.redis.home import Home
 from polite.stores.redis.home_user import HomeUser
-from polite.stores.redis.outage import Outage
 from polite.stores.redis.partition import LAZY_S, URGENT_S, Partition
 from polite.stores.redis.patience import PATIENCE_S
-from polite.stores.redis.room_shares import RoomShares
 from polite.stores.redis.step import Link, microseconds
 from polite.stores.redis.step_reply import StepReply, TaskRow
+
+
+class RoomShares:
+    """Shares out the homes that a process can take. A partition that got none comes before the others next time."""
+
+    def __init__(self) -> None:
+        self._skipped: dict[int, None] = {}
+
+    def room(self, partition: int, free: int, wanted: int, *, may_have: bool) -> int:
+        """Return how many homes the partition's next batch may pick.
+
+        Args:
+            partition: Its index.
+            free: How many homes can be taken, besides those that batches under way may pick.
+            wanted: How many it would pick at most.
+            may_have: Whether homes wait in its line, as far as is known.
+        """
+        ahead = list(self._skipped)
+        if partition in self._skipped:
+            ahead = ahead[: ahead.index(partition)]
+        room = max(0, min(wanted, free - len(ahead)))
+        if room or not may_have:
+            self._skipped.pop(partition, None)
+        else:
+            self._skipped[partition] = None
+        return room
+
+
+log: logging.Logger = logging.getLogger("polite")
+
+
+class Outage:
+    """One StoreAway event for an outage that lasts, and one StoreBack when it is over."""
+
+    def __init__(self, store: str, clock: Clock, tell: Listener) -> None:
+        self._store = store
+        self._clock = clock
+        self._tell = tell
+        self._since: float | None = None
+        self._told = False
+
+    def began(self, since: float) -> float:
+        """Note that there was no reply since then (monotonic). Return for how long there has been none."""
+        if self._since is None:
+            self._since = since
+        return self._clock.monotonic() - self._since
+
+    def lasts(self, because: str) -> None:
+        """Tell it, once."""
+        if not self._told:
+            self._told = True
+            extra = fields("store_away", store=self._store)
+            log.warning(
+                "%s does not respond: %s; the run goes on when it does", self._store, because, extra=extra
+            )
+            self._tell(StoreAway(self._store, because))
+
+    def ended(self) -> None:
+        """Note that the store responds."""
+        if self._since is None:
+            return
+        away_s = self._clock.monotonic() - self._since
+        self._since = None
+        if self._told:
+            self._told = False
+            extra = fields("store_back", store=self._store)
+            log.warning("%s responds again, after %.0f s", self._store, away_s, extra=extra)
+            self._tell(StoreBack(self._store, away_s))
+
+    def error(self, seconds: float, because: str) -> StoreFailed:
+        """Return the error of a call that has waited for too long."""
+        since = datetime.fromtimestamp(self._clock.wall() - seconds, UTC).isoformat(
+            sep=" ", timespec="seconds"
+        )
+        return StoreFailed(
+            f"{self._store} has not responded since {since} ({seconds:.0f} s); the last error: {because}",
+            may_pass=True,
+        )
+
 
 # Wanted homes are asked for again so often.
 _ASK_AGAIN_S = 0.2

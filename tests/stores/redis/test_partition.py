@@ -1,16 +1,31 @@
 """One batch after the other to one partition, in virtual time, over a connection that delays and loses messages."""
 
 import asyncio
+import itertools
 import random
+from typing import Any
 
 import pytest
 
 from polite.errors import StoreFailed
-from polite.stores.redis.changes import Changes, Load, Lookup, Out, Requeued
-from polite.stores.redis.home import Home
+from polite.stores.redis.changes import Changes, Leave, Load, Lookup, Out, Requeued
 from polite.testing import LoopClock
-from tests.stores.redis.partitions import HELD_S, on, submit
-from tests.stores.redis.scripted_link import Fault, Request, ScriptedLink, digests, ended, put
+from tests.stores.redis.support import (
+    HELD_S,
+    HOST,
+    ORIGIN,
+    SETTINGS,
+    Fault,
+    Owner,
+    Request,
+    ScriptedLink,
+    digests,
+    ended,
+    hold,
+    on,
+    put,
+    submit,
+)
 
 pytestmark = pytest.mark.virtual_time
 
@@ -18,28 +33,17 @@ pytestmark = pytest.mark.virtual_time
 # Batches
 
 
-async def test_urgent_changes_are_collected_for_30_ms() -> None:
-    link = ScriptedLink()
-    partition = on(link)
-
-    first = partition.submit(Changes(puts=[put(1)]))
-    await asyncio.sleep(0.02)
-    second = partition.submit(Changes(puts=[put(2)]))
-    await asyncio.gather(first, second)
-
-    assert [(when, digests(request["puts"])) for when, request in link.requests] == [
-        (pytest.approx(0.03), [1, 2])
-    ]
-
-
-async def test_lazy_changes_go_with_the_next_urgent_batch() -> None:
+async def test_urgent_changes_are_collected_for_30_ms_and_lazy_ones_go_with_them() -> None:
     link = ScriptedLink()
     partition = on(link)
 
     partition.submit(Changes(ended=[ended(1)]), lazy=True)
-    await submit(partition, puts=[put(2)])
+    first = partition.submit(Changes(puts=[put(1)]))
+    await asyncio.sleep(0.02)
+    await asyncio.gather(first, partition.submit(Changes(puts=[put(2)])))
 
-    assert [(digests(r["ended"]), digests(r["puts"])) for r in link.sent] == [([1], [2])]
+    [(when, request)] = link.requests
+    assert (when, digests(request["puts"]), digests(request["ended"])) == (pytest.approx(0.03), [1, 2], [1])
 
 
 async def test_one_batch_is_under_way_and_the_rest_makes_the_next() -> None:
@@ -53,11 +57,7 @@ async def test_one_batch_is_under_way_and_the_rest_makes_the_next() -> None:
     await asyncio.gather(*sent)
 
     assert link.most_under_way == 1
-    assert [digests(request["puts"]) for request in link.sent] == [
-        [0],
-        list(range(1, 11)),
-        list(range(11, 20)),
-    ]
+    assert [digests(r["puts"]) for r in link.sent] == [[0], list(range(1, 11)), list(range(11, 20))]
 
 
 async def test_a_wish_during_a_call_is_not_forgotten() -> None:
@@ -74,10 +74,9 @@ async def test_a_wish_during_a_call_is_not_forgotten() -> None:
 
 async def test_what_fits_goes_and_the_rest_follows_at_once() -> None:
     link = ScriptedLink()
-    partition = on(link)
 
     reply = await submit(
-        partition, puts=[put(n) for n in range(225)], ended=[ended(n) for n in range(225, 450)]
+        on(link), puts=[put(n) for n in range(225)], ended=[ended(n) for n in range(225, 450)]
     )
 
     sizes = [(len(r.get("puts", [])), len(r.get("ended", []))) for r in link.sent]
@@ -92,32 +91,28 @@ async def test_each_caller_gets_its_own_part_of_the_reply() -> None:
         return {"puts": [0, 8], "met": [True, False, True], "loads": rows}
 
     partition = on(ScriptedLink(answer))
-    looked = [Lookup("example.com", "https://example.com", f"digest-{n}", again=False) for n in range(3)]
+    looked = [Lookup(HOST, ORIGIN, f"digest-{n}", again=False) for n in range(3)]
+    calls = [
+        partition.submit(Changes(met=looked[:1], puts=[put(1)])),
+        partition.submit(Changes(met=looked[1:], puts=[put(2)], loads=[Load(HOST, 1, "https://b", 10)])),
+        partition.submit(Changes(loads=[Load(HOST, 1, "https://c", 10)])),
+    ]
 
-    partition.changes.met += looked[:1]
-    partition.changes.puts.append(put(1))
-    first = partition.send()
-    partition.changes.met += looked[1:]
-    partition.changes.puts.append(put(2))
-    partition.changes.loads.append(Load("example.com", 1, "https://b.example.com", 10))
-    second = partition.send()
-    third = partition.submit(Changes(loads=[Load("example.com", 1, "https://c.example.com", 10)]))
+    first, second, third = await asyncio.gather(*calls)
 
-    assert ((await first).puts, (await first).met, (await first).loads) == ([None], [True], [])
-    assert ((await second).puts, (await second).met) == ([8], [False, True])
-    assert [[row.text for row in rows] for rows in (await second).loads] == [["row of https://b.example.com"]]
-    assert [[row.text for row in rows] for rows in (await third).loads] == [["row of https://c.example.com"]]
+    assert (first.puts, first.met, first.loads) == ([None], [True], [])
+    assert (second.puts, second.met) == ([8], [False, True])
+    assert [[row.text for row in rows] for rows in second.loads] == [["row of https://b"]]
+    assert [[row.text for row in rows] for rows in third.loads] == [["row of https://c"]]
 
 
 async def test_of_a_task_the_latest_word_counts() -> None:
     link = ScriptedLink()
     partition = on(link)
-    task = ("example.com", "https://example.com")
-    out = Out("example.com", 1, "https://example.com", "digest-1")
 
-    partition.submit(Changes(outs=[out._replace(digest=f"digest-{n}") for n in (1, 2, 3)]))
-    partition.submit(Changes(requeued=[Requeued(*task, f"digest-{n}", 1, None) for n in (1, 2, 3)]))
-    partition.submit(Changes(outs=[out]))
+    partition.submit(Changes(outs=[Out(HOST, 1, ORIGIN, f"digest-{n}") for n in (1, 2, 3)]))
+    partition.submit(Changes(requeued=[Requeued(HOST, ORIGIN, f"digest-{n}", 1, None) for n in (1, 2, 3)]))
+    partition.submit(Changes(outs=[Out(HOST, 1, ORIGIN, "digest-1")]))
     await submit(partition, ended=[ended(2)])
 
     [request] = link.sent
@@ -128,77 +123,84 @@ async def test_of_a_task_the_latest_word_counts() -> None:
 # The deadline
 
 
-async def test_homes_are_held_from_when_the_batch_was_sent() -> None:
-    link = ScriptedLink()
+async def test_homes_are_held_from_when_a_batch_with_a_reply_was_sent_also_in_a_sleep() -> None:
+    link, clock = ScriptedLink(), LoopClock()
     link.faults.append(Fault(before_s=0.5, after_s=1.0))
-    clock = LoopClock()
     partition = on(link, clock=clock)
 
     await submit(partition)
-
     assert partition.tenure.until == pytest.approx(0.03 + HELD_S)
-
-
-async def test_a_suspended_machine_holds_nothing_after_the_lease() -> None:
-    clock = LoopClock()
-    partition = on(ScriptedLink(), clock=clock)
-    await submit(partition)
-    home = Home("example.com", 1, partition.tenure, clock)
-    assert home.good
-
-    clock.suspend(HELD_S)
-
-    assert not home.good
-
-
-async def test_a_batch_without_a_reply_lengthens_nothing() -> None:
-    link = ScriptedLink()
-    partition = on(link)
-    await submit(partition)
-    until = partition.tenure.until
-
     link.faults.extend(Fault(reply_lost=True) for _ in range(5))
     partition.stir(0.0)
     await asyncio.sleep(0.5)
+    assert partition.tenure.until == pytest.approx(0.03 + HELD_S)
 
-    assert partition.tenure.until == until
+    clock.suspend(HELD_S)
+    assert not partition.tenure.good
 
 
-# The end
+# Batches without a reply
 
 
-async def test_a_goodbye_to_another_server_is_not_the_last_word() -> None:
-    epoch = 1
-    link = ScriptedLink(lambda request: {"epoch": epoch})
-    partition = on(link)
+async def test_changes_without_a_reply_go_again_with_a_new_seq_and_what_is_held() -> None:
+    link = ScriptedLink(lambda request: {"gone": ["a.com"] if request.get("mine") else []})
+    link.faults.extend([Fault(), Fault(request_lost=True), Fault(reply_lost=True)])
+    owner = Owner()
+    partition = on(link, owner)
+    await submit(partition)
+    kept, gone = hold(partition, HOST, fence=9), hold(partition, "a.com", fence=8)
+
     await submit(partition, puts=[put(1)])
 
-    epoch = 2
-    await partition.end()
-
-    assert [(r["bye"], digests(r.get("puts", []))) for r in link.sent] == [
-        (False, [1]),
-        (True, []),
-        (True, [1]),
-    ]
+    held = [[HOST, 9], ["a.com", 8]]
+    assert [r["seq"] for r in link.sent] == [1, 2, 3, 4]
+    assert [digests(r["puts"]) for r in link.sent[1:]] == [[1], [1], [1]]
+    assert [r.get("mine") for r in link.sent] == [None, None, held, held]
+    assert (owner.lost, kept.good) == ([gone], True)
 
 
-async def test_the_end_waits_5_s_for_a_server_that_is_away() -> None:
+async def test_attempts_are_50_ms_to_1_s_apart() -> None:
     link = ScriptedLink()
-    partition = on(link)
-    await submit(partition)
     link.down = True
-    sent = partition.submit(Changes(puts=[put(1)]))
 
-    started = LoopClock().monotonic()
-    await partition.end()
+    on(link).stir(0.0)
+    await asyncio.sleep(4.5)
 
-    assert LoopClock().monotonic() - started == pytest.approx(5.0)
-    with pytest.raises(StoreFailed, match="did not respond"):
-        await sent
+    times = [when for when, _ in link.requests]
+    gaps = [later - earlier - 0.01 for earlier, later in itertools.pairwise(times)]
+    assert gaps == [pytest.approx(gap, abs=0.002) for gap in (0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0)]
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("what", ["old", "cancelled"])
+async def test_a_batch_that_is_late_or_cancelled_from_outside_goes_again(what: str) -> None:
+    link = ScriptedLink(
+        lambda request: {"err": "old"} if what == "old" and request["seq"] < 2 else {}, delay_s=1.0
+    )
+    sent = on(link).submit(Changes(puts=[put(1)]))
+    await asyncio.sleep(0.5)
+    if what == "cancelled":
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+
+    assert (await sent).puts == [1]
+    assert len(link.sent) == 2
+
+
+async def test_a_failure_that_no_waiting_helps_fails_what_waits() -> None:
+    class Refusing(ScriptedLink):
+        async def step(self, prefix: str, request: str) -> str:
+            raise StoreFailed("NOAUTH: name a password")
+
+    owner = Owner()
+    partition = on(Refusing(), owner)
+
+    for number in (1, 2):
+        with pytest.raises(StoreFailed, match="NOAUTH"):
+            await submit(partition, puts=[put(number)])
+    assert len(owner.failures) == 1
+
+
+@pytest.mark.parametrize("seed", range(10))
 async def test_over_any_weather_nothing_is_lost_and_nothing_is_applied_before_what_came_first(
     seed: int,
 ) -> None:
@@ -227,3 +229,168 @@ async def test_over_any_weather_nothing_is_lost_and_nothing_is_applied_before_wh
 
     assert stored == ends == list(range(100))
     assert link.most_under_way == 1
+
+
+# Another session, and another server
+
+
+async def test_a_lost_session_loses_its_homes_and_what_was_written_counts() -> None:
+    link = ScriptedLink(lambda request: {"lost": True, "puts": [7]} if "puts" in request else {})
+    owner = Owner()
+    partition = on(link, owner)
+    await submit(partition)
+    home = hold(partition)
+
+    reply = await submit(partition, puts=[put(1)], loads=[Load(HOST, 1, ORIGIN, 5)])
+    assert not home.good
+    assert not partition.tenure.good
+    await asyncio.sleep(0.01)
+
+    assert (reply.puts, reply.loads, owner.lost) == ([7], [[]], [home])
+    assert [(r["first"], r["seq"]) for r in link.sent] == [(True, 1), (False, 2), (True, 1)]
+    assert link.sent[0]["session"] == link.sent[1]["session"] != link.sent[2]["session"]
+
+
+async def test_a_gate_alone_goes_on_in_a_new_crawl() -> None:
+    link = ScriptedLink(lambda r: {"err": "other crawl"} if r.get("born") == "old" else {"born": "old"})
+    owner = Owner(alone=True)
+    partition = on(link, owner)
+    await submit(partition)
+    home = hold(partition)
+
+    await submit(partition)
+
+    assert owner.lost == [home]
+    assert [("born" in r, r["first"]) for r in link.sent] == [(False, True), (True, False), (False, True)]
+
+
+@pytest.mark.parametrize("away_s", [1.0, 20.0])
+async def test_homes_are_kept_over_another_server_only_while_the_lease_lasts(away_s: float) -> None:
+    # Later, others may have taken them from the last server, and this one does not know of it.
+    link, owner = ScriptedLink(quiet=10_000_000), Owner()
+    partition = on(link, owner)
+    await submit(partition)
+    home = hold(partition, fence=3)
+
+    link.down = True
+    await asyncio.sleep(away_s)
+    link.says["run"], link.down = "second", False
+    await submit(partition)
+    await asyncio.sleep(1.0)
+
+    assert owner.lost == ([] if away_s < SETTINGS.lease_s else [home])
+    assert partition.tenure.good
+
+
+async def test_many_homes_are_told_in_parts_and_nothing_else_before_the_last() -> None:
+    link = ScriptedLink(quiet=10_000_000)
+    partition = on(link)
+    await submit(partition, puts=[put(1)])
+    for number in range(700):
+        hold(partition, f"{number}.example")
+
+    parts = [r for r in await told_anew(link, partition) if "mine" in r]
+
+    assert [(len(r["mine"]), r["mine_begins"], r["mine_ends"]) for r in parts] == [
+        (300, True, False),
+        (300, False, False),
+        (100, False, True),
+    ]
+    assert len({home for r in parts for home, _ in r["mine"]}) == 700
+    # The puts are not told again before the server knows who holds what.
+    assert [("puts" in r, r["room"]) for r in parts[:2]] == [(False, 0)] * 2
+    assert digests(parts[2]["puts"]) == [1]
+
+
+async def told_anew(link: ScriptedLink, partition: Any) -> list[Request]:
+    """Let the next reply be another server's. Return what is sent to it."""
+    del link.requests[:]
+    link.says["epoch"] = 2
+    await submit(partition)
+    await asyncio.sleep(0.05)
+    return link.sent
+
+
+async def test_what_leaves_with_a_batch_without_a_reply_is_held_until_the_last_part() -> None:
+    link = ScriptedLink()
+    partition = on(link)
+    await submit(partition)
+    for number in range(400):
+        hold(partition, f"{number}.example")
+    link.faults.extend([Fault(reply_lost=True)])
+
+    await submit(partition, leaves=[Leave("left.example", 7, 0, None)])
+
+    parts = [request for request in link.sent if "mine" in request]
+    assert parts[0]["mine"][0] == ["left.example", 7]
+    assert ["leaves" in request for request in parts] == [False, True]
+
+
+async def test_on_another_server_homes_are_held_until_quiet_ends_or_it_knows_them_all() -> None:
+    link = ScriptedLink(lambda _: {"quiet": 1_000_000 if link.says else 0})
+    partition = on(link)
+    await submit(partition)
+    for number in range(400):
+        hold(partition, f"{number}.example")
+    until = partition.tenure.until
+
+    link.says["epoch"] = 2
+    link.faults.extend([Fault(), Fault(after_s=2.0), Fault(after_s=2.0)])
+    await submit(partition)
+    assert partition.tenure.until == until
+    await asyncio.sleep(3.0)
+    assert partition.tenure.until == until, "one part of two is told"
+    await asyncio.sleep(3.0)
+    assert partition.tenure.until > until
+
+
+async def test_another_server_is_told_what_is_held_and_what_was_written_in_two_leases() -> None:
+    link = ScriptedLink()
+    partition = on(link)
+    await submit(partition, puts=[put(0)])
+    await asyncio.sleep(13.0)
+    await submit(partition, puts=[put(1), put(2, again=True), put(3, ready_in=9_000_000)])
+    await submit(partition, ended=[ended(2), ended(4)])
+    hold(partition, fence=3)
+    await asyncio.sleep(1.0)
+
+    _, told = await told_anew(link, partition)
+    await asyncio.sleep(1.5)
+
+    assert told["mine"] == [[HOST, 3]]
+    assert (digests(told["puts"]), digests(told["ended"])) == ([1, 3], [2, 4])
+    assert told["puts"][1][6] == pytest.approx(8_000_000, abs=200_000)
+    assert "mine" not in link.sent[2]
+
+
+async def test_a_duplicate_of_a_repeated_batch_may_be_its_own() -> None:
+    link = ScriptedLink(lambda request: {"puts": [0 for _ in request.get("puts", [])]})
+    partition = on(link)
+    link.faults.append(Fault(reply_lost=True))
+    await submit(partition, puts=[put(1)])
+
+    assert digests((await told_anew(link, partition))[1]["puts"]) == [1]
+
+
+async def test_rows_of_ended_tasks_are_left_out_until_another_server_knows_of_the_ends() -> None:
+    link, owner = ScriptedLink(), Owner()
+    partition = on(link, owner)
+    await submit(partition, ended=[ended(1)])
+
+    link.says["news"] = [[HOST, ORIGIN, [[f"digest-{number}", number, 0, "[]"] for number in (1, 2)]]]
+    await told_anew(link, partition)
+
+    seen = [[row.digest for _, _, found in reply.news for row in found] for reply in owner.replies]
+    assert seen == [[], ["digest-2"], ["digest-1", "digest-2"]]
+
+
+async def test_a_goodbye_to_another_server_is_not_the_last_word() -> None:
+    link = ScriptedLink()
+    partition = on(link)
+    await submit(partition, puts=[put(1)])
+
+    link.says["epoch"] = 2
+    await partition.end()
+
+    said = [(r["bye"], digests(r.get("puts", []))) for r in link.sent]
+    assert said == [(False, [1]), (True, []), (True, [1])]

@@ -1,16 +1,18 @@
-"""The homes of a process: how they come and which of them leave, in virtual time."""
+"""The homes of a process: how they come, which of them a frontier gets, which leave, and how a session ends; in virtual time."""
 
 import asyncio
+from itertools import count
+from typing import Any
 
 import pytest
 
-from polite.errors import StoreFailed
+from polite.errors import GateClosed, StoreEmptied, StoreFailed
 from polite.events import StoreAway, StoreBack
 from polite.pacing.homes import TakenHome
-from tests.stores.redis.sessions import Process, gives
+from polite.stores.redis.session import Remaining
+from tests.stores.redis.support import Process, Request, fresh, picks
 
 pytestmark = pytest.mark.virtual_time
-BEAT_S = 1.0
 
 
 # Taking
@@ -29,50 +31,38 @@ async def test_a_home_is_taken_and_its_pacer_learns_what_is_known_first() -> Non
     assert await process.session.take("a.com") is home
 
 
-async def test_homes_are_asked_for_together_and_again_each_200_ms() -> None:
+async def test_homes_are_asked_for_together_each_200_ms_until_the_last_caller_is_cancelled() -> None:
     process = Process(lambda r: {})
 
     tasks = [asyncio.create_task(process.session.take(name)) for name in ("a.com", "b.com", "a.com")]
+    await asyncio.sleep(0.3)
+    tasks[0].cancel()
+    await asyncio.sleep(0.2)
+    for task in tasks[1:]:
+        task.cancel()
+    asked = len(process.link.sent)
     await asyncio.sleep(0.5)
 
-    assert [r["takes"] for r in process.link.sent] == [["a.com", "b.com"]] * 3
-    assert [when for when, _ in process.link.requests] == [
+    assert [r["takes"] for r in process.link.sent[:asked]] == [["a.com", "b.com"]] * 3
+    assert [when for when, _ in process.link.requests[:3]] == [
         pytest.approx(t, abs=0.01) for t in (0.03, 0.23, 0.43)
     ]
-    for task in tasks:
-        task.cancel()
-    await asyncio.wait(tasks)
-
-
-async def test_a_cancelled_call_leaves_nothing_behind() -> None:
-    process = Process(lambda r: {})
-    waiting = [asyncio.create_task(process.session.take("a.com")) for _ in range(2)]
-    await asyncio.sleep(0.1)
-
-    waiting[0].cancel()
-    await asyncio.sleep(0.2)
-    assert process.link.sent[-1]["takes"] == ["a.com"]
-    waiting[1].cancel()
-    await asyncio.sleep(0.5)
-
+    assert len(process.link.sent) <= asked + 1
     assert "takes" not in process.link.sent[-1]
-    assert len(process.link.sent) <= 4
 
 
 async def test_a_wait_fails_after_60_s_without_the_store() -> None:
-    process = Process(gives)
+    process = Process()
     process.link.down = True
 
-    with pytest.raises(
-        StoreFailed, match=r"redis://example\.com:6379/0 has not responded since .* connection refused"
-    ):
+    with pytest.raises(StoreFailed, match="has not responded since .* connection refused"):
         await process.session.take("a.com")
 
     assert 60.0 <= process.clock.monotonic() < 63.0
 
 
 async def test_a_home_whose_lease_is_over_is_waited_for() -> None:
-    process = Process(gives)
+    process = Process()
     home = await process.session.take("a.com")
     process.link.down = True
     await asyncio.sleep(6.0)
@@ -90,9 +80,11 @@ async def test_a_home_whose_lease_is_over_is_waited_for() -> None:
 # Leaving
 
 
-async def test_the_home_of_a_gate_stays_until_it_is_idle_for_30_s_to_a_minute() -> None:
-    process = Process(gives)
+async def test_the_home_of_a_gate_stays_until_it_is_idle_for_30_s_to_a_minute_and_nobody_waits() -> None:
+    process = Process()
     process.pacer.rest_s = 1.5
+    await process.session.take("waited.com")
+    process.pacer.waiting.add("waited.com")
     home = await process.session.take("a.com")
     process.session.entered(home)
     await asyncio.sleep(100.0)
@@ -104,26 +96,13 @@ async def test_the_home_of_a_gate_stays_until_it_is_idle_for_30_s_to_a_minute() 
     await asyncio.sleep(35.0)
 
     assert process.session.held("a.com") is None
-    [leave] = [leave for r in process.link.sent for leave in r.get("leaves", [])]
-    assert leave == ["a.com", home.fence, 1_500_000, "state of a.com"]
-
-
-async def test_a_home_that_is_waited_for_does_not_keep_others_that_are_idle() -> None:
-    process = Process(gives)
-    await process.session.take("a.com")
-    process.pacer.waiting.add("a.com")
-    await asyncio.sleep(10.0)
-    await process.session.take("b.com")
-
-    await asyncio.sleep(35.0)
-
-    assert process.session.held("a.com") is not None
-    assert process.session.held("b.com") is None
+    assert process.left == [["a.com", home.fence, 1_500_000, "state of a.com"]]
+    assert process.session.held("waited.com") is not None
 
 
 async def test_beyond_10_000_homes_the_one_used_longest_ago_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("polite.stores.redis.held_homes._MOST_HELD", 2)
-    process = Process(gives)
+    process = Process()
     first = await process.session.take("a.com")
     second = await process.session.take("b.com")
     process.session.entered(first)
@@ -137,15 +116,14 @@ async def test_beyond_10_000_homes_the_one_used_longest_ago_leaves(monkeypatch: 
 
 @pytest.mark.parametrize("demand", ["waits", "turn"])
 async def test_with_demand_it_leaves_after_5_s_but_never_with_a_turn_open(demand: str) -> None:
-    recalls: list[str] = []
-    process = Process(lambda r: gives(r) | {"recalls": recalls})
+    process = Process()
     home = await process.session.take("a.com")
     if demand == "turn":
         process.session.entered(home)
     else:
         process.pacer.waiting.add("a.com")
 
-    recalls.append("a.com")
+    process.link.says["recalls"] = ["a.com"]
     await asyncio.sleep(4.5)
     assert process.session.held("a.com") is home
     await asyncio.sleep(1.0)
@@ -153,21 +131,21 @@ async def test_with_demand_it_leaves_after_5_s_but_never_with_a_turn_open(demand
 
     if demand == "turn":
         await asyncio.sleep(20.0)
-        assert process.all_leaves() == []
+        assert process.left == []
         assert home.good
         process.session.left(home)
         await asyncio.sleep(0.1)
-    assert process.all_leaves() == ["a.com"]
+    assert process.left_names == ["a.com"]
     assert not home.good
 
 
 async def test_a_recalled_home_is_not_taken_again_for_a_beat() -> None:
-    recalls = ["a.com"]
-    process = Process(lambda r: gives(r) | {"recalls": recalls if not r["first"] else []})
+    process = Process()
     await process.session.take("a.com")
+    process.link.says["recalls"] = ["a.com"]
     await asyncio.sleep(1.1)
     left_at = process.clock.monotonic()
-    recalls.clear()
+    process.link.says.clear()
 
     await process.session.take("a.com")
 
@@ -177,36 +155,238 @@ async def test_a_recalled_home_is_not_taken_again_for_a_beat() -> None:
 # Events
 
 
-async def test_one_event_tells_that_the_store_is_away_and_one_that_it_is_back() -> None:
-    process = Process(gives, partitions=3)
+@pytest.mark.parametrize("away", [{0, 1, 2}, {1}])
+async def test_one_event_tells_that_the_store_is_away_and_one_that_all_of_it_is_back(away: set[int]) -> None:
+    process = Process(partitions=3)
     process.session.begin()
     await asyncio.sleep(0.5)
 
-    process.link.down = True
+    process.link.down_for |= {f"polite:{{news:{number}}}:" for number in away}
     await asyncio.sleep(1.4)
     assert process.events == []
     await asyncio.sleep(20.0)
-    process.link.down = False
+    assert process.events == [StoreAway("redis://example.com:6379/0", "connection refused")]
+    process.link.down_for.clear()
     await asyncio.sleep(2.0)
 
-    away, back = process.events
-    assert away == StoreAway("redis://example.com:6379/0", "connection refused")
+    _, back = process.events
     assert isinstance(back, StoreBack)
     assert back.away_s == pytest.approx(21.2, abs=1.2)
 
 
-async def test_the_store_is_back_when_all_partitions_are() -> None:
-    process = Process(gives, partitions=2)
-    process.session.begin()
-    await asyncio.sleep(0.5)
+# The homes of a frontier
 
-    process.link.down_for.add("polite:{news:1}:")
-    await asyncio.sleep(20.0)
-    assert [type(event) for event in process.events] == [StoreAway]
-    process.link.down_for.clear()
+
+@pytest.mark.parametrize(("room", "shares"), [(10, [2, 2, 2, 2]), (3, [1, 1, 1, 0])])
+async def test_partitions_share_the_room(room: int, shares: list[int]) -> None:
+    process = Process(lambda r: {}, partitions=4)
+
+    process.crawl(room=room)
+    await asyncio.sleep(0.0005)
+
+    assert [r["room"] for r in process.link.sent] == shares
+
+
+async def test_homes_of_the_last_partition_are_picked_though_all_ask_at_one_moment() -> None:
+    line: list[str] = []
+    seen: list[str] = []
+
+    def answer(request: Request) -> Request:
+        # Each partition has a session of its own, and the homes are in the last one.
+        if request["session"] not in seen:
+            seen.append(request["session"])
+        if seen.index(request["session"]) != 3:
+            return {"inline": 0, "held": 0}
+        picked = [[*fresh(line.pop()), []] for _ in range(min(request["room"], len(line)))]
+        return {"picked": picked, "inline": len(line), "held": 0, "fair": 12}
+
+    process = Process(answer, partitions=4)
+    names = [f"{number}.com" for number in range(100)]
+    line += [name for name in names if process.session.partition(name).index == 3][:12]
+    frontier = process.crawl(room=3)
+    picked: set[str] = set()
+    while len(picked) < 12 and asyncio.get_running_loop().time() < 10:
+        for name in list(frontier.homes):
+            picked.add(name)
+            frontier.done(name)
+        await asyncio.sleep(0.3)
+
+    assert len(picked) == 12
+    assert len(process.link.sent) < 200
+
+
+async def test_a_released_home_leaves_with_its_rest_unless_the_gate_needs_it() -> None:
+    process = Process(picks("a.com", "b.com"))
+    frontier = process.crawl()
+    await asyncio.sleep(0.1)
+    process.pacer.waiting.add("b.com")
+
+    frontier.done("a.com", rest_s=7.0)
+    frontier.done("b.com")
+    await asyncio.sleep(0.1)
+
+    [leave] = process.left
+    assert (leave[0], leave[2]) == ("a.com", 7_000_000)
+    home = process.session.held("b.com")
+    assert home is not None
+
+    process.pacer.waiting.clear()
+    process.session.entered(home)
+    process.session.left(home)
+    await asyncio.sleep(0.1)
+    assert process.left_names == ["a.com", "b.com"]
+
+
+async def test_a_withdrawn_home_leaves_when_its_turn_ended_and_the_frontier_released_it() -> None:
+    process = Process(picks("a.com"))
+    frontier = process.crawl()
+    frontier.releases_at_once = False
+    await asyncio.sleep(0.1)
+    home = frontier.homes["a.com"]
+    process.session.entered(home)
+    frontier.kept.add("a.com")
+
+    process.link.says |= {"starving": True, "fair": 0}
+    await asyncio.sleep(10.0)
+    assert frontier.withdrawn_homes == [], "its robots.txt is being fetched"
+    frontier.kept.clear()
     await asyncio.sleep(2.0)
+    assert frontier.withdrawn_homes == ["a.com"]
+    assert process.session.held("a.com") is None
+    process.session.left(home)
+    await asyncio.sleep(1.0)
+    assert process.left == []
+    process.session.release(home)
+    await asyncio.sleep(0.1)
 
-    assert [type(event) for event in process.events] == [StoreAway, StoreBack]
+    assert process.left_names == ["a.com"]
+    assert frontier.withdrawn_homes == ["a.com"]
 
 
-# Many processes
+async def test_news_make_a_home_of_the_gate_one_of_the_frontier() -> None:
+    process = Process()
+    frontier = process.crawl()
+    home = await process.session.take("a.com")
+
+    process.link.says["news"] = [["a.com", "https://a.com", [["d", 1, 0, "[]"]]]]
+    await asyncio.sleep(1.1)
+
+    assert home.used
+    assert frontier.told[0] == ("a.com", "https://a.com")
+
+
+async def test_a_lost_session_withdraws_all_homes_and_begins_anew() -> None:
+    process = Process()
+    frontier = process.crawl()
+    home = frontier.homes["a.com"] = await process.session.take("a.com")
+    home.used = True
+
+    process.link.says["lost"] = True
+    await asyncio.sleep(1.05)
+    process.link.says.clear()
+
+    assert frontier.withdrawn_homes == ["a.com"]
+    assert not home.good
+    assert process.pacer.handed == []
+    assert process.session.held("a.com") is None
+
+
+async def test_an_emptied_store_fails_a_frontier_and_all_that_waits() -> None:
+    process = Process(picks("a.com"))
+    frontier = process.crawl(room=1)
+    await asyncio.sleep(0.1)
+    home = frontier.homes["a.com"]
+    waiting = asyncio.create_task(process.session.take("b.com"))
+    await asyncio.sleep(0.0)
+
+    process.link.says["err"] = "emptied"
+
+    with pytest.raises(StoreEmptied):
+        await waiting
+    with pytest.raises(StoreEmptied):
+        await process.session.take("c.com")
+    assert not home.good
+    assert [type(failure) for failure in frontier.failures] == [StoreEmptied]
+    assert frontier.withdrawn_homes == ["a.com"]
+    await process.session.close()
+
+
+# The end of a crawl
+
+
+@pytest.mark.parametrize(
+    ("totals", "is_empty"),
+    [({}, True), ({"waiting": 1}, False), ({"quiet": 1}, False), ({"nputs": 0}, False)],
+)
+async def test_a_crawl_is_over_when_nothing_waits_or_was_put_in_two_readings(
+    totals: dict[str, Any], is_empty: bool
+) -> None:
+    puts = count()
+    says = {"waiting": 0, "quiet": 0, "nputs": 7, "all_closed": True} | totals
+    process = Process(lambda _: says | ({"nputs": next(puts)} if "nputs" in totals else {}), partitions=3)
+
+    over = await process.session.over()
+
+    assert over == Remaining(empty=is_empty, all_closed=is_empty)
+    assert len(process.link.sent) == (3 if totals.keys() & {"waiting", "quiet"} else 6)
+
+
+async def test_a_lost_session_has_not_read_that_it_is_over() -> None:
+    process = Process(lambda r: {"all_closed": True, "lost": not r["first"]})
+    process.session.begin()
+    await asyncio.sleep(0.1)
+
+    assert not (await process.session.over()).empty
+
+
+# Closing
+
+
+async def test_closing_leaves_homes_without_a_turn_and_names_no_other() -> None:
+    process = Process()
+    process.pacer.rest_s = 2.0
+    await process.session.take("a.com")
+    home = await process.session.take("b.com")
+    process.session.entered(home)
+
+    await process.session.close()
+
+    last = process.link.sent[-1]
+    assert last["bye"]
+    assert [(leave[0], leave[2]) for leave in last["leaves"]] == [("a.com", 2_000_000)]
+    assert not home.good
+    process.session.left(home)
+    assert process.pacer.handed == ["a.com"]
+
+
+async def test_while_the_store_is_away_closing_fails_what_waits_at_once_and_ends_after_5_s() -> None:
+    process = Process(partitions=4)
+    process.session.begin()
+    await process.session.take("a.com")
+    process.link.down = True
+    waiting = asyncio.create_task(process.session.take("b.com"))
+    await asyncio.sleep(3.0)
+
+    started = process.clock.monotonic()
+    closing = asyncio.create_task(process.session.close())
+    await asyncio.sleep(0.01)
+    assert isinstance(waiting.exception(), GateClosed)
+    await closing
+    await process.session.close()
+
+    assert process.clock.monotonic() - started == pytest.approx(5.0)
+
+
+async def test_closing_is_finished_before_a_cancellation_is_raised() -> None:
+    process = Process()
+    await process.session.take("a.com")
+    process.link.delay_s = 1.0
+
+    closing = asyncio.create_task(process.session.close())
+    await asyncio.sleep(0.5)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+
+    assert process.link.sent[-1]["bye"]
+    assert process.clock.monotonic() > 1.0

@@ -2,20 +2,120 @@
 
 import asyncio
 import itertools
+import shutil
+from collections.abc import Awaitable, Callable
 from pathlib import Path as File
 from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
 
 import pytest
 
+from polite.origin import Origin
+from polite.ports import RobotsStore, SavedBackOff
+from polite.robots.snapshot import Snapshot
+from polite.stores.memory import MemoryStore
+from polite.testing import VirtualTimeLoop
 from tests.system.torture.crawl import Crawl, open_files
-from tests.system.torture.loop import PatientLoop
 from tests.system.torture.saboteur import Failure, Place, Saboteur
 from tests.system.torture.scenes import ALL, CHARGED, LATER, NESTED, OTHER_CALLS, REPLACED, SCENES, SHARED
-from tests.system.torture.stores import STORES, Opening, filled
 from tests.system.torture.web import CHANGED, CLOSED, HOSTILE, MOVING, ONE_ADDRESS, PATHS, PAUSED, Path
 
+T = TypeVar("T")
 # Thousands of crawls, most of whose time would be the disk's: what is written here need not outlive the machine.
 IN_MEMORY = File("/dev/shm") if File("/dev/shm").is_dir() else None
+# Real seconds after which the loop looks around again, should a thread have forgotten to wake it.
+_LOOK_AGAIN_S = 0.5
+
+
+class PatientLoop(VirtualTimeLoop):
+    """Virtual time does not run away while a thread thinks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._threads = 0
+        jump, real = self._jumping.select, self._jumping._real
+
+        def select(timeout: float | None = None) -> Any:
+            if not self._threads or timeout == 0:
+                return jump(timeout)
+            return real.select(_LOOK_AGAIN_S)
+
+        self._jumping.select = select  # type: ignore[method-assign]
+
+    def wait_for(self, future: "asyncio.Future[Any]") -> None:
+        """A thread will answer it."""
+        self._threads += 1
+
+        def answered(_: object) -> None:
+            self._threads -= 1
+
+        future.add_done_callback(answered)
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> "asyncio.Future[Any]":
+        future = super().run_in_executor(executor, func, *args)
+        self.wait_for(future)
+        return future
+
+
+class Suspending:
+    """A store in memory that waits a step before and after each answer, as one of somebody's own would; it keeps back-offs."""
+
+    def __init__(self) -> None:
+        self._memory = MemoryStore()
+        self._holds: dict[Origin, SavedBackOff] = {}
+
+    async def load(self, origin: Origin) -> Snapshot | None:
+        return await _slowly(lambda: self._memory.load(origin))
+
+    async def save(self, origin: Origin, snapshot: Snapshot) -> None:
+        await _slowly(lambda: self._memory.save(origin, snapshot))
+
+    def hold(self, origin: Origin, hold: SavedBackOff) -> None:
+        self._holds[origin] = hold
+
+    async def held(self, origin: Origin) -> SavedBackOff | None:
+        await asyncio.sleep(0)
+        return self._holds.get(origin)
+
+    async def close(self) -> None:
+        await _slowly(self._memory.close)
+
+
+async def _slowly(work: Callable[[], Awaitable[T]]) -> T:
+    await asyncio.sleep(0)
+    answer = await work()
+    await asyncio.sleep(0)
+    return answer
+
+
+# Stores: given a folder of its own, a store, or how `open_gate` is to make one.
+Opening = Callable[[File], RobotsStore | str | None]
+# What an earlier crawl of two hosts wrote; "filled" begins with it.
+_TEMPLATES: list[File] = []
+
+
+def filled(folder: File) -> str:
+    name = folder / "crawl.sqlite"
+    if not name.exists():
+        shutil.copy(_TEMPLATES[0], name)
+    return str(name)
+
+
+STORES: dict[str, Opening] = {
+    "none": lambda _: None,
+    "memory": lambda _: Suspending(),
+    "file": lambda folder: str(folder / "crawl.sqlite"),
+    "filled": filled,
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _template(tmp_path_factory: pytest.TempPathFactory) -> None:
+    name = tmp_path_factory.mktemp("filled") / "crawl.sqlite"
+    crawled(TWO, "gate", lambda _: str(name), Saboteur())
+    _TEMPLATES[:] = [name]
 
 
 def crawled(path: Path, scene: str, store: Opening, saboteur: Saboteur) -> None:
@@ -34,165 +134,55 @@ def crawled(path: Path, scene: str, store: Opening, saboteur: Saboteur) -> None:
     assert open_files() == before, "a descriptor is left open"
 
 
-def tortured(path: Path, scene: str, store: Opening, failure: Failure) -> None:
-    """Crawl again and again, until an await later than the last would have to fail."""
+TWO = next(path for path in PATHS if path.name == "two at a time")
+CASES = [
+    (path, scene, store)
+    for paths, scenes, stores in [
+        (PATHS, ["gate"], ["memory", "file"]),
+        ([TWO], [*SCENES, *OTHER_CALLS], ["none", "memory", "file"]),
+        ([TWO], ["gate", "frontier"], ["filled"]),
+        ([CHANGED, PAUSED], LATER, ["none", "memory", "file"]),
+        # Another crawler was told since.
+        ([CHANGED], SHARED, ["memory", "file"]),
+        # Turns wait for opening hours and addresses, and a thread decides about long URLs.
+        ([CLOSED, MOVING, ONE_ADDRESS, HOSTILE], SCENES, ["none"]),
+        ([HOSTILE], SCENES, ["file"]),
+        ([CLOSED], OTHER_CALLS, ["none"]),
+        # Rules are replaced before a permit is entered.
+        ([CHANGED, HOSTILE], REPLACED, ["none", "file"]),
+        ([ONE_ADDRESS], [*LATER, *NESTED, *CHARGED], ["none"]),
+    ]
+    for path in paths
+    for scene in scenes
+    for store in stores
+]
+
+
+@pytest.mark.slow("each await of a crawl fails once", fast=100)
+@pytest.mark.parametrize("failure", Failure, ids=lambda failure: failure.name)
+@pytest.mark.parametrize(
+    ("path", "scene", "store"), CASES, ids=[f"{path.name}-{scene}-{store}" for path, scene, store in CASES]
+)
+def test_nothing_is_stuck_lost_or_wrongly_allowed_when_an_await_fails(
+    path: Path, scene: str, store: str, failure: Failure
+) -> None:
+    # Until an await later than the last would have to fail.
     for at in itertools.count():
         saboteur = Saboteur(at, failure)
-        crawled(path, scene, store, saboteur)
+        crawled(path, scene, STORES[store], saboteur)
         if saboteur.victim is None:
             assert at
             return
 
 
-FAILURES = pytest.mark.parametrize("failure", Failure, ids=lambda f: f.name)
-BUSY, TWO = (path for path in PATHS if path.name in ("busy.test", "two at a time"))
-
-
-@pytest.mark.slow("each await of a crawl fails once", fast=8)
-@FAILURES
-@pytest.mark.parametrize("path", PATHS, ids=lambda p: p.name)
-def test_nothing_is_stuck_lost_or_wrongly_allowed_when_an_await_fails(path: Path, failure: Failure) -> None:
-    tortured(path, "gate", STORES["memory"], failure)
-
-
-@pytest.mark.slow("each await of a crawl fails once", fast=8)
-@pytest.mark.parametrize("path", PATHS, ids=lambda p: p.name)
-def test_nor_with_a_store_in_a_file(path: Path) -> None:
-    tortured(path, "gate", STORES["file"], Failure.CANCEL)
-
-
-@pytest.mark.slow("each await of a crawl fails once", fast=8)
-@FAILURES
-@pytest.mark.parametrize("scene", SCENES)
-def test_nor_without_a_store(scene: str, failure: Failure) -> None:
-    tortured(BUSY, scene, STORES["none"], failure)
-
-
-@pytest.mark.slow("each await of a crawl fails once", fast=8)
-@FAILURES
-@pytest.mark.parametrize("store", ["memory", "file"])
-@pytest.mark.parametrize("scene", SCENES)
-def test_nor_when_gates_are_closed_and_askers_leave(scene: str, store: str, failure: Failure) -> None:
-    tortured(TWO, scene, STORES[store], failure)
-
-
-@pytest.mark.slow("each await of a crawl fails once", fast=8)
-@FAILURES
-@pytest.mark.parametrize(
-    ("path", "store"),
-    [(TWO, "none"), (TWO, "file"), (CLOSED, "none")],
-    ids=["two", "two and a file", "closed"],
-)
-@pytest.mark.parametrize("scene", OTHER_CALLS)
-def test_nor_by_other_calls(scene: str, path: Path, store: str, failure: Failure) -> None:
-    tortured(path, scene, STORES[store], failure)
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> File:
-    """A file with what a crawl of two hosts left, one of them with a large robots.txt."""
-    name = tmp_path_factory.mktemp("filled") / "crawl.sqlite"
-    crawled(TWO, "gate", lambda _: str(name), Saboteur())
-    return name
-
-
-@pytest.mark.slow("each await of a crawl fails once", fast=8)
-@FAILURES
-@pytest.mark.parametrize("scene", ["gate", "frontier"])
-def test_nor_when_the_store_knew_already(template: File, scene: str, failure: Failure) -> None:
-    tortured(TWO, scene, filled(template), failure)
-
-
-@pytest.mark.slow("each await of a crawl fails once", fast=8)
-@FAILURES
-@pytest.mark.parametrize("store", STORES)
-@pytest.mark.parametrize("path", [CHANGED, PAUSED], ids=lambda p: p.name)
-@pytest.mark.parametrize("scene", LATER)
-def test_nor_when_what_is_known_is_asked_for_again(
-    scene: str, path: Path, store: str, failure: Failure
-) -> None:
-    tortured(path, scene, STORES[store], failure)
-
-
-@pytest.mark.slow("each await of a crawl fails once", fast=8)
-@FAILURES
-@pytest.mark.parametrize("store", ["memory", "file"])
-@pytest.mark.parametrize("scene", SHARED)
-def test_nor_when_another_crawler_was_told_since(scene: str, store: str, failure: Failure) -> None:
-    tortured(CHANGED, scene, STORES[store], failure)
-
-
-@pytest.mark.slow("each await of a crawl fails once", fast=8)
-@FAILURES
-@pytest.mark.parametrize("path", [CLOSED, MOVING, ONE_ADDRESS], ids=lambda p: p.name)
-@pytest.mark.parametrize("scene", SCENES)
-def test_nor_when_turns_wait_for_opening_hours_and_addresses(
-    scene: str, path: Path, failure: Failure
-) -> None:
-    tortured(path, scene, STORES["none"], failure)
-
-
-@FAILURES
-@pytest.mark.parametrize("scene", NESTED)
-def test_nor_when_a_task_would_wait_for_itself(scene: str, failure: Failure) -> None:
-    tortured(ONE_ADDRESS, scene, STORES["none"], failure)
-
-
-@pytest.mark.slow("each await of a crawl fails once", fast=8)
-@FAILURES
-@pytest.mark.parametrize("scene", CHARGED)
-def test_nor_when_requests_were_sent_without_permits(scene: str, failure: Failure) -> None:
-    tortured(ONE_ADDRESS, scene, STORES["none"], failure)
-
-
-@pytest.mark.slow("each await of a crawl fails once", fast=8)
-@FAILURES
-@pytest.mark.parametrize("scene", LATER)
-def test_nor_when_addresses_are_asked_for_again(scene: str, failure: Failure) -> None:
-    tortured(ONE_ADDRESS, scene, STORES["none"], failure)
-
-
-@pytest.mark.slow("each await of a crawl fails once", fast=8)
-@FAILURES
-@pytest.mark.parametrize("store", ["none", "file"])
-@pytest.mark.parametrize("scene", SCENES)
-def test_nor_when_a_thread_decides_about_long_urls(scene: str, store: str, failure: Failure) -> None:
-    tortured(HOSTILE, scene, STORES[store], failure)
-
-
-@pytest.mark.slow("each await of a crawl fails once", fast=8)
-@FAILURES
-@pytest.mark.parametrize("store", ["none", "file"])
-@pytest.mark.parametrize("path", [CHANGED, HOSTILE], ids=lambda p: p.name)
-@pytest.mark.parametrize("scene", REPLACED)
-def test_nor_when_rules_are_replaced_before_a_permit_is_entered(
-    scene: str, path: Path, store: str, failure: Failure
-) -> None:
-    tortured(path, scene, STORES[store], failure)
-
-
 @pytest.mark.slow("all crawls of this file once")
 @pytest.mark.pure("reads the lines of suspended coroutines, which compiled ones do not have")
-def test_what_fails_are_many_awaits_in_many_places(template: File) -> None:
+def test_what_fails_are_many_awaits_in_many_places() -> None:
     seen: set[Place] = set()
     suspensions = 0
-    for path, scene, store in [
-        *((path, "gate", STORES[store]) for path in PATHS for store in ("memory", "file")),
-        *((TWO, scene, STORES[store]) for scene in (*SCENES, *OTHER_CALLS) for store in ("memory", "file")),
-        *((CLOSED, scene, STORES["none"]) for scene in OTHER_CALLS),
-        *((TWO, scene, filled(template)) for scene in ("gate", "frontier")),
-        *((path, scene, STORES[store]) for path in (CHANGED, PAUSED) for scene in LATER for store in STORES),
-        *((CHANGED, scene, STORES[store]) for scene in SHARED for store in ("memory", "file")),
-        *(
-            (path, scene, STORES["none"])
-            for path in (CLOSED, HOSTILE, MOVING, ONE_ADDRESS)
-            for scene in SCENES
-        ),
-        *((path, scene, STORES["none"]) for path in (CHANGED, HOSTILE) for scene in REPLACED),
-        *((ONE_ADDRESS, scene, STORES["none"]) for scene in (*LATER, *NESTED, *CHARGED)),
-    ]:
+    for path, scene, store in CASES:
         saboteur = Saboteur()
-        crawled(path, scene, store, saboteur)
+        crawled(path, scene, STORES[store], saboteur)
         seen |= saboteur.places
         suspensions += saboteur.seen
 
