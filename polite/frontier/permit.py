@@ -84,10 +84,7 @@ class TaskPermit(Permit):
         self._again_in: float | None = None
         # That of the worker, which knows it: on Python 3.11, asyncio finds the running loop by a system call.
         self._loop = loop
-        held = services.held_turns
-        held[turn] = task.target
-        if held.needs_timer:
-            held.set_timer()
+        services.held_turns.hold(turn, task.target)
 
     def is_of(self, owner: Owner) -> bool:
         """Return whether `owner` issued this permit. No part of the public API."""

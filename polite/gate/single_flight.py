@@ -147,18 +147,8 @@ class SingleFlight(Generic[T]):
                 waiter.exception()
 
 
-class SingleFlights(Generic[K, T]):
+class SingleFlights(dict[K, SingleFlight[T]], Generic[K, T]):
     """The flights that have not ended, by key. At most one for each key."""
-
-    def __init__(self) -> None:
-        self._flights: dict[K, SingleFlight[T]] = {}
-
-    def __contains__(self, key: K) -> bool:
-        return key in self._flights
-
-    def get(self, key: K) -> SingleFlight[T] | None:
-        """Return the flight of a key, or None."""
-        return self._flights.get(key)
 
     def start(
         self,
@@ -178,28 +168,18 @@ class SingleFlights(Generic[K, T]):
         """
 
         def end() -> None:
-            del self._flights[key]
+            del self[key]
             on_end()
 
-        flight = self._flights[key] = SingleFlight(work, name=name, on_end=end)
+        flight = self[key] = SingleFlight(work, name=name, on_end=end)
         return flight
-
-    def finish(self, key: K) -> None:
-        """The result of a key is there, and remains to be kept: see `SingleFlight.finish`."""
-        if (flight := self._flights.get(key)) is not None:
-            flight.finish()
-
-    def end(self, error_of: Callable[[K], Exception]) -> None:
-        """Cancel all flights, unless they are finishing. The waiters of each key get the error of that key."""
-        for key, flight in list(self._flights.items()):
-            flight.end(error_of(key))
 
     async def ended(self) -> None:
         """Wait until all flights of this moment have ended, however they end."""
-        for flight in list(self._flights.values()):
+        for flight in list(self.values()):
             await flight.ended()
 
     def cancel(self) -> None:
         """Cancel all flights, finishing or not."""
-        for flight in self._flights.values():
+        for flight in self.values():
             flight.cancel()

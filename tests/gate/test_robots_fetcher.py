@@ -189,7 +189,7 @@ async def test_h7_the_two_questions_take_their_turns_and_are_counted() -> None:
 async def test_h7_the_two_questions_keep_the_crawl_delay_of_the_last_file() -> None:
     transport = TimedTransport(only_the_front_page)
 
-    await fetcher(transport, robots=INFERRING).fetch(SITE, pace=RequestedPace(20.0))
+    await fetcher(transport, robots=INFERRING).fetch(SITE, pace_of=lambda _: RequestedPace(20.0))
 
     assert [at for at, _ in transport.asked] == pytest.approx([0, 20, 40])
 
