@@ -9,11 +9,9 @@ import pytest
 import polite
 from polite.compose.shared import share_turns
 from polite.events import Event, Reclaimed, Skipped
-from polite.robots.exchange import Reply
-from polite.testing import ScriptedTransport
-from tests.gate.support import AGENT, PAGE, RULES, opened, visit
+from tests.gate.support import PAGE, opened, visit
 from tests.pacers.homes import FakeStore
-from tests.support import expect_no_other_tasks, now
+from tests.support import now
 
 pytestmark = pytest.mark.virtual_time
 
@@ -44,52 +42,12 @@ async def test_a_permit_is_left_by_a_callback_of_the_loop(way: Way) -> None:
         assert permit.scopes == ()
 
 
-async def test_a_permit_left_twice_is_settled_once() -> None:
-    async with opened() as (gate, _):
-        permit = await gate.acquire(PAGE)
-        permit.leave()
-        left = now()
-        await asyncio.sleep(0.5)
-        permit.leave(OSError())
-
-        assert await visit(gate) == pytest.approx(left + 1.0)
-        assert gate.services.turns.policies.circuits.failures(permit.target.origin) == 0
-
-
-@WAYS
-async def test_it_raises_what_entering_raises(way: Way) -> None:
-    async with opened() as (gate, _):
-        with pytest.raises(polite.InvalidURL):
-            await way(gate, "nothing")
-        with pytest.raises(polite.Disallowed):
-            await way(gate, PRIVATE)
-
-    with pytest.raises(polite.GateClosed):
-        await way(gate, PAGE)
-    assert len(gate.services.held_turns) == 0
-
-
 async def test_one_task_may_wait_for_a_turn_that_a_callback_of_its_own_gives_back() -> None:
     async with opened() as (gate, _), asyncio.timeout(100):
         first = await gate.acquire(PAGE)
         asyncio.get_running_loop().call_later(5, first.leave)
 
         (await gate.acquire(PAGE)).leave()
-
-
-async def test_a_task_that_waits_inside_its_own_block_is_told_so() -> None:
-    async with opened() as (gate, _), asyncio.timeout(100), gate.permit(PAGE):
-        with pytest.raises(polite.PermitMisused, match="leave that block first"):
-            await gate.acquire(PAGE)
-
-
-async def test_one_that_is_bound_to_no_task_fills_no_task() -> None:
-    async with opened() as (gate, _):
-        permit = await gate.acquire(PAGE)
-
-        assert len(gate.services.open_permits) == 0
-
-        permit.leave()
 
 
 async def cancelled_after(seconds: float, wait: Coroutine[Any, Any, Any]) -> None:
@@ -102,20 +60,6 @@ async def cancelled_after(seconds: float, wait: Coroutine[Any, Any, Any]) -> Non
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
         await work
-
-
-@WAYS
-async def test_a_wait_that_is_cancelled_at_the_robots_fetch_loses_nothing(way: Way) -> None:
-    transport = ScriptedTransport({"https://site.test/robots.txt": Reply(200, RULES)})
-    async with opened(transport) as (gate, _):
-        transport.hold()
-        await cancelled_after(1.0, way(gate, PAGE))
-        transport.let_go()
-        async with asyncio.timeout(20):
-            (await way(gate, PAGE)).leave()
-
-    assert len(gate.services.held_turns) == 0
-    await expect_no_other_tasks()
 
 
 @pytest.mark.parametrize("steps", range(5))
@@ -189,16 +133,6 @@ async def test_nothing_sent_in_a_block_gives_the_turn_back_at_once() -> None:
     assert (gate.counters.granted, gate.counters.skipped) == (2, 1)
 
 
-async def test_a_response_that_was_reported_was_sent() -> None:
-    async with opened() as (gate, _):
-        permit = await gate.acquire(PAGE)
-        permit.report(status=200)
-        for leave in (lambda: None, permit.leave):
-            leave()
-            with pytest.raises(polite.PermitMisused, match="reported"):
-                permit.unsent()
-
-
 @pytest.mark.parametrize("end", ["leave", "unsent"])
 async def test_a_permit_that_is_ended_while_it_waits_takes_no_turn(end: str) -> None:
     async with opened() as (gate, _):
@@ -248,14 +182,3 @@ async def test_a_shared_gate_keeps_the_home_until_the_permit_is_left() -> None:
         assert homes.homes["site.test"].open == 0
         (await gate.acquire(PAGE)).unsent()
         assert homes.homes["site.test"].open == 0
-
-
-async def test_a_permit_names_its_target_and_the_gate_its_agent() -> None:
-    async with opened() as (gate, _):
-        permit = await gate.acquire(f"{PAGE}?b=1#part")
-
-        assert permit.target == polite.Target.of(f"{PAGE}?b=1")
-        assert (permit.target.origin, permit.target.path) == (polite.Origin.of(PAGE), "/page?b=1")
-        assert gate.agent == polite.UserAgent(AGENT)
-
-        permit.leave()

@@ -76,27 +76,3 @@ async def test_other_tasks_go_on_waiting_for_the_same_robots_txt() -> None:
                 await gate.check("https://h1.test/page")
             assert not other.done()
         assert (await other).allowed
-
-
-async def test_a_turn_that_another_task_holds_is_waited_for_inside_a_block() -> None:
-    async def elsewhere() -> None:
-        async with gate.permit("https://h1.test/page"):
-            await asyncio.sleep(500)
-
-    async with scripted_gate({"https://h1.test/robots.txt": EXPIRING}) as gate, asyncio.timeout(PATIENCE_S):
-        other = asyncio.ensure_future(elsewhere())
-        await asyncio.sleep(400)
-        async with gate.permit("https://h0.test/page"):
-            decision = await gate.check("https://h1.test/page")
-            assert other.done()
-        assert decision.allowed
-
-
-async def test_a_free_slot_of_a_scope_is_taken_inside_a_block() -> None:
-    pacing = polite.PacingPolicy(scopes=polite.Scopes(crawl=polite.ScopeLimit(1.0, concurrency=2)))
-    async with (
-        scripted_gate({}, pacing=pacing) as gate,
-        asyncio.timeout(PATIENCE_S),
-        gate.permit("https://h0.test/page"),
-    ):
-        assert (await gate.check("https://h1.test/page")).allowed

@@ -33,18 +33,6 @@ async def test_with_anchor_end_it_starts_at_the_end() -> None:
         assert await visit(gate) == pytest.approx(left + 1.0)
 
 
-async def test_a_report_after_it_lengthens_the_delay() -> None:
-    async with opened() as (gate, _):
-        async with gate.permit(PAGE) as permit:
-            permit.began()
-            await asyncio.sleep(2)
-            permit.report(status=429, headers={"Retry-After": "60"})
-            reported = now()
-
-        assert await visit(gate) == pytest.approx(reported + 60)
-        assert gate.counters.slowed == 1
-
-
 async def test_a_report_after_it_counts_as_a_first_one() -> None:
     pacing = polite.PacingPolicy(circuit_failures=2, circuit_rest=60)
     async with opened(pacing=pacing) as (gate, _):

@@ -14,13 +14,6 @@ from tests.support import now
 pytestmark = pytest.mark.virtual_time
 
 
-async def test_robots_txt_counts_as_a_hit() -> None:
-    async with opened() as (gate, _):
-        start = now()
-
-        assert await visit(gate) == start + 1.0
-
-
 async def test_t3_requests_keep_min_delay() -> None:
     async with opened(pacing=polite.PacingPolicy(min_delay=2.5)) as (gate, _):
         times = await asyncio.gather(*(visit(gate) for _ in range(5)))
@@ -53,15 +46,6 @@ async def test_t3_crawl_delay_and_min_delay_give_the_larger(
     assert because in str(explanation)
 
 
-async def test_t3_request_rate_is_a_delay_too() -> None:
-    transport = ScriptedTransport({ROBOTS: Reply(200, b"User-agent: *\nRequest-rate: 1/5\n")})
-
-    async with opened(transport) as (gate, _):
-        times = sorted(await asyncio.gather(*(visit(gate) for _ in range(2))))
-
-    assert times == pytest.approx([5.0, 10.0])
-
-
 async def test_one_request_of_an_origin_is_under_way_at_a_time() -> None:
     async with opened() as (gate, _):
         async with gate.permit(PAGE) as permit:
@@ -72,25 +56,12 @@ async def test_one_request_of_an_origin_is_under_way_at_a_time() -> None:
         assert await second == left
 
 
-async def test_other_origins_do_not_wait() -> None:
-    async with opened() as (gate, _):
-        start = now()
-        times = await asyncio.gather(*(visit(gate, f"https://host{n}.test/") for n in range(50)))
-
-    assert set(times) == {start + 1.0}
-
-
 async def test_a_task_cannot_wait_for_a_turn_that_it_has_itself() -> None:
     async with opened() as (gate, _):
         async with gate.permit(PAGE), gate.permit("https://other.test/"):
             with pytest.raises(polite.PermitMisused, match="leave that block first"):
                 await visit(gate, "https://site.test/again")
         await visit(gate, "https://site.test/again")
-
-
-async def test_with_concurrency_a_task_may_have_two_permits_of_an_origin() -> None:
-    async with opened(pacing=polite.PacingPolicy(concurrency=2)) as (gate, _), gate.permit(PAGE):
-        await visit(gate)
 
 
 async def test_cancelling_a_waiter_loses_nothing_and_shortens_no_delay() -> None:

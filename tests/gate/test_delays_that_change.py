@@ -10,13 +10,11 @@ import pytest
 
 import polite
 from polite.robots.exchange import Reply
-from polite.testing import LoopClock
 from tests.support import scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
 SITE = "https://site.test"
-DAY = 86_400.0
 
 
 async def grants(
@@ -53,17 +51,3 @@ async def test_permits_that_wait_keep_the_crawl_delay_that_a_new_policy_allows()
 
     # What runs already stays as it is: 5, 10, 15.
     assert all(later - earlier >= 30.0 for earlier, later in pairwise(granted[2:]))
-
-
-async def test_permits_that_wait_keep_a_request_rate_whose_hours_begin() -> None:
-    robots = b"User-agent: *\nRequest-rate: 1/60 0010-2350\n"
-    async with opened(robots, min_delay=5.0) as gate:
-        now = LoopClock().wall()
-        await asyncio.sleep(DAY - now % DAY + 570)
-        begins = asyncio.get_running_loop().time() + 30
-
-        granted = await grants(gate, 12)
-
-    after = [at for at in granted if at >= begins]
-    assert len(after) > 3
-    assert all(later - earlier >= 60.0 for earlier, later in pairwise(after))

@@ -72,19 +72,6 @@ async def test_a_redirect_to_a_forgotten_origin_keeps_the_pace_of_the_pages_that
     assert min(hits.gaps(SITE)) >= 30.0
 
 
-@pytest.mark.virtual_time
-async def test_a_forgotten_origin_that_is_asked_again_keeps_the_pace_of_its_last_file() -> None:
-    async with opened({f"{SITE}/robots.txt": [Reply(200, SLOW), Reply(404)]}, min_delay=0.0) as (gate, hits):
-        await hits.page(gate, f"{SITE}/1")
-        waiting = [asyncio.create_task(hits.page(gate, f"{SITE}/{number}")) for number in (2, 3)]
-        await asyncio.sleep(1)
-        await gate.check(f"{OTHER}/")
-
-        await asyncio.gather(gate.check(f"{SITE}/"), *waiting)
-
-    assert min(hits.gaps(SITE)[:3]) >= 30.0
-
-
 @pytest.mark.parametrize("concurrency", [1, 5])
 def test_no_page_goes_while_a_file_is_read_in_a_thread(concurrency: int) -> None:
     async def crawl() -> Hits:

@@ -10,7 +10,6 @@ import pytest
 
 import polite
 from polite.events import BackedOff, Event, Granted, Left, PermitDelayed, Refused, RobotsFetched
-from polite.integrations.aiohttp import middleware
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.testing import LoopClock, ScriptedTransport
 from tests.gate.support import AGENT, PAGE, ROBOTS, RULES, opened, visit
@@ -95,28 +94,6 @@ async def test_listeners_are_told_what_happens() -> None:
     assert events[5] == Refused("https://site.test/private", "RULE", 2)
 
 
-async def test_a_listener_that_fails_stops_no_request(caplog: pytest.LogCaptureFixture) -> None:
-    def fail(event: Event) -> None:
-        raise ZeroDivisionError(event)
-
-    async with opened(listener=fail) as (gate, _):
-        await visit(gate)
-
-    assert "the listener failed" in caplog.text
-
-
-async def test_an_origin_forgotten_while_a_request_waits_is_not_asked_again() -> None:
-    async with opened(robots=polite.RobotsPolicy(max_origins=3)) as (gate, transport):
-        await visit(gate)
-        waiting = asyncio.create_task(visit(gate))
-        await asyncio.sleep(0)
-        for number in range(10):
-            await gate.check(f"https://host{number}.test/")
-        await waiting
-
-    assert transport.asked.count(ROBOTS) == 1
-
-
 async def test_credentials_reach_no_request_no_log_line_and_no_error(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -187,19 +164,6 @@ async def test_l9_a_transport_for_a_further_scheme_can_be_registered() -> None:
 async def test_an_agent_that_cannot_be_sent_or_has_no_name_is_refused(agent: str) -> None:
     with pytest.raises(polite.InvalidUserAgent):
         async with polite.open_gate(agent):
-            pass
-
-
-@pytest.mark.parametrize("option", ["robots", "pacing", "fetching", "store"])
-async def test_an_option_of_the_wrong_kind_is_refused(option: str) -> None:
-    with pytest.raises(polite.InvalidOption, match=option):
-        async with polite.open_gate(AGENT, **{option: 3}):  # type: ignore[arg-type]
-            pass
-
-
-async def test_a_crawls_name_without_a_shared_store_is_refused() -> None:
-    with pytest.raises(polite.InvalidOption, match="crawl='news' needs a shared store"):
-        async with polite.open_gate(AGENT, crawl="news"):
             pass
 
 
@@ -303,23 +267,6 @@ async def test_a_transport_that_fails_to_close_is_named() -> None:
             pass
 
 
-async def test_the_class_of_a_transport_is_refused() -> None:
-    transports: Any = {"https": OwnTransport}
-    with pytest.raises(polite.InvalidOption, match=r"transports\['https'\] .*OwnTransport'>"):
-        async with polite.open_gate(AGENT, transports=transports):
-            pass
-
-
-async def test_a_transport_whose_close_raises_is_named() -> None:
-    class Unclosed(OwnTransport):
-        async def close(self) -> None:
-            raise OSError("gone")
-
-    with pytest.raises(RuntimeError, match=r"Unclosed\.close raised OSError\('gone'\)"):
-        async with polite.open_gate(AGENT, transports={"https": Unclosed(None)}, clock=LoopClock()):
-            pass
-
-
 async def test_schemes_of_transports_have_no_case() -> None:
     transport = ScriptedTransport({ROBOTS: Reply(200, RULES)})
     async with polite.open_gate(AGENT, transports={"HTTPS": transport}, clock=LoopClock()) as gate:
@@ -365,27 +312,6 @@ async def test_the_first_use_of_what_was_not_opened_by_a_block_says_so(
             pass
     with pytest.raises(TypeError, match=said):
         copy.copy(unopened)
-
-
-async def test_what_was_opened_once_is_not_opened_again() -> None:
-    opening = polite.open_gate(AGENT)
-    async with opening:
-        pass
-
-    with pytest.raises(TypeError, match=r"polite\.open_gate\(\.\.\.\) returns opens once: call it again"):
-        async with opening:
-            pass
-
-
-async def test_an_unopened_gate_is_named_where_a_gate_is_needed() -> None:
-    with pytest.raises(
-        AttributeError, match=r"async with polite\.open_gate\(\.\.\.\) as gate: \.\.\. \.services"
-    ):
-        polite.Frontier(cast("polite.Gate", polite.open_gate(AGENT)))
-    with pytest.raises(
-        polite.InvalidOption, match=r"got <polite\.open_gate\(\.\.\.\) opens nothing by itself: async with"
-    ):
-        middleware(cast("polite.Gate", polite.open_gate(AGENT)))
 
 
 async def test_on_a_loop_in_virtual_time_a_gate_follows_that_time_by_itself() -> None:

@@ -13,8 +13,6 @@ from tests.support import now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
-PRIVATE = "https://site.test/private"
-
 
 def gauges(gate: polite.Gate) -> tuple[int, int]:
     return gate.waiting, gate.inside
@@ -44,39 +42,6 @@ async def test_permits_wait_for_rules_then_for_their_turn_and_are_inside_from_th
         assert gauges(gate) == (0, 0)
 
 
-async def test_a_wait_that_fails_or_is_cancelled_is_counted_no_more() -> None:
-    async with opened() as (gate, _):
-        with pytest.raises(polite.Disallowed):
-            await gate.acquire(PRIVATE)
-        blocking = await gate.acquire(PAGE)
-        waiting = asyncio.ensure_future(gate.acquire(PAGE))
-        await asyncio.sleep(1)
-        assert gauges(gate) == (1, 1)
-        waiting.cancel()
-        await asyncio.wait([waiting])
-        assert gauges(gate) == (0, 1)
-        blocking.leave()
-
-        assert gauges(gate) == (0, 0)
-
-
-async def test_a_listener_that_ends_the_program_leaves_the_counts_right() -> None:
-    def listen(event: object) -> None:
-        raise KeyboardInterrupt
-
-    listen.events = {polite.events.Granted}  # type: ignore[attr-defined]
-    async with opened(listener=listen) as (gate, _):
-        permit = gate.permit(PAGE)
-        entering = permit.enter()
-        # Its rules are known, and its turn is free: entering waits for nothing.
-        await gate.check(PAGE)
-        await asyncio.sleep(10)
-        with pytest.raises(KeyboardInterrupt):
-            entering.send(None)
-
-        assert gauges(gate) == (0, 0)
-
-
 async def test_the_permits_of_a_frontier_are_inside_from_their_grant() -> None:
     async with scripted_gate() as gate, polite.open_frontier(gate) as frontier:
         await frontier.put_many([PAGE, "https://other.test/", "https://third.test/"])
@@ -87,40 +52,6 @@ async def test_the_permits_of_a_frontier_are_inside_from_their_grant() -> None:
         second.unsent()
         del third
         assert gauges(gate)[0] == 0
-
-
-async def test_a_permit_that_is_entered_late_waits_again() -> None:
-    async with (
-        scripted_gate(pacing=polite.PacingPolicy(max_hold=10)) as gate,
-        polite.open_frontier(gate) as frontier,
-    ):
-        await frontier.put(PAGE)
-        permit = await anext(frontier)
-        await asyncio.sleep(20)
-        assert gauges(gate) == (0, 0)
-        blocking = await gate.acquire(f"{PAGE}/other")
-        entering = asyncio.ensure_future(permit.enter())
-        await asyncio.sleep(1)
-        assert gauges(gate) == (1, 1)
-        blocking.leave()
-        await entering
-        assert gauges(gate) == (0, 1)
-        permit.leave()
-
-        assert gauges(gate) == (0, 0)
-
-
-async def test_a_gate_says_what_it_does() -> None:
-    async with opened() as (gate, _):
-        await visit(gate)
-        permit = await gate.acquire(PAGE)
-        waiting = asyncio.ensure_future(gate.acquire(PAGE))
-        await asyncio.sleep(0)
-        assert repr(gate) == "<Gate testbot: 1 waiting, 1 inside, 2 granted, 0 refused>"
-        permit.leave()
-        (await waiting).leave()
-
-    assert repr(gate) == "<Gate testbot: closed, 0 waiting, 0 inside, 3 granted, 0 refused>"
 
 
 async def test_a_permit_says_how_far_it_is_and_shows_no_credentials() -> None:
@@ -142,23 +73,6 @@ async def test_a_permit_says_how_far_it_is_and_shows_no_credentials() -> None:
 
     states = ["not entered", "waiting", "granted", "granted, response began", "granted, status 404", "left"]
     assert said == [f"<Permit {PAGE}: {state}>" for state in states]
-
-
-async def test_a_permit_that_was_refused_or_lost_its_turn_says_that() -> None:
-    async with opened(pacing=polite.PacingPolicy(max_hold=10)) as (gate, _):
-        refused = gate.permit(PRIVATE)
-        with pytest.raises(polite.Disallowed):
-            await refused.enter()
-        lost = await gate.acquire(PAGE)
-        await asyncio.sleep(20)
-
-        assert repr(refused) == f"<Permit {PRIVATE}: left>"
-        assert repr(lost) == f"<Permit {PAGE}: granted, turn lost>"
-
-
-async def test_a_long_url_is_cut() -> None:
-    async with opened() as (gate, _):
-        assert len(repr(gate.permit(f"{PAGE}?{'x' * 10_000}"))) < 300
 
 
 EIGHT_HOSTS = [f"https://{host}.test/{page}" for host in "abcdefgh" for page in range(5)]

@@ -8,7 +8,7 @@ import pytest
 import polite
 from polite import events as kinds
 from polite.events import BackedOff, Event, Granted, Left, PermitDelayed, Reclaimed, Refused, Skipped
-from tests.gate.support import PAGE, calls_of_a_permit, opened, visit
+from tests.gate.support import PAGE, opened, visit
 
 pytestmark = pytest.mark.virtual_time
 
@@ -51,19 +51,6 @@ async def test_what_names_no_classes_of_events_is_refused(events: Any) -> None:
     with pytest.raises(polite.InvalidOption, match=r"listener\.events"):
         async with opened(listener=Recorder()):
             pass
-
-
-async def test_an_event_that_is_not_wanted_costs_a_permit_nothing() -> None:
-    async def calls(listener: Any) -> int:
-        async with opened(listener=listener) as (gate, _):
-            await visit(gate)
-            return await calls_of_a_permit(gate)
-
-    without = await calls(None)
-
-    assert await calls(Choosy(BackedOff)) == without
-    assert await calls(Choosy(Granted)) > without
-    assert await calls(Choosy(Left)) > without
 
 
 async def left(status: int | None, **options: Any) -> Left:
@@ -123,19 +110,6 @@ async def test_listeners_that_come_later_receive_what_they_want_until_they_go() 
     assert [len(each.seen) for each in (first, late, other)] == [4, 4, 1]
 
 
-async def test_a_listener_that_is_given_twice_receives_each_event_twice_and_goes_once() -> None:
-    listener = Choosy(Granted)
-    async with opened() as (gate, _):
-        ends = [gate.listen(listener), gate.listen(listener)]
-        await visit(gate)
-        ends[0]()
-        await visit(gate)
-        ends[1]()
-        await visit(gate)
-
-    assert len(listener.seen) == 3
-
-
 async def test_a_listener_that_fails_or_goes_does_not_hinder_the_next() -> None:
     told = Choosy(Granted)
     async with opened() as (gate, _):
@@ -149,10 +123,3 @@ async def test_a_listener_that_fails_or_goes_does_not_hinder_the_next() -> None:
         await visit(gate)
 
     assert len(told.seen) == 1
-
-
-@pytest.mark.parametrize("listener", [3, None, [].append.__name__])
-async def test_what_cannot_be_called_is_no_listener(listener: Any) -> None:
-    async with opened() as (gate, _):
-        with pytest.raises(polite.InvalidOption, match="listener must be a Listener"):
-            gate.listen(listener)

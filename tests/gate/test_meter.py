@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import polite
-from tests.gate.support import PAGE, calls_of_a_permit, opened, visit
+from tests.gate.support import PAGE, opened, visit
 
 pytestmark = pytest.mark.virtual_time
 
@@ -72,19 +72,6 @@ async def test_a_meter_receives_how_long_a_task_was_queued() -> None:
     assert meter.ends == [(503, 0.0)]
 
 
-async def test_a_meter_receives_nothing_before_it_came_and_after_it_went() -> None:
-    meter = Noting()
-    async with opened() as (gate, _):
-        await visit(gate)
-        end = gate.measure(meter)
-        await visit(gate)
-        end()
-        end()
-        await visit(gate)
-
-    assert (len(meter.grants), len(meter.ends)) == (1, 1)
-
-
 @pytest.mark.parametrize("others", [0, 1])
 @pytest.mark.parametrize("error", [ZeroDivisionError(), asyncio.CancelledError()])
 async def test_what_a_meter_raises_is_logged_and_hinders_nothing(
@@ -102,17 +89,6 @@ async def test_what_a_meter_raises_is_logged_and_hinders_nothing(
     failures = [each for each in caplog.records if each.levelno == logging.ERROR]
     assert len(failures) == 4
     assert len(meter.grants) == 2 * others
-
-
-async def test_a_gate_whose_meter_has_gone_pays_nothing_for_it() -> None:
-    async with opened() as (gate, _):
-        await visit(gate)
-        without = await calls_of_a_permit(gate)
-        end = gate.measure(Noting())
-        measured = await calls_of_a_permit(gate)
-        end()
-
-        assert await calls_of_a_permit(gate) == without < measured
 
 
 @pytest.mark.parametrize("meter", [None, 3, print, [].append])
@@ -133,18 +109,3 @@ async def test_queued_counts_the_tasks_of_all_frontiers_that_were_not_stopped() 
         assert gate.queued == 2
         del first
         assert gate.queued in (0, 2)  # it may be collected
-
-
-async def test_known_origins_counts_the_rules_that_are_remembered() -> None:
-    async with opened() as (gate, _):
-        assert gate.known_origins == 0
-        await visit(gate)
-        assert gate.known_origins == 1
-
-
-async def test_a_meter_needs_no_time_of_a_response() -> None:
-    async with opened() as (gate, _):
-        gate.measure(Noting())
-        assert not gate.services.listener.elapsed_wanted
-        gate.listen(print)
-        assert gate.services.listener.elapsed_wanted

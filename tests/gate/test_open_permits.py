@@ -85,18 +85,6 @@ async def test_ten_thousand_overlapping_permits_of_one_task_take_constant_memory
     assert 0 < peaks[1] <= peaks[0] <= 10
 
 
-@pytest.mark.slow("thousands of permits")
-async def test_one_task_may_hold_thousands_of_permits_at_one_time() -> None:
-    async with opened() as gate, asyncio.timeout(10**7):
-        permits = [await entered(gate, number) for number in range(3_000)]
-        with pytest.raises(polite.PermitMisused, match=r"h1500\.test"):
-            await entered(gate, 1_500)
-        for permit in permits[::2] + permits[1::2]:
-            await leave(permit)
-
-        assert len(gate.services.open_permits) == 0
-
-
 @pytest.mark.parametrize("what", ["join", "drain"])
 async def test_the_end_is_not_waited_for_inside_any_permit_of_the_frontier(what: str) -> None:
     async with opened() as gate, polite.open_frontier(gate) as frontier, asyncio.timeout(10_000):
@@ -105,17 +93,6 @@ async def test_the_end_is_not_waited_for_inside_any_permit_of_the_frontier(what:
             with pytest.raises(polite.PermitMisused, match=rf"{what} inside the permit for https://h0\.test"):
                 await getattr(frontier, what)()
         await frontier.join()
-
-
-async def test_a_shared_scope_of_one_request_at_a_time_is_waited_for_no_less() -> None:
-    def scopes(target: polite.Target) -> tuple[object, ...]:
-        return (target.origin, "all")
-
-    async with opened(pacing=polite.PacingPolicy(scopes=scopes)) as gate, asyncio.timeout(10_000):
-        first = await entered(gate, 0)
-        with pytest.raises(polite.PermitMisused, match="leave that block first"):
-            await entered(gate, 1)
-        await leave(first)
 
 
 def test_a_gate_that_another_loop_uses_knows_the_tasks_of_that_loop() -> None:
@@ -157,20 +134,6 @@ async def test_a_task_that_has_all_turns_of_an_origin_asks_for_no_further_one() 
         await leave(second)
 
         assert len(gate.services.open_permits) == 0
-
-
-async def test_a_task_waits_for_a_turn_that_another_task_has() -> None:
-    async def elsewhere() -> None:
-        async with gate.permit(host(0)):
-            await asyncio.sleep(30)
-
-    async with opened(pacing=polite.PacingPolicy(concurrency=2)) as gate, asyncio.timeout(100):
-        other = asyncio.ensure_future(elsewhere())
-        await asyncio.sleep(5)
-        first = await entered(gate, 0)
-        await leave(await entered(gate, 0))
-        await leave(first)
-        await other
 
 
 @pytest.mark.parametrize("known", [False, True])

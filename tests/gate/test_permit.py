@@ -53,20 +53,6 @@ async def test_reporting_twice_is_an_error_and_shortens_no_delay() -> None:
         assert await visit(gate) == pytest.approx(start + 60)
 
 
-async def test_a_permit_is_one_request() -> None:
-    async with opened() as (gate, _):
-        permit = gate.permit(PAGE)
-        with pytest.raises(polite.PermitMisused, match="outside"):
-            permit.report(status=200)
-        async with permit:
-            pass
-        with pytest.raises(polite.PermitMisused, match="outside"):
-            permit.report(status=200)
-        with pytest.raises(polite.PermitMisused, match="twice"):
-            async with permit:
-                pass
-
-
 @pytest.mark.parametrize("status", ["503", None, -1, 1000, 503.0, True])
 async def test_what_is_no_status_is_refused_and_the_delay_is_kept(status: Any) -> None:
     async with opened() as (gate, _):

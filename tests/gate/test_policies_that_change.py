@@ -24,49 +24,11 @@ def opened(robots: bytes = b"User-agent: *\n", **options: Any) -> OpenedGate:
     return scripted_gate(script, **options)
 
 
-async def grants_of_a_frontier(gate: polite.Gate, *, workers: int = 5) -> list[float]:
-    """When ten pages go, where more may be under way at one time from the fourth on."""
-    granted: list[float] = []
-
-    async with polite.open_frontier(gate) as frontier:
-        await frontier.put_many([f"{SITE}/{number}" for number in range(10)])
-        frontier.close()
-
-        async def work() -> None:
-            async for permit in frontier:
-                async with permit:
-                    granted.append(now())
-                    if len(granted) == 4:
-                        permit.report(status=200)
-                        await asyncio.sleep(10)
-                        gate.pacing = replace(gate.pacing, concurrency=5)
-                        continue
-                    await asyncio.sleep(10)
-                    permit.report(status=200)
-
-        await asyncio.gather(*(work() for _ in range(workers)))
-    return granted
-
-
-async def test_nor_does_the_first_worker_that_comes_late_outrun_it() -> None:
-    async with opened(b"User-agent: *\nCrawl-delay: 30\n") as gate:
-        granted = await grants_of_a_frontier(gate, workers=1)
-
-    assert all(later - earlier >= 30.0 for earlier, later in pairwise(granted))
-
-
 class Thirty:
     """A throttle of the user's own that asks for more than the policy does."""
 
     def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
         return Pause(30.0, "ours")
-
-
-async def test_a_change_does_not_shorten_the_delay_of_a_users_throttle() -> None:
-    async with opened(throttle=Thirty()) as gate:
-        granted = await grants_of_a_frontier(gate)
-
-    assert all(later - earlier >= 30.0 for earlier, later in pairwise(granted))
 
 
 async def test_nor_do_permits_that_waited_before_the_policy_changed() -> None:

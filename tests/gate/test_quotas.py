@@ -115,32 +115,6 @@ async def test_a_burst_that_was_sent_before_is_spread_over_what_is_left() -> Non
     assert server.responses == 30
 
 
-async def test_the_quota_of_a_frontier_with_many_workers_is_kept() -> None:
-    server = Server([SlidingWindow("d", 5, 10)])
-
-    async with scripted_gate(pacing=polite.PacingPolicy(min_delay=0.0)) as gate:
-        frontier = polite.Frontier(gate)
-        await frontier.put_many(f"https://site.test/{page}" for page in range(40))
-        frontier.close()
-
-        async def work() -> None:
-            async for permit in frontier:
-                async with permit:
-                    await server.respond(permit)
-
-        await asyncio.gather(*(work() for _ in range(6)))
-
-    assert (server.late_refusals, server.responses) == (0, 40)
-
-
-async def test_a_spent_quota_on_a_200_delays_the_origin_alone() -> None:
-    async with opened() as (gate, _):
-        first = await visit(gate, RateLimit='"d";r=0;t=30')
-
-        assert await visit(gate) == pytest.approx(first + 31)
-        assert "RateLimit: nothing is left for 31 s" not in str(await gate.explain(ROBOTS))
-
-
 async def test_a_policy_holds_for_responses_that_do_not_repeat_it() -> None:
     async with opened() as (gate, _):
         times = [await visit(gate, RateLimit_Policy='"d";q=10;w=60'), await visit(gate), await visit(gate)]

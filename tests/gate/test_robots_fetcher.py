@@ -98,17 +98,6 @@ async def test_h2_a_sixth_redirect_is_not_asked_for() -> None:
     assert len(transport.asked) == 6
 
 
-async def test_a_hop_to_another_host_takes_its_turn_there() -> None:
-    there = f"{AWAY}/r"
-    transport = TimedTransport(lambda url: Reply(200) if url == there else Reply(301, location=there))
-    fetching = fetcher(transport)
-
-    await asyncio.gather(*(fetching.fetch(Origin.of(f"https://site{n}.test/")) for n in range(4)))
-
-    at_away = [at for at, url in transport.asked if url == there]
-    assert at_away == pytest.approx([0, 1, 2, 3])
-
-
 async def test_the_deadline_is_for_all_hops_and_counts_no_waiting() -> None:
     slow = TimedTransport(chain(5), takes_s=4.0)
 
@@ -120,15 +109,6 @@ async def test_the_deadline_is_for_all_hops_and_counts_no_waiting() -> None:
     assert isinstance(beyond, Unreachable)
     assert beyond.reason is Reason.TIMEOUT
     assert "FetchPolicy.timeout" in beyond.detail
-
-
-async def test_a_server_that_never_answers_ends_at_the_deadline() -> None:
-    transport = TimedTransport(lambda _: Reply(200), takes_s=1e9)
-
-    access = await fetcher(transport, timeout=30.0).fetch(SITE)
-
-    assert isinstance(access, Unreachable)
-    assert asyncio.get_running_loop().time() == pytest.approx(30.0)
 
 
 async def test_a_cancelled_fetch_gives_its_turn_back() -> None:
@@ -194,16 +174,6 @@ async def test_h7_the_two_questions_keep_the_crawl_delay_of_the_last_file() -> N
     assert [at for at, _ in transport.asked] == pytest.approx([0, 20, 40])
 
 
-async def test_h7_a_redirect_of_the_front_page_is_not_followed() -> None:
-    answers = {SITE.robots_url: Reply(500), f"{SITE}/no-such-page": Reply(500)}
-    transport = TimedTransport(lambda url: answers.get(url, Reply(302, location=f"{AWAY}/")))
-
-    access = await fetcher(transport, robots=INFERRING).fetch(SITE)
-
-    assert isinstance(access, Unreachable)
-    assert len(transport.asked) == 3
-
-
 async def test_h7_a_file_that_existed_is_not_inferred_to_be_missing() -> None:
     transport = TimedTransport(only_the_front_page)
 
@@ -211,16 +181,6 @@ async def test_h7_a_file_that_existed_is_not_inferred_to_be_missing() -> None:
 
     assert isinstance(access, Unreachable)
     assert len(transport.asked) == 1
-
-
-async def test_h7_the_two_questions_share_the_deadline_of_the_fetch() -> None:
-    transport = TimedTransport(only_the_front_page, takes_s=4.0)
-
-    access = await fetcher(transport, robots=INFERRING, timeout=9.0).fetch(SITE)
-
-    assert isinstance(access, Unreachable)
-    assert (access.reason, access.probes) == (Reason.SERVER_ERROR, 2)
-    assert access.elapsed_s == pytest.approx(9.0)
 
 
 async def test_h7_the_page_that_cannot_exist_has_another_name_each_time() -> None:
@@ -289,20 +249,6 @@ async def test_a_wait_for_a_connection_keeps_the_delay_of_a_wider_scope() -> Non
     assert [at for at, _ in transport.asked] == pytest.approx([20.5, 22.5, 24.5])
 
 
-async def test_a_slow_connection_keeps_the_delay_of_a_wider_scope_and_its_wait_is_not_the_servers() -> None:
-    transport = Slow(takes_s=20.0)
-    fetching = fetcher(transport, WIDE, timeout=25.0)
-    hosts = ("slow", "a")
-    fetches = [asyncio.create_task(fetching.fetch(Origin.of(f"https://{host}.test/"))) for host in hosts]
-    await asyncio.sleep(3.5)
-
-    transport.connected.set()
-    slow, _ = await asyncio.gather(*fetches)
-
-    assert [at for at, _ in transport.asked] == pytest.approx([2.0, 4.0])
-    assert slow.elapsed_s == pytest.approx(23.5)
-
-
 async def test_a_fetch_that_is_cancelled_while_its_scopes_are_delayed_frees_its_connection() -> None:
     transport = Slow()
     fetching = fetcher(transport, WIDE, connections=1)
@@ -336,22 +282,6 @@ async def test_redirects_of_many_origins_into_one_hold_its_pages_up_by_one_turn(
 
     assert waited <= 2.0
     assert sum(url.startswith(AWAY) for _, url in transport.asked) == 40
-
-
-async def test_redirects_go_on_between_the_pages_that_wait() -> None:
-    transport = TimedTransport(
-        lambda url: Reply(302, location=f"{AWAY}/robots.txt") if "evil" in url else Reply(404)
-    )
-    fetching = fetcher(transport)
-
-    async def pages() -> None:
-        while True:
-            fetching._turns.release(await fetching._turns.take(Target.of(f"{AWAY}/page")))
-
-    crawl = asyncio.create_task(pages())
-    redirected = [fetching.fetch(Origin.of(f"https://evil{n}.test/")) for n in range(5)]
-    await asyncio.wait_for(asyncio.gather(*redirected), 30)
-    crawl.cancel()
 
 
 async def test_a_back_off_that_is_met_while_a_fetch_waits_for_a_connection_keeps_none_from_others() -> None:

@@ -97,21 +97,6 @@ async def test_rules_replaced_while_a_thread_decides_are_asked_again(
 
 
 @pytest.mark.parametrize("question", [fetched, checked])
-async def test_rules_that_expire_while_a_thread_decides_are_asked_for_again(
-    question: Callable[[polite.Gate], Awaitable[bool]], slow: Callable[[float], None]
-) -> None:
-    site = Site(HOSTILE, max_age=1000)
-    async with opened(site) as gate, asyncio.timeout(100_000):
-        await gate.check(SITE)
-        await asyncio.sleep(880)
-        site.rules = NOTHING
-        slow(3_600)
-
-        assert not await question(gate)
-        assert site.asked == 2
-
-
-@pytest.mark.parametrize("question", [fetched, checked])
 async def test_rules_that_always_expire_before_a_thread_has_decided_are_asked_for_a_few_times_only(
     question: Callable[[polite.Gate], Awaitable[bool]], slow: Callable[[float], None]
 ) -> None:

@@ -8,7 +8,6 @@ from itertools import pairwise
 import pytest
 
 import polite
-from polite.pacing.scopes import ScopeLimit, Scopes
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.testing import LoopClock, ScriptedTransport
 from tests.support import now, scripted_gate
@@ -129,24 +128,6 @@ async def test_a_frontier_uses_the_turn_that_its_rules_were_fetched_for(case: st
     assert all(later - earlier >= gap - 1e-6 for earlier, later in pairwise(server.hits))
 
 
-@pytest.mark.slow("many requests")
-async def test_questions_that_renew_the_rules_again_and_again_starve_no_permit() -> None:
-    server = Server(Reply(200, b"User-agent: *\nCrawl-delay: 300\n", cache_control=NO_CACHE))
-
-    async with scripted_gate(server) as gate:
-
-        async def ask_each_second() -> None:
-            while True:
-                await gate.check(f"{SITE}/other")
-                await asyncio.sleep(1)
-
-        asking = asyncio.create_task(ask_each_second())
-        await crawl(gate, server, DAY)
-        asking.cancel()
-
-    assert len(server.pages) >= DAY / 300 / 2 - 2
-
-
 async def test_a_line_of_many_goes_on_and_the_rules_are_renewed_meanwhile() -> None:
     server = Server(Reply(200, b"User-agent: *\nCrawl-delay: 100\n", cache_control=NO_CACHE))
 
@@ -159,18 +140,6 @@ async def test_a_line_of_many_goes_on_and_the_rules_are_renewed_meanwhile() -> N
     assert len(renewed) >= server.pages[-1] / 401
 
 
-async def test_origins_that_wait_long_for_a_scope_that_they_share_all_have_their_turn() -> None:
-    server = Server(Reply(200, b"User-agent: *\n", cache_control=NO_CACHE))
-    pacing = polite.PacingPolicy(scopes=Scopes(crawl=ScopeLimit(delay=600)))
-
-    async with scripted_gate(server, pacing=pacing) as gate:
-        async with asyncio.timeout(200 * 600 * 4):
-            await asyncio.gather(*(visit(gate, server, f"https://s{n}.test/page") for n in range(200)))
-
-    assert len(server.pages) == 200
-    assert all(later - earlier >= 600 - 1e-6 for earlier, later in pairwise(server.hits))
-
-
 async def test_a_site_open_one_minute_a_day_is_fetched_although_its_rules_are_a_day_old_by_then() -> None:
     body = b"User-agent: *\nVisit-time: 0100-0101\nCrawl-delay: 300\n"
     server = Server(Reply(200, body, cache_control=NO_CACHE))
@@ -179,16 +148,6 @@ async def test_a_site_open_one_minute_a_day_is_fetched_although_its_rules_are_a_
         await crawl(gate, server, 10 * DAY)
 
     assert len(server.pages) >= 4
-
-
-async def test_while_robots_txt_fails_the_last_copy_is_good_for_the_turn_that_comes() -> None:
-    good = Reply(200, b"User-agent: *\nCrawl-delay: 300\n", cache_control=NO_CACHE)
-    server = Server(lambda number: good if number == 1 else Reply(503))
-
-    async with scripted_gate(server) as gate:
-        await crawl(gate, server, 2 * DAY)
-
-    assert len(server.pages) >= 100
 
 
 async def test_a_back_off_that_came_after_the_rules_has_them_renewed_before_the_turn_is_used() -> None:

@@ -76,14 +76,6 @@ async def test_hosts_at_one_address_take_turns() -> None:
     assert names.closed == 1
 
 
-async def test_a_host_that_moves_takes_its_turns_where_it_is_now() -> None:
-    names = Names(a_test="192.0.2.1", b_test="192.0.2.1")
-    async with opened(Scopes(address=ScopeLimit(delay=2.0)), names) as gate:
-        assert await visits(gate, "a.test", "b.test") == [2.0]
-        names.addresses_of["b.test"] = "192.0.2.2"
-        assert await visits(gate, "a.test", "b.test") == [0.0]
-
-
 async def test_a_host_that_moves_while_its_page_waits_takes_a_turn_where_it_is_now() -> None:
     names = Names(a_test="192.0.2.1", b_test="192.0.2.2")
     slow = Reply(200, b"User-agent: *\nCrawl-delay: 300\n")
@@ -128,24 +120,6 @@ async def test_an_address_is_known_before_the_first_request_is_paced() -> None:
         assert asyncio.get_running_loop().time() == 2.5
 
 
-async def test_rules_replaced_while_an_address_is_asked_for_are_looked_at_again() -> None:
-    names = Names(a_test="192.0.2.1")
-    stricter = Reply(200, b"User-agent: *\nDisallow: /\n")
-    site = ScriptedTransport({"https://a.test/robots.txt": [Reply(404), stricter]})
-    async with opened(Scopes(address=ScopeLimit()), names, transports={"https": site}) as gate:
-        await gate.check("https://a.test/")
-        await asyncio.sleep(86_399)
-        names.took_s = 10.0
-
-        with pytest.raises(polite.Disallowed):
-            await visit(gate, "a.test")
-
-
-async def test_hosts_with_unknown_addresses_share_one_scope() -> None:
-    async with opened(Scopes(address=ScopeLimit(delay=2.0)), Names()) as gate:
-        assert await visits(gate, "a.test", "b.test") == [2.0]
-
-
 async def test_an_address_behind_a_proxy_is_nobodys_business() -> None:
     pacing = PacingPolicy(scopes=Scopes(address=ScopeLimit()))
     fetching = polite.FetchPolicy(proxy="http://127.0.0.1:3128")
@@ -153,18 +127,6 @@ async def test_an_address_behind_a_proxy_is_nobodys_business() -> None:
     with pytest.raises(polite.InvalidOption, match=r"FetchPolicy\.proxy"):
         async with polite.open_gate("TestBot/1.0", pacing=pacing, fetching=fetching):
             pass
-
-
-async def test_without_an_address_source_the_policys_nameservers_are_used() -> None:
-    pacing = PacingPolicy(scopes=Scopes(address=ScopeLimit(delay=2.0)))
-    async with scripted_gate(pacing=pacing) as gate:
-        assert await visits(gate, "192.0.2.1", "[::ffff:192.0.2.1]") == [2.0]
-
-
-async def test_the_whole_crawl_has_its_own_pace() -> None:
-    hosts = [f"host{number}.test" for number in range(5)]
-    async with opened(Scopes(crawl=ScopeLimit(delay=0.25, concurrency=100))) as gate:
-        assert await visits(gate, *hosts) == [0.25] * 4
 
 
 async def test_a_scope_policy_of_ones_own_may_set_limits() -> None:

@@ -83,29 +83,6 @@ async def visit(gate: polite.Gate, world: World, url: str, **report: Any) -> Non
         permit.report(**({"status": 200} | report))
 
 
-async def test_the_gap_holds_whichever_gate_sends() -> None:
-    world = World()
-    async with opened(world) as gates:
-
-        async def crawl(gate: polite.Gate) -> None:
-            for page in range(20):
-                await visit(gate, world, f"https://a.test/{page}")
-
-        await asyncio.gather(*(crawl(gate) for gate, _ in gates))
-
-    assert len(world.gaps) >= 40
-    assert min(world.gaps) >= GAP_S - TINY_S
-
-
-async def test_robots_txt_is_fetched_once_for_all() -> None:
-    world = World(Reply(200, b"User-agent: *\nDisallow: /private\n"))
-    async with opened(world, 4, robots=SharedStore()) as gates:
-        decisions = await asyncio.gather(*(gate.check("https://a.test/private") for gate, _ in gates))
-
-    assert not any(decision.allowed for decision in decisions)
-    assert world.robots_fetched("a.test") == 1
-
-
 async def test_refusals_that_one_gate_counted_make_the_others_back_off_longer() -> None:
     world = World()
     async with opened(world, robots=SharedStore()) as [(first, _), (second, _)]:
@@ -144,19 +121,6 @@ async def test_a_crawl_delay_counts_after_a_gate_that_ended_without_a_word() -> 
     assert now() - lost == pytest.approx(36.0, abs=0.5)
 
 
-async def test_a_permit_that_waits_while_its_home_is_lost_asks_for_another_turn() -> None:
-    world = World()
-    async with opened(world, 1) as [(gate, homes)]:
-        await visit(gate, world, "https://a.test/1")
-        waiting = asyncio.create_task(visit(gate, world, "https://a.test/2"))
-        await asyncio.sleep(0.5)
-        homes.lose_all()
-        lost = now()
-        await waiting
-
-    assert now() - lost >= 15.0 + GAP_S - TINY_S
-
-
 async def test_addresses_that_hosts_share_are_kept_by_one_gate_at_a_time() -> None:
     class OneAddress:
         async def addresses(self, host: str) -> tuple[list[str], float]:
@@ -184,15 +148,6 @@ async def test_a_gate_that_has_sent_requests_cannot_be_shared() -> None:
         await gate.check("https://a.test/")
 
         with pytest.raises(polite.InvalidOption, match="before the first permit"):
-            share_turns(gate, store.process(), lease_s=15.0)
-
-
-async def test_a_gate_is_shared_once() -> None:
-    store = FakeStore(LoopClock())
-    async with scripted_gate() as gate:
-        share_turns(gate, store.process(), lease_s=15.0)
-
-        with pytest.raises(polite.InvalidOption):
             share_turns(gate, store.process(), lease_s=15.0)
 
 

@@ -4,7 +4,6 @@ import asyncio
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -120,25 +119,6 @@ async def test_robots_txt_is_fetched_again_after_the_page_back_off_of_another_ga
     assert queued_at - refused_at >= 7_199
 
 
-async def test_a_refresh_of_another_gate_that_failed_leaves_the_copy_good_for_a_gate_that_begins(
-    shared: Opening,
-) -> None:
-    met, new = answering(RULES, BUSY), answering(RULES)
-    async with gate(met, shared(), keep_stale=False) as one:
-        await one.check(PAGE)
-        await asyncio.sleep(0.95 * DAY)
-        await one.check(PAGE)
-        await asyncio.sleep(10)
-    async with gate(new, shared(), keep_stale=False) as other:
-        while_good = await other.check(PAGE)
-        await asyncio.sleep(0.06 * DAY)
-        when_old = await other.check(PAGE)
-
-    assert while_good.allowed
-    assert not when_old.allowed
-    assert new.asked == []
-
-
 # A store of the user's own, which may do anything.
 
 
@@ -222,24 +202,6 @@ async def test_a_store_that_fails_or_returns_nonsense_is_named_and_gives_no_perm
         with pytest.raises(polite.StoreFailed, match=message):
             async with gate.permit(PAGE):
                 pass
-
-
-async def test_a_store_whose_method_is_no_coroutine_is_named() -> None:
-    class Plain(Own):
-        def load(self, origin: polite.Origin) -> None:  # type: ignore[override]
-            return None
-
-    async with scripted_gate(store=Plain()) as gate:
-        with pytest.raises(polite.StoreFailed, match=r"Plain\.load\(https://site\.test\) raised TypeError"):
-            await gate.check(PAGE)
-
-
-async def test_a_store_whose_method_is_a_partial_is_named() -> None:
-    own = Own()
-    own.load = partial(Own(load=OSError("disk")).load)  # type: ignore[method-assign]
-    async with scripted_gate(store=own) as gate:
-        with pytest.raises(polite.StoreFailed, match=r"Own\.load\(https://site\.test\) raised OSError"):
-            await gate.check(PAGE)
 
 
 @pytest.mark.parametrize("answer", [OSError("disk"), "nonsense"])

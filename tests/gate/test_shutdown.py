@@ -34,15 +34,6 @@ async def test_a_callback_is_called_once_when_the_gate_closes() -> None:
     assert told == ["closed"]
 
 
-async def test_a_callback_is_called_at_once_by_a_gate_that_is_closed() -> None:
-    told: list[str] = []
-    async with polite.open_gate("TestBot/1.0", clock=LoopClock()) as gate:
-        await gate.close()
-        gate.on_close(lambda: told.append("closed"))
-
-    assert told == ["closed"]
-
-
 def test_the_object_of_a_bound_method_is_held_weakly() -> None:
     told: list[str] = []
     shutdown, kept, dropped = Shutdown(), Listening(told), Listening(told)

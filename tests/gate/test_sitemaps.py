@@ -78,15 +78,6 @@ async def test_without_a_name_the_usual_file_is_read(robots):
     assert found == [f"{SITE}/0"]
 
 
-async def test_files_of_the_caller_are_read_instead():
-    found, _ = await of(
-        {ROBOTS: named(USUAL), USUAL: xml(pages(9)), f"{SITE}/own.xml": xml(pages(1))},
-        files=[f"{SITE}/own.xml"],
-    )
-
-    assert found == [f"{SITE}/0"]
-
-
 async def test_an_index_leads_to_its_files_and_no_loop_is_followed_twice():
     script = {
         USUAL: xml(index(f"{SITE}/inner.xml", USUAL, f"{SITE}/a.xml")),
@@ -129,17 +120,6 @@ async def test_an_index_of_100_000_files_is_read_up_to_the_limit():
     assert files[0].problem == "more than SitemapPolicy.max_entries=50000 entries"
     assert [file.problem for file in files[1:]] == ["the server returned status 404"] * 4
     assert not found
-
-
-async def test_the_limit_of_files_is_told():
-    _, files = await of(
-        {USUAL: xml(index(f"{SITE}/a.xml", f"{SITE}/b.xml"))}, policy=SitemapPolicy(max_files=2)
-    )
-
-    assert [file.problem for file in files] == [
-        "more than SitemapPolicy.max_files=2 files",
-        "the server returned status 404",
-    ]
 
 
 async def test_a_file_on_another_host_counts_only_if_robots_txt_names_it():
@@ -210,12 +190,6 @@ async def test_a_file_that_is_disallowed_is_not_fetched():
     assert (file.disallowed, file.problem) == (True, "disallowed by Disallow: /sitemap (line 2)")
 
 
-async def test_a_site_whose_robots_txt_is_unreachable_has_no_known_sitemaps():
-    async with scripted_gate({ROBOTS: Reply(503)}) as gate:
-        with pytest.raises(polite.RobotsUnreachable):
-            await listed(gate)
-
-
 async def test_each_file_and_each_redirect_takes_a_turn():
     transport = TimedTransport(
         {
@@ -272,18 +246,6 @@ async def test_what_cannot_be_read_is_told_and_ends_nothing_else(reply, problem)
     assert good.problem is None
 
 
-async def test_redirects_are_followed_up_to_the_limit():
-    script = {USUAL: Reply(302, location="/1")} | {
-        f"{SITE}/{number}": Reply(302, location=f"/{number + 1}") for number in range(1, 5)
-    }
-
-    _, (file,) = await of(script, policy=SitemapPolicy(max_redirects=2))
-    _, (longer,) = await of(script | {f"{SITE}/5": xml(pages(1))})
-
-    assert file.problem == "more than SitemapPolicy.max_redirects=2 redirects"
-    assert longer.problem is None
-
-
 async def test_a_server_that_never_responds_is_left_at_the_time_out():
     class Silent(ScriptedTransport):
         async def get(self, ask: Ask) -> Reply | Failed:
@@ -308,19 +270,6 @@ async def test_no_permit_is_held_while_the_caller_is_slow():
             await asyncio.sleep(1_000.0)
 
 
-async def test_inside_a_permit_of_the_site_it_would_wait_for_itself():
-    async with scripted_gate() as gate, gate.permit(f"{SITE}/page"):
-        with pytest.raises(polite.PermitMisused):
-            await listed(gate)
-
-
-async def test_a_closed_gate_lists_nothing():
-    async with scripted_gate() as gate:
-        pass
-    with pytest.raises(polite.GateClosed):
-        await listed(gate)
-
-
 async def test_who_breaks_off_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch):
     closed = []
     monkeypatch.setattr(Spool, "close", lambda spool: closed.append(spool))  # noqa: PLW0108 - a method
@@ -330,21 +279,6 @@ async def test_who_breaks_off_leaves_nothing_behind(monkeypatch: pytest.MonkeyPa
                 break
         assert len(closed) == 1
         await expect_no_other_tasks()
-
-
-async def test_a_cancelled_walk_gives_its_turn_back():
-    transport = ScriptedTransport()
-    async with scripted_gate(transport) as gate:
-        await gate.check(SITE)
-        transport.hold()
-        walk = asyncio.create_task(listed(gate))
-        await asyncio.sleep(10.0)
-        walk.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await walk
-        transport.let_go()
-        async with asyncio.timeout(10.0), gate.permit(f"{SITE}/page"):
-            pass
 
 
 @pytest.mark.parametrize(
@@ -393,19 +327,6 @@ async def test_a_file_of_50_mb_takes_less_than_32_mib_of_memory():
     assert peak < 8 << 20
 
 
-async def test_a_spool_returns_what_was_written():
-    spool = Spool(in_memory=100)
-    written = b""
-    for size in (0, 50, 51, 1, 200_000, 99):
-        piece = bytes([size % 251]) * size
-        written += piece
-        await spool.write(piece)
-
-    assert b"".join([piece async for piece in spool.pieces()]) == written
-    spool.close()
-    spool.close()
-
-
 async def test_the_time_out_counts_all_redirects():
     script = {USUAL: Reply(302, location="/a.xml"), f"{SITE}/a.xml": xml(pages(1))}
     async with scripted_gate(TimedTransport(script, delay_s=4.0)) as gate:
@@ -437,11 +358,3 @@ async def test_a_turn_that_is_lost_while_it_waits_for_a_connection_is_taken_anew
     told = [type(event).__name__ for event in events if getattr(event, "url", "") == f"{other}/sitemap.xml"]
     assert [name for name in told if name in {"Granted", "Reclaimed"}] == ["Granted", "Reclaimed", "Granted"]
     assert (len(found), files[0].problem) == (1, None)
-
-
-async def test_one_file_that_is_no_sequence_is_refused() -> None:
-    async with scripted_gate({}) as gate:
-        with pytest.raises(
-            polite.InvalidOption, match=r"files='https://example.com/x': a sequence of URLs is needed"
-        ):
-            gate.sitemaps(SITE, files="https://me:secret@example.com/x")

@@ -40,16 +40,6 @@ def test_a_bound_belongs_to_the_bucket_below_it(seconds: float, bucket: int) -> 
     assert len(histogram.counts) == len(BOUNDS_S) + 1
 
 
-def test_permits_and_tasks_are_timed_apart() -> None:
-    measures = Measures()
-
-    measures.granted(0.3, None)
-    measures.granted(7.0, object())  # type: ignore[arg-type]
-
-    assert (measures.permit_wait.total_s, measures.task_wait.total_s) == (0.3, 7.0)
-    assert sum(measures.permit_wait.counts) == sum(measures.task_wait.counts) == 1
-
-
 def test_permits_that_ended_count_by_the_class_of_their_status() -> None:
     measures = Measures()
 
@@ -103,18 +93,3 @@ def test_events_count_by_reason() -> None:
     assert measures.robots_fetches == {("unreachable", "DNS_NXDOMAIN"): 2}
     assert (measures.robots_fetch.total_s, sum(measures.robots_fetch.counts)) == (0.8, 2)
     assert (measures.retried, measures.dropped, measures.postponed, measures.outages) == (1, 1, 1, 1)
-
-
-@pytest.mark.slow("a million origins")
-def test_a_million_origins_make_as_many_keys_as_one() -> None:
-    measures = Measures()
-
-    for number in range(1_000_000):
-        measures(Refused(f"https://host{number}.test/", "RULE", 2))
-    for number in range(10_000):
-        measures(BackedOff(f"https://host{number}.test", 429, 1.0, ""))
-        measures(RobotsFetched(f"https://host{number}.test", "found", "OK", 200, 0, 0.1, 60.0))
-
-    assert measures.refused == {"RULE": 1_000_000}
-    assert measures.backed_off == {"429": 10_000}
-    assert measures.robots_fetches == {("found", "OK"): 10_000}

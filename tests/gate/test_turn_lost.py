@@ -91,14 +91,6 @@ async def test_a_reclaimed_permit_is_not_valid_and_says_which_limit() -> None:
             permit.require()
 
 
-async def test_require_outside_the_block_is_a_misuse() -> None:
-    async with opened(LosingPacer()) as (gate, _):
-        permit = gate.permit(PAGE)
-
-        with pytest.raises(polite.PermitMisused, match="outside"):
-            permit.require()
-
-
 async def test_a_task_whose_turn_is_lost_goes_back_untried() -> None:
     pacer = LosingPacer()
     async with opened(pacer) as (gate, events), polite.open_frontier(gate) as frontier:

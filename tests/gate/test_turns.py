@@ -6,11 +6,10 @@ from itertools import pairwise
 import pytest
 
 import polite
-from polite.events import Event, PermitDelayed, Skipped
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
-from tests.gate.timed_visits import HOUR, OFFICE, OTHER, PAGE, ROBOTS, opened, serving, visit
+from tests.gate.timed_visits import OTHER, PAGE, ROBOTS, opened, serving, visit
 from tests.support import now
 
 pytestmark = pytest.mark.virtual_time
@@ -65,22 +64,6 @@ async def test_an_origin_is_delayed_by_a_multiple_of_its_latency() -> None:
     assert gaps == pytest.approx([0.1 + 1.0, 2.0 + 10.0, 100.0 + 12.0])
 
 
-async def test_a_request_that_waits_is_told_what_for() -> None:
-    events: list[Event] = []
-    async with opened(serving(OFFICE), hour=5.0, listener=events.append) as gate:
-        await visit(gate)
-
-    waited = [event for event in events if isinstance(event, PermitDelayed)]
-    assert waited == [
-        PermitDelayed(
-            PAGE,
-            "the opening hours of https://site.test",
-            HOUR,
-            "Visit-time 06:00-08:45 UTC: the site is closed",
-        )
-    ]
-
-
 async def test_all_is_counted_without_a_listener() -> None:
     transport = ScriptedTransport({ROBOTS: Reply(200, b"User-agent: *\nDisallow: /private\n")})
     async with opened(transport) as gate:
@@ -95,22 +78,6 @@ async def test_all_is_counted_without_a_listener() -> None:
     assert (before.granted, before.robots) == (0, 0)
     assert (counters.granted, counters.waited, counters.refused, counters.slowed) == (2, 1, 1, 1)
     assert (counters.robots, counters.opened, counters.closed, counters.skipped) == (1, 0, 0, 0)
-
-
-async def test_what_a_frontier_gives_out_is_counted_too_and_so_are_permits_never_entered() -> None:
-    events: list[Event] = []
-    async with opened(listener=events.append) as gate:
-        frontier = polite.Frontier(gate)
-        await frontier.put_many([PAGE, OTHER])
-        frontier.close()
-        dropped = await anext(frontier)
-        dropped.unsent()
-        async for permit in frontier:
-            async with permit:
-                permit.report(status=200)
-
-    assert (gate.counters.granted, gate.counters.skipped) == (3, 1)
-    assert Skipped(dropped.url, "its permit was not entered") in events
 
 
 @pytest.mark.parametrize(("min_delay", "gap"), [(0.25, 0.25), (30.0, 30.0)])
@@ -155,16 +122,6 @@ async def test_one_origin_may_be_asked_for_several_pages_at_one_time_also_from_n
     # Not before the rest that a grant would have armed, counted from the change.
     assert other - started == pytest.approx(2.0, abs=0.01)
     assert gaps(elsewhere) == [101.0]
-
-
-async def test_more_at_one_time_does_not_outrun_what_the_file_asks() -> None:
-    async with opened(serving(b"User-agent: *\nCrawl-delay: 30\n")) as gate:
-        first = asyncio.create_task(visit(gate, took=100))
-        await asyncio.sleep(40)
-        gate.pacing = polite.PacingPolicy(concurrency=5)
-        second = asyncio.create_task(visit(gate, took=100))
-
-        assert await second - await first >= 30.0
 
 
 async def test_scopes_cannot_change_while_the_gate_is_open() -> None:

@@ -53,15 +53,6 @@ async def test_explain_says_until_when_the_site_is_closed_and_why_before_any_req
     assert "(Visit-time 06:00-08:45 UTC: the site is closed)" in str(explanation)
 
 
-async def test_what_holds_longer_than_the_closed_hours_is_what_explain_names() -> None:
-    async with opened(serving(OFFICE), hour=8.0) as gate:
-        async with gate.permit(PAGE) as permit:
-            permit.report(status=429, headers={"Retry-After": "86000"})
-        await asyncio.sleep(HOUR)
-
-        assert (await gate.explain(PAGE)).outlook.scope == polite.Origin.of(PAGE)
-
-
 async def test_the_wall_clock_is_set_while_the_site_is_closed() -> None:
     clock = LoopClock(epoch=MIDNIGHT + 9 * HOUR)
     async with opened(serving(OFFICE), clock=clock) as gate:
@@ -77,22 +68,6 @@ async def test_a_policy_may_disregard_opening_hours() -> None:
     async with opened(serving(OFFICE), hour=12.0, pacing=polite.PacingPolicy(obey_visit_time=False)) as gate:
         assert await visit(gate) == pytest.approx(1.0)
         assert (await gate.explain(PAGE)).wait_s == pytest.approx(1.0)
-
-
-async def test_closing_the_gate_ends_the_wait_for_opening_hours() -> None:
-    async with opened(serving(OFFICE), hour=12.0) as gate:
-        waiting = asyncio.create_task(visit(gate))
-        await asyncio.sleep(10)
-    with pytest.raises(polite.GateClosed):
-        await waiting
-
-
-async def test_with_concurrency_the_opening_hours_are_waited_for_too() -> None:
-    pacing = polite.PacingPolicy(concurrency=2)
-    async with opened(serving(OFFICE), hour=5.0, pacing=pacing) as gate:
-        visits = await asyncio.gather(*(visit(gate, took=10) for _ in range(4)))
-
-    assert visits == pytest.approx([HOUR, HOUR + 1, HOUR + 11, HOUR + 12], abs=0.01)
 
 
 async def test_a_frontier_goes_on_elsewhere_while_a_site_is_closed() -> None:
