@@ -20,7 +20,7 @@ from polite.pacing.circuit import is_failure
 from polite.pacing.outcome import Outcome, retry_after_s
 from polite.pacing.rate_limits import RateLimits
 from polite.pacing.turn import Turn
-from polite.ports import Ask, Clock, Failed, Reply, Signer, StreamingTransport, Transport
+from polite.ports import Ask, Clock, Failed, Reply, Signer, Transport
 from polite.robots.exchange import Exchange, MissingProbe
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
@@ -56,7 +56,7 @@ class Signatures:
             raise SignerFailed(f"the signer failed: {error!r}") from error
 
 
-async def _answer(
+async def answer(
     ask: Ask,
     send: Callable[[Ask], Awaitable[Reply | Failed]],
     network: "NetworkTimeout",
@@ -78,63 +78,23 @@ async def _answer(
         return Failed(Reason.SIGNER_FAILED, str(error)[:500])
 
 
-# Octets of a body that a transport can only return whole.
-_MOST_WHOLE = 16 << 20
-
-
 class Downloads:
-    """Sends requests other than those for robots.txt, with the gate's User-Agent and its guarded addresses.
+    """What requests other than those for robots.txt are sent with: the gate's User-Agent and its guarded addresses.
 
     Attributes:
-        schemes: The schemes that have a transport.
+        transports: The transports by scheme.
         fetching: The limits of the transports.
+        signatures: Signs each request, if the gate has a signer.
         connections: How many requests may be in flight. Half of the gate's connections are left to robots.txt.
     """
 
     def __init__(
-        self,
-        transports: Mapping[str, Transport],
-        fetching: FetchPolicy,
-        signatures: Signatures | None = None,
+        self, transports: Mapping[str, Transport], fetching: FetchPolicy, signatures: Signatures | None = None
     ) -> None:
-        self.schemes: frozenset[str] = frozenset(transports)
+        self.transports = transports
         self.fetching = fetching
+        self.signatures = signatures
         self.connections: asyncio.Semaphore = asyncio.Semaphore(max(1, fetching.connections // 2))
-        self._transports = transports
-        self._signatures = signatures
-
-    async def get(
-        self,
-        target: Target,
-        max_bytes: int,
-        timeout_s: float,
-        *,
-        begun: Callable[[Reply], None],
-        take: Callable[[bytes], Awaitable[None]],
-        ready: Callable[[], Awaitable[None]],
-        option: str,
-    ) -> Reply | Failed:
-        """Send one request, and pass its body on (see ports.StreamingTransport). Raises what `take` raises, and OSError of it.
-
-        Args:
-            ready: Awaited when the connection is there (see Ask).
-            option: The name of the option that sets `timeout_s`, for messages.
-        """
-        transport = self._transports[target.origin.scheme]
-
-        async def send(ask: Ask) -> Reply | Failed:
-            if isinstance(transport, StreamingTransport):
-                return await transport.stream(ask, begun, take)
-            response = await transport.get(replace(ask, max_bytes=min(max_bytes, _MOST_WHOLE)))
-            if isinstance(response, Reply):
-                begun(response)
-                await take(response.body)
-            return response
-
-        network = NetworkTimeout(timeout_s, ready)
-        return await _answer(
-            Ask(target, max_bytes), send, network, self._signatures, f"{option}={timeout_s:g}"
-        )
 
 
 class NetworkTimeout:
@@ -397,7 +357,7 @@ class RobotsFetcher:
         send = self._transports[ask.target.origin.scheme].get
         limit = f"FetchPolicy.timeout={self._policy.timeout:g}"
         try:
-            return await _answer(ask, send, network, self._signatures, limit)
+            return await answer(ask, send, network, self._signatures, limit)
         except (Exception, asyncio.CancelledError) as error:
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):

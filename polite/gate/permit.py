@@ -339,7 +339,8 @@ class Permit:
         An exception that leaves the block does the same, and so does `TaskPermit.retry`.
         """
         if self._page is not None:
-            self._page = self._page.unread()
+            # A 304 to its validators would be of no use.
+            self._page = replace(self._page, validators=None)
 
     # Hot path: a plain function that returns a coroutine saves one frame for each permit.
     def __aenter__(self) -> Coroutine[Any, Any, Self]:

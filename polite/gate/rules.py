@@ -12,7 +12,7 @@ from polite.errors import GateClosed
 from polite.events import RobotsFetched
 from polite.gate.fetcher import RobotsFetcher
 from polite.gate.rules_cache import CLOCK_TOLERANCE_S, Grounds, OriginRules, RulesCache
-from polite.gate.single_flight import FlightLost, SingleFlight, SingleFlights
+from polite.gate.single_flight import FlightLost, SingleFlight
 from polite.gate.turns import Turns
 from polite.log import fields
 from polite.origin import Origin, Target
@@ -168,7 +168,7 @@ class OriginManager:
         self._jitter = jitter
         self._reader = RulesReader(agent, turns, clock, policy)
         self._known = RulesCache(policy.max_origins, policy.max_memory)
-        self._flights: SingleFlights[Origin, OriginRules] = SingleFlights()
+        self._flights: dict[Origin, SingleFlight[OriginRules]] = {}
         self._ahead = 0  # flights without waiters
         # Origins delayed because the store knew them, and not fetched since: one whose fetch is cancelled is not delayed again.
         self._delayed: dict[Origin, None] = {}
@@ -183,12 +183,7 @@ class OriginManager:
         if not known.fresh(now):
             return None
         if origin not in self._flights and self._ahead < _MAX_REFRESHES and not self._closed:
-
-            def ended() -> None:
-                self._ahead -= 1
-
-            self._ahead += 1
-            self._start(origin, lambda: self._refresh(origin, known), ended)
+            self._start(origin, lambda: self._refresh(origin, known), ahead=True)
         return known
 
     def still_valid(self, grounds: Grounds, *, renewed: bool = False) -> bool:
@@ -267,12 +262,18 @@ class OriginManager:
         # All of them before waiting for one: the wait may be cancelled.
         for origin, flight in list(self._flights.items()):
             flight.end(GateClosed(f"the gate was closed during the fetch of {origin}", url=str(origin)))
-        giving_up = self._clock.call_at(self._clock.monotonic() + _SAVING_S, self._flights.cancel)
+
+        def give_up() -> None:
+            for flight in self._flights.values():
+                flight.cancel()
+
+        giving_up = self._clock.call_at(self._clock.monotonic() + _SAVING_S, give_up)
         try:
-            await self._flights.ended()
+            for flight in list(self._flights.values()):
+                await flight.ended()
         except BaseException:
             # This wait was cancelled, so none is left that bounds theirs.
-            self._flights.cancel()
+            give_up()
             raise
         finally:
             giving_up.cancel()
@@ -288,12 +289,15 @@ class OriginManager:
         return self._known.memory
 
     def _start(
-        self,
-        origin: Origin,
-        work: Callable[[], Awaitable[OriginRules]],
-        on_end: Callable[[], object] = lambda: None,
+        self, origin: Origin, work: Callable[[], Awaitable[OriginRules]], *, ahead: bool = False
     ) -> SingleFlight[OriginRules]:
-        return self._flights.start(origin, work, name=f"polite robots {origin}", on_end=on_end)
+        def ended() -> None:
+            del self._flights[origin]
+            self._ahead -= ahead
+
+        self._ahead += ahead
+        flight = self._flights[origin] = SingleFlight(work, name=f"polite robots {origin}", on_end=ended)
+        return flight
 
     async def _joined(
         self, flight: SingleFlight[OriginRules], origin: Origin, unless: Callable[[Target], Exception | None]

@@ -111,8 +111,8 @@ class Queue(Protocol):
         ...
 
 
-# One wait of so many is looked at: first of a few, and after a hundred waits of more, since a look costs a fifth of a wait.
-_FIRST_STRIDE, _STRIDE, _FIRST_WAITS = 5, 25, 100
+# One wait of so many is looked at, since a look costs a fifth of a wait.
+_STRIDE = 5
 # So many waiting permits are a crowd, and so many looks that found one are enough.
 _CROWD, _LOOKS = 3, 2
 # A pool of workers begins so many times as many permits as wait at one time. Tasks that were all started at once do not.
@@ -128,14 +128,14 @@ class WaitingPermits:
         given: Grants of which no permit waited: those of frontiers.
     """
 
-    __slots__ = ("_crowded", "_here", "_next", "_origin", "_since", "_waits", "begun", "failed", "given")
+    __slots__ = ("_crowded", "_here", "_origin", "_since", "_told", "_waits", "begun", "failed", "given")
 
     def __init__(self) -> None:
         self.begun: int = 0
         self.failed: int = 0
         self.given: int = 0
         self._waits: int = 0  # for turns that were not free
-        self._next: int = _FIRST_STRIDE  # which of them is looked at
+        self._told: bool = False
         self._crowded: int = 0  # looks that found a crowd, less those that found none
         self._since: int = 0  # `begun` when the first of them did
         self._origin: Origin | None = None  # where the last of them did
@@ -151,10 +151,8 @@ class WaitingPermits:
         Log once if most permits have waited for one origin for a while, though others were requested.
         """
         self._waits += 1
-        if self._waits != self._next:
+        if self._told or self._waits % _STRIDE:
             return
-        stride = _FIRST_STRIDE if self._waits < _FIRST_WAITS else _STRIDE
-        self._next += stride
         here = turns.pacer.outlook(turns.scopes_of(target)[:1]).waiting + 1
         waiting = self.now(turns.counters.granted)
         if here < _CROWD or 2 * here <= waiting:
@@ -165,12 +163,12 @@ class WaitingPermits:
         if target.origin != self._origin:
             self._origin, self._here = target.origin, 0
         self._crowded += 1
-        self._here += stride
+        self._here += _STRIDE
         begun = self.begun - self._since
         # A crawl of one site is no reason, nor is the end of a crawl, when only the largest site is left.
         if self._crowded < _LOOKS or begun < _REUSED * waiting or 2 * (begun - self._here) < self._here:
             return
-        self._next = 0
+        self._told = True
         log.warning(
             "%d permits of %d wait for %s, while other origins stand still. Put the URLs into a polite.Frontier: its workers get "
             "only URLs whose turn has come",

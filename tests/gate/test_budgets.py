@@ -8,7 +8,6 @@ import pytest
 import polite
 from polite.errors import InvalidOption, OriginDeclined
 from polite.events import BudgetSpent
-from polite.pacing.budgets import Budgets, Spent
 from polite.robots.exchange import Failed, Reply
 from polite.testing import ScriptedTransport
 from tests.gate.support import PAGE, ROBOTS, opened, visit
@@ -169,14 +168,3 @@ async def test_a_budget_moves_with_its_home() -> None:
         for gate, _ in gates:
             with pytest.raises(OriginDeclined, match="max_pages=3"):
                 await visit_shared(gate, world, "https://a.test/page")
-
-
-def test_what_another_process_spent_is_taken_in() -> None:
-    budgets, origin = Budgets(), polite.Origin.of(PAGE)
-    budgets.restore(origin, Spent(5, 100, 4), newer=True)
-    budgets.restore(origin, Spent(3, 200, 1), newer=True)
-    assert budgets.of(origin) == Spent(5, 200, 1)
-    budgets.restore(origin, Spent(1, 1, 3), newer=False)
-    assert budgets.of(origin) == Spent(5, 200, 3)
-    budgets.restore(origin, Spent(), newer=True)
-    assert len(budgets) == 1

@@ -40,20 +40,6 @@ async def test_explain_tells_of_failures_and_the_copy_that_serves() -> None:
     assert "turn: in 1.0 s" in text
 
 
-@pytest.mark.parametrize(
-    ("seconds", "span"), [(60, "60 s"), (3_600, "60 minutes"), (43_200, "12 hours"), (172_800, "2.0 days")]
-)
-async def test_explain_says_for_how_long_robots_txt_has_failed(seconds: float, span: str) -> None:
-    transport = ScriptedTransport({ROBOTS: Failed(polite.Reason.CONNECTION_REFUSED, "refused")})
-
-    async with opened(transport) as (gate, _):
-        await gate.check(PAGE)
-        await asyncio.sleep(seconds)
-        text = str(await gate.explain(PAGE))
-
-    assert f"failed 2 times in {span}; there is no earlier copy" in text
-
-
 async def test_explain_of_a_failure_that_cannot_pass_names_no_times() -> None:
     transport = ScriptedTransport({ROBOTS: Failed(polite.Reason.ADDRESS_REFUSED, "it is private")})
 

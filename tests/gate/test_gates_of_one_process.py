@@ -152,23 +152,6 @@ async def test_a_back_off_outlives_its_gate(clock: LoopClock, told: list[warning
     assert len(told) == 1
 
 
-async def test_a_back_off_is_kept_while_its_gate_waits_behind_another(clock: LoopClock) -> None:
-    third = Site()
-    async with opened(Site(), clock) as one, opened(Site(), clock) as other, opened(third, clock) as late:
-        await visit(other)
-        async with one.permit(PAGE) as permit:
-            permit.report(status=429, headers={"Retry-After": "30"})
-            refused = now()
-        waiting = [asyncio.create_task(visit(other))]
-        await asyncio.sleep(1)
-        waiting.append(asyncio.create_task(visit(one)))
-        await asyncio.sleep(1)
-
-        await visit(late)
-        assert third.times[0] >= refused + 30
-        await asyncio.gather(*waiting)
-
-
 async def test_a_gate_that_yields_to_another_keeps_its_own_delay_before_a_third(clock: LoopClock) -> None:
     """While a gate waits for another's turn, a third one still reads the delay that its own last response began."""
     site = Site(b"User-agent: *\nCrawl-delay: 2")
@@ -310,23 +293,6 @@ def test_a_fork_begins_without_delays() -> None:
         os._exit(process_delays(SystemClock()) is before)
 
     assert os.waitpid(child, 0)[1] == 0
-
-
-def test_a_turn_that_another_thread_took_at_the_same_moment_frees_the_wider_scopes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    delays = ProcessDelays()
-    one, other = Turnstile(), Turnstile()
-    members = [each.join(delays, lambda _: None) for each in (one, other)]
-    one.hold("wide", 1.0)
-    taken, free = one.request(("a", "wide"), 0.0), one.request(("b", "wide"), 0.0)
-    # The other thread takes its turn after this one has looked.
-    monkeypatch.setattr(module.Member, "delay", lambda *_: None)
-    other.request(("a",), 0.5)
-
-    assert one.due(1.0) == [free]
-    assert taken.granted_at is None
-    assert len(delays.members) == len(members)
 
 
 def test_threads_never_have_a_turn_of_one_origin_together(monkeypatch: pytest.MonkeyPatch) -> None:

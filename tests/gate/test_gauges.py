@@ -42,18 +42,6 @@ async def test_permits_wait_for_rules_then_for_their_turn_and_are_inside_from_th
         assert gauges(gate) == (0, 0)
 
 
-async def test_the_permits_of_a_frontier_are_inside_from_their_grant() -> None:
-    async with scripted_gate() as gate, polite.open_frontier(gate) as frontier:
-        await frontier.put_many([PAGE, "https://other.test/", "https://third.test/"])
-        first, second, third = [await anext(frontier) for _ in range(3)]
-        assert gauges(gate) == (0, 3)
-        async with first:
-            assert gauges(gate) == (0, 3)
-        second.unsent()
-        del third
-        assert gauges(gate)[0] == 0
-
-
 async def test_a_permit_says_how_far_it_is_and_shows_no_credentials() -> None:
     async with opened() as (gate, _):
         permit = gate.permit("https://user:secret@site.test/page")

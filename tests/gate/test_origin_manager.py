@@ -197,42 +197,6 @@ async def test_k4_what_another_crawler_was_told_since_is_not_asked_for_again(ask
     assert (len(asked_first.asked), len(asked_second.asked)) == (0, 2)
 
 
-async def test_k4_the_back_off_of_another_crawler_is_obeyed() -> None:
-    store, clock = MemoryStore(), LoopClock()
-
-    async with (
-        managing(RULES, store=store, clock=clock) as (first, asked_first),
-        managing(Reply(500), store=store, clock=clock) as (second, _),
-    ):
-        await first.learn(SITE)
-        await second.learn(SITE)
-        await asyncio.sleep(1.5 * DAY)
-        await second.learn(SITE)
-        await asyncio.sleep(1)
-        standing = await first.learn(SITE)
-        while_it_runs = len(asked_first.asked)
-        await asyncio.sleep(10)
-        after = await first.learn(SITE)
-
-    assert (standing.snapshot.failures, while_it_runs) == (1, 1)
-    assert standing.rules.allows("/page")
-    assert not standing.rules.allows("/private")
-    assert (after.snapshot.failures, len(asked_first.asked)) == (0, 2)
-
-
-async def test_what_the_store_has_too_long_serves_while_the_origin_is_down() -> None:
-    store, clock = MemoryStore(), LoopClock()
-
-    async with managing(RULES, store=store, clock=clock) as (first, _):
-        await first.learn(SITE)
-    await asyncio.sleep(2 * DAY)
-    async with managing(Reply(500), store=store, clock=clock) as (second, _):
-        standing = await second.learn(SITE)
-
-    assert not standing.rules.allows("/private")
-    assert standing.rules.allows("/page")
-
-
 def other(number: int) -> Origin:
     return Origin.of(f"https://host{number}.test/")
 

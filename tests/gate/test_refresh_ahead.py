@@ -46,18 +46,6 @@ async def sleep_until(time: float) -> None:
     await asyncio.sleep(time - now())
 
 
-async def a_permit_each_second(gate: polite.Gate, start: float, end: float) -> dict[float, float]:
-    """How long each of them waited, by the time at which it was asked for."""
-    waits = {}
-    for second in range(int(start), int(end)):
-        await sleep_until(max(now(), second))
-        asked = now()
-        async with gate.permit(PAGE) as permit:
-            waits[asked] = now() - asked
-            permit.report(status=200)
-    return waits
-
-
 async def test_a_refresh_that_fails_keeps_the_copy_and_is_tried_again_as_any_failure() -> None:
     transport = slow(RULES, Reply(500))
     events: list[Event] = []
@@ -104,28 +92,6 @@ async def test_a_retry_after_longer_than_the_copy_is_obeyed_and_no_request_hangs
     assert explanation.snapshot.unreachable_since == pytest.approx(1_700_000_000 + 22 * HOUR, abs=1)
     assert (asked, len(transport.asked)) == (2, 3)
     assert not after.allowed
-
-
-async def test_without_keep_stale_a_failed_refresh_denies_when_the_copy_is_over() -> None:
-    transport = ScriptedTransport({ROBOTS: [RULES, Reply(503, retry_after=str(8 * 3_600))]})
-    store = MemoryStore()
-
-    async with opened(transport, store, keep_stale=False) as gate:
-        await gate.check(PAGE)
-        await sleep_until(22 * HOUR)
-        await gate.check(PAGE)
-        await sleep_until(23.9 * HOUR)
-        before = await gate.check(PAGE)
-        kept_before = await store.load(polite.Origin.of(SITE))
-        await sleep_until(24.1 * HOUR)
-        after = await gate.check(PAGE)
-        kept_after = await store.load(polite.Origin.of(SITE))
-
-    assert kept_before is not None
-    assert kept_after is not None
-    assert (kept_before.failures, kept_after.failures) == (1, 1)
-    assert kept_before.good_until == pytest.approx(1_700_000_000 + 24 * HOUR, abs=1)
-    assert (before.allowed, after.allowed, len(transport.asked)) == (True, False, 2)
 
 
 async def test_closing_the_gate_ends_a_refresh_and_leaves_no_task() -> None:
@@ -205,16 +171,3 @@ async def test_a_store_that_fails_does_not_cause_a_fetch_per_request(
             await asyncio.sleep(1)
 
     assert len(transport.asked) == store.saved == 2
-
-
-async def test_a_request_that_waits_for_its_turn_obeys_refreshed_rules() -> None:
-    transport = slow(RULES, STRICTER)
-
-    async with opened(transport) as gate:
-        await gate.check(PAGE)
-        await sleep_until(22 * HOUR)
-        async with gate.permit(PAGE):
-            waiting = asyncio.create_task(a_permit_each_second(gate, now(), now() + 1))
-            await asyncio.sleep(1)
-        with pytest.raises(polite.Disallowed):
-            await waiting

@@ -174,29 +174,6 @@ async def test_h7_the_two_questions_keep_the_crawl_delay_of_the_last_file() -> N
     assert [at for at, _ in transport.asked] == pytest.approx([0, 20, 40])
 
 
-async def test_h7_a_file_that_existed_is_not_inferred_to_be_missing() -> None:
-    transport = TimedTransport(only_the_front_page)
-
-    access = await fetcher(transport, robots=INFERRING).fetch(SITE, had_file=True)
-
-    assert isinstance(access, Unreachable)
-    assert len(transport.asked) == 1
-
-
-async def test_h7_the_page_that_cannot_exist_has_another_name_each_time() -> None:
-    transport = ScriptedTransport({SITE.robots_url: Reply(500)})
-    clock, events = LoopClock(), list[Event]()
-    turns = Turns(LocalPacer(clock), EffectivePolicies(PacingPolicy()), clock, events.append)
-    asking = RobotsFetcher({"https": transport}, turns, clock, FetchPolicy(), INFERRING)
-
-    await asking.fetch(SITE)
-    await asking.fetch(SITE)
-
-    first, second = transport.asked[1::2]
-    assert len(first) == len(f"{SITE}/") + 32
-    assert first != second
-
-
 class Slow(TimedTransport):
     """A transport whose connection to the slow host comes when `connected` is set."""
 
@@ -211,42 +188,9 @@ class Slow(TimedTransport):
         return await super().get(ask)
 
 
-async def test_a_request_that_waited_for_a_connection_keeps_the_delay_on_both_sides() -> None:
-    transport = Slow(takes_s=8.0)
-    fetching = fetcher(transport, PacingPolicy(concurrency=3, min_delay=5.0), connections=1)
-    slow = asyncio.create_task(fetching.fetch(Origin.of("https://slow.test/")))
-    await asyncio.sleep(1)
-    robots = asyncio.create_task(fetching.fetch(SITE))
-    await asyncio.sleep(1)
-    page = asyncio.create_task(fetching._turns.take(Target.of("https://site.test/page")))
-    later = asyncio.create_task(fetching._turns.take(Target.of("https://site.test/later")))
-    await asyncio.sleep(2)
-
-    transport.connected.set()
-    await asyncio.gather(slow, robots)
-
-    # The turn of robots.txt was granted at 1, and those of the pages at 6 and 11; its connection came at 12.
-    assert [(await page).granted_at, (await later).granted_at] == pytest.approx([6.0, 11.0])
-    assert transport.asked[-1][0] == pytest.approx(16.0)
-    assert (await fetching._turns.take(Target.of(SITE.robots_url))).granted_at == pytest.approx(29.0)
-
-
 WIDE = PacingPolicy(
     scopes=Scopes(custom=[CustomScope("customer", lambda _: "acme", ScopeLimit(delay=2.0, concurrency=3))])
 )
-
-
-async def test_a_wait_for_a_connection_keeps_the_delay_of_a_wider_scope() -> None:
-    transport = Slow()
-    fetching = fetcher(transport, WIDE, connections=1)
-    hosts = ("slow", "a", "b")
-    fetches = [asyncio.create_task(fetching.fetch(Origin.of(f"https://{host}.test/"))) for host in hosts]
-    await asyncio.sleep(20.5)
-
-    transport.connected.set()
-    await asyncio.gather(*fetches)
-
-    assert [at for at, _ in transport.asked] == pytest.approx([20.5, 22.5, 24.5])
 
 
 async def test_a_fetch_that_is_cancelled_while_its_scopes_are_delayed_frees_its_connection() -> None:

@@ -61,7 +61,6 @@ CASES = {
         {},
         300.0,
     ),
-    "a rate": (Reply(200, b"User-agent: *\nRequest-rate: 1/5m\n", cache_control=NO_CACHE), {}, 300.0),
     "min_delay": (
         Reply(200, b"User-agent: *\n", cache_control="max-age=0"),
         {"pacing": polite.PacingPolicy(min_delay=600)},
@@ -76,16 +75,6 @@ CASES = {
         Reply(200, b"User-agent: *\n", cache_control="max-age=0"),
         {"robots": polite.RobotsPolicy(min_ttl=0)},
         1.0,
-    ),
-    "a day and a half": (
-        Reply(200, b"User-agent: *\nCrawl-delay: 130000\n", cache_control=NO_CACHE),
-        {"pacing": polite.PacingPolicy(max_crawl_delay=200_000)},
-        130_000.0,
-    ),
-    "jitter": (
-        Reply(200, b"User-agent: *\nCrawl-delay: 300\n", cache_control=NO_CACHE),
-        {"pacing": polite.PacingPolicy(jitter=0.5)},
-        300.0,
     ),
     "concurrency": (
         Reply(200, b"User-agent: *\nCrawl-delay: 300\n", cache_control=NO_CACHE),
@@ -126,18 +115,6 @@ async def test_a_frontier_uses_the_turn_that_its_rules_were_fetched_for(case: st
     assert len(server.pages) == 4
     assert len(server.robots) <= 5
     assert all(later - earlier >= gap - 1e-6 for earlier, later in pairwise(server.hits))
-
-
-async def test_a_line_of_many_goes_on_and_the_rules_are_renewed_meanwhile() -> None:
-    server = Server(Reply(200, b"User-agent: *\nCrawl-delay: 100\n", cache_control=NO_CACHE))
-
-    async with scripted_gate(server) as gate:
-        await asyncio.gather(*(visit(gate, server, f"{SITE}/{number}") for number in range(30)))
-
-    assert len(server.pages) == 30
-    assert server.pages[-1] <= 100 * 2 * 30
-    renewed = [at for at in server.robots if at <= server.pages[-1]]
-    assert len(renewed) >= server.pages[-1] / 401
 
 
 async def test_a_site_open_one_minute_a_day_is_fetched_although_its_rules_are_a_day_old_by_then() -> None:

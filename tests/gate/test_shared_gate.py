@@ -95,20 +95,6 @@ async def test_refusals_that_one_gate_counted_make_the_others_back_off_longer() 
     assert now() - began >= 40.0 - TINY_S
 
 
-async def test_a_circuit_that_one_gate_opened_is_open_for_the_other() -> None:
-    world = World()
-    pacing = polite.PacingPolicy(circuit_failures=3, circuit_rest=60.0, concurrency=4)
-    async with opened(world, pacing=pacing, robots=SharedStore()) as [(first, _), (second, _)]:
-        for number in range(3):
-            await visit(first, world, f"https://a.test/{number}", status=500)
-        began = now()
-        await visit(second, world, "https://a.test/3")
-        closed = second.counters.closed
-
-    assert now() - began >= 60.0 - TINY_S
-    assert closed == 1
-
-
 async def test_a_crawl_delay_counts_after_a_gate_that_ended_without_a_word() -> None:
     world = World(Reply(200, b"User-agent: *\nCrawl-delay: 30\n"))
     store = FakeStore(LoopClock(), lease_s=6.0)
@@ -121,27 +107,6 @@ async def test_a_crawl_delay_counts_after_a_gate_that_ended_without_a_word() -> 
     assert now() - lost == pytest.approx(36.0, abs=0.5)
 
 
-async def test_addresses_that_hosts_share_are_kept_by_one_gate_at_a_time() -> None:
-    class OneAddress:
-        async def addresses(self, host: str) -> tuple[list[str], float]:
-            return ["192.0.2.1"], 3_600.0
-
-        async def close(self) -> None: ...
-
-    world = World()
-    pacing = polite.PacingPolicy(scopes=polite.Scopes(address=polite.ScopeLimit(delay=0.5)), home="address")
-    async with opened(world, pacing=pacing, addresses=OneAddress(), robots=SharedStore()) as gates:
-
-        async def crawl(gate: polite.Gate, host: str) -> None:
-            for page in range(10):
-                await visit(gate, world, f"https://{host}/{page}")
-
-        await asyncio.gather(*(crawl(gate, host) for gate, _ in gates for host in HOSTS))
-
-    times = sorted(time for sent in world.sent.values() for time, _ in sent)
-    assert min(later - sooner for sooner, later in pairwise(times)) >= 0.5 - TINY_S
-
-
 async def test_a_gate_that_has_sent_requests_cannot_be_shared() -> None:
     store = FakeStore(LoopClock())
     async with scripted_gate() as gate:
@@ -149,14 +114,6 @@ async def test_a_gate_that_has_sent_requests_cannot_be_shared() -> None:
 
         with pytest.raises(polite.InvalidOption, match="before the first permit"):
             share_turns(gate, store.process(), lease_s=15.0)
-
-
-async def test_a_home_without_a_shared_store_has_no_effect_and_cannot_change() -> None:
-    async with scripted_gate(pacing=polite.PacingPolicy(home="address")) as gate:
-        await gate.check("https://a.test/")
-
-        with pytest.raises(polite.InvalidOption, match="home cannot change"):
-            gate.pacing = polite.PacingPolicy(home="host")
 
 
 @pytest.mark.parametrize("seed", range(10))

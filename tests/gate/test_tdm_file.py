@@ -14,7 +14,7 @@ from polite.robots.exchange import BodyEnd, Failed, Reply
 from polite.robots.reason import Reason
 from polite.terms.tdm import TDM_LIMIT
 from polite.testing import ScriptedTransport
-from tests.support import TimedTransport, calls_of, scripted_gate
+from tests.support import TimedTransport, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -136,16 +136,6 @@ async def test_the_robots_txt_that_decides_is_returned_and_fetched_once():
         assert await gate.robots("https://none.example") is None
 
     assert transport.asked.count(ROBOTS) == 1
-
-
-@pytest.mark.slow("a large file")
-async def test_the_signals_of_a_large_file_are_read_in_a_thread():
-    body = b"User-agent: *\nContent-Signal: ai-train=no\n" + b"Content-Usage: /a train-ai=n\n" * 10_000
-    async with scripted_gate({ROBOTS: Reply(200, body)}) as gate:
-        robots = await gate.robots(SITE)
-
-        assert robots is not None
-        assert calls_of(lambda: robots.signals_for(gate.agent)) <= 20
 
 
 @pytest.mark.parametrize("keep_stale", [True, False])

@@ -1,7 +1,7 @@
 """A turn that is lost to another process: nothing is sent with it, and what can be done again asks for another turn."""
 
 import asyncio
-from collections.abc import AsyncIterator, Hashable, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -9,7 +9,7 @@ import pytest
 
 import polite
 from polite.events import Event, Skipped
-from polite.pacing.pacer import Call, LocalPacer
+from polite.pacing.pacer import LocalPacer
 from polite.pacing.turn import Turn
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.testing import LoopClock, ScriptedTransport
@@ -36,22 +36,6 @@ class LosingPacer(LocalPacer):
 
     def lose_all(self) -> None:
         self.lost_at = now()
-
-
-class LateLoss(LosingPacer):
-    """Calls back once with a turn that was lost meanwhile."""
-
-    losses = 0
-
-    def acquire_later(self, scopes: Sequence[Hashable], back: Any, **options: Any) -> Call:
-        def arrived(turn: Turn, error: Exception | None) -> None:
-            if not self.losses:
-                self.losses = 1
-                self.give_back(turn)
-                error = polite.TurnLost("another process has it")
-            back(turn, error)
-
-        return super().acquire_later(scopes, arrived, **options)
 
 
 @asynccontextmanager
@@ -108,22 +92,6 @@ async def test_a_task_whose_turn_is_lost_goes_back_untried() -> None:
     assert again.task.url == PAGE
     assert again.task.tries == 0
     assert [event.because for event in events if isinstance(event, Skipped)] == ["its permit was not entered"]
-
-
-async def test_an_origin_whose_turn_is_lost_at_its_arrival_asks_again() -> None:
-    pacer = LateLoss()
-    fetched = []
-    async with opened(pacer) as (gate, _), polite.open_frontier(gate) as frontier:
-        for n in range(3):
-            await frontier.put(f"{SITE}/{n}")
-        frontier.close()
-        async for permit in frontier:
-            async with permit:
-                fetched.append(permit.url)
-                permit.report(status=200)
-
-    assert pacer.losses
-    assert fetched == [f"{SITE}/{n}" for n in range(3)]
 
 
 class SlowTransport(TimedTransport):

@@ -64,22 +64,6 @@ async def test_an_origin_is_delayed_by_a_multiple_of_its_latency() -> None:
     assert gaps == pytest.approx([0.1 + 1.0, 2.0 + 10.0, 100.0 + 12.0])
 
 
-async def test_all_is_counted_without_a_listener() -> None:
-    transport = ScriptedTransport({ROBOTS: Reply(200, b"User-agent: *\nDisallow: /private\n")})
-    async with opened(transport) as gate:
-        before = gate.counters
-        await visit(gate)
-        await asyncio.sleep(10)
-        await visit(gate, status=429)
-        with pytest.raises(polite.Disallowed):
-            await visit(gate, "https://site.test/private")
-        counters = gate.counters
-
-    assert (before.granted, before.robots) == (0, 0)
-    assert (counters.granted, counters.waited, counters.refused, counters.slowed) == (2, 1, 1, 1)
-    assert (counters.robots, counters.opened, counters.closed, counters.skipped) == (1, 0, 0, 0)
-
-
 @pytest.mark.parametrize(("min_delay", "gap"), [(0.25, 0.25), (30.0, 30.0)])
 async def test_a_policy_that_changes_rules_from_the_next_response_on_and_a_running_delay_stays(
     min_delay: float, gap: float
@@ -90,18 +74,6 @@ async def test_a_policy_that_changes_rules_from_the_next_response_on_and_a_runni
         visits += [await visit(gate), await visit(gate)]
 
     assert gaps(visits) == [4.0, 4.0, gap]
-
-
-async def test_a_policy_that_changes_for_all_rules_for_all() -> None:
-    async with opened() as gate:
-        await visit(gate)
-        gate.pacing = polite.PacingPolicy(min_delay=3.0, concurrency=2, max_waiting=2)
-        tasks = [asyncio.create_task(visit(gate, took=20)) for _ in range(3)]
-        results = await asyncio.gather(*tasks, return_exceptions=True)
-
-    assert results[:2] == [2.0, 5.0]
-    assert isinstance(results[2], polite.Overloaded)
-    assert "max_waiting=2" in str(results[2])
 
 
 async def test_one_origin_may_be_asked_for_several_pages_at_one_time_also_from_now_on() -> None:
