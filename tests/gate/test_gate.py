@@ -1,7 +1,8 @@
-"""The gate as a crawler uses it: what may be fetched, what `open_gate` accepts, events, and the end."""
+"""The gate as a crawler uses it: what may be fetched, what open_gate accepts, events, explanations, and the end."""
 
 import asyncio
 import copy
+import gc
 import logging
 from collections.abc import Callable
 from typing import Any, cast
@@ -10,10 +11,14 @@ import pytest
 
 import polite
 from polite.events import BackedOff, Event, Granted, Left, PermitDelayed, Refused, RobotsFetched
+from polite.gate.services import Shutdown
+from polite.origin import Origin
 from polite.robots.exchange import Ask, Failed, Reply
+from polite.robots.snapshot import Snapshot
+from polite.stores.memory import MemoryStore
 from polite.testing import LoopClock, ScriptedTransport
 from tests.gate.support import AGENT, PAGE, ROBOTS, RULES, opened, visit
-from tests.support import now
+from tests.support import now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -210,9 +215,6 @@ async def test_an_option_that_cannot_be_what_it_should_is_refused_by_name(option
             pass
 
 
-# Transports of the user's own.
-
-
 class OwnTransport:
     """Answers with `answer`, or raises it."""
 
@@ -300,3 +302,133 @@ async def test_on_a_loop_in_virtual_time_a_gate_follows_that_time_by_itself() ->
             await visit(gate, PAGE)
 
     assert now() == 180.0
+
+
+async def test_explain_tells_everything_that_decides() -> None:
+    async with opened() as (gate, _):
+        await visit(gate)
+        explanation = await gate.explain("https://site.test/private")
+        text = str(explanation)
+
+    assert not explanation.decision
+    assert explanation.wait_s == pytest.approx(1.0)
+    assert explanation.outlook.scope == polite.Origin.of(PAGE)
+    for part in ("https://site.test/private", "line 2", "min_delay 1 s", "turn: in 1.0 s", "status 200"):
+        assert part in text
+
+
+async def test_explain_tells_of_failures_and_the_copy_that_serves() -> None:
+    transport = ScriptedTransport(
+        {ROBOTS: [Reply(200, RULES), Failed(polite.Reason.DNS_NXDOMAIN, "no such name")]}
+    )
+
+    async with opened(transport) as (gate, _):
+        await gate.check(PAGE)
+        await asyncio.sleep(86_400)
+        text = str(await gate.explain(PAGE))
+
+    assert "failed once; the last good copy" in text
+    assert "the last good copy decides (no such name)" in text
+    assert "turn: in 1.0 s" in text
+
+
+async def test_explain_of_a_failure_that_cannot_pass_names_no_times() -> None:
+    transport = ScriptedTransport({ROBOTS: Failed(polite.Reason.ADDRESS_REFUSED, "it is private")})
+
+    async with opened(transport) as (gate, _):
+        text = str(await gate.explain(PAGE))
+
+    assert "requested 0 s ago\n  waiting cannot help; there is no earlier copy (it is private)" in text
+    assert "good for" not in text
+
+
+async def test_explain_names_the_request_rate_that_sets_the_delay() -> None:
+    transport = ScriptedTransport({ROBOTS: Reply(200, b"User-agent: *\nRequest-rate: 1/30\n")})
+
+    async with opened(transport) as (gate, _):
+        text = str(await gate.explain(PAGE))
+
+    assert "delay: 30 s between requests (Request-rate 1/30)" in text
+
+
+class Listening:
+    def __init__(self, told: list[str]) -> None:
+        self._told = told
+
+    def closed(self) -> None:
+        self._told.append("closed")
+
+
+async def test_a_callback_is_called_once_when_the_gate_closes() -> None:
+    told: list[str] = []
+    async with polite.open_gate("TestBot/1.0", clock=LoopClock()) as gate:
+        gate.on_close(lambda: told.append("closed"))
+        gc.collect()
+        assert not told
+        await gate.close()
+
+        assert told == ["closed"]
+    assert told == ["closed"]
+
+
+def test_the_object_of_a_bound_method_is_held_weakly() -> None:
+    told: list[str] = []
+    shutdown, kept, dropped = Shutdown(), Listening(told), Listening(told)
+    shutdown.on_begin(dropped.closed)
+    shutdown.on_begin(kept.closed)
+    del dropped
+    gc.collect()
+
+    assert len(shutdown._callbacks) == 1
+    shutdown.begin()
+    assert told == ["closed"]
+
+
+def test_a_callback_that_fails_hinders_no_other(caplog) -> None:
+    told: list[str] = []
+    shutdown = Shutdown()
+    shutdown.on_begin(lambda: 1 / 0)
+    shutdown.on_begin(lambda: told.append("closed"))
+
+    shutdown.begin()
+
+    assert told == ["closed"]
+    assert "a callback of Gate.on_close failed" in caplog.text
+
+
+class SlowStore(MemoryStore):
+    """A store that takes a while to keep a robots.txt."""
+
+    def __init__(self, takes_s: float) -> None:
+        super().__init__()
+        self._takes_s = takes_s
+        self.saving = asyncio.Event()
+        self.saved: list[Origin] = []
+
+    async def save(self, origin: Origin, snapshot: Snapshot) -> None:
+        self.saving.set()
+        await asyncio.sleep(self._takes_s)
+        self.saved.append(origin)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("is_waiter_cancelled", [True, False])
+@pytest.mark.parametrize(("takes_s", "is_saved", "closed_s"), [(0.2, True, 0.2), (1e6, False, 5.0)])
+async def test_a_robots_txt_that_was_fetched_is_kept_though_the_gate_closes(
+    is_waiter_cancelled: bool, takes_s: float, is_saved: bool, closed_s: float
+) -> None:
+    store = SlowStore(takes_s)
+    origin = Origin.of("https://a.test")
+    async with scripted_gate(transports={"https": ScriptedTransport()}, store=store) as gate:
+        waiter = asyncio.create_task(gate.check("https://a.test/"))
+        await store.saving.wait()
+        closing_at = now()
+        if is_waiter_cancelled:
+            waiter.cancel()
+            await asyncio.sleep(0)
+    closed_at = now()
+    (ended,) = await asyncio.gather(waiter, return_exceptions=True)
+
+    assert isinstance(ended, asyncio.CancelledError if is_waiter_cancelled else polite.GateClosed)
+    assert store.saved == ([origin] if is_saved else [])
+    assert closed_at - closing_at == pytest.approx(closed_s, abs=0.01)

@@ -1,4 +1,4 @@
-"""Two gates in one world, each in a process of its own: the gap between two requests of a host is kept, whichever sends."""
+"""Gates that share turns, each in a process of its own: each gap of a host is kept, and a turn that was lost sends nothing."""
 
 import asyncio
 import random
@@ -11,17 +11,28 @@ import pytest
 
 import polite
 from polite.compose.shared import share_turns
+from polite.events import Event, Skipped
+from polite.pacing.pacer import LocalPacer
+from polite.pacing.turn import Turn
 from polite.ports import RobotsStore
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.stores.memory import MemoryStore
-from polite.testing import LoopClock
+from polite.testing import LoopClock, ScriptedTransport
 from tests.pacers.homes import FakeHomes, FakeStore
-from tests.support import now, scripted_gate
+from tests.support import TimedTransport, now, scripted_gate
 
-pytestmark = pytest.mark.virtual_time
+pytestmark = [
+    pytest.mark.virtual_time,
+    pytest.mark.pure("its pacer inherits from one of polite's, which the compiled form forbids"),
+]
+
 
 HOSTS = ("a.test", "b.test", "c.test")
+
+
 GAP_S = 1.0
+
+
 # Floating point of the virtual clock.
 TINY_S = 1e-6
 
@@ -148,3 +159,173 @@ async def test_no_gap_is_short_whatever_happens_to_the_gates(seed: int) -> None:
 
     assert min(world.gaps) >= GAP_S - TINY_S
     assert all(world.robots_fetched(host) == 1 for host in world.sent)
+
+
+SITE = "https://site.test"
+
+
+PAGE = f"{SITE}/page"
+
+
+class LosingPacer(LocalPacer):
+    """Turns granted before `lost_at` do not hold any more."""
+
+    def __init__(self) -> None:
+        super().__init__(LoopClock())
+        self.lost_at = -1.0
+
+    def holds(self, turn: Turn) -> bool:
+        return turn.granted_at is None or turn.granted_at > self.lost_at
+
+    def lose_all(self) -> None:
+        self.lost_at = now()
+
+
+@asynccontextmanager
+async def opened_losing(
+    pacer: LosingPacer, transport: Any = None, **options: Any
+) -> AsyncIterator[tuple[polite.Gate, list[Event]]]:
+    events: list[Event] = []
+    async with scripted_gate(transport, listener=events.append, **options) as gate:
+        gate.services.turns.share(pacer)
+        yield gate, events
+
+
+async def test_a_permit_whose_turn_is_lost_requires_another() -> None:
+    pacer = LosingPacer()
+    async with opened_losing(pacer) as (gate, _), gate.permit(PAGE) as permit:
+        await asyncio.sleep(4.0)
+        pacer.lose_all()
+
+        assert not permit.valid
+        with pytest.raises(
+            polite.TurnLost, match=r"https://site.test/page, granted 4.0 s ago.*another process"
+        ) as caught:
+            permit.require()
+
+    assert caught.value.url == PAGE
+
+
+async def test_a_reclaimed_permit_is_not_valid_and_says_which_limit() -> None:
+    async with (
+        opened_losing(LosingPacer(), pacing=polite.PacingPolicy(max_hold=10.0)) as (gate, _),
+        gate.permit(PAGE) as permit,
+    ):
+        await asyncio.sleep(11.0)
+
+        assert not permit.valid
+        with pytest.raises(polite.TurnLost, match="max_hold is 10 s"):
+            permit.require()
+
+
+async def test_a_task_whose_turn_is_lost_goes_back_untried() -> None:
+    pacer = LosingPacer()
+    async with opened_losing(pacer) as (gate, events), polite.open_frontier(gate) as frontier:
+        await frontier.put(PAGE)
+        permits = aiter(frontier)
+        lost = await anext(permits)
+        pacer.lose_all()
+        await asyncio.sleep(1.0)
+        with pytest.raises(polite.TurnLost):
+            await lost.__aenter__()
+        again = await anext(permits)
+        async with again:
+            again.report(status=200)
+
+    assert again.task.url == PAGE
+    assert again.task.tries == 0
+    assert [event.because for event in events if isinstance(event, Skipped)] == ["its permit was not entered"]
+
+
+class SlowTransport(TimedTransport):
+    """Notes when requests came; the first one takes so long that others wait for its connection."""
+
+    async def get(self, ask: Ask) -> Reply | Failed:
+        self.times.append(now())
+        if len(self.times) == 1:
+            await asyncio.sleep(8.0)
+        return Reply(404, b"")
+
+
+async def test_robots_txt_whose_turn_is_lost_while_it_waits_for_a_connection_is_not_sent() -> None:
+    pacer = LosingPacer()
+    transport = SlowTransport({})
+    fetching = polite.FetchPolicy(connections=1)
+    async with opened_losing(pacer, transport, fetching=fetching) as (gate, _):
+        first = asyncio.create_task(gate.check("https://slow.test/"))
+        await asyncio.sleep(1.0)
+        second = asyncio.create_task(gate.check(PAGE))
+        await asyncio.sleep(1.0)
+        pacer.lose_all()
+        pacer.hold([polite.Origin.of(SITE)], 20.0, "another process sends")
+        await asyncio.gather(first, second)
+
+    assert transport.times == [pytest.approx(0.0), pytest.approx(22.0)]
+
+
+class MeanwhileStore:
+    """A store in which another process saves a file while this one waits."""
+
+    def __init__(self) -> None:
+        self.saved: dict[Any, Any] = {}
+        self.loads = 0
+
+    async def load(self, origin: polite.Origin) -> Any:
+        self.loads += 1
+        return self.saved.get(origin)
+
+    async def save(self, origin: polite.Origin, snapshot: Any) -> None:
+        self.saved[origin] = snapshot
+
+    async def close(self) -> None: ...
+
+
+async def saved_by_another(store: MeanwhileStore) -> None:
+    script = {f"{SITE}/robots.txt": Reply(200, b"User-agent: *\nDisallow: /private\n")}
+    async with scripted_gate(script, store=store) as other:
+        await other.check(PAGE)
+
+
+async def test_a_file_that_another_process_saved_during_the_wait_is_not_fetched_again() -> None:
+    pacer, store = LosingPacer(), MeanwhileStore()
+    transport = TimedTransport({})
+    async with opened_losing(pacer, transport, store=store) as (gate, _):
+        pacer.hold([polite.Origin.of(SITE)], 5.0, "another process sends")
+        asked = asyncio.create_task(gate.check(f"{SITE}/private"))
+        await asyncio.sleep(1.0)
+        await saved_by_another(store)
+        decision = await asked
+        counted = gate.counters.robots
+        free_at = gate.services.turns.outlook(polite.Target.of(PAGE)).ready_at
+
+    assert not decision.allowed
+    assert transport.times == []
+    assert counted == 0
+    assert free_at == pytest.approx(5.0)
+
+
+async def test_a_look_into_the_store_that_fails_gives_the_turn_back() -> None:
+    class Failing(MeanwhileStore):
+        async def load(self, origin: polite.Origin) -> Any:
+            if await super().load(origin) is None and self.loads == 2:
+                raise polite.StoreFailed("away")
+            return None
+
+    pacer, transport = LosingPacer(), ScriptedTransport()
+    async with opened_losing(pacer, transport, store=Failing()) as (gate, _):
+        pacer.hold([polite.Origin.of(SITE)], 5.0, "another process sends")
+        with pytest.raises(polite.StoreFailed):
+            await gate.check(PAGE)
+        open_turns = gate.services.turns.outlook(polite.Target.of(PAGE)).open
+
+    assert open_turns == 0
+
+
+async def test_rules_of_the_store_delay_no_origin_whose_delay_the_pacer_knows() -> None:
+    store, transport = MeanwhileStore(), TimedTransport({})
+    await saved_by_another(store)
+    began = now()
+    async with opened_losing(LosingPacer(), transport, store=store) as (gate, _), gate.permit(PAGE):
+        granted = now()
+
+    assert granted == began
