@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Coroutine, Hashable
 from dataclasses import replace
-from enum import Enum
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -33,16 +32,8 @@ _BEGUN = Outcome()
 _READ_FIELDS = RELEVANT_FIELDS | PACING_FIELDS.names | DEMAND_FIELDS | LENGTH_FIELDS
 
 
-class Stage(Enum):
-    """A permit is new, is entered (it waits, or has its turn), and ends: it was left, given back or refused."""
-
-    NEW = "new"
-    ENTERED = "entered"
-    ENDED = "ended"
-
-
-# Hot path: an enum's member costs a descriptor call each time it is named.
-_NEW, _ENTERED, _ENDED = Stage.NEW, Stage.ENTERED, Stage.ENDED
+# A permit is new, is entered (it waits, or has its turn), and ends: it was left, given back or refused.
+NEW, ENTERED, ENDED = "not entered", "waiting", "left"
 
 
 class Permit:
@@ -79,7 +70,7 @@ class Permit:
         self._outcome: Outcome | None = None
         self._demand: Demand | None = None
         self._page: PageReport | None = None
-        self._stage = _NEW
+        self._stage = NEW
         self._lost = False  # the turn was taken back, while the block goes on
         self._holder: asyncio.Task[Any] | None = None  # the task that entered the block, if it did
 
@@ -283,7 +274,7 @@ class Permit:
                 for a signer that failed.
         """
         turn, self._turn = self._turn, None
-        self._stage = _ENDED
+        self._stage = ENDED
         if turn is None:
             return
         services, task = self._services, self._holder
@@ -323,7 +314,7 @@ class Permit:
         if self._outcome is not None:
             raise PermitMisused(f"unsent, but a response was reported: {self.url}", url=self.url)
         turn, self._turn = self._turn, None
-        self._stage = _ENDED
+        self._stage = ENDED
         if turn is None:
             return
         services = self._services
@@ -344,13 +335,13 @@ class Permit:
 
     # Hot path: a plain function that returns a coroutine saves one frame for each permit.
     def __aenter__(self) -> Coroutine[Any, Any, Self]:
-        if self._stage is not _NEW:
+        if self._stage != NEW:
             raise self._entered_twice()
         open_permits = self._services.open_permits
         self._holder = task = open_permits.current_task()
         if task is not None and task in open_permits:
             self._refuse_to_wait_for_itself(task)
-        self._stage = _ENTERED
+        self._stage = ENTERED
         return self._acquire(task)
 
     async def __aexit__(
@@ -364,7 +355,7 @@ class Permit:
     def _state(self) -> str:
         """How far it is, for `repr`."""
         if self._turn is None:
-            return {_NEW: "not entered", _ENTERED: "waiting", _ENDED: "left"}[self._stage]
+            return self._stage
         lost = ", turn lost" if self._lost else ""
         match self._outcome:
             case None:
@@ -430,9 +421,9 @@ class Permit:
         except BaseException:
             services.waiting.failed += 1
             # The permit ends, unless it may be entered again.
-            self._stage = _NEW if self._stage is _NEW else _ENDED
+            self._stage = NEW if self._stage == NEW else ENDED
             raise
-        if self._stage is _ENDED:
+        if self._stage == ENDED:
             services.waiting.failed += 1
             turns.skip(turn, target, "its permit ended while it waited")
             raise PermitMisused(f"the permit ended while it waited for its turn: {self.url}", url=self.url)
@@ -465,7 +456,7 @@ class Permit:
                 try:
                     self._refuse_to_wait_for_itself(task)
                 except PermitMisused:
-                    self._stage = _NEW
+                    self._stage = NEW
                     raise
 
     async def _allowed(self, known: OriginRules) -> OriginRules:

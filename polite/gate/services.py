@@ -5,7 +5,6 @@ import logging
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import AsyncExitStack
 from inspect import ismethod
-from itertools import count
 from typing import Any, Protocol
 from weakref import WeakMethod, ref
 
@@ -189,29 +188,26 @@ class Shutdown:
         begun: The gate is closed, or is closing.
     """
 
-    __slots__ = ("_callbacks", "_numbers", "begun")
+    __slots__ = ("_callbacks", "begun")
 
     def __init__(self) -> None:
         self.begun: bool = False
-        self._numbers = count()
-        self._callbacks: dict[int, Callable[[], Callback | None]] = {}
+        self._callbacks: list[Callable[[], Callback | None]] = []
 
     def on_begin(self, callback: Callback) -> None:
         """Call `callback` once, when the gate closes; at once if it is closed. The object of a bound method is held weakly."""
         if self.begun:
             callback()
-            return
-        callbacks, number = self._callbacks, next(self._numbers)
-        if ismethod(callback):
-            callbacks[number] = WeakMethod(callback, lambda _: callbacks.pop(number, None))
+        elif ismethod(callback):
+            self._callbacks.append(WeakMethod(callback, self._callbacks.remove))
         else:
-            callbacks[number] = lambda: callback
+            self._callbacks.append(lambda: callback)
 
     def begin(self) -> None:
         """Call the callbacks, in the order in which they were added. May be called twice."""
         self.begun = True
         while self._callbacks:
-            callback = self._callbacks.pop(next(iter(self._callbacks)))()
+            callback = self._callbacks.pop(0)()
             try:
                 if callback is not None:
                     callback()

@@ -323,7 +323,8 @@ async def test_a_task_goes_on_after_a_call_that_was_abandoned():
     assert await asyncio.wrap_future(after.future) == 0
 
 
-def test_octets_of_a_permit_that_is_dropped_count(clock: HastyClock):
+@pytest.mark.parametrize("left", [True, False])
+def test_octets_of_a_permit_that_is_left_or_dropped_count(clock: HastyClock, left: bool):
     pacing = polite.PacingPolicy(max_bytes=1_000_000)
     transport = ScriptedTransport()
     with polite.blocking.open_gate(
@@ -334,6 +335,8 @@ def test_octets_of_a_permit_that_is_dropped_count(clock: HastyClock):
         permit.received(600_000)
         with pytest.raises(polite.InvalidOption):
             permit.received(-1)
+        if left:
+            permit.leave()
         del permit
 
         with pytest.raises(polite.OriginDeclined, match="1000000 octets came"):

@@ -5,7 +5,6 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from polite.robots.exchange import Ask, Reply
 from polite.robots.parse import parse
 from polite.robots.rule_index import RuleIndex
 from polite.robots.rules import RuleSet
-from polite.task import Admission
 from polite.testing import LoopClock, ScriptedTransport
 from tests.support import OpenedGate, scripted_gate
 
@@ -61,10 +59,6 @@ def held(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return steps
 
 
-# 50 ms, in octets compared.
-BOUND = 140_000_000
-
-
 @asynccontextmanager
 async def opened(body: str = BODY, store: str | None = None) -> AsyncIterator[tuple[Any, Any]]:
     transport = ScriptedTransport({f"{SITE}/robots.txt": Reply(200, body.encode())})
@@ -97,42 +91,6 @@ async def test_a_gate_decides_about_a_long_url_in_a_thread(path: str, held: list
 
     assert decision == explained.decision == expected
     assert max(held, default=0) < 30_000_000
-
-
-@pytest.mark.slow("waits for a thread with large files")
-@counts_steps
-@pytest.mark.parametrize("kept", ["in memory", "in a file"])
-async def test_a_frontier_decides_about_many_long_urls_without_holding_the_loop(
-    kept: str, tmp_path: Path, held: list[int]
-):
-    urls = [f"{SITE}/{'secret/' * (n % 3 == 0)}{LONG}/{'x' * n}" for n in range(60)]
-    fetched = []
-    passes: list[int] = []
-
-    async def watch() -> None:
-        while True:
-            held.clear()
-            await asyncio.sleep(0)
-            passes.append(sum(held))
-
-    async with opened(store=None if kept == "in memory" else str(tmp_path / "queue.sqlite")) as (gate, queue):
-        await gate.check(SITE)
-        # No virtual time passes while a task is always ready: the delay since the file was read must be over before.
-        await asyncio.sleep(1.0)
-        watching = asyncio.get_running_loop().create_task(watch())
-
-        put = await queue.put_many(urls)
-        queue.close()
-        async for permit in queue:
-            async with permit:
-                fetched.append(permit.url)
-        watching.cancel()
-        refused = queue.refused
-
-    assert sorted(fetched) == sorted(url for url in urls if "secret" not in url)
-    assert refused == 20
-    assert set(put) <= {Admission.WAITING, Admission.REFUSED}
-    assert max(passes) < BOUND
 
 
 def hostile() -> RuleSet:

@@ -1,7 +1,6 @@
 """Gates that share turns, each in a process of its own: each gap of a host is kept, and a turn that was lost sends nothing."""
 
 import asyncio
-import random
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import pairwise
@@ -25,12 +24,6 @@ pytestmark = [
     pytest.mark.virtual_time,
     pytest.mark.pure("its pacer inherits from one of polite's, which the compiled form forbids"),
 ]
-
-
-HOSTS = ("a.test", "b.test", "c.test")
-
-
-GAP_S = 1.0
 
 
 # Floating point of the virtual clock.
@@ -125,40 +118,6 @@ async def test_a_gate_that_has_sent_requests_cannot_be_shared() -> None:
 
         with pytest.raises(polite.InvalidOption, match="before the first permit"):
             share_turns(gate, store.process(), lease_s=15.0)
-
-
-@pytest.mark.parametrize("seed", range(10))
-async def test_no_gap_is_short_whatever_happens_to_the_gates(seed: int) -> None:
-    draw = random.Random(seed)
-    world = World()
-    store = FakeStore(LoopClock(), lease_s=4.0, seed=seed, slow_s=0.4)
-    async with opened(world, 3, store=store, robots=SharedStore()) as gates:
-
-        async def crawl(gate: polite.Gate) -> None:
-            for page in range(15):
-                url = f"https://{draw.choice(HOSTS)}/{page}"
-                async with gate.permit(url) as permit:
-                    await asyncio.sleep(draw.choice([0.0, 0.0, 0.1]))  # connecting
-                    if not permit.valid:
-                        continue
-                    world.note(url)
-                    # Longer than this would be a request that the next owner cannot know of.
-                    await asyncio.sleep(draw.choice([0.0, 0.3]))
-                    permit.report(status=draw.choice([200, 200, 404]))
-
-        async def trouble(homes: FakeHomes) -> None:
-            while True:
-                await asyncio.sleep(draw.random() * 15.0)
-                draw.choice([homes.leave_all, homes.lose_all])()
-
-        troubles = [asyncio.create_task(trouble(homes)) for _, homes in gates]
-        async with asyncio.timeout(3_600.0):
-            await asyncio.gather(*(crawl(gate) for gate, _ in gates for _ in range(2)))
-        for each in troubles:
-            each.cancel()
-
-    assert min(world.gaps) >= GAP_S - TINY_S
-    assert all(world.robots_fetched(host) == 1 for host in world.sent)
 
 
 SITE = "https://site.test"

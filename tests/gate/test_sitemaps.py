@@ -69,15 +69,6 @@ async def test_the_files_that_robots_txt_names_are_read_in_order():
     ]
 
 
-@pytest.mark.parametrize(
-    "robots", [Reply(404), Reply(200, b"User-agent: *\nDisallow: /x\nSitemap: /relative.xml\n")]
-)
-async def test_without_a_name_the_usual_file_is_read(robots):
-    found, _ = await of({ROBOTS: robots, USUAL: xml(pages(1))}, origin=f"{SITE}/any/page?of=it")
-
-    assert found == [f"{SITE}/0"]
-
-
 async def test_an_index_leads_to_its_files_and_no_loop_is_followed_twice():
     script = {
         USUAL: xml(index(f"{SITE}/inner.xml", USUAL, f"{SITE}/a.xml")),
@@ -266,23 +257,6 @@ async def test_who_breaks_off_leaves_nothing_behind(monkeypatch: pytest.MonkeyPa
         await expect_no_other_tasks()
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"since": datetime.now(UTC).replace(tzinfo=None)},
-        {"since": "2026-05-01"},
-        {"policy": polite.FetchPolicy()},
-        {"files": ["x"]},
-    ],
-)
-async def test_wrong_options_are_refused_at_once(options):
-    async with scripted_gate() as gate:
-        with pytest.raises((polite.InvalidOption, polite.InvalidURL)):
-            gate.sitemaps(SITE, **options)
-        with pytest.raises(polite.InvalidURL):
-            gate.sitemaps("no url")
-
-
 class Streaming(ScriptedTransport):
     """Streams 50 MB as its sitemap."""
 
@@ -310,16 +284,6 @@ async def test_a_file_of_50_mb_takes_less_than_32_mib_of_memory():
 
     assert found == 10_000
     assert peak < 8 << 20
-
-
-async def test_the_time_out_counts_all_redirects():
-    script = {USUAL: Reply(302, location="/a.xml"), f"{SITE}/a.xml": xml(pages(1))}
-    async with scripted_gate(TimedTransport(script, delay_s=4.0)) as gate:
-        found, (file,) = await listed(gate, policy=SitemapPolicy(timeout=7.0))
-        longer, _ = await listed(gate, policy=SitemapPolicy(timeout=9.0))
-
-    assert (found, longer) == ([], [f"{SITE}/0"])
-    assert file.problem.startswith("no whole response within ")
 
 
 async def test_a_turn_that_is_lost_while_it_waits_for_a_connection_is_taken_anew():
