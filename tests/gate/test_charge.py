@@ -40,17 +40,6 @@ async def test_the_delay_is_that_of_the_origins_file() -> None:
         assert await visit(gate) == pytest.approx(charged + 30)
 
 
-async def test_wider_scopes_are_delayed_by_their_own_delay() -> None:
-    scopes = polite.Scopes(crawl=polite.ScopeLimit(delay=5.0))
-    async with scripted_gate(pacing=polite.PacingPolicy(scopes=scopes)) as gate:
-        await gate.check("https://other.test/")
-        await asyncio.sleep(100)
-        gate.charge(PAGE)
-        charged = now()
-
-        assert await visit(gate, "https://other.test/") == pytest.approx(charged + 5.0)
-
-
 class Slow(AddressSource):
     """Both hosts have one address, which takes 2 s to look up."""
 

@@ -47,16 +47,6 @@ async def test_t3_crawl_delay_and_min_delay_give_the_larger(
     assert because in str(explanation)
 
 
-async def test_one_request_of_an_origin_is_under_way_at_a_time() -> None:
-    async with opened() as (gate, _):
-        async with gate.permit(PAGE) as permit:
-            permit.report(status=200)
-            second = asyncio.create_task(visit(gate))
-            await asyncio.sleep(7)
-            left = now()
-        assert await second == left
-
-
 async def test_a_task_cannot_wait_for_a_turn_that_it_has_itself() -> None:
     async with opened() as (gate, _):
         async with gate.permit(PAGE), gate.permit("https://other.test/"):

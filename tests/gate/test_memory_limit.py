@@ -60,16 +60,6 @@ async def test_rules_beyond_the_limit_go_and_the_least_recently_used_go_first() 
     assert (asked, len(transport.asked)) == (20, 21)
 
 
-async def test_rules_that_are_larger_than_the_limit_are_kept_while_they_are_asked() -> None:
-    transport = serving(0)
-
-    async with opened(transport, max_memory=MIB) as gate:
-        for _ in range(5):
-            assert not await gate.check(page(0))
-
-    assert len(transport.asked) == 1
-
-
 @pytest.mark.parametrize("store", [None, MemoryStore()], ids=["no store", "a store"])
 async def test_a_running_back_off_stays_when_its_rules_go(store: MemoryStore | None) -> None:
     transport = serving(*range(1, 20))

@@ -79,16 +79,6 @@ async def test_the_delay_starts_when_the_response_begins() -> None:
         assert await visit(gate) == pytest.approx(began + 1.0)
 
 
-async def test_with_anchor_end_it_starts_at_the_end() -> None:
-    async with opened(pacing=polite.PacingPolicy(anchor=polite.Anchor.END)) as (gate, _):
-        async with gate.permit(PAGE) as permit:
-            permit.began()
-            await asyncio.sleep(3)
-            left = now()
-
-        assert await visit(gate) == pytest.approx(left + 1.0)
-
-
 async def test_a_report_after_it_counts_as_a_first_one() -> None:
     pacing = polite.PacingPolicy(circuit_failures=2, circuit_rest=60)
     async with opened(pacing=pacing) as (gate, _):

@@ -129,24 +129,6 @@ async def test_so_many_are_asked_ahead_of_time_at_one_time() -> None:
     assert len(transport.asked) == 240
 
 
-async def test_a_request_after_the_copy_expired_joins_the_running_refresh() -> None:
-    transport = ScriptedTransport({ROBOTS: [RULES, STRICTER]})
-
-    async with opened(transport, default_ttl=300.0) as gate:
-        await gate.check(PAGE)
-        await asyncio.sleep(290)
-        transport.hold()
-        await gate.check(PAGE)
-        await asyncio.sleep(15)
-        waiting = [asyncio.create_task(gate.check(PAGE)) for _ in range(5)]
-        await asyncio.sleep(1)
-        transport.let_go()
-        decisions = await asyncio.gather(*waiting)
-
-    assert not any(decisions)
-    assert len(transport.asked) == 2
-
-
 class FailingStore(MemoryStore):
     """Fails from the second time on."""
 

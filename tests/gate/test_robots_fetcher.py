@@ -93,16 +93,6 @@ async def test_h2_a_chain_of_five_redirects_is_followed_each_hop_in_its_turn() -
     assert [at for at, _ in transport.asked] == pytest.approx([0, 1, 2, 3, 4, 5])
 
 
-async def test_h2_a_sixth_redirect_is_not_asked_for() -> None:
-    transport = TimedTransport(chain(6))
-
-    access = await fetcher(transport).fetch(SITE)
-
-    assert isinstance(access, Unavailable)
-    assert access.reason is Reason.TOO_MANY_REDIRECTS
-    assert len(transport.asked) == 6
-
-
 async def test_the_deadline_is_for_all_hops_and_counts_no_waiting() -> None:
     slow = TimedTransport(chain(5), takes_s=4.0)
 

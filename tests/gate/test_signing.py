@@ -94,17 +94,6 @@ async def test_without_a_signer_sign_says_which_option_is_missing() -> None:
     assert caught.value.url == PAGE
 
 
-async def test_a_permit_signs_inside_its_block_only() -> None:
-    async with opened(signer=Noting()) as (gate, _):
-        permit = gate.permit(PAGE)
-        with pytest.raises(polite.PermitMisused):
-            permit.sign("GET")
-        async with permit:
-            permit.sign("GET")
-        with pytest.raises(polite.PermitMisused):
-            permit.sign("GET")
-
-
 @pytest.mark.parametrize("method", ["", "GET /", "GÄT", "A" * 65, "GET\r\nX: y"])
 async def test_what_is_no_method_is_refused(method: str) -> None:
     async with opened(signer=Noting()) as (gate, _), gate.permit(PAGE) as permit:

@@ -4,21 +4,19 @@ import asyncio
 import gzip
 import tracemalloc
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 import polite
-from polite.gate.sitemaps import Spool
 from polite.ports import Ask
 from polite.robots.exchange import BodyEnd, Failed, Reply
 from polite.robots.reason import Reason
 from polite.sitemaps import SitemapFile, SitemapKind, SitemapPolicy
 from polite.testing import ScriptedTransport
 from tests.sitemaps.support import index, pages, urlset
-from tests.support import TimedTransport, expect_no_other_tasks, now, scripted_gate
+from tests.support import TimedTransport, now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -244,17 +242,6 @@ async def test_no_permit_is_held_while_the_caller_is_slow():
                 permit.report(status=200)
             assert now() - before <= 1.0
             await asyncio.sleep(1_000.0)
-
-
-async def test_who_breaks_off_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch):
-    closed = []
-    monkeypatch.setattr(Spool, "close", lambda spool: closed.append(spool))  # noqa: PLW0108 - a method
-    async with scripted_gate({USUAL: xml(pages(3))}) as gate:
-        async with aclosing(aiter(gate.sitemaps(SITE))) as entries:
-            async for _ in entries:
-                break
-        assert len(closed) == 1
-        await expect_no_other_tasks()
 
 
 class Streaming(ScriptedTransport):

@@ -9,7 +9,6 @@ import polite
 from polite.events import Event, Skipped
 from polite.testing import LoopClock
 from tests.gate.timed_visits import HOUR, MIDNIGHT, OFFICE, OTHER, PAGE, opened, serving, visit
-from tests.support import now
 
 pytestmark = pytest.mark.virtual_time
 
@@ -68,20 +67,6 @@ async def test_a_policy_may_disregard_opening_hours() -> None:
     async with opened(serving(OFFICE), hour=12.0, pacing=polite.PacingPolicy(obey_visit_time=False)) as gate:
         assert await visit(gate) == pytest.approx(1.0)
         assert (await gate.explain(PAGE)).wait_s == pytest.approx(1.0)
-
-
-async def test_a_frontier_goes_on_elsewhere_while_a_site_is_closed() -> None:
-    came: list[tuple[str, float]] = []
-    async with opened(serving(OFFICE), hour=5.0) as gate:
-        frontier = polite.Frontier(gate)
-        await frontier.put_many([PAGE, OTHER, f"{OTHER}/2"])
-        frontier.close()
-        async for permit in frontier:
-            async with permit:
-                came.append((permit.url, now()))
-                permit.report(status=200)
-
-    assert came == [(OTHER, 1.0), (f"{OTHER}/2", 2.0), (PAGE, pytest.approx(HOUR))]
 
 
 async def test_t3_a_rate_counts_in_its_hours_only() -> None:
