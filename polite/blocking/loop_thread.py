@@ -169,7 +169,14 @@ class LoopThread:
             # A listener, for example, that leaves a permit.
             return work()
         future: Future[T] = Future()
-        return self._wait(url, future, _settle, future, work)
+
+        def settle() -> None:
+            try:
+                future.set_result(work())
+            except BaseException as error:  # noqa: BLE001 - it belongs to the caller, whatever it is
+                future.set_exception(error)
+
+        return self._wait(url, future, settle)
 
     def post(self, work: Callable[..., object], *args: object) -> None:
         """Call `work` on the loop, if it still runs. Never waits and never raises."""
@@ -226,7 +233,10 @@ class LoopThread:
             error = raised
         for future in (self._opened, self._ended):
             if not future.done():
-                _set(future, None, error)
+                if error is None:
+                    future.set_result(None)
+                else:
+                    future.set_exception(error)
                 error = None
         # The loop is closed, so no call can come after these.
         for waiting, url in list(self._waiting.items()):
@@ -274,22 +284,6 @@ def refuse_in_a_loop(what: str) -> None:
 
 def _closed(url: str) -> GateClosed:
     return GateClosed(f"the gate is closed: no decision for {url}", url=url)
-
-
-def _settle(future: Future[T], work: Callable[[], T]) -> None:
-    try:
-        result = work()
-    except BaseException as error:  # noqa: BLE001 - it belongs to the caller, whatever it is
-        future.set_exception(error)
-    else:
-        future.set_result(result)
-
-
-def _set(future: Future[None], result: None, error: BaseException | None) -> None:
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(error)
 
 
 def _result(future: Future[T], timeout_s: float | None = None) -> T:

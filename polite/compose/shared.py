@@ -221,9 +221,7 @@ def share_turns(
     pacer = SharedPacer(clock, homes, _home_names(turns.policies), turns.policies, lease_s=lease_s)
     homes.tenant = pacer
     pacer.join(process_delays(clock), instead_of=turns.pacer)
-    turns.share(
-        pacer, keep_back_off=keep_back_off(robots, clock), keep=pacer.keep, owns=pacer.owns, own=pacer.own
-    )
+    turns.share(pacer, keep_back_off=keep_back_off(robots, clock))
     if robots is not None:
         services.origins.use_store(robots)
     return pacer

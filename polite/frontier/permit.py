@@ -6,16 +6,13 @@ from collections.abc import Coroutine
 from typing import Any, Protocol, Self
 
 from polite.errors import PermitMisused, redact_url
-from polite.gate.permit import Permit, Stage
+from polite.gate.permit import ENDED, ENTERED, Permit
 from polite.gate.rules_cache import Grounds
 from polite.gate.services import Services
 from polite.options import number
 from polite.pacing.turn import Turn
 from polite.robots.decision import Decision, Disallowed, RobotsUnreachable
 from polite.task import Task
-
-# Hot path: an enum's member costs a descriptor call each time it is named.
-_ENTERED, _ENDED = Stage.ENTERED, Stage.ENDED
 
 
 class Owner(Protocol):
@@ -84,10 +81,7 @@ class TaskPermit(Permit):
         self._again_in: float | None = None
         # That of the worker, which knows it: on Python 3.11, asyncio finds the running loop by a system call.
         self._loop = loop
-        held = services.held_turns
-        held[turn] = task.target
-        if held.needs_timer:
-            held.set_timer()
+        services.held_turns.hold(turn, task.target)
 
     def is_of(self, owner: Owner) -> bool:
         """Return whether `owner` issued this permit. No part of the public API."""
@@ -129,7 +123,7 @@ class TaskPermit(Permit):
         turn, self._granted = self._granted, None
         if turn is None:
             raise self._entered_twice()
-        self._stage = _ENTERED
+        self._stage = ENTERED
         waiter = asyncio.current_task(self._loop)
         if bound:
             # A `gate.permit` for the same origin inside this block would wait for itself: the gate knows by this.
@@ -138,7 +132,7 @@ class TaskPermit(Permit):
             self._hold(turn, self._grounds)
         elif turn in self._services.held_turns and not self._services.turns.holds(turn):
             error = self._services.turn_lost(turn, self._target)
-            self._stage = _ENDED
+            self._stage = ENDED
             self._owner.unused(self._task, turn)
             raise error
         else:

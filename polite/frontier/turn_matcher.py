@@ -94,7 +94,7 @@ class TurnMatcher:
     def _ready_when_free(self, queue: OriginQueue) -> None:
         """With a concurrency above 1, the grant itself begins a delay, whether the turn is used or not."""
         if self._turns.grants_delay:
-            ready_at = self._turns.ready_at(queue.requested or queue.sample)
+            ready_at = self._turns.outlook(queue.requested or queue.sample).ready_at
             if ready_at > self._clock.monotonic():
                 self._postponed.postpone(queue, ready_at, self.make_ready)
                 return

@@ -74,21 +74,21 @@ class AddressBook:
             await self._source.close()
 
     async def _ask(self, host: str) -> None:
+        addresses: tuple[str, ...] = ()
+        good_s = _FAILED_S
         try:
             found, ttl_s = await self._source.addresses(host)
             addresses = tuple(sorted({_canonical(each) for each in found}))[:_MOST_ADDRESSES]
             good_s = min(ttl_s, _MOST_S) if ttl_s > _LEAST_S else _LEAST_S
         except OSError:
-            addresses, good_s = (), _FAILED_S
-        except asyncio.CancelledError as error:
-            if (task := asyncio.current_task()) is None or task.cancelling():
+            pass
+        except (Exception, asyncio.CancelledError) as error:
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
                 raise
-            # The lookup was not cancelled: something inside the source was, which is a failure like any other.
-            _tell_failure(host, error)
-            addresses, good_s = (), _FAILED_S
-        except Exception as error:  # noqa: BLE001 - a source of the user
-            _tell_failure(host, error)
-            addresses, good_s = (), _FAILED_S
+            # A source of the user. If the lookup was not cancelled, something inside the source was: a failure like any other.
+            extra = fields("addresses_failed", host=host, error=error)
+            log.exception("the addresses of %s could not be resolved", host, extra=extra)
         # A name that fails for a while keeps its last addresses.
         self._put(host, addresses or self.known(host) or UNKNOWN, good_s)
 
@@ -105,8 +105,3 @@ def _canonical(address: str) -> str:
     if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:
         return str(parsed.ipv4_mapped)
     return str(parsed)
-
-
-def _tell_failure(host: str, error: BaseException) -> None:
-    extra = fields("addresses_failed", host=host, error=error)
-    log.error("the addresses of %s could not be resolved", host, exc_info=error, extra=extra)

@@ -64,7 +64,9 @@ class Explanation:
         if self.snapshot.failures:
             lines.append(self._failures())
         if self.attempt is not None:
-            lines.append(self._attempt(self.attempt))
+            left = max(0.0, self.attempt.expires_at - self.now)
+            failed = f"failed {_times(self.attempt.failures)}: {self.attempt.access.reason.value}"
+            lines.append(f"refreshed ahead of time, {failed}; not again for {left:.0f} s")
         lines += [
             f"delay: {self.pause.seconds:g} s between requests ({self.pause.because})",
             self._turn() if self.declined is None else f"turn: never. {self.declined}",
@@ -93,19 +95,13 @@ class Explanation:
             failed += f" in {_span(self.now - since)}"
         if not self.snapshot.access.reason.may_pass:
             failed = "waiting cannot help"
-        return f"{failed}; {self._copy()}{self._what_failed()}"
-
-    def _copy(self) -> str:
         if self.snapshot.good is None:
-            return "there is no earlier copy"
-        if self.decision.reason is Reason.UNREACHABLE:
-            return "the last good copy does not count (RobotsPolicy.keep_stale)"
-        return "the last good copy decides"
-
-    def _attempt(self, attempt: Snapshot) -> str:
-        left = max(0.0, attempt.expires_at - self.now)
-        failed = f"failed {_times(attempt.failures)}: {attempt.access.reason.value}"
-        return f"refreshed ahead of time, {failed}; not again for {left:.0f} s"
+            copy = "there is no earlier copy"
+        elif self.decision.reason is Reason.UNREACHABLE:
+            copy = "the last good copy does not count (RobotsPolicy.keep_stale)"
+        else:
+            copy = "the last good copy decides"
+        return f"{failed}; {copy}{self._what_failed()}"
 
     def _what_failed(self) -> str:
         access = self.snapshot.access

@@ -20,11 +20,13 @@ from polite.pacing.circuit import is_failure
 from polite.pacing.outcome import Outcome, retry_after_s
 from polite.pacing.rate_limits import RateLimits
 from polite.pacing.turn import Turn
-from polite.ports import Ask, Clock, Failed, Reply, Signer, StreamingTransport, Transport
+from polite.ports import Ask, Clock, Failed, Reply, Signer, Transport
 from polite.robots.exchange import Exchange, MissingProbe
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
 from polite.robots.result import FetchResult, Found, Unreachable, timed
+
+log: logging.Logger = logging.getLogger("polite")
 
 # RFC 9110, 5.6.2. A longer name is no method.
 _METHOD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}").fullmatch
@@ -54,7 +56,7 @@ class Signatures:
             raise SignerFailed(f"the signer failed: {error!r}") from error
 
 
-async def _answer(
+async def answer(
     ask: Ask,
     send: Callable[[Ask], Awaitable[Reply | Failed]],
     network: "NetworkTimeout",
@@ -76,63 +78,23 @@ async def _answer(
         return Failed(Reason.SIGNER_FAILED, str(error)[:500])
 
 
-# Octets of a body that a transport can only return whole.
-_MOST_WHOLE = 16 << 20
-
-
 class Downloads:
-    """Sends requests other than those for robots.txt, with the gate's User-Agent and its guarded addresses.
+    """What requests other than those for robots.txt are sent with: the gate's User-Agent and its guarded addresses.
 
     Attributes:
-        schemes: The schemes that have a transport.
+        transports: The transports by scheme.
         fetching: The limits of the transports.
+        signatures: Signs each request, if the gate has a signer.
         connections: How many requests may be in flight. Half of the gate's connections are left to robots.txt.
     """
 
     def __init__(
-        self,
-        transports: Mapping[str, Transport],
-        fetching: FetchPolicy,
-        signatures: Signatures | None = None,
+        self, transports: Mapping[str, Transport], fetching: FetchPolicy, signatures: Signatures | None = None
     ) -> None:
-        self.schemes: frozenset[str] = frozenset(transports)
+        self.transports = transports
         self.fetching = fetching
+        self.signatures = signatures
         self.connections: asyncio.Semaphore = asyncio.Semaphore(max(1, fetching.connections // 2))
-        self._transports = transports
-        self._signatures = signatures
-
-    async def get(
-        self,
-        target: Target,
-        max_bytes: int,
-        timeout_s: float,
-        *,
-        begun: Callable[[Reply], None],
-        take: Callable[[bytes], Awaitable[None]],
-        ready: Callable[[], Awaitable[None]],
-        option: str,
-    ) -> Reply | Failed:
-        """Send one request, and pass its body on (see ports.StreamingTransport). Raises what `take` raises, and OSError of it.
-
-        Args:
-            ready: Awaited when the connection is there (see Ask).
-            option: The name of the option that sets `timeout_s`, for messages.
-        """
-        transport = self._transports[target.origin.scheme]
-
-        async def send(ask: Ask) -> Reply | Failed:
-            if isinstance(transport, StreamingTransport):
-                return await transport.stream(ask, begun, take)
-            response = await transport.get(replace(ask, max_bytes=min(max_bytes, _MOST_WHOLE)))
-            if isinstance(response, Reply):
-                begun(response)
-                await take(response.body)
-            return response
-
-        network = NetworkTimeout(timeout_s, ready)
-        return await _answer(
-            Ask(target, max_bytes), send, network, self._signatures, f"{option}={timeout_s:g}"
-        )
 
 
 class NetworkTimeout:
@@ -201,14 +163,8 @@ class AwaitedTurns:
                 del self._observers[origin]
 
 
-log: logging.Logger = logging.getLogger("polite")
-
 # Octets of a random name that no site has.
 _NAME_OCTETS = 16
-
-
-class FetchSpared(Exception):
-    """Another process has fetched the robots.txt while this one waited for its turn."""
 
 
 @dataclass(slots=True)
@@ -216,18 +172,14 @@ class _Fetch:
     """One fetch of a robots.txt.
 
     Attributes:
+        pace_of: Returns the pace of an origin, to be asked again after each wait: its file may have been read meanwhile.
         spent_s: Seconds on the network so far.
     """
 
     origin: Origin
-    pace: RequestedPace | None
     pace_of: Callable[[Origin], RequestedPace | None]
     kept: ExitStack | None
     spent_s: float = 0.0
-
-    def pace_at(self, there: Origin) -> RequestedPace | None:
-        """Return the pace of an origin, to be read again after each wait: its file may have been read meanwhile."""
-        return self.pace if there == self.origin else self.pace_of(there)
 
 
 class RobotsFetcher:
@@ -270,35 +222,35 @@ class RobotsFetcher:
         self,
         origin: Origin,
         *,
-        pace: RequestedPace | None = None,
         had_file: bool = False,
         pace_of: Callable[[Origin], RequestedPace | None] = lambda _: None,
-        meanwhile: Callable[[], Awaitable[bool]] | None = None,
+        meanwhile: Callable[[], Awaitable[None]] | None = None,
         kept: ExitStack | None = None,
     ) -> FetchResult:
         """Return the result of the fetch. Raises only what a wait for a turn raises, cancellation, and for `meanwhile`.
 
         Args:
-            pace: The pace that the origin's last known file requests.
             had_file: A file of the origin is known: then its absence is not inferred (H7).
-            pace_of: Returns the pace of an origin to which a redirect leads. A hop is a request like any other there.
-            meanwhile: Awaited if the fetch had to wait for its first turn. If it returns True, another process has fetched the
-                file, and nothing is sent.
+            pace_of: Returns the pace that the last known file of an origin requests. A redirect is a request like any other there.
+            meanwhile: Awaited if the fetch had to wait for its first turn. It raises an error if another process has fetched the
+                file: then nothing is sent.
             kept: For turns that processes share. Until it is closed, no other process gets a turn at the origin after the last hop:
                 it would fetch the file again before this one saves it.
-
-        Raises:
-            FetchSpared: `meanwhile` returned True.
         """
-        fetch = _Fetch(origin, pace, pace_of, kept)
+        fetch = _Fetch(origin, pace_of, kept)
         step: Exchange | MissingProbe | FetchResult
         step = Exchange.begin(origin, self._robots, self._policy, schemes=self._schemes)
         try:
             turn = None
             if meanwhile is not None and isinstance(step, Exchange):
                 turn = await self._turn(fetch, step.ask.target)
-                if turn.waited and await self._found(meanwhile, turn):
-                    raise FetchSpared
+                if turn.waited:
+                    try:
+                        await meanwhile()
+                    except BaseException:
+                        self._turns.give_back(turn)
+                        self._turns.counters.robots -= 1
+                        raise
             access = await self._to_the_end(fetch, step, turn)
             if not had_file and self._robots.infer_missing:
                 step = MissingProbe.begin(origin, access, self._robots, missing=self._missing())
@@ -336,7 +288,7 @@ class RobotsFetcher:
                     turn = await self._turn(fetch, ask.target)
                 self._begun.add(fetch.origin)
                 if kept is not None and ask.target.origin == fetch.origin:
-                    kept.callback(self._turns.keep(turn))
+                    kept.callback(self._turns.pacer.keep(turn))
                 response, turn = await self._send(fetch, turn, ask), None
             step = step.next(response, retry_after_s=self._retry_after(response))
         return step
@@ -352,7 +304,7 @@ class RobotsFetcher:
             async with self._connections:
 
                 async def ready() -> None:
-                    await turns.ask_again(turn, target, fetch.pace_at(target.origin))
+                    await turns.ask_again(turn, target, fetch.pace_of(target.origin))
 
                 # A store, or requests that hold the connections, may have been waited for since the grant. A back-off must not
                 # keep the connection from other origins.
@@ -375,21 +327,10 @@ class RobotsFetcher:
                 # fetched again fairly soon (H5): no back-off and no circuit that robots.txt itself has opened may last longer.
                 most_s = self._robots.busy_retry_max if is_failure(outcome) else math.inf
                 try:
-                    turns.settle(turn, target, outcome, fetch.pace_at(target.origin), most_s=most_s)
+                    turns.settle(turn, target, outcome, fetch.pace_of(target.origin), most_s=most_s)
                 finally:
                     turns.release(turn)
         return response
-
-    async def _found(self, meanwhile: Callable[[], Awaitable[bool]], turn: Turn) -> bool:
-        """Whether the file was fetched meanwhile: then the turn is given back."""
-        found = True
-        try:
-            found = await meanwhile()
-        finally:
-            # If the look fails or is cancelled, too.
-            if found:
-                self._turns.spare(turn)
-        return found
 
     async def _turn(self, fetch: _Fetch, target: Target) -> Turn:
         """Wait for the turn of a hop. At its own origin, robots.txt goes before the pages, which need it.
@@ -397,32 +338,34 @@ class RobotsFetcher:
         The pages of another origin do not need what a redirect fetches there: it queues behind them. One redirect at a time queues
         there, however many origins lead to it, so that redirects delay each page by one turn at most.
         """
-        turn = self._turns.take_robots_now(target, pace=fetch.pace_at(target.origin))
+        turns, there = self._turns, target.origin
+        # Another process may have the turn: then only a wait can tell.
+        turn = None if turns.shared else turns.take_now(target, pace=fetch.pace_of(there))
         if turn is not None:
+            turns.counters.robots += 1
             return turn
         # First, since its scopes are known then.
-        await self._turns.meet(target)
+        await turns.meet(target)
         with self.awaited.waiting(fetch.origin, target):
-            if target.origin == fetch.origin:
-                return await self._turns.take(target, pace=fetch.pace, urgent=True)
-            async with self._redirect_locks.setdefault(target.origin, asyncio.Lock()):
-                pace = fetch.pace_of(target.origin)
-                return await self._turns.take(target, pace=pace, urgent=True, overtake=False)
+            if there == fetch.origin:
+                return await turns.take(target, pace=fetch.pace_of(there), urgent=True)
+            async with self._redirect_locks.setdefault(there, asyncio.Lock()):
+                pace = fetch.pace_of(there)
+                return await turns.take(target, pace=pace, urgent=True, overtake=False)
 
     async def _ask(self, ask: Ask, network: NetworkTimeout) -> Reply | Failed:
         send = self._transports[ask.target.origin.scheme].get
+        limit = f"FetchPolicy.timeout={self._policy.timeout:g}"
         try:
-            return await _answer(
-                ask, send, network, self._signatures, f"FetchPolicy.timeout={self._policy.timeout:g}"
-            )
-        except asyncio.CancelledError as error:
+            return await answer(ask, send, network, self._signatures, limit)
+        except (Exception, asyncio.CancelledError) as error:
             task = asyncio.current_task()
-            if task is None or task.cancelling():
+            if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
                 raise
-            # This task was not cancelled: something inside the transport was, which is a failure like any other.
-            return _internal_error(ask, error)
-        except Exception as error:  # noqa: BLE001 - RFC 9309, 2.3.1.4: any failure is "unreachable"
-            return _internal_error(ask, error)
+            # Any failure is "unreachable" (RFC 9309, 2.3.1.4). If this task was not cancelled, something inside the transport was.
+            extra = fields("transport_failed", origin=ask.target.origin, url=ask.target.url, error=error)
+            log.warning("the transport failed for %s: %r", ask.target.url, error, extra=extra)
+            return Failed(Reason.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:500])
 
     def _retry_after(self, response: Reply | Failed) -> float | None:
         if isinstance(response, Failed) or response.retry_after is None:
@@ -436,9 +379,3 @@ class RobotsFetcher:
         given = response.rate_limit, response.rate_limit_policy
         limits = None if given == (None, None) else RateLimits.of(*([value or ""] for value in given))
         return Outcome.of_answer(response.status, self._retry_after(response), elapsed, limits)
-
-
-def _internal_error(ask: Ask, error: BaseException) -> Failed:
-    extra = fields("transport_failed", origin=ask.target.origin, url=ask.target.url, error=error)
-    log.warning("the transport failed for %s: %r", ask.target.url, error, extra=extra)
-    return Failed(Reason.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:500])

@@ -1,16 +1,19 @@
 """The gate that a crawler awaits before each fetch: may I, and now?"""
 
 import asyncio
-from collections.abc import Callable, Iterable
+import logging
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from polite.errors import InvalidOption, redact_url
+from polite.errors import GateClosed, InvalidOption, PoliteError, redact_url
 from polite.gate.explanation import Explanation, explained
 from polite.gate.permit import Permit
 from polite.gate.services import Services
+from polite.gate.single_flight import start_later
 from polite.gate.sitemaps import Sitemaps, fetch_tdm_file
 from polite.gate.tally import Counters
+from polite.log import fields
 from polite.origin import Origin, Target
 from polite.pacing.policy import PacingPolicy
 from polite.ports import Listener, Meter
@@ -19,6 +22,8 @@ from polite.robots.decision import Decision
 from polite.robots.parse import PARSE_SIZE_FOR_THREAD, Robots, parse
 from polite.sitemaps.entry import SitemapPolicy
 from polite.terms.tdm import TdmFile
+
+log: logging.Logger = logging.getLogger("polite")
 
 
 class Gate:
@@ -37,6 +42,8 @@ class Gate:
 
     def __init__(self, services: Services) -> None:
         self.services = services
+        # By scopes: while a charge is on its way, another would add nothing.
+        self._charges: dict[tuple[Hashable, ...], asyncio.Task[None]] = {}
 
     async def check(self, url: str) -> Decision:
         """Return whether robots.txt allows the URL. Fetches robots.txt if necessary; takes no turn for the URL.
@@ -122,9 +129,32 @@ class Gate:
         Raises:
             InvalidURL: The URL cannot be fetched.
         """
-        target = Target.of(url)
-        if not self.services.shutdown.begun:
-            self.services.charges.add(target)
+        services, target = self.services, Target.of(url)
+        if services.shutdown.begun:
+            return
+        services.turns.delayed(target, services.origins.pace(target.origin))
+        if services.turns.owns(target):
+            return
+        scopes = tuple(services.turns.scopes_of(target))
+        if scopes not in self._charges:
+            charge = start_later(lambda: self._charge_later(target), name=f"polite charge {target.origin}")
+            self._charges[scopes] = charge
+            charge.add_done_callback(lambda _: self._charges.pop(scopes, None))
+
+    async def _charge_later(self, target: Target) -> None:
+        """Delay scopes that could not be named yet, or were paced by another process."""
+        services = self.services
+        try:
+            await services.turns.meet(target)
+            await services.turns.pacer.own(services.turns.scopes_of(target))
+        except GateClosed:
+            return
+        except PoliteError as error:
+            extra = fields("charge_not_shared", origin=target.origin, error=error)
+            text = "a request that was sent to %s delays only this process: %s"
+            log.warning(text, target.origin, error, extra=extra)
+            return
+        services.turns.delayed(target, services.origins.pace(target.origin))
 
     async def explain(self, url: str) -> Explanation:
         """Return everything that decides about the URL now: the rule, the file's age, the delay, the next turn.
@@ -224,7 +254,7 @@ class Gate:
 
         Delays that run already stay as long as they are. `scopes` cannot change while the gate is open. Raises InvalidOption.
         """
-        return self.services.turns.pacing
+        return self.services.turns.policies.policy
 
     @pacing.setter
     def pacing(self, policy: PacingPolicy) -> None:
@@ -301,7 +331,10 @@ class Gate:
         self.services.held_turns.close()
         self.services.shutdown.begin()
         try:
-            await self.services.charges.close()
+            charges = list(self._charges.values())
+            for charge in charges:
+                charge.cancel()
+            await asyncio.gather(*charges, return_exceptions=True)
         finally:
             try:
                 await self.services.turns.close()

@@ -2,27 +2,24 @@
 
 import asyncio
 from collections.abc import Coroutine, Hashable
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from polite.errors import GateClosed, InvalidOption, PermitMisused, redact_url
 from polite.events import LicenseRequired, PaymentRequired, PermitDelayed
 from polite.gate.fetcher import SignerFailed
-from polite.gate.open_permits import Task
 from polite.gate.recrawl import PageReport
 from polite.gate.rules_cache import Grounds, OriginRules
 from polite.gate.services import Services, waits_for_itself
-from polite.gate.tally import OnGranted
 from polite.http.challenge import DEMAND_FIELDS, DEMANDING, Demand, demand
 from polite.http.header_fields import LENGTH_FIELDS, Headers, body_length, selected
 from polite.options import integer
 from polite.origin import Origin, Target
+from polite.pace import RequestedPace
 from polite.pacing.outcome import PACING_FIELDS, Outcome, reported
 from polite.pacing.policy import Anchor
 from polite.pacing.turn import Turn
-from polite.ports import Listener
 from polite.recrawl import RELEVANT_FIELDS
 from polite.request_url import request_url
 
@@ -30,33 +27,13 @@ if TYPE_CHECKING:
     from yarl import URL
 
 
-class Begun(Outcome):
-    """The outcome of a response whose status is not known (yet)."""
-
-    __slots__ = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Demanding(Outcome):
-    """The outcome of a response that asks for a price or a licence instead of giving the page."""
-
-    demand: Demand | None = None
-
-
-_FAILED = Outcome(failed=True)
+# The outcome of a response whose status is not known (yet).
+_BEGUN = Outcome()
 _READ_FIELDS = RELEVANT_FIELDS | PACING_FIELDS.names | DEMAND_FIELDS | LENGTH_FIELDS
 
 
-class Stage(Enum):
-    """A permit is new, is entered (it waits, or has its turn), and ends: it was left, given back or refused."""
-
-    NEW = "new"
-    ENTERED = "entered"
-    ENDED = "ended"
-
-
-# Hot path: an enum's member costs a descriptor call each time it is named.
-_NEW, _ENTERED, _ENDED = Stage.NEW, Stage.ENTERED, Stage.ENDED
+# A permit is new, is entered (it waits, or has its turn), and ends: it was left, given back or refused.
+NEW, ENTERED, ENDED = "not entered", "waiting", "left"
 
 
 class Permit:
@@ -73,6 +50,7 @@ class Permit:
     """
 
     __slots__ = (
+        "_demand",
         "_grounds",
         "_holder",
         "_lost",
@@ -90,10 +68,11 @@ class Permit:
         self._turn: Turn | None = None
         self._grounds: Grounds | None = None
         self._outcome: Outcome | None = None
+        self._demand: Demand | None = None
         self._page: PageReport | None = None
-        self._stage = _NEW
+        self._stage = NEW
         self._lost = False  # the turn was taken back, while the block goes on
-        self._holder: Task | None = None  # the task that entered the block, if it did
+        self._holder: asyncio.Task[Any] | None = None  # the task that entered the block, if it did
 
     @property
     def scopes(self) -> tuple[Hashable, ...]:
@@ -152,10 +131,8 @@ class Permit:
             PermitMisused: Outside the block.
         """
         self.require()
-        if (turn := self._turn) is not None:
-            await self._services.turns.ask_again(
-                turn, self._target, None if self._grounds is None else self._grounds.pace
-            )
+        if self._turn is not None:
+            await self._services.turns.ask_again(self._turn, self._target, self._pace)
             self.require()
 
     def sign(self, method: str, url: str | None = None) -> dict[str, str]:
@@ -218,41 +195,33 @@ class Permit:
         if self._turn is None:
             raise PermitMisused(f"report outside the permit's block: {self.url}", url=self.url)
         begun = self._outcome
-        if begun is not None and type(begun) is not Begun:
+        if begun is not None and (begun.status is not None or begun.failed):
             raise PermitMisused(f"reported twice: {self.url}; one permit is one request", url=self.url)
-        services = self._services
-        recrawl = services.recrawl
-        turns = services.turns
+        services, turn = self._services, self._turn
+        turns, recrawl, told = services.turns, services.recrawl, services.listener
         if recrawl is None and status not in DEMANDING and turns.budgets is None:
             outcome = reported(status, headers, services.clock.wall)
         else:
             # Read once: they may be pairs of an iterator.
             fields = selected(headers or (), _READ_FIELDS)
             outcome = reported(status, fields, services.clock.wall)
-            if (asked := demand(outcome.status, fields)) is not None:
-                outcome = Demanding(
-                    outcome.status,
-                    outcome.retry_after_s,
-                    outcome.elapsed_s,
-                    outcome.failed,
-                    outcome.rate_limits,
-                    asked,
-                )
+            self._demand = demand(outcome.status, fields)
             if recrawl is not None:
                 self._page = recrawl.reported(self._target, outcome, fields)
             if turns.budgets is not None:
-                turns.budgets.announce(self._turn, body_length(outcome.status, fields))
+                turns.budgets.announce(turn, body_length(outcome.status, fields))
         if begun is not None:
             outcome = replace(outcome, elapsed_s=begun.elapsed_s)
-        elif turns.timed or services.listener.elapsed_wanted:
-            outcome = self._timed(outcome, self._turn)
+        elif turns.timed or told.elapsed_wanted:
+            outcome = self._timed(outcome, turn)
         self._outcome = outcome
         if self._lost or turns.anchor is Anchor.FIRST_BYTE:
-            settle = turns.settle if begun is None or self._lost else turns.settle_begun
-            grounds = self._grounds
-            settle(self._turn, self._target, outcome, None if grounds is None else grounds.pace)
-        if type(outcome) is Demanding:
-            self._tell_demand(services.listener, outcome)
+            if begun is not None and not self._lost:
+                # The delay began before the outcome was known: that counts as a first one does.
+                turn.settled = False
+            turns.settle(turn, self._target, outcome, self._pace)
+        if self._demand is not None:
+            self._tell(self._demand, status)
 
     def received(self, octets: int) -> None:
         """Count octets of the response's body in the origin's budget (`PacingPolicy.max_bytes`). May be called for each piece.
@@ -280,9 +249,10 @@ class Permit:
             raise PermitMisused(f"began outside the permit's block: {self.url}", url=self.url)
         if self._outcome is not None:
             raise PermitMisused(f"began twice, or after its report: {self.url}", url=self.url)
-        self._outcome = self._timed(Begun(), self._turn)
-        if self._lost or self._services.turns.anchor is Anchor.FIRST_BYTE:
-            self._settle(self._turn, self._outcome)
+        self._outcome = self._timed(_BEGUN, self._turn)
+        turns = self._services.turns
+        if self._lost or turns.anchor is Anchor.FIRST_BYTE:
+            turns.settle(self._turn, self._target, self._outcome, self._pace)
 
     def enter(self) -> Coroutine[Any, Any, Self]:
         """Wait for the turn, as `async with` does, but bound to no task: any callback may `leave` it.
@@ -304,7 +274,7 @@ class Permit:
                 for a signer that failed.
         """
         turn, self._turn = self._turn, None
-        self._stage = _ENDED
+        self._stage = ENDED
         if turn is None:
             return
         services, task = self._services, self._holder
@@ -317,18 +287,19 @@ class Permit:
                 # Left without a report, perhaps by an exception: a request may have been sent, so the delay runs from now. An
                 # error says that no response came, unless it is the signer's; a cancellation, that the crawler gave up.
                 failed = isinstance(error, Exception) and not isinstance(error, SignerFailed)
-                outcome = _FAILED if failed else Outcome()
-                self._settle(turn, self._timed(outcome, turn) if turns.timed else outcome)
+                outcome = Outcome(failed=failed)
+                outcome = self._timed(outcome, turn) if turns.timed else outcome
+                turns.settle(turn, self._target, outcome, self._pace)
             elif not turn.settled:
                 # Whatever the anchor was at the report: it may have changed since.
-                self._settle(turn, self._outcome)
+                turns.settle(turn, self._target, self._outcome, self._pace)
         finally:
             turns.release(turn)
         if self._page is not None and error is None and services.recrawl is not None:
             services.recrawl.remember(self._target, self._page)
         if (on_left := services.listener.on_left) is not None:
-            held_s = 0.0 if turn.granted_at is None else services.clock.monotonic() - turn.granted_at
-            told = self._outcome or Outcome()
+            held_s = services.clock.monotonic() - (turn.granted_at or 0.0)
+            told = self._outcome or _BEGUN
             on_left(self._target, told.status, told.elapsed_s, max(0.0, held_s))
 
     def unsent(self) -> None:
@@ -343,7 +314,7 @@ class Permit:
         if self._outcome is not None:
             raise PermitMisused(f"unsent, but a response was reported: {self.url}", url=self.url)
         turn, self._turn = self._turn, None
-        self._stage = _ENDED
+        self._stage = ENDED
         if turn is None:
             return
         services = self._services
@@ -359,17 +330,18 @@ class Permit:
         An exception that leaves the block does the same, and so does `TaskPermit.retry`.
         """
         if self._page is not None:
-            self._page = self._page.unread()
+            # A 304 to its validators would be of no use.
+            self._page = replace(self._page, validators=None)
 
     # Hot path: a plain function that returns a coroutine saves one frame for each permit.
     def __aenter__(self) -> Coroutine[Any, Any, Self]:
-        if self._stage is not _NEW:
+        if self._stage != NEW:
             raise self._entered_twice()
         open_permits = self._services.open_permits
         self._holder = task = open_permits.current_task()
         if task is not None and task in open_permits:
             self._refuse_to_wait_for_itself(task)
-        self._stage = _ENTERED
+        self._stage = ENTERED
         return self._acquire(task)
 
     async def __aexit__(
@@ -383,7 +355,7 @@ class Permit:
     def _state(self) -> str:
         """How far it is, for `repr`."""
         if self._turn is None:
-            return {_NEW: "not entered", _ENTERED: "waiting", _ENDED: "left"}[self._stage]
+            return self._stage
         lost = ", turn lost" if self._lost else ""
         match self._outcome:
             case None:
@@ -399,70 +371,111 @@ class Permit:
 
     def lose(self, turn: Turn) -> None:
         """Take the turn back from the block, which may go on: its report still counts. No part of the public API."""
-        self._lost = True
+        self._lost, turns = True, self._services.turns
         if self._holder is not None:
             self._services.open_permits.remove(self._holder, self)
         try:
             if not turn.settled:
-                self._settle(turn, self._outcome or Outcome())
+                turns.settle(turn, self._target, self._outcome or _BEGUN, self._pace)
         finally:
-            self._services.turns.release(turn)
+            turns.release(turn)
 
-    async def _acquire(self, task: Task | None, *, renewed: bool = False) -> Self:
+    async def _acquire(self, task: asyncio.Task[Any] | None, *, renewed: bool = False) -> Self:
         """Allowed first, then the turn; and allowed still, when the wait was longer than the rules are good for.
 
         `task` is the one that waits. `renewed`: the permit had a turn before, and gave it back.
         """
-        services, target = self._services, self._target
-        origins, turns, origin = services.origins, services.turns, target.origin
-        tell = services.listener
-        on_granted, on_delayed = tell.on_granted, tell.on_delayed
+        services, target, turns = self._services, self._target, self._services.turns
+        on_granted = services.listener.on_granted
         queued_at = 0.0 if on_granted is None else services.clock.monotonic()
         services.waiting.begun += 1
         try:
             while True:
-                if services.shutdown.begun or turns.declines:
-                    services.require_requests(target)
-                if task is not None and task in services.open_permits:
-                    await turns.meet(target)
-                    self._refuse_once_met(task)
-                known = origins.current(origin) or await services.learn(target, to_enter=True)
-                rules = known.rules
-                if len(target.path) > rules.quick_length or not rules.allows(target.path):
+                # Hot path: known rules and a free turn are had without another coroutine.
+                if (
+                    services.shutdown.begun
+                    or turns.declines
+                    or (task is not None and task in services.open_permits)
+                ):
+                    await self._require(task)
+                known = services.origins.current(target.origin) or await services.learn(target, to_enter=True)
+                if len(target.path) > known.rules.quick_length or not known.rules.allows(target.path):
                     known = await self._allowed(known)
-                if on_delayed is not None:
-                    self._tell_delay(on_delayed, known)
-                grounds = known.grounds
                 # While it waits, the rules, which may be large, can be forgotten.
-                del known, rules
+                grounds = known.grounds
+                del known
                 try:
-                    # Hot path: if the turn is free, no coroutine of the pacer is needed.
-                    turn = turns.take_now(target, pace=grounds.pace) or await services.wait_for_turn(
-                        target, pace=grounds.pace, first=renewed
+                    turn = turns.take_now(target, pace=grounds.pace) or await self._wait(
+                        grounds, first=renewed
                     )
                 except GateClosed as error:
                     raise services.closed_error(target) from error
                 if not turn.waited:
                     break
-                still = self._grounds_after(grounds, renewed=renewed)
-                if still is not None:
+                if (still := self._grounds_after(grounds, renewed=renewed)) is not None:
                     services.counters.waited += 1
                     grounds = still
                     break
                 renewed = True
                 turns.skip(turn, target, "the rules were replaced, or became too old, while it waited")
-            if self._stage is _ENDED:
-                self._refuse_ended(turn)
         except BaseException:
             services.waiting.failed += 1
             # The permit ends, unless it may be entered again.
-            self._stage = _NEW if self._stage is _NEW else _ENDED
+            self._stage = NEW if self._stage == NEW else ENDED
             raise
+        if self._stage == ENDED:
+            services.waiting.failed += 1
+            turns.skip(turn, target, "its permit ended while it waited")
+            raise PermitMisused(f"the permit ended while it waited for its turn: {self.url}", url=self.url)
         self._hold(turn, grounds)
         services.counters.granted += 1
         if on_granted is not None:
-            self._tell_granted(on_granted, turn, services.clock.monotonic() - queued_at)
+            try:
+                on_granted(target, services.clock.monotonic() - queued_at, None)
+            except BaseException:
+                # What ends the program, or a listener that is not guarded: the block is never entered, so it is never left.
+                self._turn = None
+                services.held_turns.pop(turn, None)
+                if self._holder is not None:
+                    services.open_permits.remove(self._holder, self)
+                turns.give_back(turn)
+                raise
         return self
+
+    async def _require(self, task: asyncio.Task[Any] | None) -> None:
+        """Raise an error if the permit must not wait, now that it is known who waits for what."""
+        services, target, turns = self._services, self._target, self._services.turns
+        services.require_open(target)
+        if turns.declines:
+            # Before robots.txt is fetched: that is a request, too.
+            turns.require(target, services.origins.pace(target.origin))
+        if task is not None and task in services.open_permits:
+            await turns.meet(target)
+            # All scopes can be named now. Perhaps another task waits on behalf of this one.
+            if task is asyncio.current_task():
+                try:
+                    self._refuse_to_wait_for_itself(task)
+                except PermitMisused:
+                    self._stage = NEW
+                    raise
+
+    async def _allowed(self, known: OriginRules) -> OriginRules:
+        """Raise Disallowed, or return the rules that allow the URL: those in force when a thread has decided about a long one."""
+        known, allowed = await self._services.decide(self._target, known)
+        if not allowed:
+            raise self._services.refusal(self._target, known)
+        return known
+
+    def _wait(self, grounds: Grounds, *, first: bool) -> Coroutine[Any, Any, Turn]:
+        """Wait for a turn that is not free."""
+        services, target, pace = self._services, self._target, grounds.pace
+        if services.listener.wants(PermitDelayed):
+            outlook = services.turns.outlook(target, pace)
+            if outlook.scope is not None:
+                for_s = max(0.0, outlook.ready_at - services.clock.monotonic())
+                services.listener(PermitDelayed(target.url, str(outlook.scope), for_s, outlook.because))
+        services.waiting.watch(target, services.turns)
+        return services.turns.take(target, pace=pace, first=first)
 
     def _grounds_after(self, grounds: Grounds, *, renewed: bool) -> Grounds | None:
         """Return what allows the URL after a wait: the same grounds, or newer rules; None if the rules must be learned anew."""
@@ -475,81 +488,35 @@ class Permit:
             return None
         return newer.grounds if services.decider.allows_now(newer.rules, target.path) else None
 
-    def _refuse_ended(self, turn: Turn) -> None:
-        """Give back a turn that came too late, and raise PermitMisused."""
-        self._services.turns.skip(turn, self._target, "its permit ended while it waited")
-        raise PermitMisused(f"the permit ended while it waited for its turn: {self.url}", url=self.url)
-
-    async def _allowed(self, known: OriginRules) -> OriginRules:
-        """Raise Disallowed, or return the rules that allow the URL: those in force when a thread has decided about a long one."""
-        known, allowed = await self._services.decide(self._target, known)
-        if not allowed:
-            raise self._services.refusal(self._target, known)
-        return known
-
-    def _tell_delay(self, listener: Listener, known: OriginRules) -> None:
-        """Tell the listener of a permit that must wait."""
-        services, target = self._services, self._target
-        outlook = services.turns.outlook(target, known.pace)
-        if outlook.scope is not None:
-            for_s = max(0.0, outlook.ready_at - services.clock.monotonic())
-            listener(PermitDelayed(target.url, str(outlook.scope), for_s, outlook.because))
+    def _tell(self, demand: Demand, status: int) -> None:
+        url, origin, told = self.url, self._target.origin.text, self._services.listener
+        if demand.price is not None:
+            told(PaymentRequired(url, origin, demand.price))
+        if demand.challenge is not None:
+            told(LicenseRequired(url, origin, status, demand.challenge))
 
     @property
     def demand(self) -> Demand | None:
         """What the reported response asks for instead of giving the page: a price or a licence. None for nothing."""
-        return self._outcome.demand if type(self._outcome) is Demanding else None
+        return self._demand
 
-    def _tell_demand(self, listener: Listener, outcome: Demanding) -> None:
-        url, origin, found = self.url, self._target.origin.text, outcome.demand
-        if found is not None and found.price is not None:
-            listener(PaymentRequired(url, origin, found.price))
-        if found is not None and found.challenge is not None:
-            listener(LicenseRequired(url, origin, outcome.status or 0, found.challenge))
-
-    def _tell_granted(self, on_granted: OnGranted, turn: Turn, waited_s: float) -> None:
-        try:
-            on_granted(self._target, waited_s, None)
-        except BaseException:
-            # What ends the program, or a listener that is not guarded: the block is never entered, so it is never left.
-            self._turn = None
-            self._services.held_turns.pop(turn, None)
-            if self._holder is not None:
-                self._services.open_permits.remove(self._holder, self)
-            self._services.turns.give_back(turn)
-            raise
-
-    def _hold(self, turn: Turn, grounds: Grounds | None) -> None:
+    def _hold(self, turn: Turn, grounds: Grounds) -> None:
         """The block begins, with this turn."""
         self._turn = turn
         self._grounds = grounds
         services, task = self._services, self._holder
         if services.turns.declines:
             services.turns.begin(turn, self._target)
-        held = services.held_turns
-        held[turn] = self
-        if held.needs_timer:
-            held.set_timer()
-        # Nearly every task has one permit at a time.
-        if task is not None and services.open_permits.setdefault(task, self) is not self:
+        services.held_turns.hold(turn, self)
+        if task is not None:
             services.open_permits.add(task, self)
 
-    def _refuse_to_wait_for_itself(self, task: Task) -> None:
+    def _refuse_to_wait_for_itself(self, task: asyncio.Task[Any]) -> None:
         """Raise PermitMisused for a task whose own permits hold all turns of a scope: it would deadlock."""
         services = self._services
         outer = services.open_permits.filling(task, services.turns.limits(self._target))
         if outer is not None:
             raise waits_for_itself(outer, self._target)
-
-    def _refuse_once_met(self, task: Task) -> None:
-        """The same, when all scopes can be named; unless another task waits on behalf of this one."""
-        if task is not asyncio.current_task():
-            return
-        try:
-            self._refuse_to_wait_for_itself(task)
-        except PermitMisused:
-            self._stage = _NEW
-            raise
 
     def _entered_twice(self) -> PermitMisused:
         return PermitMisused(
@@ -558,10 +525,9 @@ class Permit:
 
     def _timed(self, outcome: Outcome, turn: Turn) -> Outcome:
         """With the seconds since the grant, for a throttle that uses them."""
-        now = self._services.clock.monotonic()
-        granted_at = now if turn.granted_at is None else turn.granted_at
-        return replace(outcome, elapsed_s=max(0.0, now - granted_at))
+        elapsed_s = self._services.clock.monotonic() - (turn.granted_at or 0.0)
+        return replace(outcome, elapsed_s=max(0.0, elapsed_s))
 
-    def _settle(self, turn: Turn, outcome: Outcome) -> None:
-        pace = None if self._grounds is None else self._grounds.pace
-        self._services.turns.settle(turn, self._target, outcome, pace)
+    @property
+    def _pace(self) -> RequestedPace | None:
+        return None if self._grounds is None else self._grounds.pace

@@ -37,10 +37,6 @@ class PageReport:
     due: float
     validators: Validators | None
 
-    def unread(self) -> "PageReport":
-        """Return the same report of a response that was not read to its end: a 304 to its validators would be of no use."""
-        return replace(self, validators=None)
-
 
 class Recrawl:
     """Makes conditional requests of what a store remembers, and tells the store what was reported.

@@ -10,9 +10,9 @@ from typing import NamedTuple, TypeGuard, TypeVar
 
 from polite.errors import GateClosed
 from polite.events import RobotsFetched
-from polite.gate.fetcher import FetchSpared, RobotsFetcher
+from polite.gate.fetcher import RobotsFetcher
 from polite.gate.rules_cache import CLOCK_TOLERANCE_S, Grounds, OriginRules, RulesCache
-from polite.gate.single_flight import FlightLost, SingleFlight, SingleFlights
+from polite.gate.single_flight import FlightLost, SingleFlight
 from polite.gate.turns import Turns
 from polite.log import fields
 from polite.origin import Origin, Target
@@ -59,7 +59,15 @@ class RulesReader:
 
     async def read(self, origin: Origin, fetched: Found, before: OriginRules | None) -> ReadFile:
         """Compress and parse a file that was fetched, in one step. The same octets as `before` are not parsed again."""
-        return await self._apart(origin, fetched, lambda: self._read(fetched, before))
+
+        def work() -> ReadFile:
+            kept = fetched.kept()
+            if before is not None and before.read_from(kept):
+                return ReadFile(kept, before.rules)
+            # Of `kept`, the octets would be inflated again.
+            return ReadFile(kept, self._parsed(fetched))
+
+        return await self._apart(origin, fetched, work)
 
     async def rules_of(
         self,
@@ -106,16 +114,17 @@ class RulesReader:
             async with self._reading:
                 return await asyncio.to_thread(work)
 
-    def _read(self, fetched: Found, before: OriginRules | None) -> ReadFile:
-        kept = fetched.kept()
-        if before is not None and before.read_from(kept):
-            return ReadFile(kept, before.rules)
-        # Of `kept`, the octets would be inflated again.
-        return ReadFile(kept, self._parsed(fetched))
-
     def _parsed(self, file: Found) -> RuleSet:
         rules = parse(file.body, dialect=self._policy.dialect).rules_for(self._agent)
         return rules.prepare() if file.length > PARSE_SIZE_FOR_THREAD else rules
+
+
+class _Spared(Exception):
+    """Another process has fetched the robots.txt while this one waited for its turn."""
+
+    def __init__(self, known: OriginRules) -> None:
+        super().__init__()
+        self.known = known
 
 
 def skew(clock: Clock) -> float:
@@ -159,7 +168,7 @@ class OriginManager:
         self._jitter = jitter
         self._reader = RulesReader(agent, turns, clock, policy)
         self._known = RulesCache(policy.max_origins, policy.max_memory)
-        self._flights: SingleFlights[Origin, OriginRules] = SingleFlights()
+        self._flights: dict[Origin, SingleFlight[OriginRules]] = {}
         self._ahead = 0  # flights without waiters
         # Origins delayed because the store knew them, and not fetched since: one whose fetch is cancelled is not delayed again.
         self._delayed: dict[Origin, None] = {}
@@ -168,14 +177,13 @@ class OriginManager:
     def current(self, origin: Origin) -> OriginRules | None:
         """Return the rules if they are known and valid, without waiting; else None. Near their end, a refresh of them starts."""
         known = self._known.get(origin)
-        # Hot path: inlines OriginRules.fresh.
-        if known is not None and known.fresh_from < self._clock.wall() < known.refresh_at:
+        # Hot path: inlines OriginRules.suffices.
+        if known is None or known.fresh_from < (now := self._clock.wall()) < known.refresh_at:
             return known
-        if known is None or not known.fresh(self._clock.wall()):
+        if not known.fresh(now):
             return None
         if origin not in self._flights and self._ahead < _MAX_REFRESHES and not self._closed:
-            self._ahead += 1
-            self._start(origin, lambda: self._refresh(origin, known), self._refreshed)
+            self._start(origin, lambda: self._refresh(origin, known), ahead=True)
         return known
 
     def still_valid(self, grounds: Grounds, *, renewed: bool = False) -> bool:
@@ -252,15 +260,20 @@ class OriginManager:
         """
         self._closed = True
         # All of them before waiting for one: the wait may be cancelled.
-        self._flights.end(
-            lambda origin: GateClosed(f"the gate was closed during the fetch of {origin}", url=str(origin))
-        )
-        giving_up = self._clock.call_at(self._clock.monotonic() + _SAVING_S, self._flights.cancel)
+        for origin, flight in list(self._flights.items()):
+            flight.end(GateClosed(f"the gate was closed during the fetch of {origin}", url=str(origin)))
+
+        def give_up() -> None:
+            for flight in self._flights.values():
+                flight.cancel()
+
+        giving_up = self._clock.call_at(self._clock.monotonic() + _SAVING_S, give_up)
         try:
-            await self._flights.ended()
+            for flight in list(self._flights.values()):
+                await flight.ended()
         except BaseException:
             # This wait was cancelled, so none is left that bounds theirs.
-            self._flights.cancel()
+            give_up()
             raise
         finally:
             giving_up.cancel()
@@ -276,15 +289,15 @@ class OriginManager:
         return self._known.memory
 
     def _start(
-        self,
-        origin: Origin,
-        work: Callable[[], Awaitable[OriginRules]],
-        on_end: Callable[[], object] = lambda: None,
+        self, origin: Origin, work: Callable[[], Awaitable[OriginRules]], *, ahead: bool = False
     ) -> SingleFlight[OriginRules]:
-        return self._flights.start(origin, work, name=f"polite robots {origin}", on_end=on_end)
+        def ended() -> None:
+            del self._flights[origin]
+            self._ahead -= ahead
 
-    def _refreshed(self) -> None:
-        self._ahead -= 1
+        self._ahead += ahead
+        flight = self._flights[origin] = SingleFlight(work, name=f"polite robots {origin}", on_end=ended)
+        return flight
 
     async def _joined(
         self, flight: SingleFlight[OriginRules], origin: Origin, unless: Callable[[Target], Exception | None]
@@ -306,7 +319,7 @@ class OriginManager:
     async def _ask(self, origin: Origin) -> OriginRules:
         """Look into the store, then fetch; but do not fetch from a failed server before its back-off is over."""
         known = self._known.get(origin)
-        before = await self._looked_up(origin, known)
+        before = await self._look_up(origin, known)
         if self._decides(before, known):
             return self._put(origin, before)
         if before is not None and before.back_off_left_s(self._clock.monotonic()) > CLOCK_TOLERANCE_S:
@@ -314,17 +327,18 @@ class OriginManager:
             known = before.dated(skew(self._clock))
             # By one of the clocks the good copy is old now, whatever the dates say.
             known = await self._reader.rules_of(origin, replace(known.latest, good_until=None), known)
-            await self._save(origin, known.snapshot)
+            if self._store is not None:
+                await self._store.save(origin, known.snapshot)
             return self._put(origin, known)
         return await self._fetch(origin, before)
 
     async def _refresh(self, origin: Origin, before: OriginRules) -> OriginRules:
         """Fetch ahead of time. A defect, or a store that fails, must not make each request fetch again."""
         try:
-            known = await self._compared(origin, before)
-            if known is not before and self._needs_no_refresh(known):
-                return self._put(origin, known)
-            return await self._fetch(origin, known)
+            known = await self._look_up(origin, before)
+            return (
+                self._put(origin, known) if self._decides(known, before) else await self._fetch(origin, known)
+            )
         except (asyncio.CancelledError, GeneratorExit):
             raise
         except BaseException as error:
@@ -336,37 +350,27 @@ class OriginManager:
                 self._put(origin, replace(before, refresh_at=before.fresh_until))
             raise
 
-    async def _looked_up(self, origin: Origin, known: OriginRules | None) -> OriginRules | None:
-        """Return what the store and this gate know together."""
-        return await (self._recalled(origin) if known is None else self._compared(origin, known))
+    async def _look_up(self, origin: Origin, known: OriginRules | None) -> OriginRules | None:
+        """Return what the store and this gate know together: `known` itself if no other gate has learned more (K4).
 
-    def _decides(self, found: OriginRules | None, known: OriginRules | None) -> TypeGuard[OriginRules]:
-        """Whether what was found in the store decides, so that no fetch is needed."""
-        if found is None or found is known:
-            return False
-        return found.fresh(self._clock.wall()) if known is None else self._needs_no_refresh(found)
-
-    def _needs_no_refresh(self, known: OriginRules) -> bool:
-        return known.fresh_from < self._clock.wall() < known.refresh_at
-
-    async def _compared(self, origin: Origin, before: OriginRules) -> OriginRules:
-        """Return `before`, or what other gates that share the store have learned since: no second fetch is needed (K4)."""
-        stored = await self._loaded(origin)
-        if stored is None:
-            return before
-        ours = before.dated(skew(self._clock)).latest
-        both = merged(stored, ours, self._clock.wall())
-        return before if both is ours or both == ours else await self._reader.rules_of(origin, both, before)
-
-    async def _recalled(self, origin: Origin) -> OriginRules | None:
-        """Return what the store knows. Another process may just have sent a request: delay and back-off run first.
-
-        If turns are shared between processes, the pacer knows exactly how long the origin's delay still runs.
+        The origin is delayed for as long as a back-off there still runs, of another gate too.
         """
-        stored = await self._loaded(origin)
+        store, clock = self._store, self._clock
+        if store is None:
+            return known
+        stored = await store.load(origin)
+        held = await store.held(origin) if isinstance(store, BackOffStore) else None
+        if held is not None:
+            self._turns.hold(origin.robots, held.left_s(clock.wall()), held.because)
         if stored is None:
-            return None
-        known = await self._reader.rules_of(origin, stored.restored(self._clock.wall()))
+            return known
+        if known is not None:
+            ours = known.dated(skew(clock)).latest
+            both = merged(stored, ours, clock.wall())
+            return known if both is ours or both == ours else await self._reader.rules_of(origin, both, known)
+        known = await self._reader.rules_of(origin, stored.restored(clock.wall()))
+        # Another process may just have sent a request: a delay runs first. If turns are shared between processes, the pacer knows
+        # exactly how long it still runs.
         if origin not in self._delayed and not self._turns.shared:
             if len(self._delayed) >= _MAX_DELAYED:
                 del self._delayed[next(iter(self._delayed))]
@@ -374,16 +378,12 @@ class OriginManager:
             self._delay(origin, known.pace)
         return known
 
-    async def _loaded(self, origin: Origin) -> Snapshot | None:
-        """Return what the store knows. Delay the origin for as long as a back-off there still runs, of another gate too."""
-        store = self._store
-        if store is None:
-            return None
-        stored = await store.load(origin)
-        held = await store.held(origin) if isinstance(store, BackOffStore) else None
-        if held is not None:
-            self._turns.hold(origin.robots, held.left_s(self._clock.wall()), held.because)
-        return stored
+    def _decides(self, found: OriginRules | None, known: OriginRules | None) -> TypeGuard[OriginRules]:
+        """Whether what was found in the store decides, so that no fetch is needed."""
+        if found is None or found is known:
+            return False
+        now = self._clock.wall()
+        return found.fresh(now) if known is None else found.suffices(now)
 
     def _delay(self, origin: Origin, pace: RequestedPace | None) -> None:
         pause = self._turns.pause(origin, pace)
@@ -391,12 +391,14 @@ class OriginManager:
 
     async def _fetch(self, origin: Origin, before: OriginRules | None) -> OriginRules:
         """Fetch, save and remember."""
-        found = before
 
-        async def meanwhile() -> bool:
-            nonlocal found
-            found = await self._looked_up(origin, before)
-            return self._decides(found, before)
+        async def meanwhile() -> None:
+            found = await self._look_up(origin, before)
+            if self._decides(found, before):
+                raise _Spared(found)
+
+        def pace_of(there: Origin) -> RequestedPace | None:
+            return before.pace if before is not None and there == origin else self._known.pace(there)
 
         shared = self._turns.shared
         # Until the result is saved: the origin's next owner looks for it there.
@@ -404,25 +406,23 @@ class OriginManager:
             try:
                 access = await self._fetcher.fetch(
                     origin,
-                    pace=self._known.pace(origin) if before is None else before.pace,
                     had_file=before is not None and isinstance(before.snapshot.good, Found),
-                    pace_of=self._known.pace,
+                    pace_of=pace_of,
                     meanwhile=meanwhile if shared and self._store is not None else None,
                     kept=kept if shared else None,
                 )
-            except FetchSpared:
-                if found is None:
-                    raise
-                return self._put(origin, found)
+            except _Spared as spared:
+                return self._put(origin, spared.known)
             # Otherwise the next process would fetch it again.
-            self._flights.finish(origin)
+            self._flights[origin].finish()
             snapshot, known = await self._renewed(origin, access, before)
             if known.pace is not None:
                 # This was not known while the file was fetched, and the fetch was a request, too.
                 self._delay(origin, known.pace)
             known = self._put(origin, self._extended(origin, known))
             self._tell(origin, snapshot, known)
-            await self._save(origin, snapshot)
+            if self._store is not None:
+                await self._store.save(origin, snapshot)
             return known
 
     async def _renewed(
@@ -452,10 +452,6 @@ class OriginManager:
         self._delayed.pop(origin, None)
         return self._known.put(origin, known, self._clock.monotonic())
 
-    async def _save(self, origin: Origin, snapshot: Snapshot) -> None:
-        if self._store is not None:
-            await self._store.save(origin, snapshot)
-
     def _extended(self, origin: Origin, known: OriginRules) -> OriginRules:
         """Extend rules until their origin's next turn can come, and one delay longer, whatever their lifetime.
 
@@ -464,7 +460,7 @@ class OriginManager:
         """
         if isinstance(known.rules.access, Unreachable):
             return known
-        ready_in_s = self._turns.ready_at(origin.robots, known.pace) - self._clock.monotonic()
+        ready_in_s = self._turns.outlook(origin.robots, known.pace).ready_at - self._clock.monotonic()
         delay_s = self._turns.pause(origin, known.pace).seconds
         return known.extended(self._clock.wall() + ready_in_s + delay_s)
 

@@ -118,6 +118,10 @@ class OriginRules:
         """Whether the rules are valid now (wall seconds)."""
         return self.fresh_from < now < self.fresh_until
 
+    def suffices(self, now: float) -> bool:
+        """Whether the rules are valid now (wall seconds), and not near their end, where they are refreshed."""
+        return self.fresh_from < now < self.refresh_at
+
     @property
     def octets(self) -> int:
         """About how much memory it takes, with its rules and the files that they come from."""

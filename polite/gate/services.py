@@ -2,29 +2,24 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import AsyncExitStack
 from inspect import ismethod
-from itertools import count
-from operator import attrgetter
 from typing import Any, Protocol
 from weakref import WeakMethod, ref
 
-from polite.errors import GateClosed, PermitMisused, PoliteError, TurnLost, redact_url
+from polite.errors import GateClosed, PermitMisused, TurnLost, redact_url
 from polite.events import Reclaimed, Refused
 from polite.gate.fetcher import Downloads, Signatures
-from polite.gate.open_permits import HeldTurns, OpenPermits
 from polite.gate.recrawl import Recrawl
 from polite.gate.rules import OriginManager
 from polite.gate.rules_cache import Grounds, OriginRules
-from polite.gate.single_flight import start_later
 from polite.gate.tally import Counters, Notifier
 from polite.gate.turns import Turns
 from polite.log import fields, without_query
 from polite.origin import Origin, Target
-from polite.pace import RequestedPace
 from polite.pacing.turn import Turn
-from polite.ports import Clock
+from polite.ports import Clock, Timer
 from polite.robots.decision import Decision, Disallowed, RobotsUnreachable
 from polite.robots.dialect import Lifetime
 from polite.robots.reason import Reason
@@ -91,8 +86,7 @@ class Decider:
         return self._spent > _ALL / 2
 
     def _renew(self) -> None:
-        self._spent = 0.0
-        self._renewing = False
+        self._spent, self._renewing = 0.0, False
 
     async def _decide_in_thread(self, rules: RuleSet, path: str) -> Decision:
         loop = asyncio.get_running_loop()
@@ -107,58 +101,6 @@ class Decider:
 log: logging.Logger = logging.getLogger("polite")
 
 
-class Charges:
-    """Delays scopes at once. A scope that cannot be named yet, or is paced by another process, is delayed once that has changed.
-
-    Args:
-        pace_of: Returns the pace that an origin's last known file requested.
-    """
-
-    def __init__(self, turns: Turns, pace_of: Callable[[Origin], RequestedPace | None]) -> None:
-        self._turns = turns
-        self._pace_of = pace_of
-        # By scopes: while one is on its way, another would add nothing.
-        self._coming: dict[tuple[Hashable, ...], asyncio.Task[None]] = {}
-
-    def add(self, target: Target) -> None:
-        """Charge a request that was just sent."""
-        self._delay(target)
-        if self._turns.owns(target):
-            return
-        scopes = tuple(self._turns.scopes_of(target))
-        if scopes not in self._coming:
-            task = self._coming[scopes] = start_later(
-                lambda: self._delay_later(target), name=f"polite charge {target.origin}"
-            )
-            task.add_done_callback(lambda _: self._coming.pop(scopes, None))
-
-    async def close(self) -> None:
-        """End what is on its way. May be called twice."""
-        tasks = list(self._coming.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _delay(self, target: Target) -> None:
-        self._turns.delayed(target, self._pace_of(target.origin))
-
-    async def _delay_later(self, target: Target) -> None:
-        try:
-            await self._turns.own(target)
-        except GateClosed:
-            return
-        except PoliteError as error:
-            extra = fields("charge_not_shared", origin=target.origin, error=error)
-            log.warning(
-                "a request that was sent to %s delays only this process: %s",
-                target.origin,
-                error,
-                extra=extra,
-            )
-            return
-        self._delay(target)
-
-
 class Queue(Protocol):
     """The queue of one frontier."""
 
@@ -168,8 +110,8 @@ class Queue(Protocol):
         ...
 
 
-# One wait of so many is looked at: first of a few, and after a hundred waits of more, since a look costs a fifth of a wait.
-_FIRST_STRIDE, _STRIDE, _FIRST_WAITS = 5, 25, 100
+# One wait of so many is looked at, since a look costs a fifth of a wait.
+_STRIDE = 5
 # So many waiting permits are a crowd, and so many looks that found one are enough.
 _CROWD, _LOOKS = 3, 2
 # A pool of workers begins so many times as many permits as wait at one time. Tasks that were all started at once do not.
@@ -185,14 +127,14 @@ class WaitingPermits:
         given: Grants of which no permit waited: those of frontiers.
     """
 
-    __slots__ = ("_crowded", "_here", "_next", "_origin", "_since", "_waits", "begun", "failed", "given")
+    __slots__ = ("_crowded", "_here", "_origin", "_since", "_told", "_waits", "begun", "failed", "given")
 
     def __init__(self) -> None:
         self.begun: int = 0
         self.failed: int = 0
         self.given: int = 0
         self._waits: int = 0  # for turns that were not free
-        self._next: int = _FIRST_STRIDE  # which of them is looked at
+        self._told: bool = False
         self._crowded: int = 0  # looks that found a crowd, less those that found none
         self._since: int = 0  # `begun` when the first of them did
         self._origin: Origin | None = None  # where the last of them did
@@ -202,37 +144,38 @@ class WaitingPermits:
         """Return how many wait. `granted` counts all grants."""
         return self.begun - self.failed - (granted - self.given)
 
-    def look_due(self) -> bool:
-        """Count a permit whose turn is not free. Return whether `crowded` is to be called."""
-        self._waits += 1
-        return self._waits == self._next
+    def watch(self, target: Target, turns: Turns) -> None:
+        """Count a permit whose turn is not free.
 
-    def crowded(self, origin: Origin, here: int, granted: int) -> bool:
-        """Return whether most permits have waited for one origin for a while, though others were requested; at most once True.
-
-        Args:
-            origin: What the permit is for that begins to wait.
-            here: How many wait for the origin, this one included.
-            granted: All grants.
+        Log once if most permits have waited for one origin for a while, though others were requested.
         """
-        waiting = self.now(granted)
-        stride = _FIRST_STRIDE if self._waits < _FIRST_WAITS else _STRIDE
-        self._next += stride
+        self._waits += 1
+        if self._told or self._waits % _STRIDE:
+            return
+        here = turns.pacer.outlook(turns.scopes_of(target)[:1]).waiting + 1
+        waiting = self.now(turns.counters.granted)
         if here < _CROWD or 2 * here <= waiting:
             self._crowded = max(0, self._crowded - 1)
-            return False
+            return
         if self._crowded == 0:
             self._since = self.begun
-        if origin != self._origin:
-            self._origin, self._here = origin, 0
+        if target.origin != self._origin:
+            self._origin, self._here = target.origin, 0
         self._crowded += 1
-        self._here += stride
+        self._here += _STRIDE
         begun = self.begun - self._since
         # A crawl of one site is no reason, nor is the end of a crawl, when only the largest site is left.
         if self._crowded < _LOOKS or begun < _REUSED * waiting or 2 * (begun - self._here) < self._here:
-            return False
-        self._next = 0
-        return True
+            return
+        self._told = True
+        log.warning(
+            "%d permits of %d wait for %s, while other origins stand still. Put the URLs into a polite.Frontier: its workers get "
+            "only URLs whose turn has come",
+            here,
+            waiting,
+            target.origin,
+            extra=fields("one_origin_awaited", origin=target.origin, count=here),
+        )
 
 
 Callback = Callable[[], object]
@@ -245,29 +188,26 @@ class Shutdown:
         begun: The gate is closed, or is closing.
     """
 
-    __slots__ = ("_callbacks", "_numbers", "begun")
+    __slots__ = ("_callbacks", "begun")
 
     def __init__(self) -> None:
         self.begun: bool = False
-        self._numbers = count()
-        self._callbacks: dict[int, Callable[[], Callback | None]] = {}
+        self._callbacks: list[Callable[[], Callback | None]] = []
 
     def on_begin(self, callback: Callback) -> None:
         """Call `callback` once, when the gate closes; at once if it is closed. The object of a bound method is held weakly."""
         if self.begun:
             callback()
-            return
-        callbacks, number = self._callbacks, next(self._numbers)
-        if ismethod(callback):
-            callbacks[number] = WeakMethod(callback, lambda _: callbacks.pop(number, None))
+        elif ismethod(callback):
+            self._callbacks.append(WeakMethod(callback, self._callbacks.remove))
         else:
-            callbacks[number] = lambda: callback
+            self._callbacks.append(lambda: callback)
 
     def begin(self) -> None:
         """Call the callbacks, in the order in which they were added. May be called twice."""
         self.begun = True
         while self._callbacks:
-            callback = self._callbacks.pop(next(iter(self._callbacks)))()
+            callback = self._callbacks.pop(0)()
             try:
                 if callback is not None:
                     callback()
@@ -277,12 +217,8 @@ class Shutdown:
                 )
 
 
-# A permit entered so soon after its grant (seconds) needs no second look at the age of its rules.
-_PROMPT_S = 30.0
-
-
 class EnteredPermit(Protocol):
-    """What the gate calls on a permit that was entered (polite.gate.permit, which is above this file)."""
+    """What the gate calls on a permit that was entered (`polite.gate.permit`, which is above this file)."""
 
     @property
     def url(self) -> str: ...
@@ -301,6 +237,116 @@ class EnteredPermit(Protocol):
     def leave(self, error: BaseException | None = None) -> None:
         """End the permit."""
         ...
+
+
+class HeldTurns(dict[Turn, EnteredPermit | Target]):
+    """Turns and their holders, in the order of the grants.
+
+    A dict: a turn that is popped is held no longer, and one that is not in it was taken back. A permit costs two dict
+    operations, and no timer of its own.
+
+    Args:
+        limit: Gives the seconds from a grant after which a turn is taken back.
+        reclaim: Takes a turn back, which is not in the dict any more.
+    """
+
+    __slots__ = ("_clock", "_closed", "_limit", "_reclaim", "_timer")
+
+    def __init__(
+        self,
+        clock: Clock,
+        limit: Callable[[], float],
+        reclaim: Callable[[Turn, EnteredPermit | Target], None],
+    ) -> None:
+        super().__init__()
+        self._clock = clock
+        self._limit = limit
+        self._reclaim = reclaim
+        self._timer: Timer | None = None
+        self._closed = False
+
+    def hold(self, turn: Turn, holder: EnteredPermit | Target) -> None:
+        """Hold a turn. A second call for the same turn names another holder, from the same grant."""
+        self[turn] = holder
+        if self._timer is None:
+            self.set_timer()
+
+    def set_timer(self) -> None:
+        """Set the timer for the oldest turn, in place of one that is set. Call it when the limit has changed, too.
+
+        It fires once per limit at most, however many permits come and go meanwhile.
+        """
+        oldest = next(iter(self), None)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if oldest is not None and not self._closed:
+            self._timer = self._clock.call_at(self._end_of(oldest), self._look)
+
+    def close(self) -> None:
+        """Take no turn back any more. May be called twice."""
+        self._closed = True
+        self.set_timer()
+
+    def _end_of(self, turn: Turn) -> float:
+        return (turn.granted_at or 0.0) + self._limit()
+
+    def _look(self) -> None:
+        try:
+            while (turn := next(iter(self), None)) is not None:
+                if self._end_of(turn) > self._clock.monotonic():
+                    return
+                self._reclaim(turn, self.pop(turn))
+        finally:
+            self.set_timer()
+
+
+class OpenPermits(dict[asyncio.Task[Any], dict[EnteredPermit, None]]):
+    """Permits by the task that entered them, in the order of entering. They may be left in any order, and by other tasks."""
+
+    __slots__ = ("_loop",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def current_task(self) -> asyncio.Task[Any] | None:
+        """Return the running task. Finding out which loop runs costs a system call each time on Python 3.11: it is kept."""
+        task = asyncio.current_task(self._loop)
+        if task is None or self._loop is None:
+            # The first permit, or one of another loop than the last.
+            self._loop = asyncio.get_running_loop()
+            task = asyncio.current_task(self._loop)
+        return task
+
+    def add(self, task: asyncio.Task[Any], permit: EnteredPermit) -> None:
+        """Add a permit that the task has entered."""
+        self.setdefault(task, {})[permit] = None
+
+    def remove(self, task: asyncio.Task[Any], permit: EnteredPermit) -> None:
+        """Remove a permit that the task had entered. May be called twice."""
+        if (held := self.get(task)) is not None:
+            held.pop(permit, None)
+            if not held:
+                del self[task]
+
+    def of(self, task: asyncio.Task[Any] | None) -> list[EnteredPermit]:
+        """Return the task's open permits, in the order of entering."""
+        return [] if task is None else list(self.get(task, ()))
+
+    def filling(
+        self, task: asyncio.Task[Any], limits: Iterable[tuple[Hashable, int]]
+    ) -> EnteredPermit | None:
+        """Return an open permit of the task at a scope where the task alone has reached the scope's limit, or None."""
+        for scope, limit in limits:
+            there = [permit for permit in self.of(task) if scope in permit.scopes]
+            if there and len(there) >= limit:
+                return there[0]
+        return None
+
+
+# A permit entered so soon after its grant (seconds) needs no second look at the age of its rules.
+_PROMPT_S = 30.0
 
 
 class Services:
@@ -336,14 +382,11 @@ class Services:
         self.signatures = signatures
         self.counters: Counters = turns.counters
         self.decider: Decider = Decider()
-        self.open_permits: OpenPermits[EnteredPermit] = OpenPermits(attrgetter("scopes"))
-        self.held_turns: HeldTurns[EnteredPermit | Target] = HeldTurns(
-            clock, lambda: turns.pacing.max_hold, self._reclaim
-        )
+        self.open_permits: OpenPermits = OpenPermits()
+        self.held_turns: HeldTurns = HeldTurns(clock, lambda: turns.policies.policy.max_hold, self._reclaim)
         self.shutdown: Shutdown = Shutdown()
         self.resources: AsyncExitStack = AsyncExitStack()
         self.waiting: WaitingPermits = WaitingPermits()
-        self.charges: Charges = Charges(turns, origins.pace)
         self._queues: tuple[ref[Queue], ...] = ()
 
     @property
@@ -360,14 +403,6 @@ class Services:
         """Raise GateClosed if the gate is closed."""
         if self.shutdown.begun:
             raise self.closed_error(target)
-
-    def require_requests(self, target: Target) -> None:
-        """Raise GateClosed if the gate is closed, and OriginDeclined if the policy permits no more requests to the URL's origin.
-
-        To be called before robots.txt is fetched: that is a request, too.
-        """
-        self.require_open(target)
-        self.turns.require(target, self.origins.pace(target.origin))
 
     def closed_error(self, target: Target) -> GateClosed:
         """Return the error for a URL that was passed to a closed gate."""
@@ -418,21 +453,6 @@ class Services:
             renewed, rules = True, known.rules
         return known, allowed
 
-    def wait_for_turn(self, target: Target, *, pace: RequestedPace | None, first: bool) -> Awaitable[Turn]:
-        """Wait for the turn of a permit that was not free, as `Turns.take`. Log once if most permits wait for one origin."""
-        if self.waiting.look_due():
-            ahead = self.turns.pacer.outlook(self.turns.scopes_of(target)[:1]).waiting
-            if self.waiting.crowded(target.origin, ahead + 1, self.counters.granted):
-                log.warning(
-                    "%d permits of %d wait for %s, while other origins stand still. Put the URLs into a polite.Frontier: "
-                    "its workers get only URLs whose turn has come",
-                    ahead + 1,
-                    self.waiting.now(self.counters.granted),
-                    target.origin,
-                    extra=fields("one_origin_awaited", origin=target.origin, count=ahead + 1),
-                )
-        return self.turns.take(target, pace=pace, first=first)
-
     def refusal(self, target: Target, known: OriginRules) -> Disallowed:
         """Count a URL that the rules disallow, tell the listener, and return the error to raise."""
         decision = self.decider.decide_again(known.rules, target.path)
@@ -460,7 +480,7 @@ class Services:
         if turn in self.held_turns:
             because = "another process may send requests there by now"
         else:
-            because = f"PacingPolicy.max_hold is {self.turns.pacing.max_hold:g} s"
+            because = f"PacingPolicy.max_hold is {self.turns.policies.policy.max_hold:g} s"
         return TurnLost(
             f"the turn for {target.url}, granted {held_s:.1f} s ago, is lost: {because}. Send nothing: request a new permit",
             url=target.url,
@@ -476,14 +496,12 @@ class Services:
             self.turns.give_back(turn)
         else:
             holder.lose(turn)
-        now = self.clock.monotonic()
-        held_s = now - (now if turn.granted_at is None else turn.granted_at)
-        extra = fields("permit_reclaimed", url=holder.url)
+        held_s = self.clock.monotonic() - (turn.granted_at or 0.0)
         log.warning(
             "the permit for %s was held for %.0f s, longer than PacingPolicy.max_hold: its turn was taken back",
             without_query(holder.url),
             held_s,
-            extra=extra,
+            extra=fields("permit_reclaimed", url=holder.url),
         )
         self.listener(Reclaimed(holder.url, held_s))
 

@@ -1,7 +1,7 @@
 """Single flight: work that is done once for all that wait for it, and cancelled when the last waiter leaves."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Hashable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -23,9 +23,6 @@ def start_later(work: Callable[[], Coroutine[Any, Any, T]], *, name: str | None 
     task = asyncio.create_task(run(), name=name)
     starting = False
     return task
-
-
-K = TypeVar("K", bound=Hashable)
 
 
 class FlightLost(Exception):
@@ -145,61 +142,3 @@ class SingleFlight(Generic[T]):
                 waiter.set_exception(error)
                 # Retrieved here: a waiter that is cancelled now does not look, and asyncio would log it.
                 waiter.exception()
-
-
-class SingleFlights(Generic[K, T]):
-    """The flights that have not ended, by key. At most one for each key."""
-
-    def __init__(self) -> None:
-        self._flights: dict[K, SingleFlight[T]] = {}
-
-    def __contains__(self, key: K) -> bool:
-        return key in self._flights
-
-    def get(self, key: K) -> SingleFlight[T] | None:
-        """Return the flight of a key, or None."""
-        return self._flights.get(key)
-
-    def start(
-        self,
-        key: K,
-        work: Callable[[], Awaitable[T]],
-        *,
-        name: str,
-        on_end: Callable[[], object] = lambda: None,
-    ) -> SingleFlight[T]:
-        """Start the flight of a key that has none.
-
-        Args:
-            key: The key.
-            work: What it does.
-            name: The name of its task.
-            on_end: Called once, when it has ended.
-        """
-
-        def end() -> None:
-            del self._flights[key]
-            on_end()
-
-        flight = self._flights[key] = SingleFlight(work, name=name, on_end=end)
-        return flight
-
-    def finish(self, key: K) -> None:
-        """The result of a key is there, and remains to be kept: see `SingleFlight.finish`."""
-        if (flight := self._flights.get(key)) is not None:
-            flight.finish()
-
-    def end(self, error_of: Callable[[K], Exception]) -> None:
-        """Cancel all flights, unless they are finishing. The waiters of each key get the error of that key."""
-        for key, flight in list(self._flights.items()):
-            flight.end(error_of(key))
-
-    async def ended(self) -> None:
-        """Wait until all flights of this moment have ended, however they end."""
-        for flight in list(self._flights.values()):
-            await flight.ended()
-
-    def cancel(self) -> None:
-        """Cancel all flights, finishing or not."""
-        for flight in self._flights.values():
-            flight.cancel()

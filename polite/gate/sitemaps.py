@@ -7,22 +7,23 @@ import zlib
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import aclosing, closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import BinaryIO
 
 from polite.errors import InvalidURL, OriginDeclined, TurnLost
+from polite.gate.fetcher import NetworkTimeout, answer
 from polite.gate.permit import Permit
 from polite.gate.rules_cache import OriginRules
 from polite.gate.services import Services
 from polite.log import fields
 from polite.origin import Origin, Target
-from polite.ports import Failed, Reply
+from polite.ports import Ask, Failed, Reply, StreamingTransport
 from polite.robots.decision import Disallowed, RobotsUnreachable
 from polite.robots.exchange import BodyEnd, as_sent
 from polite.robots.parse import PARSE_SIZE_FOR_THREAD, Robots, parse
 from polite.robots.reason import Reason
-from polite.robots.result import Found, Unreachable
+from polite.robots.result import Unreachable
 from polite.sitemaps.entry import SitemapEntry, SitemapFile, SitemapLink, SitemapPolicy
 from polite.sitemaps.parser import SitemapParser
 from polite.terms.tdm import TDM_LIMIT, TDM_PATH, TdmFile, parse_tdm_file, reserved_whole
@@ -72,6 +73,8 @@ log: logging.Logger = logging.getLogger("polite")
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _OPEN_SCHEMES = frozenset({"http", "ftp"})
+# Octets of a body that a transport can only return whole.
+_MOST_WHOLE = 16 << 20
 # Times that a turn may be lost to another process before the file is given up.
 _MOST_LOST = 3
 
@@ -145,34 +148,42 @@ class FileFetch:
         return await self._send_once(target)
 
     async def _send_once(self, target: Target) -> Reply | Failed:
-        services = self.services
-        downloads, clock = services.downloads, services.clock
-        async with Permit(services, target) as permit, downloads.connections:
+        downloads, clock = self.services.downloads, self.services.clock
+        transport = downloads.transports[target.origin.scheme]
+        async with Permit(self.services, target) as permit, downloads.connections:
             reported = False
 
             def begun(reply: Reply) -> None:
                 nonlocal reported
                 reported = True
-                permit.report(status=reply.status, headers=_pacing_fields(reply))
+                said = {
+                    "Retry-After": reply.retry_after,
+                    "RateLimit": reply.rate_limit,
+                    "RateLimit-Policy": reply.rate_limit_policy,
+                }
+                headers = {name: value for name, value in said.items() if value is not None}
+                permit.report(status=reply.status, headers=headers)
 
             async def taken(piece: bytes) -> None:
                 permit.received(len(piece))
                 await self.take(piece)
 
+            async def send(ask: Ask) -> Reply | Failed:
+                if isinstance(transport, StreamingTransport):
+                    return await transport.stream(ask, begun, taken)
+                response = await transport.get(replace(ask, max_bytes=min(ask.max_bytes, _MOST_WHOLE)))
+                if isinstance(response, Reply):
+                    begun(response)
+                    await taken(response.body)
+                return response
+
             # It may have waited for a connection.
             await permit.ready()
             started = clock.monotonic()
-            left_s = max(0.0, self.timeout - self._spent_s)
+            network = NetworkTimeout(max(0.0, self.timeout - self._spent_s), permit.ready)
             try:
-                response = await downloads.get(
-                    target,
-                    self.max_bytes,
-                    left_s,
-                    begun=begun,
-                    take=taken,
-                    ready=permit.ready,
-                    option=f"{self.option}.timeout",
-                )
+                ask, limit = Ask(target, self.max_bytes), f"{self.option}.timeout={self.timeout:g}"
+                response = await answer(ask, send, network, downloads.signatures, limit)
             except TurnLost:
                 raise
             except Exception as error:  # noqa: BLE001 - a transport of the user, or a full disk
@@ -196,7 +207,7 @@ class FileFetch:
         scheme = following.origin.scheme
         if not reply.location:
             return Reason.REDIRECT_WITHOUT_TARGET.value
-        if scheme not in downloads.schemes:
+        if scheme not in downloads.transports:
             return f"{Reason.REDIRECT_SCHEME.value}: {scheme}:"
         downgrade = target.origin.scheme == "https" and scheme in _OPEN_SCHEMES
         if downgrade and not downloads.fetching.allow_downgrade:
@@ -206,15 +217,6 @@ class FileFetch:
         if len(visited) > self.max_redirects:
             return f"more than {self.option}.max_redirects={self.max_redirects} redirects"
         return following
-
-
-def _pacing_fields(reply: Reply) -> list[tuple[str, str]]:
-    fields = (
-        ("Retry-After", reply.retry_after),
-        ("RateLimit", reply.rate_limit),
-        ("RateLimit-Policy", reply.rate_limit_policy),
-    )
-    return [(name, value) for name, value in fields if value is not None]
 
 
 def _fetched(target: Target, reply: Reply) -> Fetched:
@@ -273,14 +275,6 @@ def _decoded(body: bytes) -> bytes:
 _USUAL = "/sitemap.xml"
 
 
-@dataclass(frozen=True, slots=True)
-class _Queued:
-    """A file to fetch. `depth`: how many indexes led to it."""
-
-    target: Target
-    depth: int = 0
-
-
 class Sitemaps:
     """The entries of a site's sitemaps. Made by `Gate.sitemaps`; iterating again fetches again.
 
@@ -328,10 +322,10 @@ class Sitemaps:
     async def _entries(self) -> AsyncGenerator[SitemapEntry, None]:
         self.files = []
         first = await self._named() if self._given is None else self._given
-        queue = deque(map(_Queued, dict.fromkeys(first)))
-        seen = {each.target.url for each in queue}
+        queue = deque((target, 0) for target in dict.fromkeys(first))
+        seen = {target.url for target, _ in queue}
         while queue:
-            file = _File(self._services, self._origin, self._policy, queue.popleft())
+            file = _File(self._services, self._origin, self._policy, *queue.popleft())
             async with aclosing(file.read()) as found:
                 async for each in found:
                     if self._since is not None and not each.changed_since(self._since):
@@ -339,10 +333,10 @@ class Sitemaps:
                     if isinstance(each, SitemapEntry):
                         yield each
                     elif each.url not in seen and (
-                        follow := file.child(each, full=len(seen) >= self._policy.max_files)
+                        target := file.child(each, full=len(seen) >= self._policy.max_files)
                     ):
                         seen.add(each.url)
-                        queue.append(follow)
+                        queue.append((target, file.depth + 1))
             self.files.append(file.outcome())
 
     async def _named(self) -> list[Target]:
@@ -358,25 +352,32 @@ class Sitemaps:
         for url in () if robots is None else robots.sitemaps:
             with suppress(InvalidURL):
                 target = Target.of(url)
-                if target.origin.scheme in services.downloads.schemes:
+                if target.origin.scheme in services.downloads.transports:
                     named.append(target)
         return named[: self._policy.max_files] or [usual]
 
 
 class _File:
-    """One file of a walk: what it names, and what becomes of it."""
+    """One file of a walk: what it names, and what becomes of it.
 
-    def __init__(self, services: Services, origin: Origin, policy: SitemapPolicy, queued: _Queued) -> None:
+    Attributes:
+        depth: How many indexes led to it.
+    """
+
+    def __init__(
+        self, services: Services, origin: Origin, policy: SitemapPolicy, target: Target, depth: int
+    ) -> None:
+        self.depth = depth
         self._services = services
         self._policy = policy
-        self._queued = queued
-        self._fetched = Fetched(queued.target)
+        self._target = target
+        self._fetched = Fetched(target)
         self._parser: SitemapParser | None = None
         self._skipped = 0
         self._problem: str | None = None
         self._site = _site(origin)
         # The hosts of sitemaps that it may name: the site's, and its own, which robots.txt has named or redirected to.
-        self._hosts = {self._site, _site(queued.target.origin)}
+        self._hosts = {self._site, _site(target.origin)}
 
     async def read(self) -> AsyncGenerator[SitemapEntry | SitemapLink, None]:
         """Fetch the file, and then yield what it names."""
@@ -390,7 +391,7 @@ class _File:
                 policy.max_redirects,
                 policy.timeout,
             )
-            self._fetched = fetched = await fetch.run(self._queued.target)
+            self._fetched = fetched = await fetch.run(self._target)
             if fetched.problem is not None:
                 return
             self._hosts.add(_site(fetched.target.origin))
@@ -407,23 +408,23 @@ class _File:
             for each in filter(self._counts, parser.close(cut_short=fetched.cut_short or fetched.too_long)):
                 yield each
 
-    def child(self, link: SitemapLink, *, full: bool) -> _Queued | None:
+    def child(self, link: SitemapLink, *, full: bool) -> Target | None:
         """Return a sitemap that it names, to be fetched, unless a limit is reached or its host is another one."""
         target = Target.of(link.url)
         if _site(target.origin) not in self._hosts:
             self._skipped += 1
-        elif self._queued.depth >= self._policy.max_depth:
+        elif self.depth >= self._policy.max_depth:
             self._problem = f"indexes are nested deeper than SitemapPolicy.max_depth={self._policy.max_depth}"
         elif full:
             self._problem = f"more than SitemapPolicy.max_files={self._policy.max_files} files"
         else:
-            return _Queued(target, self._queued.depth + 1)
+            return target
         return None
 
     def outcome(self) -> SitemapFile:
         """Return what became of it."""
         fetched, parser = self._fetched, self._parser
-        url = self._queued.target.url
+        url = self._target.url
         if parser is None:
             return SitemapFile(
                 url, problem=fetched.problem, status=fetched.status, disallowed=fetched.disallowed
@@ -459,12 +460,10 @@ def _site(origin: Origin) -> str:
 
 async def _robots(known: OriginRules) -> Robots | None:
     """Return the file of the origin, or None if it has none."""
-    results = (known.snapshot.access, known.snapshot.good)
-    file = next((each for each in results if isinstance(each, Found)), None)
-    if file is None:
+    if known.file is None:
         return None
-    robots = parse(file.body, dialect=known.rules.dialect)
-    if file.length > PARSE_SIZE_FOR_THREAD:
+    robots = parse(known.file.body, dialect=known.rules.dialect)
+    if known.file.length > PARSE_SIZE_FOR_THREAD:
         # Reads its lines there.
         await asyncio.to_thread(lambda: robots.sitemaps)
     return robots

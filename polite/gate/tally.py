@@ -21,7 +21,6 @@ from polite.events import (
     LicenseRequired,
     OriginPostponed,
     PaymentRequired,
-    PermitDelayed,
     Refused,
     Retried,
     RobotsFetched,
@@ -125,19 +124,10 @@ class Notifier:
 
     Attributes:
         on_granted, on_left: Called with each permit that is granted or ends; None if no meter and no listener wants to know.
-        on_delayed: This object, if a listener wants PermitDelayed.
         elapsed_wanted: Whether a listener wants to know after what time a response was reported (Left).
     """
 
-    __slots__ = (
-        "_listeners",
-        "_meters",
-        "_wanting",
-        "elapsed_wanted",
-        "on_delayed",
-        "on_granted",
-        "on_left",
-    )
+    __slots__ = ("_listeners", "_meters", "_wanting", "elapsed_wanted", "on_granted", "on_left")
 
     def __init__(self) -> None:
         self._listeners: dict[object, tuple[Listener, frozenset[type]]] = {}
@@ -194,26 +184,24 @@ class Notifier:
         self._wanting = wanting
         self.on_granted: OnGranted | None = self._granted if self._meters or Granted in wanting else None
         self.on_left: OnLeft | None = self._left if self._meters or Left in wanting else None
-        self.on_delayed: Listener | None = self if PermitDelayed in wanting else None
         self.elapsed_wanted: bool = Left in wanting
 
     def _granted(self, target: Target, waited_s: float, task: Task | None) -> None:
-        for meter in tuple(self._meters.values()):
-            try:
-                meter.granted(waited_s, task)
-            except (Exception, asyncio.CancelledError) as error:
-                log.exception("the meter %r failed", meter, extra=fields("meter_failed", error=error))
+        self._measure(lambda meter: meter.granted(waited_s, task))
         if Granted in self._wanting:
             self(Granted(target.url, waited_s, target.origin.text, task))
 
     def _left(self, target: Target, status: int | None, elapsed_s: float | None, held_s: float) -> None:
-        for meter in tuple(self._meters.values()):
-            try:
-                meter.left(status, held_s)
-            except (Exception, asyncio.CancelledError) as error:
-                log.exception("the meter %r failed", meter, extra=fields("meter_failed", error=error))
+        self._measure(lambda meter: meter.left(status, held_s))
         if Left in self._wanting:
             self(Left(target.url, status, elapsed_s, held_s))
+
+    def _measure(self, tell: Callable[[Meter], object]) -> None:
+        for meter in tuple(self._meters.values()):
+            try:
+                tell(meter)
+            except (Exception, asyncio.CancelledError) as error:
+                log.exception("the meter %r failed", meter, extra=fields("meter_failed", error=error))
 
 
 def _wanted(listener: Listener) -> frozenset[type]:
@@ -230,25 +218,9 @@ def _wanted(listener: Listener) -> frozenset[type]:
 
 # Upper bounds in seconds. Waits may be short or last a day (Crawl-delay, Retry-After, a long queue).
 BOUNDS_S = (
-    0.005,
-    0.01,
-    0.025,
-    0.05,
-    0.1,
-    0.25,
-    0.5,
-    1.0,
-    2.5,
-    5.0,
-    10.0,
-    30.0,
-    60.0,
-    300.0,
-    900.0,
-    3_600.0,
-    21_600.0,
-    86_400.0,
-)
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
+    60.0, 300.0, 900.0, 3_600.0, 21_600.0, 86_400.0,
+)  # fmt: skip
 _CLASSES = ("none", "1xx", "2xx", "3xx", "4xx", "5xx")
 _KNOWN_STATUSES = frozenset(HTTPStatus)
 

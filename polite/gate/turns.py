@@ -2,11 +2,9 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from types import TracebackType
-from typing import Self
 
 from polite.errors import OriginDeclined
 from polite.events import BackedOff, BudgetSpent, CircuitClosed, CircuitOpened, Skipped
@@ -24,36 +22,8 @@ from polite.pacing.scopes import ScopePolicy
 from polite.pacing.turn import Outlook, Turn
 from polite.ports import Clock, Listener, Timer
 
-# The delay outlasts its block by this at most (seconds).
+# A delay that is renewed outlasts its block by this at most (seconds).
 _STEP_S = 0.5
-
-
-class RenewedDelay:
-    """Inside its block, calls `hold(seconds)` again before the seconds of the last call are over.
-
-    A loop that was blocked for long grants no turn in between: of timers that are due together, the earlier one runs first.
-    """
-
-    def __init__(self, clock: Clock, hold: Callable[[float], None]) -> None:
-        self._clock = clock
-        self._hold = hold
-        self._timer: Timer | None = None
-
-    def __enter__(self) -> Self:
-        self._renew()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _renew(self) -> None:
-        self._hold(_STEP_S)
-        self._timer = self._clock.call_at(self._clock.monotonic() + _STEP_S / 2, self._renew)
-
-
 # A back-off of so many seconds is worth a write, if it is longer than the origin's ordinary delay.
 LONG_BACK_OFF_S = 10.0
 # While a site is closed, the wall clock is read again after this (seconds): it may have been set, or the machine slept.
@@ -94,9 +64,6 @@ class Turns:
         find: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
         self.shared: bool = False
-        self._keep: Callable[[Turn], Callable[[], None]] | None = None
-        self._owns: Callable[[Sequence[Hashable]], bool] | None = None
-        self._own: Callable[[Sequence[Hashable]], Awaitable[None]] | None = None
         self.pacer: LocalPacer = pacer
         self.holds: Callable[[Turn], bool] = pacer.holds
         self.policies = policies
@@ -111,32 +78,17 @@ class Turns:
         self._adopt()
 
     def share(
-        self,
-        pacer: LocalPacer,
-        *,
-        keep_back_off: Callable[[Origin, float, str], None] | None = None,
-        keep: Callable[[Turn], Callable[[], None]] | None = None,
-        owns: Callable[[Sequence[Hashable]], bool] | None = None,
-        own: Callable[[Sequence[Hashable]], Awaitable[None]] | None = None,
+        self, pacer: LocalPacer, *, keep_back_off: Callable[[Origin, float, str], None] | None = None
     ) -> None:
         """Have another pacer, which is shared between processes, grant the turns. To be called before the first turn.
 
         Args:
+            pacer: The pacer.
             keep_back_off: As above, if there is none yet.
-            keep: Keeps other processes out of an open turn's scopes beyond its end, until the returned function is called.
-            owns: Returns whether this process paces the scopes now.
-            own: Waits until it does.
         """
         self.shared = True
-        self._owns, self._own = owns, own
-        self._keep = keep
         self.pacer, self.holds = pacer, pacer.holds
         self._keep_back_off = self._keep_back_off or keep_back_off
-
-    @property
-    def pacing(self) -> PacingPolicy:
-        """The pacing policy in force."""
-        return self.policies.policy
 
     @property
     def longest_delay_s(self) -> float:
@@ -151,46 +103,20 @@ class Turns:
         self.pacer.relimit(changed)
 
     def _adopt(self) -> None:
-        self.anchor: Anchor = self.policies.policy.anchor
-        self.timed: bool = self.policies.timed
-        self._least_refusal = self.policies.least_refusal
-        self._ordinary = self.policies.general.ordinary if self.policies.uniform else None
-        self.grants_delay: bool = self.policies.concurrent
-        self.declines: bool = self.policies.declines
-        self.budgets: Budgets | None = self.policies.budgets if self.policies.budgeted else None
+        policies = self.policies
+        self.anchor: Anchor = policies.policy.anchor
+        self.timed: bool = policies.timed
+        self.grants_delay: bool = policies.concurrent
+        self.declines: bool = policies.declines
+        self.budgets: Budgets | None = policies.budgets if policies.budgeted else None
         if self.budgets is None:
-            self.policies.budgets.forget_open()
-        else:
-            # Each outcome is counted.
-            self._ordinary = None
+            policies.budgets.forget_open()
+        # With budgets, each outcome is counted.
+        alike = policies.uniform and self.budgets is None
+        self._ordinary = policies.general.ordinary if alike else None
         # Whether a scope's own delay follows any ordinary response: then a grant needs to name none.
-        self._plain = self.policies.plain and not self.policies.concurrent
-        self._plainly = self._plain and self._find is None
-
-    def take(
-        self,
-        target: Target,
-        *,
-        pace: RequestedPace | None = None,
-        urgent: bool = False,
-        first: bool = False,
-        overtake: bool = True,
-    ) -> Awaitable[Turn]:
-        """Wait for the turn of a URL.
-
-        Args:
-            pace: The pace that the origin's robots.txt requests.
-            urgent: robots.txt, for which pages wait. It goes while the site is closed, too (Visit-time): it says when it opens.
-            first: A page that gave back its turn to have the rules renewed. It goes before other pages.
-            overtake: Whether an urgent request goes before those that wait.
-
-        Raises:
-            OriginDeclined: The policy permits no more requests to the page's origin, perhaps since it waits.
-        """
-        # Hot path: a plain function that returns the pacer's coroutine saves one frame for each permit.
-        if self._plainly and pace is None and not urgent and not self.declines:
-            return self.pacer.acquire(self.scopes_of(target), urgent=first)
-        return self._take(target, pace, urgent=urgent, first=first or (urgent and overtake))
+        self._plain = policies.plain and not policies.concurrent
+        self._plainly = self._plain and self._find is None and not self.declines
 
     async def meet(self, target: Target) -> bool:
         """Resolve what names the URL's scopes. Return whether that took a wait."""
@@ -201,21 +127,12 @@ class Turns:
 
         None, too, if the policy permits no more requests to a page's origin.
         """
-        if self.declines and self.declined(target.origin, pace) is not None:
-            return None
         # Hot path: nearly every permit takes this branch.
         if pace is None and self._plainly:
             return self.pacer.acquire_now(self.scopes_of(target))
-        if not self._at_once(pace):
+        if self.declined(target.origin, pace) is not None or not self._at_once(pace):
             return None
         return self.pacer.acquire_now(self.scopes_of(target), provisional_s=self._provisional_s(target, pace))
-
-    def take_robots_now(self, target: Target, *, pace: RequestedPace | None) -> Turn | None:
-        """Return the turn of a robots.txt if it is free now. None if it is not, or if another process may have it."""
-        turn = None if self.shared else self.take_now(target, pace=pace)
-        if turn is not None:
-            self.counters.robots += 1
-        return turn
 
     def take_later(
         self,
@@ -235,9 +152,86 @@ class Turns:
 
     def _at_once(self, pace: RequestedPace | None) -> bool:
         """Whether the pacer alone decides when a turn comes: there are no opening hours, and no scope has to be resolved."""
-        if self._find is not None or self.policies.concurrent:
+        return self._find is None and not self.grants_delay and (pace is None or pace.visit_time is None)
+
+    async def take(
+        self,
+        target: Target,
+        *,
+        pace: RequestedPace | None = None,
+        urgent: bool = False,
+        first: bool = False,
+        overtake: bool = True,
+    ) -> Turn:
+        """Wait for the turn of a URL.
+
+        Args:
+            target: The URL.
+            pace: The pace that the origin's robots.txt requests.
+            urgent: robots.txt, for which pages wait. It goes while the site is closed, too (Visit-time): it says when it opens.
+            first: A page that gave back its turn to have the rules renewed. It goes before other pages.
+            overtake: Whether an urgent request goes before those that wait.
+
+        Raises:
+            OriginDeclined: The policy permits no more requests to the page's origin, perhaps since it waits.
+        """
+        first = first or (urgent and overtake)
+        waited = await self.meet(target)
+        moves = 0
+        while True:
+            if self.declines and not urgent:
+                self.require(target, pace)
+            if not urgent and self._closed_s(target, pace):
+                await self._opening(target, pace)
+                waited = True
+            provisional_s = self._provisional_s(target, pace)
+            turn = await self.pacer.acquire(self.scopes_of(target), urgent=first, provisional_s=provisional_s)
+            turn.waited = turn.waited or waited
+            moved = turn.waited and moves < _MOST_MOVES and await self._moved(turn, target)
+            if moved or not self.holds(turn):
+                moves += moved
+                waited = first = True
+                self.pacer.give_back(turn)
+            elif urgent:
+                self.counters.robots += 1
+                return turn
+            elif self.declined(target.origin, pace) is not None:
+                # Others have spent the budget while it waited.
+                self.pacer.give_back(turn)
+            elif self._closed_s(target, pace):
+                self.skip(turn, target, "the site closed while it waited")
+            else:
+                return turn
+
+    async def _moved(self, turn: Turn, target: Target) -> bool:
+        """Whether the turn is outdated: the host has other addresses by now, or resolving them took a wait."""
+        if self._find is None:
             return False
-        return pace is None or pace.visit_time is None
+        try:
+            return await self.meet(target) or tuple(dict.fromkeys(self.scopes_of(target))) != turn.scopes
+        except BaseException:
+            self.pacer.give_back(turn)
+            raise
+
+    async def _opening(self, target: Target, pace: RequestedPace | None) -> None:
+        """Wait until the site is open, at a scope of its own, so that no other request is delayed."""
+        hours = (OpeningHours(target.origin),)
+        first = False
+        while pace is not None and (closed_s := self._closed_s(target, pace)):
+            self.pacer.hold(hours, max(_MOMENT_S, min(closed_s, _LOOK_AGAIN_S)), _closed(pace))
+            # A request that still finds the site closed stays the first of its queue.
+            self.pacer.give_back(await self.pacer.acquire(hours, urgent=first))
+            first = True
+
+    def _provisional_s(self, target: Target, pace: RequestedPace | None) -> Callable[[], float] | None:
+        """Return what computes the delay that a grant arms if more than one turn may be open; None if it is the scope's own.
+
+        It is given even if only one turn may be open now, and called when the turn is granted: the policy may change while the
+        request waits, and the hours of a Request-rate may begin.
+        """
+        if pace is None and self._plain:
+            return None
+        return lambda: self.pause(target.origin, pace).seconds
 
     # Budgets, and delays that are refused.
 
@@ -321,7 +315,7 @@ class Turns:
             ordinary is not None
             and pace is None
             and status is not None
-            and status < self._least_refusal
+            and status < self.policies.least_refusal
             and outcome.retry_after_s is None
             and outcome.rate_limits is None
             and not self._failing
@@ -360,11 +354,6 @@ class Turns:
             self._listener(BackedOff(str(target.origin), status or 0, pause.seconds, pause.because))
         return pause
 
-    def settle_begun(self, turn: Turn, target: Target, outcome: Outcome, pace: RequestedPace | None) -> Pause:
-        """Settle a turn whose delay began before its outcome was known: the outcome counts as a first one does."""
-        turn.settled = False
-        return self.settle(turn, target, outcome, pace)
-
     def limits(self, target: Target) -> list[tuple[Hashable, int]]:
         """Return the URL's scopes, and the concurrency of each."""
         return [(scope, self.policies.concurrency(scope)) for scope in self.scopes_of(target)]
@@ -376,20 +365,11 @@ class Turns:
                 self.budgets.end(turn)
         self.pacer.release(turn)
 
-    def keep(self, turn: Turn) -> Callable[[], None]:
-        """Keep other processes out of an open turn's scopes beyond its end, until the returned function is called."""
-        return (lambda: None) if self._keep is None else self._keep(turn)
-
     def give_back(self, turn: Turn) -> None:
         """Return a turn for which no request was sent: no delay follows."""
         if self.budgets is not None:
             self.budgets.give_back(turn)
         self.pacer.give_back(turn)
-
-    def spare(self, turn: Turn) -> None:
-        """Return a turn of a robots.txt that need not be fetched any more."""
-        self.pacer.give_back(turn)
-        self.counters.robots -= 1
 
     def skip(self, turn: Turn, target: Target, because: str) -> None:
         """Return a turn that was granted to a URL and not used, with an event."""
@@ -410,17 +390,28 @@ class Turns:
 
     def owns(self, target: Target) -> bool:
         """Whether a delay of the URL's scopes counts at once: they can be named, and this process paces them."""
-        return self._find is None and (self._owns is None or self._owns(self.scopes_of(target)))
+        return self._find is None and self.pacer.owns(self.scopes_of(target))
 
-    async def own(self, target: Target) -> None:
-        """Wait until it does. Raises GateClosed, StoreFailed, Overloaded."""
-        await self.meet(target)
-        if self._own is not None:
-            await self._own(self.scopes_of(target))
+    @contextmanager
+    def renewed_delay(self, target: Target, because: str) -> Iterator[None]:
+        """Inside the block, the URL's narrowest scope grants no turn, whatever its concurrency.
 
-    def renewed_delay(self, target: Target, because: str) -> RenewedDelay:
-        """Return a block in which the URL's narrowest scope grants no turn, whatever its concurrency."""
-        return RenewedDelay(self._clock, lambda seconds: self.hold(target, seconds, because))
+        The delay is renewed before it is over. A loop that was blocked for long grants no turn in between: of timers that are due
+        together, the earlier one runs first.
+        """
+        timer: Timer | None = None
+
+        def renew() -> None:
+            nonlocal timer
+            self.hold(target, _STEP_S, because)
+            timer = self._clock.call_at(self._clock.monotonic() + _STEP_S / 2, renew)
+
+        renew()
+        try:
+            yield
+        finally:
+            if timer is not None:
+                timer.cancel()
 
     def outlook(self, target: Target, pace: RequestedPace | None = None) -> Outlook:
         """Return when this URL's turn could come, as far as is known now."""
@@ -438,10 +429,6 @@ class Turns:
         since = self._clock.monotonic() - pace.closed_for_s(self._clock.wall())
         waiting = self.pacer.outlook((hours,)).waiting
         return Outlook(opens_at, hours, waiting, 0, _closed(pace), since)
-
-    def ready_at(self, target: Target, pace: RequestedPace | None = None) -> float:
-        """Return when this URL's turn could come, as far as is known now (monotonic seconds); without a pace, hours aside."""
-        return self.outlook(target, pace).ready_at
 
     def wait_s(self, target: Target, pace: RequestedPace | None = None) -> float:
         """Return the seconds until this URL's turn could come, as far as is known now.
@@ -461,65 +448,6 @@ class Turns:
     async def close(self) -> None:
         """Close the pacer: waiting calls get GateClosed. May be called twice."""
         await self.pacer.close()
-
-    async def _take(self, target: Target, pace: RequestedPace | None, *, urgent: bool, first: bool) -> Turn:
-        waited = await self.meet(target)
-        moves = 0
-        while True:
-            if self.declines and not urgent:
-                self.require(target, pace)
-            if not urgent and self._closed_s(target, pace):
-                await self._opening(target, pace)
-                waited = True
-            provisional_s = self._provisional_s(target, pace)
-            turn = await self.pacer.acquire(self.scopes_of(target), urgent=first, provisional_s=provisional_s)
-            turn.waited = turn.waited or waited
-            moved = turn.waited and moves < _MOST_MOVES and await self._moved(turn, target)
-            if moved or not self.holds(turn):
-                moves += moved
-                waited = first = True
-                self.pacer.give_back(turn)
-                continue
-            if urgent:
-                self.counters.robots += 1
-                return turn
-            if self.declines and self.declined(target.origin, pace) is not None:
-                # Others have spent the budget while it waited.
-                self.pacer.give_back(turn)
-                continue
-            if not self._closed_s(target, pace):
-                return turn
-            self.skip(turn, target, "the site closed while it waited")
-
-    async def _moved(self, turn: Turn, target: Target) -> bool:
-        """Whether the turn is outdated: the host has other addresses by now, or resolving them took a wait."""
-        if self._find is None:
-            return False
-        try:
-            return await self.meet(target) or tuple(dict.fromkeys(self.scopes_of(target))) != turn.scopes
-        except BaseException:
-            self.pacer.give_back(turn)
-            raise
-
-    async def _opening(self, target: Target, pace: RequestedPace | None) -> None:
-        """Wait until the site is open, at a scope of its own, so that no other request is delayed."""
-        hours = (OpeningHours(target.origin),)
-        first = False
-        while pace is not None and (closed_s := self._closed_s(target, pace)):
-            self.pacer.hold(hours, max(_MOMENT_S, min(closed_s, _LOOK_AGAIN_S)), _closed(pace))
-            # A request that still finds the site closed stays the first of its queue.
-            self.pacer.give_back(await self.pacer.acquire(hours, urgent=first))
-            first = True
-
-    def _provisional_s(self, target: Target, pace: RequestedPace | None) -> Callable[[], float] | None:
-        """Return what computes the delay that a grant arms if more than one turn may be open; None if it is the scope's own.
-
-        It is given even if only one turn may be open now, and called when the turn is granted: the policy may change while the
-        request waits, and the hours of a Request-rate may begin.
-        """
-        if pace is None and self._plain:
-            return None
-        return lambda: self.pause(target.origin, pace).seconds
 
     def _closed_s(self, target: Target, pace: RequestedPace | None) -> float:
         """Return the seconds until the site is open (Visit-time)."""

@@ -188,6 +188,17 @@ class LocalPacer:
         """
         return True
 
+    def keep(self, turn: Turn) -> Callable[[], None]:
+        """Keep other processes out of an open turn's scopes beyond its end, until the returned function is called."""
+        return lambda: None
+
+    def owns(self, scopes: Sequence[Hashable]) -> bool:
+        """Return whether this process paces the scopes now, so that a delay of them counts at once."""
+        return True
+
+    async def own(self, scopes: Sequence[Hashable]) -> None:
+        """Wait until this process paces the scopes. Raises GateClosed, StoreFailed, Overloaded."""
+
     def ask_again(self, turn: Turn) -> float:
         """Return how long the request of an open turn must still wait (seconds), since others were granted after it.
 

@@ -26,7 +26,6 @@ from polite.testing.contracts import StoreCheck
 
 SITE, OTHER = Origin.of("https://site.test/"), Origin.of("http://site.test/")
 POLICY = RobotsPolicy()
-FIRST = renewed(None, Found(b"User-agent: *", 200, SITE.robots_url), POLICY, 1.0)
 
 
 class EarlyClock(SystemClock):
@@ -157,18 +156,6 @@ async def test_what_a_clock_dated_that_was_set_back_since_gives_way(store: Robot
     assert await store.load(SITE) == now
 
 
-async def test_a_memory_store_is_bounded_and_drops_what_was_used_longest_ago() -> None:
-    store = MemoryStore(max_origins=2)
-    third = Origin.of("https://third.test/")
-
-    await store.save(SITE, FIRST)
-    await store.save(OTHER, FIRST)
-    await store.load(SITE)
-    await store.save(third, FIRST)
-
-    assert [await store.load(origin) is not None for origin in (SITE, OTHER, third)] == [True, False, True]
-
-
 def large(at: float, octets: int = 400_000) -> Snapshot:
     return good(at, b"#" * octets)
 
@@ -204,29 +191,6 @@ async def test_a_memory_store_never_forgets_a_running_back_off_for_want_of_memor
     assert await store.load(SITE) is None
     assert sum([await store.load(numbered(number)) is not None for number in range(50)]) == 20
     assert store.memory_used < 50_000
-
-
-async def test_a_memory_store_leaves_half_of_its_memory_to_files_however_many_back_offs_run() -> None:
-    store = MemoryStore(max_memory=1 << 20)
-
-    for number in range(3_000):
-        await store.save(numbered(number), failed(100.0, retry_after_s=600.0))
-    for number in range(4_000, 4_003):
-        await store.save(numbered(number), large(101.0, 150_000))
-    kept = [number for number in range(4_003) if await store.load(numbered(number)) is not None]
-
-    assert kept == [*range(3_000), *range(4_000, 4_003)]
-
-
-async def test_a_memory_store_keeps_what_is_larger_than_its_limit_until_the_next_is_saved() -> None:
-    store = MemoryStore(max_memory=1 << 20)
-
-    await store.save(SITE, large(100.0, 2_000_000))
-    alone = await store.load(SITE)
-    await store.save(OTHER, large(101.0))
-
-    assert alone is not None
-    assert await store.load(SITE) is None
 
 
 @pytest.mark.parametrize("option", [{"max_origins": 0}, {"max_memory": 1_000}, {"max_memory": 1e9}])

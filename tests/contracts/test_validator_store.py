@@ -28,14 +28,6 @@ async def store(request: pytest.FixtureRequest, tmp_path) -> AsyncIterator[Valid
     await made.close()
 
 
-async def test_it_is_a_validator_store(store: ValidatorStore) -> None:
-    assert isinstance(store, ValidatorStore)
-
-
-async def test_of_a_page_that_was_never_reported_nothing_is_known(store: ValidatorStore) -> None:
-    assert not await store.validators(PAGE)
-
-
 async def test_what_was_remembered_comes_back_whole_and_at_once(store: ValidatorStore) -> None:
     store.remember(PAGE, BOTH)
 
@@ -70,12 +62,6 @@ async def test_it_is_there_after_a_close(store: ValidatorStore) -> None:
     await store.close()
     assert not await store.validators(PAGE)
     assert await store.validators(OTHER) == TAG
-
-
-async def test_what_comes_after_a_close_starts_nothing(store: ValidatorStore) -> None:
-    await store.close()
-
-    store.remember(PAGE, TAG)
 
 
 def page(number: int) -> Target:

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 import polite
-from polite.errors import InvalidOption, OriginDeclined, PermitMisused
+from polite.errors import InvalidOption, OriginDeclined
 from polite.events import BudgetSpent
-from polite.pacing.budgets import Budgets, Spent
 from polite.robots.exchange import Failed, Reply
 from polite.testing import ScriptedTransport
 from tests.gate.support import PAGE, ROBOTS, opened, visit
@@ -47,14 +46,6 @@ async def test_a_permit_beyond_the_budget_is_refused_by_url_limit_and_option() -
             "https://site.test", "max_pages", 2, "PacingPolicy.max_pages=2: so many pages were requested"
         )
     ]
-
-
-async def test_permits_that_wait_are_refused_when_the_budget_is_spent_meanwhile() -> None:
-    async with opened(pacing=policy(max_pages=3)) as (gate, _):
-        results = await asyncio.gather(*(visit(gate) for _ in range(10)), return_exceptions=True)
-
-        assert sum(isinstance(each, float) for each in results) == 3
-        assert sum(isinstance(each, OriginDeclined) for each in results) == 7
 
 
 @pytest.mark.parametrize("how", ["unsent", "cancelled", "reclaimed"])
@@ -127,17 +118,6 @@ async def test_octets_are_those_that_came_or_those_that_were_announced(
         assert f"budget: {octets} of 1000 octets" in str(await gate.explain(PAGE))
 
 
-async def test_octets_that_came_are_checked() -> None:
-    async with opened() as (gate, _):
-        async with gate.permit(PAGE) as permit:
-            permit.received(5)
-            for wrong in (-1, 1.5, "5", True):
-                with pytest.raises(InvalidOption, match="received: octets must be an integer >= 0"):
-                    permit.received(wrong)  # type: ignore[arg-type]
-        with pytest.raises(PermitMisused, match="received outside the permit's block"):
-            permit.received(5)
-
-
 @pytest.mark.parametrize("name", ["max_pages", "max_bytes", "max_failures"])
 @pytest.mark.parametrize("value", [0, -1, 1.5, "5", True])
 def test_budgets_are_checked(name: str, value: Any) -> None:
@@ -188,14 +168,3 @@ async def test_a_budget_moves_with_its_home() -> None:
         for gate, _ in gates:
             with pytest.raises(OriginDeclined, match="max_pages=3"):
                 await visit_shared(gate, world, "https://a.test/page")
-
-
-def test_what_another_process_spent_is_taken_in() -> None:
-    budgets, origin = Budgets(), polite.Origin.of(PAGE)
-    budgets.restore(origin, Spent(5, 100, 4), newer=True)
-    budgets.restore(origin, Spent(3, 200, 1), newer=True)
-    assert budgets.of(origin) == Spent(5, 200, 1)
-    budgets.restore(origin, Spent(1, 1, 3), newer=False)
-    assert budgets.of(origin) == Spent(5, 200, 3)
-    budgets.restore(origin, Spent(), newer=True)
-    assert len(budgets) == 1

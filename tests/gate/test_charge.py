@@ -40,23 +40,6 @@ async def test_the_delay_is_that_of_the_origins_file() -> None:
         assert await visit(gate) == pytest.approx(charged + 30)
 
 
-async def test_wider_scopes_are_delayed_by_their_own_delay() -> None:
-    scopes = polite.Scopes(crawl=polite.ScopeLimit(delay=5.0))
-    async with scripted_gate(pacing=polite.PacingPolicy(scopes=scopes)) as gate:
-        await gate.check("https://other.test/")
-        await asyncio.sleep(100)
-        gate.charge(PAGE)
-        charged = now()
-
-        assert await visit(gate, "https://other.test/") == pytest.approx(charged + 5.0)
-
-
-async def test_what_is_no_url_is_refused() -> None:
-    async with opened() as (gate, _):
-        with pytest.raises(polite.InvalidURL):
-            gate.charge("nothing")
-
-
 class Slow(AddressSource):
     """Both hosts have one address, which takes 2 s to look up."""
 
@@ -116,18 +99,6 @@ async def test_processes_that_share_a_crawl_keep_the_gap_after_a_charge_of_eithe
         charged = now()
         async with one.permit(page):
             assert now() >= charged + 1.0
-
-
-async def test_a_home_that_was_never_used_is_taken_for_a_charge_and_handed_over_with_its_delay() -> None:
-    world = World()
-    async with shared(world, pacing=polite.PacingPolicy(min_delay=60)) as ((one, homes), (two, _)):
-        one.charge("https://b.test/")
-        charged = now()
-        await asyncio.sleep(1)
-        assert homes.held("b.test") is not None
-        async with two.permit("https://b.test/page"):
-            # robots.txt goes first.
-            assert charged + 120 <= now() < charged + 125
 
 
 async def test_a_store_that_stays_away_delays_this_process_all_the_same(

@@ -72,14 +72,6 @@ async def test_a_block_left_by_an_error_without_a_report_is_a_failure_and_a_canc
         assert gate.counters.opened == 1
 
 
-async def test_a_robots_txt_that_never_answers_opens_the_circuit_too() -> None:
-    transport = ScriptedTransport({ROBOTS: Failed(polite.Reason.TIMEOUT)})
-    async with opened(transport, pacing=polite.PacingPolicy(circuit_failures=1)) as gate:
-        await gate.check(PAGE)
-
-        assert gate.counters.opened == 1
-
-
 async def test_a_circuit_that_robots_txt_opens_keeps_a_question_waiting_no_longer_than_a_503_does() -> None:
     events: list[Event] = []
     transport = ScriptedTransport({ROBOTS: Failed(polite.Reason.TIMEOUT)})
@@ -114,10 +106,3 @@ async def test_t4_a_servers_own_error_forgives_no_refusal() -> None:
         gap = await visit(gate) - refused
 
     assert 40.0 <= gap <= 50.0
-
-
-async def test_with_no_number_of_failures_no_circuit_opens() -> None:
-    async with opened(pacing=polite.PacingPolicy(circuit_failures=0)) as gate:
-        visits = [await visit(gate, status=500) for _ in range(30)]
-
-    assert visits[-1] - visits[0] == 29.0

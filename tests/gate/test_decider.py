@@ -1,33 +1,41 @@
-"""Long URLs and hostile rules: what would hold the event loop for long is decided in a thread, with the same answers."""
+"""Long URLs and hostile rules are decided in a thread; rules that are replaced, forgotten or too old by then are asked again."""
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import polite
 from polite.gate.services import Decider
-from polite.robots.exchange import Reply
+from polite.robots.exchange import Ask, Reply
 from polite.robots.parse import parse
 from polite.robots.rule_index import RuleIndex
 from polite.robots.rules import RuleSet
-from polite.task import Admission
 from polite.testing import LoopClock, ScriptedTransport
+from tests.support import OpenedGate, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
+
+
 counts_steps = pytest.mark.pure("replaces a method of RuleIndex")
 
+
 SITE = "https://a.test"
+
+
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
 # Rules that nothing tells apart, and a path that holds what they look for, but for the last.
 BODY = "User-agent: *\nDisallow: /secret\n" + "".join(
     f"Disallow: /*{'*'.join(letters)}*0\n" for letters in product(LETTERS, LETTERS, "abcdef")
 )
+
+
 LONG = 200 * LETTERS[::-1]
 
 
@@ -49,10 +57,6 @@ def held(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(RuleIndex, "strongest", watched)
     return steps
-
-
-# 50 ms, in octets compared.
-BOUND = 140_000_000
 
 
 @asynccontextmanager
@@ -89,42 +93,6 @@ async def test_a_gate_decides_about_a_long_url_in_a_thread(path: str, held: list
     assert max(held, default=0) < 30_000_000
 
 
-@pytest.mark.slow("waits for a thread with large files")
-@counts_steps
-@pytest.mark.parametrize("kept", ["in memory", "in a file"])
-async def test_a_frontier_decides_about_many_long_urls_without_holding_the_loop(
-    kept: str, tmp_path: Path, held: list[int]
-):
-    urls = [f"{SITE}/{'secret/' * (n % 3 == 0)}{LONG}/{'x' * n}" for n in range(60)]
-    fetched = []
-    passes: list[int] = []
-
-    async def watch() -> None:
-        while True:
-            held.clear()
-            await asyncio.sleep(0)
-            passes.append(sum(held))
-
-    async with opened(store=None if kept == "in memory" else str(tmp_path / "queue.sqlite")) as (gate, queue):
-        await gate.check(SITE)
-        # No virtual time passes while a task is always ready: the delay since the file was read must be over before.
-        await asyncio.sleep(1.0)
-        watching = asyncio.get_running_loop().create_task(watch())
-
-        put = await queue.put_many(urls)
-        queue.close()
-        async for permit in queue:
-            async with permit:
-                fetched.append(permit.url)
-        watching.cancel()
-        refused = queue.refused
-
-    assert sorted(fetched) == sorted(url for url in urls if "secret" not in url)
-    assert refused == 20
-    assert set(put) <= {Admission.WAITING, Admission.REFUSED}
-    assert max(passes) < BOUND
-
-
 def hostile() -> RuleSet:
     return parse(BODY).rules_for("TestBot/1.0").prepare()
 
@@ -155,3 +123,126 @@ async def test_only_one_thread_computes_at_a_time_and_a_cancelled_question_frees
 
     assert [isinstance(answer, asyncio.CancelledError) for answer in answers] == [True, False] * 10
     assert len(decider._decided) == 8
+
+
+SITE, OTHER = "https://a.test", "https://other.test"
+
+
+HOSTILE = "".join(f"Disallow: /*{'*'.join(each)}*0\n" for each in product(LETTERS, LETTERS, "abcdef"))
+
+
+LONG_URL = f"{SITE}/{200 * LETTERS[::-1]}"
+
+
+NOTHING = "Disallow: /\n"
+
+
+class Site(ScriptedTransport):
+    """Serves `rules`, good for `max_age` seconds, and counts how often it is asked for them."""
+
+    def __init__(self, rules: str, max_age: int) -> None:
+        super().__init__({})
+        self.rules, self.max_age, self.asked = rules, max_age, 0
+
+    async def get(self, ask: Ask) -> Reply:
+        if not ask.target.url.startswith(SITE):
+            return Reply(404)
+        self.asked += 1
+        return Reply(200, f"User-agent: *\n{self.rules}".encode(), cache_control=f"max-age={self.max_age}")
+
+
+def opened_on(site: Site, **robots: Any) -> OpenedGate:
+    return scripted_gate(site, robots=polite.RobotsPolicy(**robots))
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """From now each job of a thread takes so many seconds."""
+    seconds = 0.0
+
+    def run(_: object, job: Callable[[], object]) -> "Awaitable[object]":
+        async def later() -> object:
+            await asyncio.sleep(seconds)
+            return job()
+
+        return asyncio.ensure_future(later())
+
+    def switch(to: float) -> None:
+        nonlocal seconds
+        seconds = to
+        monkeypatch.setattr(asyncio.get_running_loop(), "run_in_executor", run)
+
+    return switch
+
+
+async def fetched(gate: polite.Gate) -> bool:
+    """Whether the gate lets the long URL be fetched."""
+    try:
+        async with gate.permit(LONG_URL) as permit:
+            permit.report(status=200)
+    except polite.Disallowed:
+        return False
+    return True
+
+
+async def checked(gate: polite.Gate) -> bool:
+    return (await gate.check(LONG_URL)).allowed
+
+
+@pytest.mark.parametrize("evicted", [False, True])
+@pytest.mark.parametrize("question", [fetched, checked])
+async def test_rules_replaced_while_a_thread_decides_are_asked_again(
+    question: Callable[[polite.Gate], Awaitable[bool]], evicted: bool, slow: Callable[[float], None]
+) -> None:
+    site = Site(HOSTILE, max_age=1000)
+    async with opened_on(site, max_origins=1) as gate, asyncio.timeout(100_000):
+        await gate.check(SITE)
+        await asyncio.sleep(910)
+        site.rules = NOTHING
+        slow(120)
+
+        asking = asyncio.ensure_future(question(gate))
+        await asyncio.sleep(1)
+        await gate.check(SITE)  # asks for them ahead of time
+        await asyncio.sleep(5)
+        assert not await gate.check(SITE)
+        if evicted:
+            await gate.check(OTHER)
+
+        assert not await asking
+
+
+@pytest.mark.parametrize("question", [fetched, checked])
+async def test_rules_that_always_expire_before_a_thread_has_decided_are_asked_for_a_few_times_only(
+    question: Callable[[polite.Gate], Awaitable[bool]], slow: Callable[[float], None]
+) -> None:
+    site = Site(HOSTILE, max_age=0)
+    async with opened_on(site, min_ttl=0.0) as gate, asyncio.timeout(100_000):
+        slow(600)
+
+        assert await question(gate)
+        assert site.asked <= 3
+
+
+async def test_a_frontier_refuses_nothing_by_rules_that_were_replaced_while_a_thread_decided(
+    slow: Callable[[float], None],
+) -> None:
+    site = Site(HOSTILE + NOTHING, max_age=1000)
+    async with (
+        opened_on(site, max_origins=1) as gate,
+        polite.open_frontier(gate) as frontier,
+    ):
+        async with asyncio.timeout(100_000):
+            await gate.check(SITE)
+            await asyncio.sleep(880)
+            site.rules = HOSTILE
+            slow(3_600)
+
+            await frontier.put_many([LONG_URL, f"{LONG_URL}x"])
+            async with await anext(frontier) as first:
+                first.report(status=200)
+            async with await anext(frontier) as second:
+                second.report(status=200)
+
+        assert {first.url, second.url} == {LONG_URL, f"{LONG_URL}x"}
+        assert frontier.refused == 0

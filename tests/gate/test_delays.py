@@ -1,7 +1,8 @@
-"""Requests of an origin keep its delay and its concurrency; other origins do not wait."""
+"""Requests of an origin keep its delay, its quota and its concurrency; other origins do not wait."""
 
 import asyncio
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -12,13 +13,6 @@ from tests.gate.support import PAGE, ROBOTS, opened, visit
 from tests.support import now
 
 pytestmark = pytest.mark.virtual_time
-
-
-async def test_robots_txt_counts_as_a_hit() -> None:
-    async with opened() as (gate, _):
-        start = now()
-
-        assert await visit(gate) == start + 1.0
 
 
 async def test_t3_requests_keep_min_delay() -> None:
@@ -53,44 +47,12 @@ async def test_t3_crawl_delay_and_min_delay_give_the_larger(
     assert because in str(explanation)
 
 
-async def test_t3_request_rate_is_a_delay_too() -> None:
-    transport = ScriptedTransport({ROBOTS: Reply(200, b"User-agent: *\nRequest-rate: 1/5\n")})
-
-    async with opened(transport) as (gate, _):
-        times = sorted(await asyncio.gather(*(visit(gate) for _ in range(2))))
-
-    assert times == pytest.approx([5.0, 10.0])
-
-
-async def test_one_request_of_an_origin_is_under_way_at_a_time() -> None:
-    async with opened() as (gate, _):
-        async with gate.permit(PAGE) as permit:
-            permit.report(status=200)
-            second = asyncio.create_task(visit(gate))
-            await asyncio.sleep(7)
-            left = now()
-        assert await second == left
-
-
-async def test_other_origins_do_not_wait() -> None:
-    async with opened() as (gate, _):
-        start = now()
-        times = await asyncio.gather(*(visit(gate, f"https://host{n}.test/") for n in range(50)))
-
-    assert set(times) == {start + 1.0}
-
-
 async def test_a_task_cannot_wait_for_a_turn_that_it_has_itself() -> None:
     async with opened() as (gate, _):
         async with gate.permit(PAGE), gate.permit("https://other.test/"):
             with pytest.raises(polite.PermitMisused, match="leave that block first"):
                 await visit(gate, "https://site.test/again")
         await visit(gate, "https://site.test/again")
-
-
-async def test_with_concurrency_a_task_may_have_two_permits_of_an_origin() -> None:
-    async with opened(pacing=polite.PacingPolicy(concurrency=2)) as (gate, _), gate.permit(PAGE):
-        await visit(gate)
 
 
 async def test_cancelling_a_waiter_loses_nothing_and_shortens_no_delay() -> None:
@@ -135,3 +97,27 @@ async def test_t3_with_concurrency_grants_keep_the_delay_too(
     gaps = [after - before for before, after in pairwise(times)]
     assert min(gaps) >= gap - 1e-6
     assert times[1] - times[0] == pytest.approx(gap)
+
+
+async def test_a_policy_holds_for_responses_that_do_not_repeat_it() -> None:
+    async with opened() as (gate, _):
+        times = [await visit(gate, RateLimit_Policy='"d";q=10;w=60'), await visit(gate), await visit(gate)]
+
+        assert [after - before for before, after in pairwise(times)] == pytest.approx([10, 10])
+        await asyncio.sleep(60)
+        assert "delay: 6 s between requests (RateLimit-Policy: 10 in 60 s)" in str(await gate.explain(ROBOTS))
+
+
+async def test_robots_txt_tells_a_quota_too() -> None:
+    reply = Reply(200, b"", rate_limit='"d";r=0;t=30', rate_limit_policy='"d";q=10;w=60')
+    async with opened(ScriptedTransport({ROBOTS: reply})) as (gate, _):
+        assert await visit(gate) == pytest.approx(31)
+        assert "6 s between requests" in str(await gate.explain(ROBOTS))
+
+
+async def test_a_long_wait_for_a_quota_is_kept_in_a_store(tmp_path: Path) -> None:
+    store = str(tmp_path / "robots.sqlite")
+    async with opened(store=store) as (gate, _):
+        await visit(gate, RateLimit='"d";r=0;t=3000')
+    async with opened(store=store) as (gate, _):
+        assert await visit(gate) >= 2_900

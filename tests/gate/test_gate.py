@@ -1,7 +1,8 @@
-"""The gate as a crawler uses it: what may be fetched, what `open_gate` accepts, events, and the end."""
+"""The gate as a crawler uses it: what may be fetched, what open_gate accepts, events, explanations, and the end."""
 
 import asyncio
 import copy
+import gc
 import logging
 from collections.abc import Callable
 from typing import Any, cast
@@ -10,11 +11,14 @@ import pytest
 
 import polite
 from polite.events import BackedOff, Event, Granted, Left, PermitDelayed, Refused, RobotsFetched
-from polite.integrations.aiohttp import middleware
+from polite.gate.services import Shutdown
+from polite.origin import Origin
 from polite.robots.exchange import Ask, Failed, Reply
+from polite.robots.snapshot import Snapshot
+from polite.stores.memory import MemoryStore
 from polite.testing import LoopClock, ScriptedTransport
 from tests.gate.support import AGENT, PAGE, ROBOTS, RULES, opened, visit
-from tests.support import now
+from tests.support import now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -95,28 +99,6 @@ async def test_listeners_are_told_what_happens() -> None:
     assert events[5] == Refused("https://site.test/private", "RULE", 2)
 
 
-async def test_a_listener_that_fails_stops_no_request(caplog: pytest.LogCaptureFixture) -> None:
-    def fail(event: Event) -> None:
-        raise ZeroDivisionError(event)
-
-    async with opened(listener=fail) as (gate, _):
-        await visit(gate)
-
-    assert "the listener failed" in caplog.text
-
-
-async def test_an_origin_forgotten_while_a_request_waits_is_not_asked_again() -> None:
-    async with opened(robots=polite.RobotsPolicy(max_origins=3)) as (gate, transport):
-        await visit(gate)
-        waiting = asyncio.create_task(visit(gate))
-        await asyncio.sleep(0)
-        for number in range(10):
-            await gate.check(f"https://host{number}.test/")
-        await waiting
-
-    assert transport.asked.count(ROBOTS) == 1
-
-
 async def test_credentials_reach_no_request_no_log_line_and_no_error(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -190,19 +172,6 @@ async def test_an_agent_that_cannot_be_sent_or_has_no_name_is_refused(agent: str
             pass
 
 
-@pytest.mark.parametrize("option", ["robots", "pacing", "fetching", "store"])
-async def test_an_option_of_the_wrong_kind_is_refused(option: str) -> None:
-    with pytest.raises(polite.InvalidOption, match=option):
-        async with polite.open_gate(AGENT, **{option: 3}):  # type: ignore[arg-type]
-            pass
-
-
-async def test_a_crawls_name_without_a_shared_store_is_refused() -> None:
-    with pytest.raises(polite.InvalidOption, match="crawl='news' needs a shared store"):
-        async with polite.open_gate(AGENT, crawl="news"):
-            pass
-
-
 async def test_a_closed_gate_raises_gate_closed() -> None:
     async with opened() as (gate, _):
         pass
@@ -246,9 +215,6 @@ async def test_an_option_that_cannot_be_what_it_should_is_refused_by_name(option
             pass
 
 
-# Transports of the user's own.
-
-
 class OwnTransport:
     """Answers with `answer`, or raises it."""
 
@@ -271,13 +237,9 @@ class OwnTransport:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (KeyError("x"), "OwnTransport.get raised KeyError('x')"),
         (None, "OwnTransport.get returned None: a Reply or a Failed of polite.ports is needed"),
-        ({"status": 200}, "OwnTransport.get returned {'status': 200}"),
         (Reply("200"), "OwnTransport.get returned nonsense: Reply.status is '200'"),
         (Reply(200, "User-agent: *"), "OwnTransport.get returned nonsense: Reply.body is 'User-agent: *'"),
-        (Reply(200, location=7), "Reply.location is 7"),
-        (Reply(9_999), "Reply.status is 9999"),
         (Failed("timeout"), "OwnTransport.get returned nonsense: Failed.reason is 'timeout'"),
     ],
 )
@@ -300,40 +262,6 @@ async def test_a_transport_that_fails_to_close_is_named() -> None:
 
     with pytest.raises(RuntimeError, match=r"Unclosed\.close raised TypeError"):
         async with polite.open_gate(AGENT, transports={"https": Unclosed(Reply(404))}):
-            pass
-
-
-async def test_the_class_of_a_transport_is_refused() -> None:
-    transports: Any = {"https": OwnTransport}
-    with pytest.raises(polite.InvalidOption, match=r"transports\['https'\] .*OwnTransport'>"):
-        async with polite.open_gate(AGENT, transports=transports):
-            pass
-
-
-async def test_a_transport_whose_close_raises_is_named() -> None:
-    class Unclosed(OwnTransport):
-        async def close(self) -> None:
-            raise OSError("gone")
-
-    with pytest.raises(RuntimeError, match=r"Unclosed\.close raised OSError\('gone'\)"):
-        async with polite.open_gate(AGENT, transports={"https": Unclosed(None)}, clock=LoopClock()):
-            pass
-
-
-async def test_schemes_of_transports_have_no_case() -> None:
-    transport = ScriptedTransport({ROBOTS: Reply(200, RULES)})
-    async with polite.open_gate(AGENT, transports={"HTTPS": transport}, clock=LoopClock()) as gate:
-        assert not await gate.check("https://site.test/private/x")
-    async with polite.open_session(AGENT, transports={"HTTPS": transport}, clock=LoopClock()) as session:
-        assert not await polite.gate_of(session).check("https://site.test/private/x")
-
-    assert transport.asked == [ROBOTS, ROBOTS]
-
-
-@pytest.mark.parametrize("schemes", [("http:",), ("https://",), ("",), (7,), ("http", "HTTP"), ("h\u00fc",)])
-async def test_what_is_no_scheme_of_a_transport_is_refused(schemes: tuple[Any, ...]) -> None:
-    with pytest.raises(polite.InvalidOption, match=r"transports: .*scheme"):
-        async with polite.open_gate(AGENT, transports=dict.fromkeys(schemes, ScriptedTransport({}))):
             pass
 
 
@@ -367,27 +295,6 @@ async def test_the_first_use_of_what_was_not_opened_by_a_block_says_so(
         copy.copy(unopened)
 
 
-async def test_what_was_opened_once_is_not_opened_again() -> None:
-    opening = polite.open_gate(AGENT)
-    async with opening:
-        pass
-
-    with pytest.raises(TypeError, match=r"polite\.open_gate\(\.\.\.\) returns opens once: call it again"):
-        async with opening:
-            pass
-
-
-async def test_an_unopened_gate_is_named_where_a_gate_is_needed() -> None:
-    with pytest.raises(
-        AttributeError, match=r"async with polite\.open_gate\(\.\.\.\) as gate: \.\.\. \.services"
-    ):
-        polite.Frontier(cast("polite.Gate", polite.open_gate(AGENT)))
-    with pytest.raises(
-        polite.InvalidOption, match=r"got <polite\.open_gate\(\.\.\.\) opens nothing by itself: async with"
-    ):
-        middleware(cast("polite.Gate", polite.open_gate(AGENT)))
-
-
 async def test_on_a_loop_in_virtual_time_a_gate_follows_that_time_by_itself() -> None:
     site = ScriptedTransport({ROBOTS: Reply(200, b"User-agent: *\nCrawl-delay: 60")})
     async with polite.open_gate(AGENT, transports={"https": site}) as gate:
@@ -395,3 +302,133 @@ async def test_on_a_loop_in_virtual_time_a_gate_follows_that_time_by_itself() ->
             await visit(gate, PAGE)
 
     assert now() == 180.0
+
+
+async def test_explain_tells_everything_that_decides() -> None:
+    async with opened() as (gate, _):
+        await visit(gate)
+        explanation = await gate.explain("https://site.test/private")
+        text = str(explanation)
+
+    assert not explanation.decision
+    assert explanation.wait_s == pytest.approx(1.0)
+    assert explanation.outlook.scope == polite.Origin.of(PAGE)
+    for part in ("https://site.test/private", "line 2", "min_delay 1 s", "turn: in 1.0 s", "status 200"):
+        assert part in text
+
+
+async def test_explain_tells_of_failures_and_the_copy_that_serves() -> None:
+    transport = ScriptedTransport(
+        {ROBOTS: [Reply(200, RULES), Failed(polite.Reason.DNS_NXDOMAIN, "no such name")]}
+    )
+
+    async with opened(transport) as (gate, _):
+        await gate.check(PAGE)
+        await asyncio.sleep(86_400)
+        text = str(await gate.explain(PAGE))
+
+    assert "failed once; the last good copy" in text
+    assert "the last good copy decides (no such name)" in text
+    assert "turn: in 1.0 s" in text
+
+
+async def test_explain_of_a_failure_that_cannot_pass_names_no_times() -> None:
+    transport = ScriptedTransport({ROBOTS: Failed(polite.Reason.ADDRESS_REFUSED, "it is private")})
+
+    async with opened(transport) as (gate, _):
+        text = str(await gate.explain(PAGE))
+
+    assert "requested 0 s ago\n  waiting cannot help; there is no earlier copy (it is private)" in text
+    assert "good for" not in text
+
+
+async def test_explain_names_the_request_rate_that_sets_the_delay() -> None:
+    transport = ScriptedTransport({ROBOTS: Reply(200, b"User-agent: *\nRequest-rate: 1/30\n")})
+
+    async with opened(transport) as (gate, _):
+        text = str(await gate.explain(PAGE))
+
+    assert "delay: 30 s between requests (Request-rate 1/30)" in text
+
+
+class Listening:
+    def __init__(self, told: list[str]) -> None:
+        self._told = told
+
+    def closed(self) -> None:
+        self._told.append("closed")
+
+
+async def test_a_callback_is_called_once_when_the_gate_closes() -> None:
+    told: list[str] = []
+    async with polite.open_gate("TestBot/1.0", clock=LoopClock()) as gate:
+        gate.on_close(lambda: told.append("closed"))
+        gc.collect()
+        assert not told
+        await gate.close()
+
+        assert told == ["closed"]
+    assert told == ["closed"]
+
+
+def test_the_object_of_a_bound_method_is_held_weakly() -> None:
+    told: list[str] = []
+    shutdown, kept, dropped = Shutdown(), Listening(told), Listening(told)
+    shutdown.on_begin(dropped.closed)
+    shutdown.on_begin(kept.closed)
+    del dropped
+    gc.collect()
+
+    assert len(shutdown._callbacks) == 1
+    shutdown.begin()
+    assert told == ["closed"]
+
+
+def test_a_callback_that_fails_hinders_no_other(caplog) -> None:
+    told: list[str] = []
+    shutdown = Shutdown()
+    shutdown.on_begin(lambda: 1 / 0)
+    shutdown.on_begin(lambda: told.append("closed"))
+
+    shutdown.begin()
+
+    assert told == ["closed"]
+    assert "a callback of Gate.on_close failed" in caplog.text
+
+
+class SlowStore(MemoryStore):
+    """A store that takes a while to keep a robots.txt."""
+
+    def __init__(self, takes_s: float) -> None:
+        super().__init__()
+        self._takes_s = takes_s
+        self.saving = asyncio.Event()
+        self.saved: list[Origin] = []
+
+    async def save(self, origin: Origin, snapshot: Snapshot) -> None:
+        self.saving.set()
+        await asyncio.sleep(self._takes_s)
+        self.saved.append(origin)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("is_waiter_cancelled", [True, False])
+@pytest.mark.parametrize(("takes_s", "is_saved", "closed_s"), [(0.2, True, 0.2), (1e6, False, 5.0)])
+async def test_a_robots_txt_that_was_fetched_is_kept_though_the_gate_closes(
+    is_waiter_cancelled: bool, takes_s: float, is_saved: bool, closed_s: float
+) -> None:
+    store = SlowStore(takes_s)
+    origin = Origin.of("https://a.test")
+    async with scripted_gate(transports={"https": ScriptedTransport()}, store=store) as gate:
+        waiter = asyncio.create_task(gate.check("https://a.test/"))
+        await store.saving.wait()
+        closing_at = now()
+        if is_waiter_cancelled:
+            waiter.cancel()
+            await asyncio.sleep(0)
+    closed_at = now()
+    (ended,) = await asyncio.gather(waiter, return_exceptions=True)
+
+    assert isinstance(ended, asyncio.CancelledError if is_waiter_cancelled else polite.GateClosed)
+    assert store.saved == ([origin] if is_saved else [])
+    assert closed_at - closing_at == pytest.approx(closed_s, abs=0.01)

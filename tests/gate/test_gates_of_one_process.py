@@ -26,8 +26,6 @@ from tests.support import now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
-NO_DELAY = polite.PacingPolicy(min_delay=0)
-
 
 class Site(ScriptedTransport):
     """A site that notes when its robots.txt is requested."""
@@ -99,16 +97,6 @@ async def test_gates_that_are_open_together_share_the_turns_of_an_origin(clock: 
     assert [len([at for at in each if at < 33]) for each in turns.values()] == [10, 10, 10]
 
 
-async def test_a_turn_of_one_gate_is_waited_for_by_another(clock: LoopClock) -> None:
-    async with opened(Site(), clock) as one, opened(Site(), clock) as other:
-        await visit(one)
-        async with one.permit(PAGE):
-            visiting = asyncio.create_task(visit(other))
-            await asyncio.sleep(20)
-            assert not visiting.done()
-        assert await visiting == pytest.approx(24.0, abs=0.1)
-
-
 async def test_a_task_that_holds_the_turn_of_one_gate_does_not_wait_for_ever_for_another(
     clock: LoopClock,
 ) -> None:
@@ -164,39 +152,6 @@ async def test_a_back_off_outlives_its_gate(clock: LoopClock, told: list[warning
     assert len(told) == 1
 
 
-async def test_a_back_off_is_kept_while_its_gate_waits_behind_another(clock: LoopClock) -> None:
-    third = Site()
-    async with opened(Site(), clock) as one, opened(Site(), clock) as other, opened(third, clock) as late:
-        await visit(other)
-        async with one.permit(PAGE) as permit:
-            permit.report(status=429, headers={"Retry-After": "30"})
-            refused = now()
-        waiting = [asyncio.create_task(visit(other))]
-        await asyncio.sleep(1)
-        waiting.append(asyncio.create_task(visit(one)))
-        await asyncio.sleep(1)
-
-        await visit(late)
-        assert third.times[0] >= refused + 30
-        await asyncio.gather(*waiting)
-
-
-async def test_a_quick_response_begins_its_delay_while_another_gate_waits(clock: LoopClock) -> None:
-    async with opened(Site(), clock) as one, opened(Site(), clock) as other:
-        await visit(other)
-        await visit(one)
-        async with one.permit(PAGE) as permit:
-            waiting = [asyncio.create_task(visit(other))]
-            await asyncio.sleep(0)
-            waiting.append(asyncio.create_task(visit(one)))
-            await asyncio.sleep(0.01)
-            permit.report(status=200)
-            reported = now()
-
-        assert await waiting[0] >= reported + 1
-        await waiting[1]
-
-
 async def test_a_gate_that_yields_to_another_keeps_its_own_delay_before_a_third(clock: LoopClock) -> None:
     """While a gate waits for another's turn, a third one still reads the delay that its own last response began."""
     site = Site(b"User-agent: *\nCrawl-delay: 2")
@@ -208,43 +163,6 @@ async def test_a_gate_that_yields_to_another_keeps_its_own_delay_before_a_third(
     times = sorted([*await asyncio.gather(*map(call, range(5))), *site.times])
     assert len(times) == 10
     assert min(later - earlier for earlier, later in pairwise(times)) >= 2.0
-
-
-async def test_a_back_off_is_kept_by_all_while_gates_wait_for_each_other(clock: LoopClock) -> None:
-    async with opened(Site(), clock) as first, opened(Site(), clock) as second:
-        await visit(second)
-        ended = await visit(first, status=429, Retry_After="600")
-        waiting = [asyncio.create_task(visit(gate)) for gate in (second, first)]
-        await asyncio.sleep(0.5)
-        site = Site()
-        async with opened(site, clock) as third:
-            await visit(third)
-        await asyncio.gather(*waiting)
-
-    assert site.times[0] >= ended + 600
-
-
-async def test_a_gate_that_yields_during_its_request_keeps_the_delay_of_the_response(
-    clock: LoopClock,
-) -> None:
-    async with opened(Site(), clock) as first, opened(Site(), clock) as second:
-        await visit(first)
-        await visit(second)
-        async with first.permit(PAGE) as permit:
-            await asyncio.sleep(0.1)
-            waiting = [asyncio.create_task(visit(second))]
-            await asyncio.sleep(0.905)  # a second after the grant, the second gate looks again
-            waiting.append(asyncio.create_task(visit(first)))
-            await asyncio.sleep(0.002)
-            permit.report(status=200)
-            ended = now()
-        await asyncio.sleep(0.3)
-        site = Site()
-        async with opened(site, clock) as third:
-            await visit(third)
-        times = [*await asyncio.gather(*waiting), *site.times]
-
-    assert min(times) >= ended + 1.0
 
 
 async def test_a_request_in_flight_when_its_gate_closes_begins_its_delay_when_it_ends(
@@ -260,43 +178,6 @@ async def test_a_request_in_flight_when_its_gate_closes_begins_its_delay_when_it
         await visit(gate)
 
     assert site.times == [1.0 + 100 + 30]
-
-
-async def test_a_request_that_outlives_its_gate_is_waited_for(clock: LoopClock) -> None:
-    async with opened(Site(), clock, pacing=NO_DELAY) as gate:
-        permit = await gate.acquire(PAGE)
-    site = Site()
-    async with opened(site, clock, pacing=NO_DELAY) as gate:
-        visiting = asyncio.create_task(visit(gate))
-        await asyncio.sleep(10)
-        permit.report(status=429, headers={"Retry-After": "60"})
-        await asyncio.sleep(10)
-        permit.leave()
-        await visiting
-
-    assert site.times == [70.0]
-
-
-async def test_an_own_delay_counts_for_a_third_gate_though_a_second_one_delays_it_further(
-    clock: LoopClock,
-) -> None:
-    async with AsyncExitStack() as stack:
-        gates = [
-            await stack.enter_async_context(
-                opened(Site(), clock, pacing=polite.PacingPolicy(min_delay=delay))
-            )
-            for delay in (0, 10, 1)
-        ]
-        for gate in gates:
-            await gate.check(PAGE)
-            await asyncio.sleep(20)
-        start = await visit(gates[1])
-        # The last one waits, so the second one leaves the next turn to it, and itself waits a moment longer than its delay.
-        waiting = asyncio.gather(visit(gates[2]), visit(gates[1]))
-        await asyncio.sleep(5)
-
-        assert await visit(gates[0]) >= start + 10
-        await waiting
 
 
 @pytest.mark.parametrize("status", [200, 429])
@@ -316,29 +197,6 @@ async def test_a_request_that_waited_since_its_grant_keeps_the_delays_of_other_g
             assert await visit(other) >= sent + 2
 
     assert sent == granted + (2 if status == 200 else 60)
-
-
-async def test_two_requests_that_wait_since_their_grants_do_not_wait_for_each_other(clock: LoopClock) -> None:
-    sent: list[float] = []
-    pacing = polite.PacingPolicy(min_delay=2, concurrency=9)
-
-    async def crawl(gate: polite.Gate, number: int) -> None:
-        async with gate.permit(f"{PAGE}/{number}") as permit:
-            await asyncio.sleep(30 - now() % 1)
-            await permit.ready()
-            sent.append(now())
-
-    async with (
-        opened(Site(), clock, pacing=pacing) as one,
-        opened(Site(), clock, pacing=pacing) as other,
-        asyncio.TaskGroup() as group,
-    ):
-        for number in range(16):
-            group.create_task(crawl((one, other)[number % 2], number))
-        await asyncio.sleep(200)
-
-    assert len(sent) == 16
-    assert min(later - earlier for earlier, later in pairwise(sorted(sent))) >= 2 - 1e-9
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -404,16 +262,6 @@ async def test_gates_with_clocks_of_their_own_know_nothing_of_each_other(
     assert not told
 
 
-async def test_without_a_delay_nothing_is_warned_of(
-    clock: LoopClock, told: list[warnings.WarningMessage]
-) -> None:
-    for _ in range(3):
-        async with opened(Site(), clock, pacing=NO_DELAY) as gate:
-            assert await visit(gate) == 0.0
-
-    assert not told
-
-
 async def test_the_delays_of_closed_gates_are_forgotten(
     clock: LoopClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -435,14 +283,6 @@ async def test_the_delays_of_closed_gates_are_forgotten(
     assert len(delays.left) == 1
 
 
-def test_system_clocks_and_loops_in_real_time_have_one_clock() -> None:
-    async def of_a_loop() -> ProcessDelays:
-        return process_delays(LoopClock())
-
-    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
-        assert runner.run(of_a_loop()) is process_delays(SystemClock()) is process_delays(SystemClock())
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
 def test_a_fork_begins_without_delays() -> None:
     before = process_delays(SystemClock())
@@ -453,23 +293,6 @@ def test_a_fork_begins_without_delays() -> None:
         os._exit(process_delays(SystemClock()) is before)
 
     assert os.waitpid(child, 0)[1] == 0
-
-
-def test_a_turn_that_another_thread_took_at_the_same_moment_frees_the_wider_scopes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    delays = ProcessDelays()
-    one, other = Turnstile(), Turnstile()
-    members = [each.join(delays, lambda _: None) for each in (one, other)]
-    one.hold("wide", 1.0)
-    taken, free = one.request(("a", "wide"), 0.0), one.request(("b", "wide"), 0.0)
-    # The other thread takes its turn after this one has looked.
-    monkeypatch.setattr(module.Member, "delay", lambda *_: None)
-    other.request(("a",), 0.5)
-
-    assert one.due(1.0) == [free]
-    assert taken.granted_at is None
-    assert len(delays.members) == len(members)
 
 
 def test_threads_never_have_a_turn_of_one_origin_together(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,23 +70,6 @@ async def test_a_permit_that_is_never_entered_gives_its_turn_back_with_an_event(
         assert permit.task.url == PAGE
 
 
-async def test_entered_after_that_it_takes_a_turn_anew_and_its_task_is_done() -> None:
-    async with opened() as (gate, frontier, _):
-        await frontier.put(PAGE)
-        permit = await anext(frontier)
-        await asyncio.sleep(DAY)
-        async with gate.permit(f"{SITE}/other") as other:
-            other.report(status=200)
-            reported = now()
-        async with permit:
-            assert now() == pytest.approx(reported + 1.0)
-            permit.report(status=200)
-        async with asyncio.timeout(HOUR):
-            await frontier.join()
-
-        assert (frontier.done, frontier.in_flight) == (1, 0)
-
-
 @pytest.mark.parametrize("held_s", [600.0, DAY + 600.0])
 async def test_entered_late_it_looks_at_the_rules_again(held_s: float) -> None:
     server = Server(cache_control="no-cache")
@@ -120,42 +103,6 @@ async def test_rules_that_a_refresh_replaced_while_it_was_held_decide_nothing_mo
             await permit.__aenter__()
 
         assert (frontier.refused, frontier.in_flight, gate.counters.skipped) == (1, 0, 1)
-
-
-async def test_entered_late_while_robots_txt_cannot_be_had_its_task_waits_again() -> None:
-    server = Server(cache_control="no-cache")
-    robots = polite.RobotsPolicy(keep_stale=False)
-    async with opened(server, robots=robots) as (_, frontier, _events):
-        await frontier.put(PAGE)
-        permit = await anext(frontier)
-        server.status = 500
-        await asyncio.sleep(DAY)
-        with pytest.raises(polite.RobotsUnreachable):
-            await permit.__aenter__()
-        server.status = 200
-        async with asyncio.timeout(HOUR), await anext(frontier) as again:
-            again.report(status=200)
-        await frontier.join()
-
-        assert (again.url, frontier.done) == (PAGE, 1)
-
-
-async def test_cancelled_while_it_waits_for_a_new_turn_its_task_waits_again() -> None:
-    async with opened() as (gate, frontier, _):
-        await frontier.put(PAGE)
-        permit = await anext(frontier)
-        await asyncio.sleep(2 * HOUR)
-        async with gate.permit(f"{SITE}/other") as other:
-            entering = asyncio.create_task(permit.__aenter__())
-            await asyncio.sleep(1)
-            entering.cancel()
-            other.report(status=200)
-        with pytest.raises(asyncio.CancelledError):
-            await entering
-        async with asyncio.timeout(HOUR), await anext(frontier) as again:
-            again.report(status=200)
-
-        assert again.url == PAGE
 
 
 @pytest.mark.parametrize("anchor", polite.Anchor)

@@ -60,29 +60,6 @@ async def test_rules_beyond_the_limit_go_and_the_least_recently_used_go_first() 
     assert (asked, len(transport.asked)) == (20, 21)
 
 
-@pytest.mark.slow("many origins")
-async def test_rules_that_went_are_loaded_from_the_store_and_not_fetched_again() -> None:
-    transport = serving(*range(20))
-
-    async with opened(transport, MemoryStore()) as gate:
-        for _ in range(3):
-            for number in range(20):
-                assert not await gate.check(page(number))
-                assert gate.memory_used <= 8 * MIB
-
-    assert len(transport.asked) == 20
-
-
-async def test_rules_that_are_larger_than_the_limit_are_kept_while_they_are_asked() -> None:
-    transport = serving(0)
-
-    async with opened(transport, max_memory=MIB) as gate:
-        for _ in range(5):
-            assert not await gate.check(page(0))
-
-    assert len(transport.asked) == 1
-
-
 @pytest.mark.parametrize("store", [None, MemoryStore()], ids=["no store", "a store"])
 async def test_a_running_back_off_stays_when_its_rules_go(store: MemoryStore | None) -> None:
     transport = serving(*range(1, 20))
@@ -104,18 +81,6 @@ async def test_a_running_back_off_stays_when_its_rules_go(store: MemoryStore | N
     assert asked == transport.asked.count(down) == 2
     assert not decision.allowed
     assert decision.reason is (polite.Reason.UNREACHABLE if store is None else polite.Reason.RULE)
-
-
-async def test_back_offs_that_fill_max_origins_refuse_new_origins_until_some_are_over() -> None:
-    transport = serving(*range(1_000), answer=Reply(500, retry_after="600"))
-
-    async with opened(transport, max_memory=MIB, max_origins=300) as gate:
-        with pytest.raises(Overloaded, match="max_origins=300"):
-            for number in range(1_000):
-                await gate.check(page(number))
-        await asyncio.sleep(1_000)
-
-        assert not await gate.check(page(999))
 
 
 LIVE = [f"https://live{number}.test" for number in range(3)]
@@ -221,40 +186,6 @@ async def test_permits_that_wait_keep_no_rules() -> None:
     assert len(granted) == len(transport.asked) == 6
 
 
-@pytest.mark.slow("many origins")
-async def test_origins_whose_tasks_wait_in_a_frontier_keep_no_rules() -> None:
-    transport = serving(*range(6))
-    for number in range(6):
-        transport.answer(f"https://host{number}.test/robots.txt", Reply(200, SLOW + b"# %d" % number))
-    granted = []
-
-    async def work(frontier: polite.Frontier) -> None:
-        async for permit in frontier:
-            async with permit:
-                granted.append(permit.url)
-                permit.report(status=200)
-
-    async with opened(transport, max_memory=MIB) as gate, polite.open_frontier(gate) as frontier:
-        with measured() as in_use:
-            await frontier.put_many(
-                f"https://host{number}.test/{name}" for number in range(6) for name in "ab"
-            )
-            worker = asyncio.create_task(work(frontier))
-            await asyncio.sleep(100)
-            waiting = in_use()
-            await asyncio.sleep(250)
-            half = in_use()
-        assert len(granted) == 6
-        await frontier.join()
-        frontier.close()
-        await worker
-
-    # The six files and their rules took 9 MB together.
-    assert max(waiting, half) < 4_000_000
-    assert len(granted) == 12
-    assert len(transport.asked) == 6
-
-
 async def test_rules_that_a_decision_refers_to_count_until_it_is_gone() -> None:
     async with opened(serving(*range(10)), max_memory=4 * MIB) as gate:
         await gate.check(page(0))
@@ -295,15 +226,3 @@ async def test_a_question_looks_at_few_of_many_back_offs(monkeypatch: pytest.Mon
 
     # Each is set aside once, when there is no room any more; after that few are looked at.
     assert sum(count > 1_100 for count in most) <= 1
-
-
-async def test_one_large_file_beside_a_back_off_keeps_no_new_origin_out() -> None:
-    transport = serving(0)
-    transport.answer("https://down.test/robots.txt", Reply(503, retry_after="86000"))
-
-    async with opened(transport, max_memory=MIB) as gate:
-        await gate.check("https://down.test/")
-        await gate.check(page(0))
-        decisions = [await gate.check(f"https://new{number}.test/") for number in range(3)]
-
-    assert all(decisions)

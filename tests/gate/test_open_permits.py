@@ -1,4 +1,4 @@
-"""A task that waits for a turn it holds is told so, in whatever order its permits are left; and what is left is freed."""
+"""A task never waits for a turn that it holds itself, in whatever order its permits are left; and what is left is freed."""
 
 import asyncio
 import gc
@@ -10,7 +10,7 @@ import pytest
 import polite
 from polite.gate.permit import Permit
 from polite.robots.exchange import Reply
-from polite.testing import VirtualTimeLoop
+from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
 from tests.support import OpenedGate, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
@@ -85,18 +85,6 @@ async def test_ten_thousand_overlapping_permits_of_one_task_take_constant_memory
     assert 0 < peaks[1] <= peaks[0] <= 10
 
 
-@pytest.mark.slow("thousands of permits")
-async def test_one_task_may_hold_thousands_of_permits_at_one_time() -> None:
-    async with opened() as gate, asyncio.timeout(10**7):
-        permits = [await entered(gate, number) for number in range(3_000)]
-        with pytest.raises(polite.PermitMisused, match=r"h1500\.test"):
-            await entered(gate, 1_500)
-        for permit in permits[::2] + permits[1::2]:
-            await leave(permit)
-
-        assert len(gate.services.open_permits) == 0
-
-
 @pytest.mark.parametrize("what", ["join", "drain"])
 async def test_the_end_is_not_waited_for_inside_any_permit_of_the_frontier(what: str) -> None:
     async with opened() as gate, polite.open_frontier(gate) as frontier, asyncio.timeout(10_000):
@@ -105,17 +93,6 @@ async def test_the_end_is_not_waited_for_inside_any_permit_of_the_frontier(what:
             with pytest.raises(polite.PermitMisused, match=rf"{what} inside the permit for https://h0\.test"):
                 await getattr(frontier, what)()
         await frontier.join()
-
-
-async def test_a_shared_scope_of_one_request_at_a_time_is_waited_for_no_less() -> None:
-    def scopes(target: polite.Target) -> tuple[object, ...]:
-        return (target.origin, "all")
-
-    async with opened(pacing=polite.PacingPolicy(scopes=scopes)) as gate, asyncio.timeout(10_000):
-        first = await entered(gate, 0)
-        with pytest.raises(polite.PermitMisused, match="leave that block first"):
-            await entered(gate, 1)
-        await leave(first)
 
 
 def test_a_gate_that_another_loop_uses_knows_the_tasks_of_that_loop() -> None:
@@ -159,20 +136,6 @@ async def test_a_task_that_has_all_turns_of_an_origin_asks_for_no_further_one() 
         assert len(gate.services.open_permits) == 0
 
 
-async def test_a_task_waits_for_a_turn_that_another_task_has() -> None:
-    async def elsewhere() -> None:
-        async with gate.permit(host(0)):
-            await asyncio.sleep(30)
-
-    async with opened(pacing=polite.PacingPolicy(concurrency=2)) as gate, asyncio.timeout(100):
-        other = asyncio.ensure_future(elsewhere())
-        await asyncio.sleep(5)
-        first = await entered(gate, 0)
-        await leave(await entered(gate, 0))
-        await leave(first)
-        await other
-
-
 @pytest.mark.parametrize("known", [False, True])
 async def test_a_scope_that_is_known_only_after_a_look_up_is_not_waited_for_inside_either(
     known: bool,
@@ -191,3 +154,74 @@ async def test_a_scope_that_is_known_only_after_a_look_up_is_not_waited_for_insi
             await leave(await second.__aenter__())
 
             assert len(gate.services.open_permits) == 0
+
+
+# Less than PacingPolicy.max_hold, after which a turn is taken back.
+PATIENCE_S = 3_000.0
+
+
+EXPIRING = Reply(200, b"User-agent: *\nDisallow: /private\n", cache_control="no-cache")
+
+
+WHOLE_CRAWL = polite.PacingPolicy(scopes=polite.Scopes(crawl=polite.ScopeLimit(1.0)))
+
+
+@pytest.mark.parametrize(("path", "allowed"), [("/other", True), ("/private/1", False)])
+async def test_rules_that_expire_inside_a_block_still_answer_there(path: str, allowed: bool) -> None:
+    async with scripted_gate({"https://h0.test/robots.txt": EXPIRING}) as gate:
+        async with asyncio.timeout(PATIENCE_S), gate.permit("https://h0.test/page"):
+            await asyncio.sleep(400)
+            decision = await gate.check(f"https://h0.test{path}")
+            explained = await gate.explain(f"https://h0.test{path}")
+
+        assert (decision.allowed, explained.decision.allowed) == (allowed, allowed)
+
+
+async def test_when_the_block_is_left_expired_rules_are_fetched_again() -> None:
+    transport = ScriptedTransport({"https://h0.test/robots.txt": EXPIRING})
+    clock = LoopClock()
+    async with scripted_gate(transport, clock=clock) as gate:
+        async with asyncio.timeout(PATIENCE_S), gate.permit("https://h0.test/page"):
+            await asyncio.sleep(400)
+            await gate.check("https://h0.test/other")
+            fetched_inside = len(transport.asked)
+            transport.answer("https://h0.test/robots.txt", Reply(200, b"User-agent: *\nDisallow: /\n"))
+        decision = await gate.check("https://h0.test/other")
+
+    assert fetched_inside == 1
+    assert not decision.allowed
+
+
+@pytest.mark.parametrize("question", ["check", "explain"])
+async def test_an_unknown_origin_whose_robots_txt_needs_the_turn_held_is_misuse(question: str) -> None:
+    async with scripted_gate({}, pacing=WHOLE_CRAWL) as gate, asyncio.timeout(PATIENCE_S):
+        async with gate.permit("https://h0.test/page"):
+            with pytest.raises(
+                polite.PermitMisused, match=r"h1\.test.*inside the permit for https://h0\.test/page"
+            ):
+                await getattr(gate, question)("https://h1.test/page")
+        assert (await gate.check("https://h1.test/page")).allowed
+
+
+@pytest.mark.parametrize("question", ["check", "explain", "permit"])
+async def test_a_robots_txt_that_redirects_to_the_origin_held_is_not_waited_for(question: str) -> None:
+    redirect = Reply(301, location="https://h0.test/robots.txt")
+    async with scripted_gate({"http://h0.test/robots.txt": redirect}) as gate, asyncio.timeout(PATIENCE_S):
+        async with gate.permit("https://h0.test/page"):
+            with pytest.raises(polite.PermitMisused, match=r"http://h0\.test/link.*https://h0\.test/page"):
+                if question == "permit":
+                    await gate.permit("http://h0.test/link").__aenter__()
+                else:
+                    await getattr(gate, question)("http://h0.test/link")
+        assert (await gate.check("http://h0.test/link")).allowed
+
+
+async def test_other_tasks_go_on_waiting_for_the_same_robots_txt() -> None:
+    async with scripted_gate({}, pacing=WHOLE_CRAWL) as gate, asyncio.timeout(PATIENCE_S):
+        async with gate.permit("https://h0.test/page"):
+            other = asyncio.ensure_future(gate.check("https://h1.test/page"))
+            await asyncio.sleep(10)
+            with pytest.raises(polite.PermitMisused):
+                await gate.check("https://h1.test/page")
+            assert not other.done()
+        assert (await other).allowed

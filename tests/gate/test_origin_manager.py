@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from polite.errors import GateClosed, Overloaded
+from polite.errors import Overloaded
 from polite.events import Event
 from polite.gate.fetcher import RobotsFetcher
 from polite.gate.rules import OriginManager
@@ -20,7 +20,6 @@ from polite.pacing.pacer import LocalPacer
 from polite.pacing.policy import PacingPolicy
 from polite.robots.agent import UserAgent
 from polite.robots.exchange import Failed, Reply
-from polite.robots.parse import parse
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
 from polite.robots.result import KeptOctets
@@ -110,19 +109,6 @@ async def test_a_fetch_that_is_being_cancelled_cannot_be_joined() -> None:
     assert transport.asked == [SITE.robots_url] * 2
 
 
-async def test_a_cancelled_fetch_counts_as_a_hit_all_the_same() -> None:
-    async with managing() as (manager, transport):
-        transport.hold()
-        leaver = asyncio.create_task(manager.learn(SITE))
-        await asyncio.sleep(0.1)
-        leaver.cancel()
-        transport.let_go()
-        await asyncio.gather(leaver, return_exceptions=True)
-        await manager.learn(SITE)
-
-        assert asyncio.get_running_loop().time() == pytest.approx(1.1)
-
-
 async def test_k1_an_answer_is_remembered_for_24_hours() -> None:
     async with managing(RULES, STRICTER) as (manager, transport):
         first = await manager.learn(SITE)
@@ -189,18 +175,6 @@ async def test_h6_after_30_days_without_an_answer_all_is_allowed() -> None:
     assert decision.reason is Reason.UNREACHABLE_TOO_LONG
 
 
-async def test_k4_a_store_is_shared_between_crawlers() -> None:
-    store, clock = MemoryStore(), LoopClock()
-
-    async with managing(store=store, clock=clock) as (first, asked_first):
-        await first.learn(SITE)
-    async with managing(store=store, clock=clock) as (second, asked_second):
-        standing = await second.learn(SITE)
-
-    assert not standing.rules.allows("/private")
-    assert (len(asked_first.asked), len(asked_second.asked)) == (1, 0)
-
-
 @pytest.mark.parametrize("asks_again_after", [0.95 * DAY, 1.05 * DAY])
 async def test_k4_what_another_crawler_was_told_since_is_not_asked_for_again(asks_again_after: float) -> None:
     store, clock = MemoryStore(), LoopClock()
@@ -223,74 +197,8 @@ async def test_k4_what_another_crawler_was_told_since_is_not_asked_for_again(ask
     assert (len(asked_first.asked), len(asked_second.asked)) == (0, 2)
 
 
-async def test_what_another_crawler_was_told_long_ago_is_no_answer() -> None:
-    store, clock = MemoryStore(), LoopClock()
-
-    async with (
-        managing(RULES, store=store, clock=clock) as (first, asked_first),
-        managing(RULES, store=store, clock=clock) as (second, asked_second),
-    ):
-        await first.learn(SITE)
-        await second.learn(SITE)
-        await asyncio.sleep(1.5 * DAY)
-        await second.learn(SITE)
-        await asyncio.sleep(1.5 * DAY)
-        await first.learn(SITE)
-
-    assert (len(asked_first.asked), len(asked_second.asked)) == (2, 1)
-
-
-async def test_k4_the_back_off_of_another_crawler_is_obeyed() -> None:
-    store, clock = MemoryStore(), LoopClock()
-
-    async with (
-        managing(RULES, store=store, clock=clock) as (first, asked_first),
-        managing(Reply(500), store=store, clock=clock) as (second, _),
-    ):
-        await first.learn(SITE)
-        await second.learn(SITE)
-        await asyncio.sleep(1.5 * DAY)
-        await second.learn(SITE)
-        await asyncio.sleep(1)
-        standing = await first.learn(SITE)
-        while_it_runs = len(asked_first.asked)
-        await asyncio.sleep(10)
-        after = await first.learn(SITE)
-
-    assert (standing.snapshot.failures, while_it_runs) == (1, 1)
-    assert standing.rules.allows("/page")
-    assert not standing.rules.allows("/private")
-    assert (after.snapshot.failures, len(asked_first.asked)) == (0, 2)
-
-
-async def test_what_the_store_has_too_long_serves_while_the_origin_is_down() -> None:
-    store, clock = MemoryStore(), LoopClock()
-
-    async with managing(RULES, store=store, clock=clock) as (first, _):
-        await first.learn(SITE)
-    await asyncio.sleep(2 * DAY)
-    async with managing(Reply(500), store=store, clock=clock) as (second, _):
-        standing = await second.learn(SITE)
-
-    assert not standing.rules.allows("/private")
-    assert standing.rules.allows("/page")
-
-
 def other(number: int) -> Origin:
     return Origin.of(f"https://host{number}.test/")
-
-
-async def test_memory_is_bounded_and_the_origin_used_longest_ago_goes_first() -> None:
-    async with managing(max_origins=10) as (manager, transport):
-        for number in range(10):
-            await manager.learn(other(number))
-        manager.current(other(0))
-        await manager.learn(other(10))
-
-        assert len(manager) == 10
-        assert manager.current(other(0)) is not None
-        assert manager.current(other(1)) is None
-        assert len(transport.asked) == 11
 
 
 async def test_an_origin_in_back_off_is_never_forgotten() -> None:
@@ -321,15 +229,6 @@ async def test_more_origins_in_back_off_than_the_bound_are_refused_until_some_ma
         assert len(manager) <= 6
 
 
-async def test_after_closing_no_request_is_sent() -> None:
-    async with managing() as (manager, transport):
-        await manager.close()
-
-        with pytest.raises(GateClosed, match="site.test"):
-            await manager.learn(SITE)
-        assert transport.asked == []
-
-
 async def test_a_file_is_kept_compressed_and_a_large_one_is_compressed_off_the_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -351,22 +250,3 @@ async def test_a_file_is_kept_compressed_and_a_large_one_is_compressed_off_the_l
     assert large.file is not None
     assert large.file.body == body
     assert large.snapshot.octets < 5_000
-
-
-@pytest.mark.pure("replaces a function that OriginManager calls")
-async def test_a_large_file_is_read_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    threads: list[bool] = []
-    monkeypatch.setattr(
-        "polite.gate.rules.parse",
-        lambda body, dialect: (
-            threads.append(threading.current_thread() is threading.main_thread()) or parse(body, dialect)
-        ),
-    )
-
-    async with managing(Reply(200, RULES.body + b"#" * 200_000)) as (manager, transport):
-        transport.answer(other(1).robots_url, RULES)
-        large = await manager.learn(SITE)
-        await manager.learn(other(1))
-
-    assert not large.rules.allows("/private")
-    assert threads == [False, True]

@@ -1,12 +1,16 @@
-"""A permit is one request: the delay starts at its report or its end, and misuse is an error."""
+"""A permit from entering to its end: the delay starts at its report or its end, what was not sent goes back, misuse is an error."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
 import polite
+from polite.compose.shared import share_turns
+from polite.events import Event, Reclaimed, Skipped
 from tests.gate.support import PAGE, opened, visit
+from tests.pacers.homes import FakeStore
 from tests.support import now
 
 pytestmark = pytest.mark.virtual_time
@@ -53,20 +57,6 @@ async def test_reporting_twice_is_an_error_and_shortens_no_delay() -> None:
         assert await visit(gate) == pytest.approx(start + 60)
 
 
-async def test_a_permit_is_one_request() -> None:
-    async with opened() as (gate, _):
-        permit = gate.permit(PAGE)
-        with pytest.raises(polite.PermitMisused, match="outside"):
-            permit.report(status=200)
-        async with permit:
-            pass
-        with pytest.raises(polite.PermitMisused, match="outside"):
-            permit.report(status=200)
-        with pytest.raises(polite.PermitMisused, match="twice"):
-            async with permit:
-                pass
-
-
 @pytest.mark.parametrize("status", ["503", None, -1, 1000, 503.0, True])
 async def test_what_is_no_status_is_refused_and_the_delay_is_kept(status: Any) -> None:
     async with opened() as (gate, _):
@@ -76,3 +66,221 @@ async def test_what_is_no_status_is_refused_and_the_delay_is_kept(status: Any) -
             left = now()
 
         assert await visit(gate) == pytest.approx(left + 1.0)
+
+
+async def test_the_delay_starts_when_the_response_begins() -> None:
+    async with opened() as (gate, _):
+        async with gate.permit(PAGE) as permit:
+            await asyncio.sleep(3)
+            permit.began()
+            began = now()
+            await asyncio.sleep(0.25)
+
+        assert await visit(gate) == pytest.approx(began + 1.0)
+
+
+async def test_a_report_after_it_counts_as_a_first_one() -> None:
+    pacing = polite.PacingPolicy(circuit_failures=2, circuit_rest=60)
+    async with opened(pacing=pacing) as (gate, _):
+        for _ in range(2):
+            async with gate.permit(PAGE) as permit:
+                permit.began()
+                permit.report(status=500)
+        assert (gate.counters.opened, gate.counters.closed) == (1, 0)
+        async with gate.permit(PAGE) as permit:
+            permit.began()
+            permit.report(status=200)
+
+        assert gate.counters.closed == 1
+
+
+async def misuses(permit: polite.Permit, match: str, *calls: Any) -> None:
+    for call in calls:
+        with pytest.raises(polite.PermitMisused, match=match):
+            call()
+
+
+async def test_it_is_said_once_before_the_report_and_inside_the_permit() -> None:
+    async with opened() as (gate, _):
+        permit = gate.permit(PAGE)
+        await misuses(permit, "outside", permit.began)
+        await permit.enter()
+        permit.began()
+        await misuses(permit, "began twice", permit.began)
+        await misuses(permit, "reported", permit.unsent)
+        permit.report(status=200)
+        await misuses(permit, "after its report", permit.began)
+        await misuses(permit, "reported twice", lambda: permit.report(status=200))
+        permit.leave()
+        await misuses(permit, "outside", permit.began)
+
+
+PRIVATE = "https://site.test/private"
+
+
+Way = Callable[[polite.Gate, str], Any]
+
+
+async def acquired(gate: polite.Gate, url: str = PAGE) -> polite.Permit:
+    return await gate.acquire(url)
+
+
+async def entered(gate: polite.Gate, url: str = PAGE) -> polite.Permit:
+    return await gate.permit(url).enter()
+
+
+WAYS = pytest.mark.parametrize("way", [acquired, entered])
+
+
+@WAYS
+async def test_a_permit_is_left_by_a_callback_of_the_loop(way: Way) -> None:
+    async with opened() as (gate, _):
+        permit = await way(gate, PAGE)
+        permit.report(status=200)
+        asyncio.get_running_loop().call_later(30, permit.leave)
+        left = now() + 30
+
+        assert await visit(gate) == pytest.approx(left)
+        assert permit.scopes == ()
+
+
+async def test_one_task_may_wait_for_a_turn_that_a_callback_of_its_own_gives_back() -> None:
+    async with opened() as (gate, _), asyncio.timeout(100):
+        first = await gate.acquire(PAGE)
+        asyncio.get_running_loop().call_later(5, first.leave)
+
+        (await gate.acquire(PAGE)).leave()
+
+
+async def cancelled_after(seconds: float, wait: Coroutine[Any, Any, Any]) -> None:
+    # This timer is set before those of `wait`, which begins at once if tasks are eager: it is called first at the same instant.
+    loop = asyncio.get_running_loop()
+    due = loop.create_future()
+    loop.call_later(seconds, due.set_result, None)
+    work = asyncio.ensure_future(wait)
+    await due
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+
+
+@pytest.mark.parametrize("steps", range(5))
+async def test_a_wait_that_is_cancelled_in_a_step_around_its_grant_loses_nothing(steps: int) -> None:
+    async with opened() as (gate, _):
+        await visit(gate)
+        granted = now() + 1.0
+        waiting = asyncio.ensure_future(gate.acquire(PAGE))
+        await asyncio.sleep(1.0)
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        if not waiting.cancelled():
+            waiting.result().unsent()
+
+        assert await visit(gate) == pytest.approx(granted)
+        assert len(gate.services.held_turns) == 0
+
+
+async def unsent_new(gate: polite.Gate) -> polite.Permit:
+    return gate.permit(PAGE)
+
+
+async def unsent_entered(gate: polite.Gate) -> polite.Permit:
+    return await gate.acquire(PAGE)
+
+
+async def unsent_failed(gate: polite.Gate) -> polite.Permit:
+    permit = gate.permit(PRIVATE)
+    with pytest.raises(polite.Disallowed):
+        await permit.enter()
+    return permit
+
+
+async def unsent_cancelled(gate: polite.Gate) -> polite.Permit:
+    permit, blocking = gate.permit(PAGE), await gate.acquire(PAGE)
+    await cancelled_after(1.0, permit.enter())
+    blocking.unsent()
+    return permit
+
+
+@pytest.mark.parametrize("state", [unsent_new, unsent_entered, unsent_failed, unsent_cancelled])
+async def test_a_turn_of_which_nothing_was_sent_goes_back_without_a_delay(state: Any) -> None:
+    async with opened() as (gate, _):
+        await visit(gate)
+        permit = await state(gate)
+        permit.unsent()
+        permit.unsent()
+        permit.leave()
+        with pytest.raises(polite.PermitMisused, match="after its end"):
+            await permit.enter()
+        with pytest.raises(polite.PermitMisused, match="outside"):
+            permit.report(status=200)
+        given_back = now()
+
+        assert await visit(gate) == pytest.approx(max(given_back, 2.0), abs=0.1)
+        assert len(gate.services.held_turns) == 0
+
+
+async def test_nothing_sent_in_a_block_gives_the_turn_back_at_once() -> None:
+    events: list[Event] = []
+    async with opened(listener=events.append) as (gate, _), gate.permit(PAGE) as permit:
+        permit.unsent()
+        given_back = now()
+        async with gate.permit(PAGE) as second:
+            assert now() == given_back
+            second.report(status=200)
+
+    assert [event for event in events if isinstance(event, Skipped)] == [Skipped(PAGE, "nothing was sent")]
+    assert (gate.counters.granted, gate.counters.skipped) == (2, 1)
+
+
+@pytest.mark.parametrize("end", ["leave", "unsent"])
+async def test_a_permit_that_is_ended_while_it_waits_takes_no_turn(end: str) -> None:
+    async with opened() as (gate, _):
+        first = await gate.acquire(PAGE)
+        permit = gate.permit(PAGE)
+        waiting = asyncio.ensure_future(permit.enter())
+        await asyncio.sleep(5)
+        getattr(permit, end)()
+        first.unsent()
+        given_back = now()
+        with pytest.raises(polite.PermitMisused, match="ended while it waited"):
+            await waiting
+
+        assert await visit(gate) == pytest.approx(given_back)
+
+
+async def test_a_permit_that_is_never_left_loses_its_turn_and_leaving_it_later_changes_nothing() -> None:
+    events: list[Event] = []
+    async with opened(listener=events.append, pacing=polite.PacingPolicy(max_hold=600)) as (gate, _):
+        permit = await gate.acquire(PAGE)
+        granted = now()
+        assert await visit(gate) == pytest.approx(granted + 601)
+        assert not permit.valid
+        permit.unsent()
+        permit.leave()
+        assert gate.counters.skipped == 0
+        second = await gate.acquire(PAGE)
+        assert now() == pytest.approx(granted + 602)
+        await asyncio.sleep(601)
+        second.report(status=429, headers={"Retry-After": "60"})
+        reported = now()
+        second.leave()
+
+        assert await visit(gate) == pytest.approx(reported + 60)
+
+    assert [e for e in events if isinstance(e, Reclaimed)] == [Reclaimed(PAGE, pytest.approx(600))] * 2
+
+
+async def test_a_shared_gate_keeps_the_home_until_the_permit_is_left() -> None:
+    async with opened() as (gate, _):
+        homes = FakeStore(gate.services.clock).process()
+        share_turns(gate, homes, lease_s=15.0)
+        permit = await gate.acquire(PAGE)
+        assert homes.homes["site.test"].open == 1
+        permit.leave()
+        permit.leave()
+        assert homes.homes["site.test"].open == 0
+        (await gate.acquire(PAGE)).unsent()
+        assert homes.homes["site.test"].open == 0

@@ -1,6 +1,5 @@
 """A gate remembers what a page was reported with, and when it is due again."""
 
-from email.utils import formatdate
 from typing import Any
 
 import pytest
@@ -27,13 +26,6 @@ async def conditional_after(*reports: Any, url: str = PAGE) -> dict[str, str]:
         return await gate.conditional(url)
 
 
-async def test_the_next_request_names_what_the_last_response_did() -> None:
-    assert await conditional_after((200, {"ETag": 'W/"1"', "Last-Modified": DATE})) == {
-        "If-None-Match": 'W/"1"',
-        "If-Modified-Since": DATE,
-    }
-
-
 async def test_headers_that_can_be_read_once_serve_retry_after_as_well() -> None:
     async with opened(recrawl=RECRAWL) as (gate, _):
         async with gate.permit(PAGE) as permit:
@@ -41,16 +33,6 @@ async def test_headers_that_can_be_read_once_serve_retry_after_as_well() -> None
             reported = now()
         assert permit.due - gate.services.clock.wall() == pytest.approx(7_200.0)
         assert await visit(gate) == pytest.approx(reported + 7_200.0)
-
-
-@pytest.mark.parametrize(
-    "url", [PAGE, "https://SITE.test:443/page#top", "https://user:secret@site.test/x/../page"]
-)
-async def test_each_spelling_of_a_url_is_one_page(url: str) -> None:
-    async with opened(recrawl=RECRAWL) as (gate, _):
-        await visit(gate, url, ETag='"1"')
-        assert await gate.conditional(PAGE) == {"If-None-Match": '"1"'}
-        assert await gate.conditional(PAGE + "?") == {}
 
 
 async def test_a_304_keeps_what_it_does_not_name_and_renews_the_rest() -> None:
@@ -125,18 +107,6 @@ async def test_a_store_that_fails_to_remember_does_not_end_the_request(
     assert "the store of validators failed" in caplog.text
 
 
-async def test_a_task_that_is_tried_again_is_not_remembered() -> None:
-    async with opened(recrawl=RECRAWL) as (gate, _):
-        frontier = polite.Frontier(gate)
-        await frontier.put(PAGE)
-        permit = await anext(aiter(frontier))
-        async with permit:
-            permit.report(status=200, headers={"ETag": '"1"'})
-            permit.retry()
-        assert await gate.conditional(PAGE) == {}
-        frontier.close()
-
-
 async def test_a_page_is_due_when_it_says_and_a_frontier_waits_for_that() -> None:
     async with opened(recrawl=RECRAWL) as (gate, _):
         frontier = polite.Frontier(gate)
@@ -154,16 +124,6 @@ async def test_a_page_is_due_when_it_says_and_a_frontier_waits_for_that() -> Non
         assert fetched == [(pytest.approx(before + 7_200.0), PAGE)]
 
 
-async def test_a_304_is_due_by_what_is_known_from_the_page_itself() -> None:
-    async with opened(recrawl=RECRAWL) as (gate, _):
-        modified = formatdate(gate.services.clock.wall() - 100 * DAY, usegmt=True)
-        await visit(gate, Last_Modified=modified)
-        await gate.conditional(PAGE)
-        async with gate.permit(PAGE) as permit:
-            permit.report(status=304)
-        assert permit.due - gate.services.clock.wall() == pytest.approx(10 * DAY, abs=10)
-
-
 async def test_due_needs_a_report_and_the_option() -> None:
     async with opened(recrawl=RECRAWL) as (gate, _), gate.permit(PAGE) as permit:
         with pytest.raises(polite.PermitMisused, match="needs a report"):
@@ -177,29 +137,11 @@ async def test_due_needs_a_report_and_the_option() -> None:
             await gate.conditional(PAGE)
 
 
-async def test_conditional_raises_what_other_calls_raise() -> None:
-    async with opened(recrawl=RECRAWL) as (gate, _):
-        with pytest.raises(polite.InvalidURL):
-            await gate.conditional("about:blank")
-    with pytest.raises(polite.GateClosed):
-        await gate.conditional(PAGE)
-
-
 async def test_nothing_is_remembered_of_a_url_that_is_too_long() -> None:
     longest = PAGE + "/" + "x" * (2_047 - len(PAGE))
 
     assert await conditional_after((200, {"ETag": '"1"'}), url=longest)
     assert not await conditional_after((200, {"ETag": '"1"'}), url=longest + "x")
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"recrawl": 5}, {"recrawl": RECRAWL, "validators": "pages.sqlite"}, {"validators": MemoryValidators()}],
-)
-async def test_options_that_are_wrong_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(polite.InvalidOption, match=next(reversed(options))):
-        async with opened(**options):
-            pass
 
 
 async def test_conditional_requests_that_are_never_made_are_forgotten(

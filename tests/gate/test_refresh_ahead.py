@@ -1,7 +1,6 @@
 """robots.txt is refreshed before it expires: no request waits for it, and no server is asked more often."""
 
 import asyncio
-import logging
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ import polite
 from polite.errors import StoreFailed
 from polite.events import Event, RobotsFetched
 from polite.robots.exchange import Failed, Reply
-from polite.robots.reason import Reason
 from polite.stores.memory import MemoryStore
 from polite.testing import ScriptedTransport
 from tests.support import OpenedGate, TimedTransport, now, scripted_gate
@@ -46,33 +44,6 @@ def opened(
 
 async def sleep_until(time: float) -> None:
     await asyncio.sleep(time - now())
-
-
-async def a_permit_each_second(gate: polite.Gate, start: float, end: float) -> dict[float, float]:
-    """How long each of them waited, by the time at which it was asked for."""
-    waits = {}
-    for second in range(int(start), int(end)):
-        await sleep_until(max(now(), second))
-        asked = now()
-        async with gate.permit(PAGE) as permit:
-            waits[asked] = now() - asked
-            permit.report(status=200)
-    return waits
-
-
-async def test_without_refresh_ahead_it_is_asked_for_when_it_is_over() -> None:
-    transport = ScriptedTransport({ROBOTS: RULES})
-
-    async with opened(transport, refresh_ahead=0) as gate:
-        await gate.check(PAGE)
-        await asyncio.sleep(DAY - 5)
-        await gate.check(PAGE)
-        await asyncio.sleep(4)
-        asked = len(transport.asked)
-        await asyncio.sleep(2)
-        await gate.check(PAGE)
-
-    assert (asked, len(transport.asked)) == (1, 2)
 
 
 async def test_a_refresh_that_fails_keeps_the_copy_and_is_tried_again_as_any_failure() -> None:
@@ -123,42 +94,6 @@ async def test_a_retry_after_longer_than_the_copy_is_obeyed_and_no_request_hangs
     assert not after.allowed
 
 
-async def test_without_keep_stale_a_failed_refresh_denies_when_the_copy_is_over() -> None:
-    transport = ScriptedTransport({ROBOTS: [RULES, Reply(503, retry_after=str(8 * 3_600))]})
-    store = MemoryStore()
-
-    async with opened(transport, store, keep_stale=False) as gate:
-        await gate.check(PAGE)
-        await sleep_until(22 * HOUR)
-        await gate.check(PAGE)
-        await sleep_until(23.9 * HOUR)
-        before = await gate.check(PAGE)
-        kept_before = await store.load(polite.Origin.of(SITE))
-        await sleep_until(24.1 * HOUR)
-        after = await gate.check(PAGE)
-        kept_after = await store.load(polite.Origin.of(SITE))
-
-    assert kept_before is not None
-    assert kept_after is not None
-    assert (kept_before.failures, kept_after.failures) == (1, 1)
-    assert kept_before.good_until == pytest.approx(1_700_000_000 + 24 * HOUR, abs=1)
-    assert (before.allowed, after.allowed, len(transport.asked)) == (True, False, 2)
-
-
-async def test_the_thirty_days_count_from_the_first_refresh_that_failed() -> None:
-    transport = ScriptedTransport({ROBOTS: [RULES, Reply(500)]})
-
-    async with opened(transport) as gate:
-        await gate.check(PAGE)
-        await sleep_until(22 * HOUR)
-        await gate.check(PAGE)
-        await sleep_until(25 * HOUR)
-        snapshot = (await gate.explain(PAGE)).snapshot
-
-    assert snapshot.failures == 2
-    assert snapshot.unreachable_since == pytest.approx(1_700_000_000 + 22 * HOUR, abs=1)
-
-
 async def test_closing_the_gate_ends_a_refresh_and_leaves_no_task() -> None:
     transport = ScriptedTransport({ROBOTS: RULES})
 
@@ -172,31 +107,6 @@ async def test_closing_the_gate_ends_a_refresh_and_leaves_no_task() -> None:
 
     assert len(running) == 1
     assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
-async def test_closing_the_gate_ends_a_refresh_that_waits_for_its_turn(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    async with opened(ScriptedTransport({ROBOTS: RULES})) as gate:
-        await gate.check(PAGE)
-        await asyncio.sleep(22 * HOUR)
-        async with gate.permit(PAGE):
-            await asyncio.sleep(1)
-            await gate.close()
-
-    assert asyncio.all_tasks() == {asyncio.current_task()}
-    assert caplog.text == ""
-
-
-async def test_a_failure_is_not_asked_about_ahead_of_its_back_off() -> None:
-    transport = ScriptedTransport({ROBOTS: Reply(500)})
-
-    async with opened(transport, retry_min=1_000.0, busy_retry_max=1_000.0) as gate:
-        for _ in range(999):
-            assert not await gate.check(PAGE)
-            await asyncio.sleep(1)
-
-    assert transport.asked == [ROBOTS]
 
 
 async def test_so_many_are_asked_ahead_of_time_at_one_time() -> None:
@@ -217,42 +127,6 @@ async def test_so_many_are_asked_ahead_of_time_at_one_time() -> None:
 
     assert first == 50
     assert len(transport.asked) == 240
-
-
-async def test_a_request_after_the_copy_expired_joins_the_running_refresh() -> None:
-    transport = ScriptedTransport({ROBOTS: [RULES, STRICTER]})
-
-    async with opened(transport, default_ttl=300.0) as gate:
-        await gate.check(PAGE)
-        await asyncio.sleep(290)
-        transport.hold()
-        await gate.check(PAGE)
-        await asyncio.sleep(15)
-        waiting = [asyncio.create_task(gate.check(PAGE)) for _ in range(5)]
-        await asyncio.sleep(1)
-        transport.let_go()
-        decisions = await asyncio.gather(*waiting)
-
-    assert not any(decisions)
-    assert len(transport.asked) == 2
-
-
-async def test_a_refresh_that_fails_after_the_copy_expired_is_the_result_for_its_waiters() -> None:
-    transport = ScriptedTransport({ROBOTS: [RULES, Reply(500)]})
-
-    async with opened(transport, default_ttl=300.0, keep_stale=False) as gate:
-        await gate.check(PAGE)
-        await asyncio.sleep(290)
-        transport.hold()
-        await gate.check(PAGE)
-        await asyncio.sleep(15)
-        waiting = asyncio.create_task(gate.check(PAGE))
-        await asyncio.sleep(1)
-        transport.let_go()
-        decision = await waiting
-
-    assert decision.reason is Reason.UNREACHABLE
-    assert len(transport.asked) == 2
 
 
 class FailingStore(MemoryStore):
@@ -279,75 +153,3 @@ async def test_a_store_that_fails_does_not_cause_a_fetch_per_request(
             await asyncio.sleep(1)
 
     assert len(transport.asked) == store.saved == 2
-
-
-async def test_a_defect_of_ours_does_not_cause_a_fetch_per_request(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls = []
-
-    async def broken(*_: object, **__: object) -> None:
-        calls.append(now())
-        raise ZeroDivisionError
-
-    async with opened(ScriptedTransport({ROBOTS: RULES})) as gate:
-        await gate.check(PAGE)
-        monkeypatch.setattr(gate.services.origins._fetcher, "fetch", broken)
-        await asyncio.sleep(22 * HOUR)
-        with caplog.at_level(logging.WARNING, "polite"):
-            for _ in range(20):
-                assert (await gate.check(PAGE)).allowed
-                await asyncio.sleep(1)
-
-    assert len(calls) == 1
-    assert "was not refreshed ahead of time: ZeroDivisionError" in caplog.text
-
-
-@pytest.mark.pure("replaces a method of Turns")
-async def test_a_request_keeps_waiting_for_its_turn_when_the_refresh_changes_nothing() -> None:
-    transport = slow(RULES, RULES, STRICTER)
-    order: list[int] = []
-
-    async def visit(number: int) -> None:
-        async with gate.permit(PAGE) as permit:
-            order.append(number)
-            await asyncio.sleep(1)
-            permit.report(status=200)
-
-    async with opened(transport) as gate:
-        await gate.check(PAGE)
-        await sleep_until(22 * HOUR)
-        given_back = []
-        gate.services.turns.give_back = given_back.append  # type: ignore[method-assign]
-        await asyncio.gather(*(visit(number) for number in range(20)))
-
-    assert order == list(range(20))
-    assert given_back == []
-    assert len(transport.asked) == 2
-
-
-async def test_a_request_that_waits_for_its_turn_obeys_refreshed_rules() -> None:
-    transport = slow(RULES, STRICTER)
-
-    async with opened(transport) as gate:
-        await gate.check(PAGE)
-        await sleep_until(22 * HOUR)
-        async with gate.permit(PAGE):
-            waiting = asyncio.create_task(a_permit_each_second(gate, now(), now() + 1))
-            await asyncio.sleep(1)
-        with pytest.raises(polite.Disallowed):
-            await waiting
-
-
-async def test_after_closing_nothing_is_refreshed_ahead_of_time() -> None:
-    transport = ScriptedTransport({ROBOTS: RULES})
-
-    async with opened(transport) as gate:
-        await gate.check(PAGE)
-        await asyncio.sleep(22 * HOUR)
-        await gate.close()
-        gate.services.origins.current(polite.Origin.of(SITE))
-
-        assert asyncio.all_tasks() == {asyncio.current_task()}
-
-    assert transport.asked == [ROBOTS]

@@ -1,11 +1,12 @@
-"""Driving an exchange: each hop in its turn, one deadline for the network, and no exception but a cancellation."""
+"""Driving an exchange: each hop in its turn, one deadline for the network, a missing file inferred, no error but a cancellation."""
 
 import asyncio
 from collections.abc import Callable
 
 import pytest
 
-from polite.events import Event
+import polite
+from polite.events import Event, RobotsFetched
 from polite.gate.fetcher import RobotsFetcher
 from polite.gate.turns import Turns
 from polite.origin import Origin, Target
@@ -20,10 +21,14 @@ from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
 from polite.robots.result import FetchResult, Found, Unavailable, Unreachable
 from polite.testing import LoopClock, ScriptedTransport
+from tests.gate.support import PAGE, ROBOTS, RULES, opened
 
 pytestmark = pytest.mark.virtual_time
 
+
 SITE = Origin.of("https://site.test/")
+
+
 AWAY = "https://away.test"
 
 
@@ -88,27 +93,6 @@ async def test_h2_a_chain_of_five_redirects_is_followed_each_hop_in_its_turn() -
     assert [at for at, _ in transport.asked] == pytest.approx([0, 1, 2, 3, 4, 5])
 
 
-async def test_h2_a_sixth_redirect_is_not_asked_for() -> None:
-    transport = TimedTransport(chain(6))
-
-    access = await fetcher(transport).fetch(SITE)
-
-    assert isinstance(access, Unavailable)
-    assert access.reason is Reason.TOO_MANY_REDIRECTS
-    assert len(transport.asked) == 6
-
-
-async def test_a_hop_to_another_host_takes_its_turn_there() -> None:
-    there = f"{AWAY}/r"
-    transport = TimedTransport(lambda url: Reply(200) if url == there else Reply(301, location=there))
-    fetching = fetcher(transport)
-
-    await asyncio.gather(*(fetching.fetch(Origin.of(f"https://site{n}.test/")) for n in range(4)))
-
-    at_away = [at for at, url in transport.asked if url == there]
-    assert at_away == pytest.approx([0, 1, 2, 3])
-
-
 async def test_the_deadline_is_for_all_hops_and_counts_no_waiting() -> None:
     slow = TimedTransport(chain(5), takes_s=4.0)
 
@@ -120,15 +104,6 @@ async def test_the_deadline_is_for_all_hops_and_counts_no_waiting() -> None:
     assert isinstance(beyond, Unreachable)
     assert beyond.reason is Reason.TIMEOUT
     assert "FetchPolicy.timeout" in beyond.detail
-
-
-async def test_a_server_that_never_answers_ends_at_the_deadline() -> None:
-    transport = TimedTransport(lambda _: Reply(200), takes_s=1e9)
-
-    access = await fetcher(transport, timeout=30.0).fetch(SITE)
-
-    assert isinstance(access, Unreachable)
-    assert asyncio.get_running_loop().time() == pytest.approx(30.0)
 
 
 async def test_a_cancelled_fetch_gives_its_turn_back() -> None:
@@ -165,8 +140,6 @@ async def test_a_hostile_redirect_is_logged(caplog: pytest.LogCaptureFixture) ->
     assert "file:///etc/passwd" in caplog.text
 
 
-# H7.
-
 INFERRING = RobotsPolicy(infer_missing=True)
 
 
@@ -189,52 +162,9 @@ async def test_h7_the_two_questions_take_their_turns_and_are_counted() -> None:
 async def test_h7_the_two_questions_keep_the_crawl_delay_of_the_last_file() -> None:
     transport = TimedTransport(only_the_front_page)
 
-    await fetcher(transport, robots=INFERRING).fetch(SITE, pace=RequestedPace(20.0))
+    await fetcher(transport, robots=INFERRING).fetch(SITE, pace_of=lambda _: RequestedPace(20.0))
 
     assert [at for at, _ in transport.asked] == pytest.approx([0, 20, 40])
-
-
-async def test_h7_a_redirect_of_the_front_page_is_not_followed() -> None:
-    answers = {SITE.robots_url: Reply(500), f"{SITE}/no-such-page": Reply(500)}
-    transport = TimedTransport(lambda url: answers.get(url, Reply(302, location=f"{AWAY}/")))
-
-    access = await fetcher(transport, robots=INFERRING).fetch(SITE)
-
-    assert isinstance(access, Unreachable)
-    assert len(transport.asked) == 3
-
-
-async def test_h7_a_file_that_existed_is_not_inferred_to_be_missing() -> None:
-    transport = TimedTransport(only_the_front_page)
-
-    access = await fetcher(transport, robots=INFERRING).fetch(SITE, had_file=True)
-
-    assert isinstance(access, Unreachable)
-    assert len(transport.asked) == 1
-
-
-async def test_h7_the_two_questions_share_the_deadline_of_the_fetch() -> None:
-    transport = TimedTransport(only_the_front_page, takes_s=4.0)
-
-    access = await fetcher(transport, robots=INFERRING, timeout=9.0).fetch(SITE)
-
-    assert isinstance(access, Unreachable)
-    assert (access.reason, access.probes) == (Reason.SERVER_ERROR, 2)
-    assert access.elapsed_s == pytest.approx(9.0)
-
-
-async def test_h7_the_page_that_cannot_exist_has_another_name_each_time() -> None:
-    transport = ScriptedTransport({SITE.robots_url: Reply(500)})
-    clock, events = LoopClock(), list[Event]()
-    turns = Turns(LocalPacer(clock), EffectivePolicies(PacingPolicy()), clock, events.append)
-    asking = RobotsFetcher({"https": transport}, turns, clock, FetchPolicy(), INFERRING)
-
-    await asking.fetch(SITE)
-    await asking.fetch(SITE)
-
-    first, second = transport.asked[1::2]
-    assert len(first) == len(f"{SITE}/") + 32
-    assert first != second
 
 
 class Slow(TimedTransport):
@@ -251,56 +181,9 @@ class Slow(TimedTransport):
         return await super().get(ask)
 
 
-async def test_a_request_that_waited_for_a_connection_keeps_the_delay_on_both_sides() -> None:
-    transport = Slow(takes_s=8.0)
-    fetching = fetcher(transport, PacingPolicy(concurrency=3, min_delay=5.0), connections=1)
-    slow = asyncio.create_task(fetching.fetch(Origin.of("https://slow.test/")))
-    await asyncio.sleep(1)
-    robots = asyncio.create_task(fetching.fetch(SITE))
-    await asyncio.sleep(1)
-    page = asyncio.create_task(fetching._turns.take(Target.of("https://site.test/page")))
-    later = asyncio.create_task(fetching._turns.take(Target.of("https://site.test/later")))
-    await asyncio.sleep(2)
-
-    transport.connected.set()
-    await asyncio.gather(slow, robots)
-
-    # The turn of robots.txt was granted at 1, and those of the pages at 6 and 11; its connection came at 12.
-    assert [(await page).granted_at, (await later).granted_at] == pytest.approx([6.0, 11.0])
-    assert transport.asked[-1][0] == pytest.approx(16.0)
-    assert (await fetching._turns.take(Target.of(SITE.robots_url))).granted_at == pytest.approx(29.0)
-
-
 WIDE = PacingPolicy(
     scopes=Scopes(custom=[CustomScope("customer", lambda _: "acme", ScopeLimit(delay=2.0, concurrency=3))])
 )
-
-
-async def test_a_wait_for_a_connection_keeps_the_delay_of_a_wider_scope() -> None:
-    transport = Slow()
-    fetching = fetcher(transport, WIDE, connections=1)
-    hosts = ("slow", "a", "b")
-    fetches = [asyncio.create_task(fetching.fetch(Origin.of(f"https://{host}.test/"))) for host in hosts]
-    await asyncio.sleep(20.5)
-
-    transport.connected.set()
-    await asyncio.gather(*fetches)
-
-    assert [at for at, _ in transport.asked] == pytest.approx([20.5, 22.5, 24.5])
-
-
-async def test_a_slow_connection_keeps_the_delay_of_a_wider_scope_and_its_wait_is_not_the_servers() -> None:
-    transport = Slow(takes_s=20.0)
-    fetching = fetcher(transport, WIDE, timeout=25.0)
-    hosts = ("slow", "a")
-    fetches = [asyncio.create_task(fetching.fetch(Origin.of(f"https://{host}.test/"))) for host in hosts]
-    await asyncio.sleep(3.5)
-
-    transport.connected.set()
-    slow, _ = await asyncio.gather(*fetches)
-
-    assert [at for at, _ in transport.asked] == pytest.approx([2.0, 4.0])
-    assert slow.elapsed_s == pytest.approx(23.5)
 
 
 async def test_a_fetch_that_is_cancelled_while_its_scopes_are_delayed_frees_its_connection() -> None:
@@ -338,22 +221,6 @@ async def test_redirects_of_many_origins_into_one_hold_its_pages_up_by_one_turn(
     assert sum(url.startswith(AWAY) for _, url in transport.asked) == 40
 
 
-async def test_redirects_go_on_between_the_pages_that_wait() -> None:
-    transport = TimedTransport(
-        lambda url: Reply(302, location=f"{AWAY}/robots.txt") if "evil" in url else Reply(404)
-    )
-    fetching = fetcher(transport)
-
-    async def pages() -> None:
-        while True:
-            fetching._turns.release(await fetching._turns.take(Target.of(f"{AWAY}/page")))
-
-    crawl = asyncio.create_task(pages())
-    redirected = [fetching.fetch(Origin.of(f"https://evil{n}.test/")) for n in range(5)]
-    await asyncio.wait_for(asyncio.gather(*redirected), 30)
-    crawl.cancel()
-
-
 async def test_a_back_off_that_is_met_while_a_fetch_waits_for_a_connection_keeps_none_from_others() -> None:
     transport = TimedTransport(lambda _: Reply(200, b""), takes_s=20.0)
     fetching = fetcher(transport, PacingPolicy(concurrency=2), connections=1, timeout=30.0)
@@ -372,3 +239,54 @@ async def test_a_back_off_that_is_met_while_a_fetch_waits_for_a_connection_keeps
         # A delay later, as of a turn that was given back.
         (611.0, "https://site.test/robots.txt"),
     ]
+
+
+async def test_h7_a_site_that_answers_5xx_for_missing_pages_has_no_robots_txt() -> None:
+    class OnlyTheFrontPage(ScriptedTransport):
+        async def get(self, ask: Ask) -> Reply | Failed:
+            self.asked.append(ask.target.url)
+            return Reply(200 if ask.target.path == "/" else 500)
+
+    events: list[Event] = []
+    transport = OnlyTheFrontPage()
+
+    async with opened(transport, robots=INFERRING, listener=events.append) as (gate, _):
+        decision = await gate.check(PAGE)
+        explained = str(await gate.explain(PAGE))
+        await asyncio.sleep(0.8 * 86_400)
+        await gate.check(PAGE)
+        asked_in_a_day = len(transport.asked)
+        await asyncio.sleep(0.3 * 86_400)
+        await gate.check(PAGE)
+
+    assert decision.allowed
+    assert (decision.reason, decision.cause) == (polite.Reason.UNAVAILABLE, polite.Reason.INFERRED_MISSING)
+    assert "5xx, as it does for any page that does not exist, status 500, and 2 other pages" in explained
+    assert "RobotsPolicy.infer_missing" in explained
+    assert events[0] == RobotsFetched(
+        "https://site.test", "unavailable", "INFERRED_MISSING", 500, 0, 0.0, 86_400.0, 2
+    )
+    assert (asked_in_a_day, len(transport.asked)) == (3, 6)
+
+
+async def test_h7_explain_says_why_nothing_was_inferred() -> None:
+    transport = ScriptedTransport({ROBOTS: Reply(500)})
+
+    async with opened(transport, robots=INFERRING) as (gate, _):
+        explained = str(await gate.explain(PAGE))
+
+    assert "disallowed" in explained
+    assert "not inferred to be missing: the result of a page that cannot exist is: status 404" in explained
+    assert len(transport.asked) == 2
+
+
+async def test_h7_the_copy_of_a_file_that_was_there_goes_on_deciding() -> None:
+    transport = ScriptedTransport({ROBOTS: [Reply(200, RULES), Reply(500)]})
+
+    async with opened(transport, robots=INFERRING) as (gate, _):
+        await gate.check(PAGE)
+        await asyncio.sleep(2 * 86_400)
+        decision = await gate.check("https://site.test/private")
+
+    assert not decision.allowed
+    assert transport.asked == [ROBOTS, ROBOTS]

@@ -1,24 +1,36 @@
-"""Rules that expire before the turn comes: each turn is used, and no replaced copy decides; in virtual time."""
+"""Rules that expire, or are forgotten, before the turn comes: each turn is used, no replaced copy decides, and the pace is kept."""
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
 import polite
-from polite.pacing.scopes import ScopeLimit, Scopes
 from polite.robots.exchange import Ask, Failed, Reply
+from polite.robots.policy import RobotsPolicy
 from polite.testing import LoopClock, ScriptedTransport
+from tests.frontier.durable.slow_commits import OverlappingLoop
 from tests.support import now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
+
 HOUR = 3_600.0
+
+
 DAY = 24 * HOUR
+
+
 SITE = "https://site.test"
+
+
 ROBOTS = f"{SITE}/robots.txt"
+
+
 NO_CACHE = "no-cache"
 
 
@@ -62,7 +74,6 @@ CASES = {
         {},
         300.0,
     ),
-    "a rate": (Reply(200, b"User-agent: *\nRequest-rate: 1/5m\n", cache_control=NO_CACHE), {}, 300.0),
     "min_delay": (
         Reply(200, b"User-agent: *\n", cache_control="max-age=0"),
         {"pacing": polite.PacingPolicy(min_delay=600)},
@@ -77,16 +88,6 @@ CASES = {
         Reply(200, b"User-agent: *\n", cache_control="max-age=0"),
         {"robots": polite.RobotsPolicy(min_ttl=0)},
         1.0,
-    ),
-    "a day and a half": (
-        Reply(200, b"User-agent: *\nCrawl-delay: 130000\n", cache_control=NO_CACHE),
-        {"pacing": polite.PacingPolicy(max_crawl_delay=200_000)},
-        130_000.0,
-    ),
-    "jitter": (
-        Reply(200, b"User-agent: *\nCrawl-delay: 300\n", cache_control=NO_CACHE),
-        {"pacing": polite.PacingPolicy(jitter=0.5)},
-        300.0,
     ),
     "concurrency": (
         Reply(200, b"User-agent: *\nCrawl-delay: 300\n", cache_control=NO_CACHE),
@@ -129,48 +130,6 @@ async def test_a_frontier_uses_the_turn_that_its_rules_were_fetched_for(case: st
     assert all(later - earlier >= gap - 1e-6 for earlier, later in pairwise(server.hits))
 
 
-@pytest.mark.slow("many requests")
-async def test_questions_that_renew_the_rules_again_and_again_starve_no_permit() -> None:
-    server = Server(Reply(200, b"User-agent: *\nCrawl-delay: 300\n", cache_control=NO_CACHE))
-
-    async with scripted_gate(server) as gate:
-
-        async def ask_each_second() -> None:
-            while True:
-                await gate.check(f"{SITE}/other")
-                await asyncio.sleep(1)
-
-        asking = asyncio.create_task(ask_each_second())
-        await crawl(gate, server, DAY)
-        asking.cancel()
-
-    assert len(server.pages) >= DAY / 300 / 2 - 2
-
-
-async def test_a_line_of_many_goes_on_and_the_rules_are_renewed_meanwhile() -> None:
-    server = Server(Reply(200, b"User-agent: *\nCrawl-delay: 100\n", cache_control=NO_CACHE))
-
-    async with scripted_gate(server) as gate:
-        await asyncio.gather(*(visit(gate, server, f"{SITE}/{number}") for number in range(30)))
-
-    assert len(server.pages) == 30
-    assert server.pages[-1] <= 100 * 2 * 30
-    renewed = [at for at in server.robots if at <= server.pages[-1]]
-    assert len(renewed) >= server.pages[-1] / 401
-
-
-async def test_origins_that_wait_long_for_a_scope_that_they_share_all_have_their_turn() -> None:
-    server = Server(Reply(200, b"User-agent: *\n", cache_control=NO_CACHE))
-    pacing = polite.PacingPolicy(scopes=Scopes(crawl=ScopeLimit(delay=600)))
-
-    async with scripted_gate(server, pacing=pacing) as gate:
-        async with asyncio.timeout(200 * 600 * 4):
-            await asyncio.gather(*(visit(gate, server, f"https://s{n}.test/page") for n in range(200)))
-
-    assert len(server.pages) == 200
-    assert all(later - earlier >= 600 - 1e-6 for earlier, later in pairwise(server.hits))
-
-
 async def test_a_site_open_one_minute_a_day_is_fetched_although_its_rules_are_a_day_old_by_then() -> None:
     body = b"User-agent: *\nVisit-time: 0100-0101\nCrawl-delay: 300\n"
     server = Server(Reply(200, body, cache_control=NO_CACHE))
@@ -179,16 +138,6 @@ async def test_a_site_open_one_minute_a_day_is_fetched_although_its_rules_are_a_
         await crawl(gate, server, 10 * DAY)
 
     assert len(server.pages) >= 4
-
-
-async def test_while_robots_txt_fails_the_last_copy_is_good_for_the_turn_that_comes() -> None:
-    good = Reply(200, b"User-agent: *\nCrawl-delay: 300\n", cache_control=NO_CACHE)
-    server = Server(lambda number: good if number == 1 else Reply(503))
-
-    async with scripted_gate(server) as gate:
-        await crawl(gate, server, 2 * DAY)
-
-    assert len(server.pages) >= 100
 
 
 async def test_a_back_off_that_came_after_the_rules_has_them_renewed_before_the_turn_is_used() -> None:
@@ -242,3 +191,89 @@ async def test_rules_that_a_refresh_replaced_decide_nothing_although_the_origin_
 
     # The first needed to wait for nothing.
     assert granted == [True, *[False] * 8]
+
+
+SITE, AWAY, OTHER = "https://site.test", "https://away.test", "https://other.test"
+
+
+SLOW = b"User-agent: *\nCrawl-delay: 30\nDisallow: /private\n"
+
+
+LARGE = SLOW + b"".join(b"Disallow: /q%d\n" % number for number in range(4_000))
+
+
+class Hits(ScriptedTransport):
+    """Notes when each host was asked, for robots.txt or, by `page`, for a page."""
+
+    def __init__(self, script: dict[str, Any]) -> None:
+        super().__init__(script)
+        self.at: dict[str, list[float]] = {}
+        self.robots: list[float] = []
+
+    async def get(self, ask: Ask) -> Reply | Any:
+        self.hit(ask.target.url)
+        self.robots.append(asyncio.get_running_loop().time())
+        return await super().get(ask)
+
+    def hit(self, url: str) -> None:
+        self.at.setdefault(url.split("/")[2], []).append(asyncio.get_running_loop().time())
+
+    async def page(self, gate: polite.Gate, url: str) -> None:
+        async with gate.permit(url) as permit:
+            self.hit(url)
+            permit.report(status=200)
+
+    def gaps(self, site: str) -> list[float]:
+        return [later - earlier for earlier, later in pairwise(self.at[site.split("/")[2]])]
+
+
+@asynccontextmanager
+async def opened(script: dict[str, Any], **pacing: Any) -> AsyncIterator[tuple[polite.Gate, Hits]]:
+    transport = Hits(script)
+    async with scripted_gate(
+        transport, robots=RobotsPolicy(max_origins=1), pacing=polite.PacingPolicy(**pacing)
+    ) as gate:
+        yield gate, transport
+
+
+@pytest.mark.virtual_time
+async def test_a_redirect_to_a_forgotten_origin_keeps_the_pace_of_the_pages_that_wait_there() -> None:
+    script = {
+        f"{SITE}/robots.txt": Reply(200, SLOW),
+        f"{AWAY}/robots.txt": Reply(302, location=f"{SITE}/robots.txt"),
+    }
+    async with opened(script) as (gate, hits):
+        await hits.page(gate, f"{SITE}/1")
+        waiting = [asyncio.create_task(hits.page(gate, f"{SITE}/{number}")) for number in (2, 3)]
+        await asyncio.sleep(1)
+        await gate.check(f"{OTHER}/")
+
+        await asyncio.gather(gate.check(f"{AWAY}/"), *waiting)
+
+    assert len(hits.at["site.test"]) == 5
+    assert min(hits.gaps(SITE)) >= 30.0
+
+
+@pytest.mark.parametrize("concurrency", [1, 5])
+def test_no_page_goes_while_a_file_is_read_in_a_thread(concurrency: int) -> None:
+    async def crawl() -> Hits:
+        script = {
+            f"{SITE}/robots.txt": [Reply(200, b"Disallow:", cache_control="max-age=1000"), Reply(200, LARGE)]
+        }
+        async with opened(script, concurrency=concurrency) as (gate, hits):
+            await gate.check(f"{SITE}/")
+            await asyncio.sleep(890)
+            for number in range(200):
+                await hits.page(gate, f"{SITE}/{number}")
+                if len(hits.gaps(SITE)) > 1 and hits.gaps(SITE)[-1] > 5.0:
+                    break
+        return hits
+
+    # The step in a thread takes longer than the delay of the file that was known before.
+    with asyncio.Runner(loop_factory=lambda: OverlappingLoop(lambda: 7.3)) as runner:
+        hits = runner.run(crawl())
+
+    at = hits.at["site.test"]
+    after = [hit - hits.robots[1] for hit in at if hit > hits.robots[1]]
+    assert len(after) == 1
+    assert 37.2 < after[0] < 38.4

@@ -17,8 +17,6 @@ from tests.support import OpenedGate, now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
-NOTHING = ScopeLimit(delay=0.0, concurrency=100)
-
 
 class Names:
     """A nameserver that knows what the test tells it."""
@@ -76,14 +74,6 @@ async def test_hosts_at_one_address_take_turns() -> None:
     assert names.closed == 1
 
 
-async def test_a_host_that_moves_takes_its_turns_where_it_is_now() -> None:
-    names = Names(a_test="192.0.2.1", b_test="192.0.2.1")
-    async with opened(Scopes(address=ScopeLimit(delay=2.0)), names) as gate:
-        assert await visits(gate, "a.test", "b.test") == [2.0]
-        names.addresses_of["b.test"] = "192.0.2.2"
-        assert await visits(gate, "a.test", "b.test") == [0.0]
-
-
 async def test_a_host_that_moves_while_its_page_waits_takes_a_turn_where_it_is_now() -> None:
     names = Names(a_test="192.0.2.1", b_test="192.0.2.2")
     slow = Reply(200, b"User-agent: *\nCrawl-delay: 300\n")
@@ -119,33 +109,6 @@ async def test_a_host_whose_addresses_change_each_time_goes_all_the_same() -> No
     assert granted == pytest.approx([300, 600, 900, 1200], abs=10)
 
 
-async def test_an_address_is_known_before_the_first_request_is_paced() -> None:
-    names = Names(a_test="192.0.2.1", b_test="192.0.2.1")
-    names.took_s = 0.5
-    async with opened(Scopes(address=ScopeLimit(delay=2.0)), names, min_delay=0.0) as gate:
-        await asyncio.gather(gate.check("https://a.test/"), gate.check("https://b.test/"))
-
-        assert asyncio.get_running_loop().time() == 2.5
-
-
-async def test_rules_replaced_while_an_address_is_asked_for_are_looked_at_again() -> None:
-    names = Names(a_test="192.0.2.1")
-    stricter = Reply(200, b"User-agent: *\nDisallow: /\n")
-    site = ScriptedTransport({"https://a.test/robots.txt": [Reply(404), stricter]})
-    async with opened(Scopes(address=ScopeLimit()), names, transports={"https": site}) as gate:
-        await gate.check("https://a.test/")
-        await asyncio.sleep(86_399)
-        names.took_s = 10.0
-
-        with pytest.raises(polite.Disallowed):
-            await visit(gate, "a.test")
-
-
-async def test_hosts_with_unknown_addresses_share_one_scope() -> None:
-    async with opened(Scopes(address=ScopeLimit(delay=2.0)), Names()) as gate:
-        assert await visits(gate, "a.test", "b.test") == [2.0]
-
-
 async def test_an_address_behind_a_proxy_is_nobodys_business() -> None:
     pacing = PacingPolicy(scopes=Scopes(address=ScopeLimit()))
     fetching = polite.FetchPolicy(proxy="http://127.0.0.1:3128")
@@ -153,56 +116,6 @@ async def test_an_address_behind_a_proxy_is_nobodys_business() -> None:
     with pytest.raises(polite.InvalidOption, match=r"FetchPolicy\.proxy"):
         async with polite.open_gate("TestBot/1.0", pacing=pacing, fetching=fetching):
             pass
-
-
-async def test_without_an_address_source_the_policys_nameservers_are_used() -> None:
-    pacing = PacingPolicy(scopes=Scopes(address=ScopeLimit(delay=2.0)))
-    async with scripted_gate(pacing=pacing) as gate:
-        assert await visits(gate, "192.0.2.1", "[::ffff:192.0.2.1]") == [2.0]
-
-
-async def test_the_whole_crawl_has_its_own_pace() -> None:
-    hosts = [f"host{number}.test" for number in range(5)]
-    async with opened(Scopes(crawl=ScopeLimit(delay=0.25, concurrency=100))) as gate:
-        assert await visits(gate, *hosts) == [0.25] * 4
-
-
-async def test_a_scope_policy_of_ones_own_may_set_limits() -> None:
-    class ByRack:
-        def __call__(self, target: polite.Target) -> tuple[object, ...]:
-            return (target.origin, f"rack {len(target.origin.host)}")
-
-        def limit(self, scope: object) -> ScopeLimit | None:
-            return ScopeLimit(delay=5.0) if isinstance(scope, str) else None
-
-    pacing = PacingPolicy(scopes=ByRack())
-    async with scripted_gate(pacing=pacing) as gate:
-        assert await visits(gate, "a.test", "b.test") == [5.0]
-
-
-async def test_one_origins_back_off_does_not_delay_others_of_its_scopes() -> None:
-    scopes = Scopes(domain=ScopeLimit(delay=2.0), crawl=NOTHING)
-    async with opened(scopes) as gate:
-        await visits(gate, "a.site.co.uk", "b.site.co.uk")
-        refused = await visit(gate, "a.site.co.uk", status=429)
-        waiting = asyncio.create_task(visit(gate, "a.site.co.uk"))
-
-        assert await visit(gate, "b.site.co.uk") - refused <= 4.0
-        assert await waiting - refused >= 10.0
-
-
-async def test_all_scopes_together_are_taken_or_none() -> None:
-    names = Names(**{f"h{n}_site_test": f"192.0.2.{n % 2}" for n in range(6)})
-    scopes = Scopes(
-        domain=ScopeLimit(delay=0.5, concurrency=3),
-        address=ScopeLimit(delay=1.5),
-        crawl=ScopeLimit(delay=0.0, concurrency=4),
-    )
-    async with opened(scopes, names) as gate:
-        gaps = await visits(gate, *(f"h{n}.site.test" for n in range(6)), took=1.0)
-
-    # Two addresses, each with three hosts: 1 s under way and 1.5 s of rest, side by side but for the domain's half second.
-    assert gaps == [0.5, 2.0, 0.5, 2.0, 0.5]
 
 
 class SlowServers:

@@ -1,7 +1,6 @@
-"""Two gates in one world, each in a process of its own: the gap between two requests of a host is kept, whichever sends."""
+"""Gates that share turns, each in a process of its own: each gap of a host is kept, and a turn that was lost sends nothing."""
 
 import asyncio
-import random
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import pairwise
@@ -11,17 +10,22 @@ import pytest
 
 import polite
 from polite.compose.shared import share_turns
+from polite.events import Event, Skipped
+from polite.pacing.pacer import LocalPacer
+from polite.pacing.turn import Turn
 from polite.ports import RobotsStore
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.stores.memory import MemoryStore
-from polite.testing import LoopClock
+from polite.testing import LoopClock, ScriptedTransport
 from tests.pacers.homes import FakeHomes, FakeStore
-from tests.support import now, scripted_gate
+from tests.support import TimedTransport, now, scripted_gate
 
-pytestmark = pytest.mark.virtual_time
+pytestmark = [
+    pytest.mark.virtual_time,
+    pytest.mark.pure("its pacer inherits from one of polite's, which the compiled form forbids"),
+]
 
-HOSTS = ("a.test", "b.test", "c.test")
-GAP_S = 1.0
+
 # Floating point of the virtual clock.
 TINY_S = 1e-6
 
@@ -83,29 +87,6 @@ async def visit(gate: polite.Gate, world: World, url: str, **report: Any) -> Non
         permit.report(**({"status": 200} | report))
 
 
-async def test_the_gap_holds_whichever_gate_sends() -> None:
-    world = World()
-    async with opened(world) as gates:
-
-        async def crawl(gate: polite.Gate) -> None:
-            for page in range(20):
-                await visit(gate, world, f"https://a.test/{page}")
-
-        await asyncio.gather(*(crawl(gate) for gate, _ in gates))
-
-    assert len(world.gaps) >= 40
-    assert min(world.gaps) >= GAP_S - TINY_S
-
-
-async def test_robots_txt_is_fetched_once_for_all() -> None:
-    world = World(Reply(200, b"User-agent: *\nDisallow: /private\n"))
-    async with opened(world, 4, robots=SharedStore()) as gates:
-        decisions = await asyncio.gather(*(gate.check("https://a.test/private") for gate, _ in gates))
-
-    assert not any(decision.allowed for decision in decisions)
-    assert world.robots_fetched("a.test") == 1
-
-
 async def test_refusals_that_one_gate_counted_make_the_others_back_off_longer() -> None:
     world = World()
     async with opened(world, robots=SharedStore()) as [(first, _), (second, _)]:
@@ -116,20 +97,6 @@ async def test_refusals_that_one_gate_counted_make_the_others_back_off_longer() 
 
     # 10 s, 20 s, 40 s.
     assert now() - began >= 40.0 - TINY_S
-
-
-async def test_a_circuit_that_one_gate_opened_is_open_for_the_other() -> None:
-    world = World()
-    pacing = polite.PacingPolicy(circuit_failures=3, circuit_rest=60.0, concurrency=4)
-    async with opened(world, pacing=pacing, robots=SharedStore()) as [(first, _), (second, _)]:
-        for number in range(3):
-            await visit(first, world, f"https://a.test/{number}", status=500)
-        began = now()
-        await visit(second, world, "https://a.test/3")
-        closed = second.counters.closed
-
-    assert now() - began >= 60.0 - TINY_S
-    assert closed == 1
 
 
 async def test_a_crawl_delay_counts_after_a_gate_that_ended_without_a_word() -> None:
@@ -144,40 +111,6 @@ async def test_a_crawl_delay_counts_after_a_gate_that_ended_without_a_word() -> 
     assert now() - lost == pytest.approx(36.0, abs=0.5)
 
 
-async def test_a_permit_that_waits_while_its_home_is_lost_asks_for_another_turn() -> None:
-    world = World()
-    async with opened(world, 1) as [(gate, homes)]:
-        await visit(gate, world, "https://a.test/1")
-        waiting = asyncio.create_task(visit(gate, world, "https://a.test/2"))
-        await asyncio.sleep(0.5)
-        homes.lose_all()
-        lost = now()
-        await waiting
-
-    assert now() - lost >= 15.0 + GAP_S - TINY_S
-
-
-async def test_addresses_that_hosts_share_are_kept_by_one_gate_at_a_time() -> None:
-    class OneAddress:
-        async def addresses(self, host: str) -> tuple[list[str], float]:
-            return ["192.0.2.1"], 3_600.0
-
-        async def close(self) -> None: ...
-
-    world = World()
-    pacing = polite.PacingPolicy(scopes=polite.Scopes(address=polite.ScopeLimit(delay=0.5)), home="address")
-    async with opened(world, pacing=pacing, addresses=OneAddress(), robots=SharedStore()) as gates:
-
-        async def crawl(gate: polite.Gate, host: str) -> None:
-            for page in range(10):
-                await visit(gate, world, f"https://{host}/{page}")
-
-        await asyncio.gather(*(crawl(gate, host) for gate, _ in gates for host in HOSTS))
-
-    times = sorted(time for sent in world.sent.values() for time, _ in sent)
-    assert min(later - sooner for sooner, later in pairwise(times)) >= 0.5 - TINY_S
-
-
 async def test_a_gate_that_has_sent_requests_cannot_be_shared() -> None:
     store = FakeStore(LoopClock())
     async with scripted_gate() as gate:
@@ -187,52 +120,171 @@ async def test_a_gate_that_has_sent_requests_cannot_be_shared() -> None:
             share_turns(gate, store.process(), lease_s=15.0)
 
 
-async def test_a_gate_is_shared_once() -> None:
-    store = FakeStore(LoopClock())
-    async with scripted_gate() as gate:
-        share_turns(gate, store.process(), lease_s=15.0)
-
-        with pytest.raises(polite.InvalidOption):
-            share_turns(gate, store.process(), lease_s=15.0)
+SITE = "https://site.test"
 
 
-async def test_a_home_without_a_shared_store_has_no_effect_and_cannot_change() -> None:
-    async with scripted_gate(pacing=polite.PacingPolicy(home="address")) as gate:
-        await gate.check("https://a.test/")
-
-        with pytest.raises(polite.InvalidOption, match="home cannot change"):
-            gate.pacing = polite.PacingPolicy(home="host")
+PAGE = f"{SITE}/page"
 
 
-@pytest.mark.parametrize("seed", range(10))
-async def test_no_gap_is_short_whatever_happens_to_the_gates(seed: int) -> None:
-    draw = random.Random(seed)
-    world = World()
-    store = FakeStore(LoopClock(), lease_s=4.0, seed=seed, slow_s=0.4)
-    async with opened(world, 3, store=store, robots=SharedStore()) as gates:
+class LosingPacer(LocalPacer):
+    """Turns granted before `lost_at` do not hold any more."""
 
-        async def crawl(gate: polite.Gate) -> None:
-            for page in range(15):
-                url = f"https://{draw.choice(HOSTS)}/{page}"
-                async with gate.permit(url) as permit:
-                    await asyncio.sleep(draw.choice([0.0, 0.0, 0.1]))  # connecting
-                    if not permit.valid:
-                        continue
-                    world.note(url)
-                    # Longer than this would be a request that the next owner cannot know of.
-                    await asyncio.sleep(draw.choice([0.0, 0.3]))
-                    permit.report(status=draw.choice([200, 200, 404]))
+    def __init__(self) -> None:
+        super().__init__(LoopClock())
+        self.lost_at = -1.0
 
-        async def trouble(homes: FakeHomes) -> None:
-            while True:
-                await asyncio.sleep(draw.random() * 15.0)
-                draw.choice([homes.leave_all, homes.lose_all])()
+    def holds(self, turn: Turn) -> bool:
+        return turn.granted_at is None or turn.granted_at > self.lost_at
 
-        troubles = [asyncio.create_task(trouble(homes)) for _, homes in gates]
-        async with asyncio.timeout(3_600.0):
-            await asyncio.gather(*(crawl(gate) for gate, _ in gates for _ in range(2)))
-        for each in troubles:
-            each.cancel()
+    def lose_all(self) -> None:
+        self.lost_at = now()
 
-    assert min(world.gaps) >= GAP_S - TINY_S
-    assert all(world.robots_fetched(host) == 1 for host in world.sent)
+
+@asynccontextmanager
+async def opened_losing(
+    pacer: LosingPacer, transport: Any = None, **options: Any
+) -> AsyncIterator[tuple[polite.Gate, list[Event]]]:
+    events: list[Event] = []
+    async with scripted_gate(transport, listener=events.append, **options) as gate:
+        gate.services.turns.share(pacer)
+        yield gate, events
+
+
+async def test_a_permit_whose_turn_is_lost_requires_another() -> None:
+    pacer = LosingPacer()
+    async with opened_losing(pacer) as (gate, _), gate.permit(PAGE) as permit:
+        await asyncio.sleep(4.0)
+        pacer.lose_all()
+
+        assert not permit.valid
+        with pytest.raises(
+            polite.TurnLost, match=r"https://site.test/page, granted 4.0 s ago.*another process"
+        ) as caught:
+            permit.require()
+
+    assert caught.value.url == PAGE
+
+
+async def test_a_reclaimed_permit_is_not_valid_and_says_which_limit() -> None:
+    async with (
+        opened_losing(LosingPacer(), pacing=polite.PacingPolicy(max_hold=10.0)) as (gate, _),
+        gate.permit(PAGE) as permit,
+    ):
+        await asyncio.sleep(11.0)
+
+        assert not permit.valid
+        with pytest.raises(polite.TurnLost, match="max_hold is 10 s"):
+            permit.require()
+
+
+async def test_a_task_whose_turn_is_lost_goes_back_untried() -> None:
+    pacer = LosingPacer()
+    async with opened_losing(pacer) as (gate, events), polite.open_frontier(gate) as frontier:
+        await frontier.put(PAGE)
+        permits = aiter(frontier)
+        lost = await anext(permits)
+        pacer.lose_all()
+        await asyncio.sleep(1.0)
+        with pytest.raises(polite.TurnLost):
+            await lost.__aenter__()
+        again = await anext(permits)
+        async with again:
+            again.report(status=200)
+
+    assert again.task.url == PAGE
+    assert again.task.tries == 0
+    assert [event.because for event in events if isinstance(event, Skipped)] == ["its permit was not entered"]
+
+
+class SlowTransport(TimedTransport):
+    """Notes when requests came; the first one takes so long that others wait for its connection."""
+
+    async def get(self, ask: Ask) -> Reply | Failed:
+        self.times.append(now())
+        if len(self.times) == 1:
+            await asyncio.sleep(8.0)
+        return Reply(404, b"")
+
+
+async def test_robots_txt_whose_turn_is_lost_while_it_waits_for_a_connection_is_not_sent() -> None:
+    pacer = LosingPacer()
+    transport = SlowTransport({})
+    fetching = polite.FetchPolicy(connections=1)
+    async with opened_losing(pacer, transport, fetching=fetching) as (gate, _):
+        first = asyncio.create_task(gate.check("https://slow.test/"))
+        await asyncio.sleep(1.0)
+        second = asyncio.create_task(gate.check(PAGE))
+        await asyncio.sleep(1.0)
+        pacer.lose_all()
+        pacer.hold([polite.Origin.of(SITE)], 20.0, "another process sends")
+        await asyncio.gather(first, second)
+
+    assert transport.times == [pytest.approx(0.0), pytest.approx(22.0)]
+
+
+class MeanwhileStore:
+    """A store in which another process saves a file while this one waits."""
+
+    def __init__(self) -> None:
+        self.saved: dict[Any, Any] = {}
+        self.loads = 0
+
+    async def load(self, origin: polite.Origin) -> Any:
+        self.loads += 1
+        return self.saved.get(origin)
+
+    async def save(self, origin: polite.Origin, snapshot: Any) -> None:
+        self.saved[origin] = snapshot
+
+    async def close(self) -> None: ...
+
+
+async def saved_by_another(store: MeanwhileStore) -> None:
+    script = {f"{SITE}/robots.txt": Reply(200, b"User-agent: *\nDisallow: /private\n")}
+    async with scripted_gate(script, store=store) as other:
+        await other.check(PAGE)
+
+
+async def test_a_file_that_another_process_saved_during_the_wait_is_not_fetched_again() -> None:
+    pacer, store = LosingPacer(), MeanwhileStore()
+    transport = TimedTransport({})
+    async with opened_losing(pacer, transport, store=store) as (gate, _):
+        pacer.hold([polite.Origin.of(SITE)], 5.0, "another process sends")
+        asked = asyncio.create_task(gate.check(f"{SITE}/private"))
+        await asyncio.sleep(1.0)
+        await saved_by_another(store)
+        decision = await asked
+        counted = gate.counters.robots
+        free_at = gate.services.turns.outlook(polite.Target.of(PAGE)).ready_at
+
+    assert not decision.allowed
+    assert transport.times == []
+    assert counted == 0
+    assert free_at == pytest.approx(5.0)
+
+
+async def test_a_look_into_the_store_that_fails_gives_the_turn_back() -> None:
+    class Failing(MeanwhileStore):
+        async def load(self, origin: polite.Origin) -> Any:
+            if await super().load(origin) is None and self.loads == 2:
+                raise polite.StoreFailed("away")
+            return None
+
+    pacer, transport = LosingPacer(), ScriptedTransport()
+    async with opened_losing(pacer, transport, store=Failing()) as (gate, _):
+        pacer.hold([polite.Origin.of(SITE)], 5.0, "another process sends")
+        with pytest.raises(polite.StoreFailed):
+            await gate.check(PAGE)
+        open_turns = gate.services.turns.outlook(polite.Target.of(PAGE)).open
+
+    assert open_turns == 0
+
+
+async def test_rules_of_the_store_delay_no_origin_whose_delay_the_pacer_knows() -> None:
+    store, transport = MeanwhileStore(), TimedTransport({})
+    await saved_by_another(store)
+    began = now()
+    async with opened_losing(LosingPacer(), transport, store=store) as (gate, _), gate.permit(PAGE):
+        granted = now()
+
+    assert granted == began

@@ -67,22 +67,6 @@ async def test_a_signature_is_made_when_the_connection_is_there() -> None:
     assert [round(at - began) for _, _, at in signer.signed] == [20]
 
 
-async def test_sitemaps_are_signed() -> None:
-    site = "https://site.test"
-    transport = Sending(
-        {
-            ROBOTS: Reply(200, RULES + b"User-agent: testbot\nAllow: /\nSitemap: https://site.test/s.xml\n"),
-            f"{site}/s.xml": Reply(302, location="/t.xml"),
-            f"{site}/t.xml": Reply(200, b"<urlset><url><loc>https://site.test/a</loc></url></urlset>"),
-        }
-    )
-
-    async with opened(transport, signer=Noting()) as (gate, _):
-        assert [entry.url async for entry in gate.sitemaps(site)] == [f"{site}/a"]
-
-    assert [url for url, fields in transport.sent if fields] == [ROBOTS, f"{site}/s.xml", f"{site}/t.xml"]
-
-
 async def test_a_permit_signs_its_url_and_a_redirect_of_it() -> None:
     signer = Noting()
 
@@ -110,53 +94,11 @@ async def test_without_a_signer_sign_says_which_option_is_missing() -> None:
     assert caught.value.url == PAGE
 
 
-async def test_a_permit_signs_inside_its_block_only() -> None:
-    async with opened(signer=Noting()) as (gate, _):
-        permit = gate.permit(PAGE)
-        with pytest.raises(polite.PermitMisused):
-            permit.sign("GET")
-        async with permit:
-            permit.sign("GET")
-        with pytest.raises(polite.PermitMisused):
-            permit.sign("GET")
-
-
-async def test_a_permit_whose_turn_was_lost_signs_nothing() -> None:
-    signer = Noting()
-
-    async with (
-        opened(signer=signer, pacing=polite.PacingPolicy(max_hold=30)) as (gate, _),
-        gate.permit(PAGE) as permit,
-    ):
-        before = len(signer.signed)
-        await asyncio.sleep(40)
-        with pytest.raises(polite.TurnLost):
-            permit.sign("GET")
-
-    assert len(signer.signed) == before
-
-
 @pytest.mark.parametrize("method", ["", "GET /", "GÄT", "A" * 65, "GET\r\nX: y"])
 async def test_what_is_no_method_is_refused(method: str) -> None:
     async with opened(signer=Noting()) as (gate, _), gate.permit(PAGE) as permit:
         with pytest.raises(polite.InvalidOption, match="sign: method must be one such as GET"):
             permit.sign(method)
-
-
-async def test_a_signer_that_fails_makes_robots_txt_unreachable_not_allowed(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    class Failing:
-        def sign(self, method: str, target: polite.Target, now: float) -> Mapping[str, str]:
-            raise RuntimeError("no key today")
-
-    async with opened(Sending({ROBOTS: Reply(200, RULES)}), signer=Failing()) as (gate, _):
-        with caplog.at_level(logging.WARNING):
-            decision = await gate.check(PAGE)
-
-    assert not decision
-    assert decision.reason is polite.Reason.UNREACHABLE
-    assert "no key today" in caplog.text
 
 
 class Away:
@@ -206,9 +148,3 @@ async def test_a_sitemap_that_cannot_be_signed_is_no_failure_of_the_site() -> No
 
         assert gate.counters.opened == 0
         await visit(gate)
-
-
-async def test_what_is_no_signer_is_refused() -> None:
-    with pytest.raises(polite.InvalidOption, match="signer must be a Signer of polite.ports"):
-        async with opened(signer="key.pem"):
-            pass

@@ -63,31 +63,6 @@ async def test_a_flight_cancelled_before_its_work_began_lands_once_and_is_lost(l
     assert (hangar.flights, hangar.landed) == ({}, 1)
 
 
-async def test_a_flight_that_is_ended_fails_all_that_joined(loop) -> None:
-    hangar = Hangar()
-    flight = hangar.start(asyncio.Event().wait)  # type: ignore[arg-type]
-    joining = asyncio.ensure_future(flight.join())
-    await asyncio.sleep(0)
-    flight.end(ValueError("closed"))
-
-    with pytest.raises(ValueError, match="closed"):
-        await joining
-    await flight.ended()
-    assert hangar.landed == 1
-
-
-async def test_joining_a_finished_flight_returns_at_once(loop) -> None:
-    async def work() -> str:
-        return "done"
-
-    flight = Hangar().start(work)
-    await flight.ended()
-
-    async with asyncio.timeout(5.0):
-        with pytest.raises(FlightLost):
-            await flight.join()
-
-
 async def test_the_last_cancelled_waiter_cancels_the_work(loop) -> None:
     async def work() -> str:
         try:
@@ -182,17 +157,6 @@ async def test_a_task_begins_in_a_later_step_with_its_name_and_gives_its_result(
 
     assert await task == "mine"
     assert seen == ["starter", "work"]
-
-
-async def test_a_task_cancelled_before_its_first_step_does_nothing(loop) -> None:
-    async def work() -> None:
-        pytest.fail("it was cancelled")
-
-    task = start_later(work)
-    task.cancel()
-
-    with pytest.raises(asyncio.CancelledError):
-        await task
 
 
 async def test_work_that_raises_at_once_fails_all_that_join_and_runs_once(loop) -> None:

@@ -4,21 +4,19 @@ import asyncio
 import gzip
 import tracemalloc
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 import polite
-from polite.gate.sitemaps import Spool
 from polite.ports import Ask
 from polite.robots.exchange import BodyEnd, Failed, Reply
 from polite.robots.reason import Reason
 from polite.sitemaps import SitemapFile, SitemapKind, SitemapPolicy
 from polite.testing import ScriptedTransport
 from tests.sitemaps.support import index, pages, urlset
-from tests.support import TimedTransport, expect_no_other_tasks, now, scripted_gate
+from tests.support import TimedTransport, now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -69,24 +67,6 @@ async def test_the_files_that_robots_txt_names_are_read_in_order():
     ]
 
 
-@pytest.mark.parametrize(
-    "robots", [Reply(404), Reply(200, b"User-agent: *\nDisallow: /x\nSitemap: /relative.xml\n")]
-)
-async def test_without_a_name_the_usual_file_is_read(robots):
-    found, _ = await of({ROBOTS: robots, USUAL: xml(pages(1))}, origin=f"{SITE}/any/page?of=it")
-
-    assert found == [f"{SITE}/0"]
-
-
-async def test_files_of_the_caller_are_read_instead():
-    found, _ = await of(
-        {ROBOTS: named(USUAL), USUAL: xml(pages(9)), f"{SITE}/own.xml": xml(pages(1))},
-        files=[f"{SITE}/own.xml"],
-    )
-
-    assert found == [f"{SITE}/0"]
-
-
 async def test_an_index_leads_to_its_files_and_no_loop_is_followed_twice():
     script = {
         USUAL: xml(index(f"{SITE}/inner.xml", USUAL, f"{SITE}/a.xml")),
@@ -117,18 +97,6 @@ async def test_indexes_that_lead_to_ever_more_indexes_end():
     assert len(transport.asked) == 1 + 1 + 3 + 9
     assert files[-1].problem == "indexes are nested deeper than SitemapPolicy.max_depth=2"
     assert files[0].problem is None
-
-
-@pytest.mark.slow("a hundred thousand of them")
-async def test_an_index_of_100_000_files_is_read_up_to_the_limit():
-    script = {USUAL: xml(index(*(f"{SITE}/{number}.xml" for number in range(100_000))))}
-
-    found, files = await of(script, policy=SitemapPolicy(max_files=5))
-
-    assert len(files) == 5
-    assert files[0].problem == "more than SitemapPolicy.max_entries=50000 entries"
-    assert [file.problem for file in files[1:]] == ["the server returned status 404"] * 4
-    assert not found
 
 
 async def test_the_limit_of_files_is_told():
@@ -210,12 +178,6 @@ async def test_a_file_that_is_disallowed_is_not_fetched():
     assert (file.disallowed, file.problem) == (True, "disallowed by Disallow: /sitemap (line 2)")
 
 
-async def test_a_site_whose_robots_txt_is_unreachable_has_no_known_sitemaps():
-    async with scripted_gate({ROBOTS: Reply(503)}) as gate:
-        with pytest.raises(polite.RobotsUnreachable):
-            await listed(gate)
-
-
 async def test_each_file_and_each_redirect_takes_a_turn():
     transport = TimedTransport(
         {
@@ -272,32 +234,6 @@ async def test_what_cannot_be_read_is_told_and_ends_nothing_else(reply, problem)
     assert good.problem is None
 
 
-async def test_redirects_are_followed_up_to_the_limit():
-    script = {USUAL: Reply(302, location="/1")} | {
-        f"{SITE}/{number}": Reply(302, location=f"/{number + 1}") for number in range(1, 5)
-    }
-
-    _, (file,) = await of(script, policy=SitemapPolicy(max_redirects=2))
-    _, (longer,) = await of(script | {f"{SITE}/5": xml(pages(1))})
-
-    assert file.problem == "more than SitemapPolicy.max_redirects=2 redirects"
-    assert longer.problem is None
-
-
-async def test_a_server_that_never_responds_is_left_at_the_time_out():
-    class Silent(ScriptedTransport):
-        async def get(self, ask: Ask) -> Reply | Failed:
-            if ask.target.url == USUAL:
-                await asyncio.Event().wait()
-            return await super().get(ask)
-
-    async with scripted_gate(Silent()) as gate:
-        _, (file,) = await listed(gate, policy=SitemapPolicy(timeout=7.0))
-
-    assert file.problem == "no whole response within SitemapPolicy.timeout=7 s"
-    assert file.status is None
-
-
 async def test_no_permit_is_held_while_the_caller_is_slow():
     async with scripted_gate({USUAL: xml(pages(3))}) as gate:
         async for _ in gate.sitemaps(SITE):
@@ -306,62 +242,6 @@ async def test_no_permit_is_held_while_the_caller_is_slow():
                 permit.report(status=200)
             assert now() - before <= 1.0
             await asyncio.sleep(1_000.0)
-
-
-async def test_inside_a_permit_of_the_site_it_would_wait_for_itself():
-    async with scripted_gate() as gate, gate.permit(f"{SITE}/page"):
-        with pytest.raises(polite.PermitMisused):
-            await listed(gate)
-
-
-async def test_a_closed_gate_lists_nothing():
-    async with scripted_gate() as gate:
-        pass
-    with pytest.raises(polite.GateClosed):
-        await listed(gate)
-
-
-async def test_who_breaks_off_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch):
-    closed = []
-    monkeypatch.setattr(Spool, "close", lambda spool: closed.append(spool))  # noqa: PLW0108 - a method
-    async with scripted_gate({USUAL: xml(pages(3))}) as gate:
-        async with aclosing(aiter(gate.sitemaps(SITE))) as entries:
-            async for _ in entries:
-                break
-        assert len(closed) == 1
-        await expect_no_other_tasks()
-
-
-async def test_a_cancelled_walk_gives_its_turn_back():
-    transport = ScriptedTransport()
-    async with scripted_gate(transport) as gate:
-        await gate.check(SITE)
-        transport.hold()
-        walk = asyncio.create_task(listed(gate))
-        await asyncio.sleep(10.0)
-        walk.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await walk
-        transport.let_go()
-        async with asyncio.timeout(10.0), gate.permit(f"{SITE}/page"):
-            pass
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"since": datetime.now(UTC).replace(tzinfo=None)},
-        {"since": "2026-05-01"},
-        {"policy": polite.FetchPolicy()},
-        {"files": ["x"]},
-    ],
-)
-async def test_wrong_options_are_refused_at_once(options):
-    async with scripted_gate() as gate:
-        with pytest.raises((polite.InvalidOption, polite.InvalidURL)):
-            gate.sitemaps(SITE, **options)
-        with pytest.raises(polite.InvalidURL):
-            gate.sitemaps("no url")
 
 
 class Streaming(ScriptedTransport):
@@ -393,29 +273,6 @@ async def test_a_file_of_50_mb_takes_less_than_32_mib_of_memory():
     assert peak < 8 << 20
 
 
-async def test_a_spool_returns_what_was_written():
-    spool = Spool(in_memory=100)
-    written = b""
-    for size in (0, 50, 51, 1, 200_000, 99):
-        piece = bytes([size % 251]) * size
-        written += piece
-        await spool.write(piece)
-
-    assert b"".join([piece async for piece in spool.pieces()]) == written
-    spool.close()
-    spool.close()
-
-
-async def test_the_time_out_counts_all_redirects():
-    script = {USUAL: Reply(302, location="/a.xml"), f"{SITE}/a.xml": xml(pages(1))}
-    async with scripted_gate(TimedTransport(script, delay_s=4.0)) as gate:
-        found, (file,) = await listed(gate, policy=SitemapPolicy(timeout=7.0))
-        longer, _ = await listed(gate, policy=SitemapPolicy(timeout=9.0))
-
-    assert (found, longer) == ([], [f"{SITE}/0"])
-    assert file.problem.startswith("no whole response within ")
-
-
 async def test_a_turn_that_is_lost_while_it_waits_for_a_connection_is_taken_anew():
     class Slow(ScriptedTransport):
         async def get(self, ask: Ask) -> Reply | Failed:
@@ -437,11 +294,3 @@ async def test_a_turn_that_is_lost_while_it_waits_for_a_connection_is_taken_anew
     told = [type(event).__name__ for event in events if getattr(event, "url", "") == f"{other}/sitemap.xml"]
     assert [name for name in told if name in {"Granted", "Reclaimed"}] == ["Granted", "Reclaimed", "Granted"]
     assert (len(found), files[0].problem) == (1, None)
-
-
-async def test_one_file_that_is_no_sequence_is_refused() -> None:
-    async with scripted_gate({}) as gate:
-        with pytest.raises(
-            polite.InvalidOption, match=r"files='https://example.com/x': a sequence of URLs is needed"
-        ):
-            gate.sitemaps(SITE, files="https://me:secret@example.com/x")

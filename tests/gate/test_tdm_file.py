@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 import polite
-from polite.errors import GateClosed, InvalidURL
 from polite.ports import Ask
 from polite.robots.exchange import BodyEnd, Failed, Reply
 from polite.robots.reason import Reason
 from polite.terms.tdm import TDM_LIMIT
 from polite.testing import ScriptedTransport
-from tests.support import TimedTransport, calls_of, scripted_gate
+from tests.support import TimedTransport, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -98,12 +97,6 @@ async def test_without_a_reliable_robots_txt_nothing_is_fetched_and_everything_i
         assert await gate.robots(SITE) is None
 
 
-async def test_a_file_in_gzip_is_read():
-    file = await fetched({FILE: Reply(200, gzip.compress(RULES))})
-
-    assert len(file.rules) == 1
-
-
 async def test_a_transport_that_ignores_the_limit_fills_no_memory():
     class Endless(ScriptedTransport):
         async def stream(self, ask: Ask, begun: Any, take: Any) -> Any:
@@ -117,14 +110,6 @@ async def test_a_transport_that_ignores_the_limit_fills_no_memory():
         assert await peak_of(gate.tdm_file(SITE)) < 8 * TDM_LIMIT
 
 
-@pytest.mark.slow("a large body")
-async def test_a_small_body_that_inflates_to_much_fills_no_memory():
-    bomb = gzip.compress(b"[" + b" " * 100_000_000)
-    async with scripted_gate({FILE: Reply(200, bomb)}) as gate:
-        await gate.check(SITE)
-        assert await peak_of(gate.tdm_file(SITE)) < 8 * TDM_LIMIT
-
-
 async def peak_of(fetching: Awaitable[polite.TdmFile]) -> int:
     """The octets that it takes at most."""
     tracemalloc.start()
@@ -134,26 +119,6 @@ async def peak_of(fetching: Awaitable[polite.TdmFile]) -> int:
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-
-
-async def test_limits_name_the_options_of_the_gate():
-    script = {FILE: Reply(302, location="/a"), f"{SITE}/a": Reply(302, location="/b")}
-
-    file = await fetched(script, fetching=polite.FetchPolicy(max_redirects=1))
-
-    assert file.problem == "more than FetchPolicy.max_redirects=1 redirects"
-    assert file.rules == ()
-
-
-async def test_a_file_that_does_not_come_in_time_reserves_everything():
-    transport = TimedTransport({FILE: Reply(200, RULES), ROBOTS: Reply(404)}, delay_s=10)
-    async with scripted_gate(transport, fetching=polite.FetchPolicy(timeout=11)) as gate:
-        await gate.check(SITE)
-        transport._delay_s = 12
-        file = await gate.tdm_file(SITE)
-
-    assert file.problem == "no whole response within FetchPolicy.timeout=11 s"
-    assert file.at("/") is not None
 
 
 async def test_ftp_has_no_such_file():
@@ -173,16 +138,6 @@ async def test_the_robots_txt_that_decides_is_returned_and_fetched_once():
     assert transport.asked.count(ROBOTS) == 1
 
 
-@pytest.mark.slow("a large file")
-async def test_the_signals_of_a_large_file_are_read_in_a_thread():
-    body = b"User-agent: *\nContent-Signal: ai-train=no\n" + b"Content-Usage: /a train-ai=n\n" * 10_000
-    async with scripted_gate({ROBOTS: Reply(200, body)}) as gate:
-        robots = await gate.robots(SITE)
-
-        assert robots is not None
-        assert calls_of(lambda: robots.signals_for(gate.agent)) <= 20
-
-
 @pytest.mark.parametrize("keep_stale", [True, False])
 async def test_the_last_good_copy_is_returned_while_a_refresh_fails_if_it_decides(keep_stale: bool):
     replies = [Reply(200, b"User-agent: *\nContent-Signal: ai-train=no\n"), Reply(503)]
@@ -195,13 +150,3 @@ async def test_the_last_good_copy_is_returned_while_a_refresh_fails_if_it_decide
 
     assert (robots is not None) is keep_stale
     assert robots is None or robots.signals("x", "/").ai_train is False
-
-
-async def test_a_closed_gate_and_a_url_that_is_none_are_errors():
-    async with scripted_gate({}) as gate:
-        with pytest.raises(InvalidURL):
-            await gate.tdm_file("no url")
-    with pytest.raises(GateClosed):
-        await gate.tdm_file(SITE)
-    with pytest.raises(GateClosed):
-        await gate.robots(SITE)

@@ -9,7 +9,6 @@ import polite
 from polite.events import Event, Skipped
 from polite.testing import LoopClock
 from tests.gate.timed_visits import HOUR, MIDNIGHT, OFFICE, OTHER, PAGE, opened, serving, visit
-from tests.support import now
 
 pytestmark = pytest.mark.virtual_time
 
@@ -53,15 +52,6 @@ async def test_explain_says_until_when_the_site_is_closed_and_why_before_any_req
     assert "(Visit-time 06:00-08:45 UTC: the site is closed)" in str(explanation)
 
 
-async def test_what_holds_longer_than_the_closed_hours_is_what_explain_names() -> None:
-    async with opened(serving(OFFICE), hour=8.0) as gate:
-        async with gate.permit(PAGE) as permit:
-            permit.report(status=429, headers={"Retry-After": "86000"})
-        await asyncio.sleep(HOUR)
-
-        assert (await gate.explain(PAGE)).outlook.scope == polite.Origin.of(PAGE)
-
-
 async def test_the_wall_clock_is_set_while_the_site_is_closed() -> None:
     clock = LoopClock(epoch=MIDNIGHT + 9 * HOUR)
     async with opened(serving(OFFICE), clock=clock) as gate:
@@ -77,36 +67,6 @@ async def test_a_policy_may_disregard_opening_hours() -> None:
     async with opened(serving(OFFICE), hour=12.0, pacing=polite.PacingPolicy(obey_visit_time=False)) as gate:
         assert await visit(gate) == pytest.approx(1.0)
         assert (await gate.explain(PAGE)).wait_s == pytest.approx(1.0)
-
-
-async def test_closing_the_gate_ends_the_wait_for_opening_hours() -> None:
-    async with opened(serving(OFFICE), hour=12.0) as gate:
-        waiting = asyncio.create_task(visit(gate))
-        await asyncio.sleep(10)
-    with pytest.raises(polite.GateClosed):
-        await waiting
-
-
-async def test_with_concurrency_the_opening_hours_are_waited_for_too() -> None:
-    pacing = polite.PacingPolicy(concurrency=2)
-    async with opened(serving(OFFICE), hour=5.0, pacing=pacing) as gate:
-        visits = await asyncio.gather(*(visit(gate, took=10) for _ in range(4)))
-
-    assert visits == pytest.approx([HOUR, HOUR + 1, HOUR + 11, HOUR + 12], abs=0.01)
-
-
-async def test_a_frontier_goes_on_elsewhere_while_a_site_is_closed() -> None:
-    came: list[tuple[str, float]] = []
-    async with opened(serving(OFFICE), hour=5.0) as gate:
-        frontier = polite.Frontier(gate)
-        await frontier.put_many([PAGE, OTHER, f"{OTHER}/2"])
-        frontier.close()
-        async for permit in frontier:
-            async with permit:
-                came.append((permit.url, now()))
-                permit.report(status=200)
-
-    assert came == [(OTHER, 1.0), (f"{OTHER}/2", 2.0), (PAGE, pytest.approx(HOUR))]
 
 
 async def test_t3_a_rate_counts_in_its_hours_only() -> None:

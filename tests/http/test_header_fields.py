@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from multidict import CIMultiDict
 
 from polite.errors import InvalidOption
-from polite.http.header_fields import Link, age_s, links, selected, unix_time
+from polite.http.header_fields import age_s, links, selected, unix_time
 from tests.support import calls_of, examples
 
 WANTED = frozenset(("etag", "expires"))
@@ -108,14 +108,6 @@ RSL = {"rel": "license", "type": "application/rsl+xml"}
 )  # fmt: skip
 def test_a_link_has_a_target_and_parameters(text: str, found: list[tuple[str, dict[str, str]]]):
     assert [(link.target, dict(link.parameters)) for link in links(text)] == found
-
-
-def test_a_relation_is_one_of_several_in_any_case():
-    link = Link("a", {"rel": "Next LICENSE"})
-
-    assert link.has_relation("license")
-    assert not link.has_relation("licens")
-    assert not Link("a", {}).has_relation("license")
 
 
 @pytest.mark.parametrize(

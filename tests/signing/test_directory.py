@@ -72,9 +72,3 @@ def test_a_directory_has_some_keys_and_each_once(key: SigningKey) -> None:
         key_directory([])
     with pytest.raises(polite.InvalidOption, match="each key once"):
         key_directory([key, key])
-
-
-@pytest.mark.parametrize("lifetime_s", [59, 31_622_401, 3_600.0])
-def test_a_lifetime_has_limits(key: SigningKey, lifetime_s: int) -> None:
-    with pytest.raises(polite.InvalidOption, match="lifetime_s must be an integer from 60 to 31622400"):
-        directory_fields([key], b"{}", "bot.test", 0.0, lifetime_s)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa, x25519
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 import polite
 from polite.signing.key import SigningKey
@@ -50,23 +50,18 @@ def test_a_key_is_read_from_pem_or_jwk(tmp_path: Path, content: bytes) -> None:
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"", "no key that can be read"),
         (b"\xff" * 50, "no key that can be read"),
-        (vectors.PEM[:60], "no key that can be read"),
         (vectors.PEM.replace(b"MC4C", b"MC4D"), "no key that can be read"),
         (vectors.PUBLIC_PEM, "it is a public key"),
         (pem(ed25519.Ed25519PrivateKey.generate(), ENCRYPTED), "encrypted with a password"),
         (pem(rsa.generate_private_key(65537, 2048)), "it is an RSA key"),
         (pem(ec.generate_private_key(ec.SECP256R1())), "it is an"),
-        (pem(x25519.X25519PrivateKey.generate()), "it is an X25519 key"),
         (b"{", "it is no JSON"),
         (b"{" * 50_000, "it is no JSON"),
         (b'{"keys": []}', 'no JWK with "kty": "OKP"'),
         (jwk(crv="X25519"), 'no JWK with "kty": "OKP" and "crv": "Ed25519"'),
         (json.dumps({n: v for n, v in vectors.JWK.items() if n != "d"}).encode(), "it is a public key"),
-        (jwk(d=5), 'its "d" is not 32 octets'),
         (jwk(d="!!"), 'its "d" is not 32 octets'),
-        (jwk(d="A"), 'its "d" is not 32 octets'),
         (jwk(d="ä" * 43), 'its "d" is not 32 octets'),
         (jwk(d=vectors.SEED[:-2]), 'its "d" is not 32 octets'),
         (jwk(x=vectors.RFC8037_JWK["x"]), 'its "x" is not the public key'),
@@ -104,16 +99,6 @@ def test_a_key_shows_its_thumbprint_only(key: SigningKey, key_file: Path) -> Non
         assert key.thumbprint in shown
         assert secret[22:] not in shown
     assert key.public_jwk.keys() == {"kty", "crv", "kid", "x", "use"}
-
-
-def test_a_key_may_come_from_elsewhere(key: SigningKey, key_file: Path) -> None:
-    text = key_file.read_text()
-
-    assert SigningKey.parse(text).thumbprint == SigningKey.parse(text.encode()).thumbprint == key.thumbprint
-    with pytest.raises(
-        polite.InvalidOption, match="^the signing key that was given: it is no key that can be read"
-    ):
-        SigningKey.parse("a\ud800")
 
 
 @pytest.mark.parametrize(("mode", "warned"), [(0o600, False), (0o400, False), (0o640, True), (0o604, True)])
