@@ -80,7 +80,7 @@ def test_what_is_no_compact_form_is_refused(octets: bytes, complaint: str):
 def test_a_bomb_inflates_to_what_counts_and_no_further():
     bomb = whole(b"rfc9309", zlib.compress(b"#" * 50_000_000))
 
-    assert len(unpack(bomb).body) == 512_001
+    assert len(unpack(bomb)[0]) == 512_001
 
 
 @given(st.integers(0, 90), st.integers(1, 255), st.integers(0, 100))

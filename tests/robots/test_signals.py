@@ -118,7 +118,6 @@ def test_licences_are_absolute_urls_and_all_can_be_listed():
     )
 
     assert robots.licenses == ("https://example.com/l.xml", "http://b.example/ü")
-    assert robots.licenses is robots.licenses
     assert robots.licenses_for("a") == ("http://b.example/ü",)
 
 
