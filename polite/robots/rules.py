@@ -95,7 +95,7 @@ _MOST_STEPS = 16 * _QUICK
 # From this many rules on, time is saved where a small set saves none.
 _MANY_RULES = 1_000
 
-# Memory that rule sets were measured to take once used (tests/robots/test_kept_octets.py), plus a margin.
+# Memory that rule sets were measured to take once used (tests/robots/test_kept_files.py), plus a margin.
 _OCTETS_OF_A_SET = 1_000
 _OCTETS_WITHOUT_FILE = 400
 _OCTETS_OF_A_RULE = 140
