@@ -109,7 +109,14 @@ def test_m5_a_rule_in_another_encoding_matches_its_own_octets_only(dialect: Dial
 
 
 FISH = (
-    ["/fish", "/fish.html", "/fish/salmon.html", "/fishheads", "/fishheads/yummy.html", "/fish.php?id=anything"],
+    [
+        "/fish",
+        "/fish.html",
+        "/fish/salmon.html",
+        "/fishheads",
+        "/fishheads/yummy.html",
+        "/fish.php?id=anything",
+    ],
     ["/Fish.asp", "/catfish", "/?id=fish"],
 )
 FOLDER = (["/fish/", "/fish/?id=anything", "/fish/salmon.htm"], ["/fish", "/fish.html", "/Fish/Salmon.asp"])
@@ -120,7 +127,13 @@ TABLE = {
     "/fish*": FISH,
     "/fish/": FOLDER,
     "/*.php": (
-        ["/filename.php", "/folder/filename.php", "/folder/filename.php?parameters", "/folder/any.php.file.html", "/filename.php/"],
+        [
+            "/filename.php",
+            "/folder/filename.php",
+            "/folder/filename.php?parameters",
+            "/folder/any.php.file.html",
+            "/filename.php/",
+        ],
         ["/", "/windows.PHP"],
     ),
     "/*.php$": (
