@@ -1,6 +1,6 @@
 """Group: user-agent lines and the lines below them; and which groups bind a crawler."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -76,21 +76,19 @@ class Sections:
         """Read the lines of these groups, merged. The groups must be in the order of the file."""
         together = GroupLines([], [], [])
         # User-agent lines between groups that follow each other say nothing more.
-        for _ in self._read(_joined(groups), lambda: together):
+        for _ in self.each_below(_joined(groups), together):
             pass
         return together
 
-    def each_below(self, groups: Iterable[range]) -> Iterator[GroupLines]:
-        """Read the lines of each of these groups, which must be in the order of the file."""
-        return self._read(groups, lambda: GroupLines([], [], []))
-
-    def _read(self, groups: Iterable[range], into: Callable[[], GroupLines]) -> Iterator[GroupLines]:
-        number, counted = 1, 0
+    def each_below(self, groups: Iterable[range], together: GroupLines | None = None) -> Iterator[GroupLines]:
+        """Read the lines of each of these groups, which must be in the order of the file, alone or together."""
+        number, counted, agents = 1, 0, self.agents
         for group in groups:
-            start, stop = self.agents[group.start][1], self._start(group.stop)
+            start = agents[group.start][1]
+            stop = agents[group.stop][0] if group.stop < len(agents) else len(self._text)
             number += self._text.count("\n", counted, start)
             counted = start
-            below = into()
+            below = GroupLines([], [], []) if together is None else together
             # The first row is the empty rest of the user-agent line.
             while start <= stop:
                 end = stop if stop - start <= _AT_A_TIME else self._text.find("\n", start + _AT_A_TIME, stop)
@@ -111,9 +109,6 @@ class Sections:
             counted = start
             found.append(number)
         return found
-
-    def _start(self, position: int) -> int:
-        return self.agents[position][0] if position < len(self.agents) else len(self._text)
 
     def _separated(self, position: int) -> bool:
         """Return whether the next user-agent line starts another group (G1, G2)."""
@@ -259,17 +254,10 @@ class Group:
         return any(map(names_all, self.agents))
 
 
-def groups(sections: Sections) -> Iterator[Group]:
-    """Iterate over all groups, in the order of the file."""
-    return _read_groups(sections, list(sections.groups(range(len(sections.agents)))))
-
-
-def bound_groups(sections: Sections, agent: UserAgent, dialect: Dialect) -> list[Group]:
-    """Return the groups that bind an agent. Reads no other group."""
-    return list(_read_groups(sections, select_groups(sections, agent, dialect)[1]))
-
-
-def _read_groups(sections: Sections, bound: Sequence[range]) -> Iterator[Group]:
+def groups(sections: Sections, bound: Sequence[range] | None = None) -> Iterator[Group]:
+    """Iterate over the groups that `select_groups` returned, or over all, in the order of the file. Reads no other group."""
+    if bound is None:
+        bound = list(sections.groups(range(len(sections.agents))))
     numbers = sections.numbers()
     for group, below in zip(bound, sections.each_below(bound), strict=True):
         yield Group(
@@ -294,10 +282,24 @@ def select_groups(sections: Sections, agent: UserAgent, dialect: Dialect) -> tup
 
     The name is "*" or None if no name of the agent is found. A group is the range of its user-agent lines.
     """
-    name, positions = _select(sections, agent.names(dialect))
-    bound = list(sections.groups(positions))
+    names = agent.names(dialect)
+    values = [value for _, _, value in sections.agents]
+    # Each value once: a hostile file has 39,000 lines.
+    distinct = set(values)
+    near = [value for value in distinct if value.lower().startswith(names)]
+    found: str | None = None
+    naming: set[str] = set()
+    for name in names if near else ():
+        naming = {value for value in near if names_agent(value, name)}
+        if naming:
+            found = name
+            break
+    if found is None:
+        naming = {value for value in distinct if names_all(value)}
+        found = "*" if naming else None
+    bound = list(sections.groups([at for at, value in enumerate(values) if value in naming]))
     # Several groups of one name apply together, or only the first one (G5).
-    return name, bound if dialect.combines_groups else bound[:1]
+    return found, bound if dialect.combines_groups else bound[:1]
 
 
 def rules_of(sections: Sections, bound: Iterable[range], name: str | None, dialect: Dialect) -> RuleSet:
@@ -313,24 +315,6 @@ def rules_of(sections: Sections, bound: Iterable[range], name: str | None, diale
         request_rates=pace.request_rates(_values(below, Field.REQUEST_RATE)) if has_pace else (),
         visit_time=pace.visit_time(_values(below, Field.VISIT_TIME)) if has_pace else None,
     )
-
-
-def _select(sections: Sections, names: Sequence[str]) -> tuple[str | None, list[int]]:
-    """Return the name that is found, "*", or None; and the positions of its user-agent lines."""
-    starts = tuple(names)
-    values = [value for _, _, value in sections.agents]
-    # Each value once: a hostile file has 39,000 lines.
-    distinct = set(values)
-    near = [value for value in distinct if value.lower().startswith(starts)]
-    for name in names if near else ():
-        if naming := {value for value in near if names_agent(value, name)}:
-            return name, _positions(values, naming)
-    everyone = {value for value in distinct if names_all(value)}
-    return "*" if everyone else None, _positions(values, everyone)
-
-
-def _positions(values: Sequence[str], of: Collection[str]) -> list[int]:
-    return [position for position, value in enumerate(values) if value in of]
 
 
 def _values(below: GroupLines, field: Field) -> list[str]:

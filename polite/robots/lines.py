@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from enum import Enum
 from functools import lru_cache
+from os.path import commonprefix
 from typing import NamedTuple
 
 from polite.robots.dialect import Dialect
@@ -58,11 +59,6 @@ def wide_encoding(body: bytes) -> str | None:
         return None
     encoding = next((name for mark, name in _WIDE if body.startswith(mark)), None)
     return encoding if encoding and ":".encode(encoding) in body else None
-
-
-def looks_marked(octets: bytes, dialect: Dialect) -> bool:
-    """Return whether a part of the body's start would be taken for a byte order mark."""
-    return _mark_length(octets, dialect) > 0 or (dialect.reads_utf16 and wide_encoding(octets) is not None)
 
 
 def _mark_length(body: bytes, dialect: Dialect) -> int:
@@ -204,12 +200,6 @@ def _text(octets: bytes, dialect: Dialect) -> str:
     return text
 
 
-def _common_start(names: Collection[bytes]) -> bytes:
-    least, greatest = min(names), max(names)
-    same = next((at for at, (a, b) in enumerate(zip(least, greatest, strict=False)) if a != b), len(least))
-    return least[:same]
-
-
 # Spellings that are cached: enough for honest files, and bounded for hostile ones.
 _MOST_SPELLINGS = 1_000
 _LONGEST_SPELLING = 40
@@ -255,7 +245,7 @@ class Fields(dict[str, Field]):
             for name, meant in self._exact.items()
             if meant is field
         )
-        return _common_start(starts), starts
+        return commonprefix(starts), starts  # noqa: RUF071 - of names, not of paths
 
     def __missing__(self, written: str) -> Field:
         name = written.strip(WHITE).lower()
@@ -396,25 +386,20 @@ def to_text(body: bytes, dialect: Dialect, group_starts: Collection[int]) -> str
 
 
 def _normalized(effective: list[Line], dialect: Dialect, group_starts: Collection[int], *, tidy: bool) -> str:
-    texts = list(_rows(effective, dialect, group_starts, tidy=tidy))
-    if texts and looks_marked(octets("\n".join(texts)), dialect):
+    texts: list[str] = []
+    before = None
+    for line in effective:
+        # Needed if only a blank line separates groups; otherwise it is for readability.
+        needed = dialect.blank_line_separates and before not in _RULES
+        if before is not None and line.number in group_starts and (tidy or needed):
+            texts.append("")
+        texts.append(_row(line, dialect, tidy=tidy))
+        before = line.field
+    whole = octets("\n".join(texts))
+    if _mark_length(whole, dialect) > 0 or (dialect.reads_utf16 and wide_encoding(whole)):
         # A first line that begins like a byte order mark would lose it. In the file, other text was before it.
         texts.insert(0, "")
     return "\n".join(texts) + "\n" * (tidy and bool(texts))
-
-
-def _rows(
-    effective: list[Line], dialect: Dialect, group_starts: Collection[int], *, tidy: bool
-) -> Iterator[str]:
-    before = None
-    for line in effective:
-        if before is not None and line.number in group_starts:
-            # Needed if only a blank line separates groups; otherwise it is for readability.
-            needed = dialect.blank_line_separates and before not in _RULES
-            if tidy or needed:
-                yield ""
-        yield _row(line, dialect, tidy=tidy)
-        before = line.field
 
 
 def _row(line: Line, dialect: Dialect, *, tidy: bool) -> str:

@@ -12,7 +12,7 @@ from polite.robots.lines import Field, fields_of, lines, octets, readable, text,
 from polite.robots.result import KeptOctets
 from polite.robots.rules import RuleSet
 from polite.robots.serialization import pack, unpack
-from polite.robots.signals import CleanParam, GroupLocator, Signals, SignalSet, SiteSignals, site_signals
+from polite.robots.signals import CleanParam, Signals, SignalSet, SiteSignals, site_signals
 from polite.robots.trace import DecisionTrace, explain
 
 
@@ -79,7 +79,6 @@ class Robots:
         "_file",
         "_first",
         "_groups",
-        "_licenses",
         "_signals",
         "_site",
         "dialect",
@@ -95,7 +94,6 @@ class Robots:
         self._site: tuple[tuple[str, ...], str | None] | None = None
         self._extensions: dict[str, tuple[tuple[int, str], ...]] | None = None
         self._signals: SiteSignals | None = None
-        self._licenses: tuple[str, ...] | None = None
         self._agent_signals: dict[UserAgent, SignalSet] | None = None
 
     @property
@@ -173,9 +171,7 @@ class Robots:
     @property
     def licenses(self) -> tuple[str, ...]:
         """The absolute URLs of all License lines (RSL 1.0), in whatever group; see `licenses_for`."""
-        if self._licenses is None:
-            self._licenses = tuple(url for _, url in self._site_signals.licenses)
-        return self._licenses
+        return tuple(url for _, url in self._site_signals.licenses)
 
     def licenses_for(self, agent: str | UserAgent) -> tuple[str, ...]:
         """Return the absolute URLs of the License lines that apply to an agent: those of its group.
@@ -201,8 +197,7 @@ class Robots:
             known = self._agent_signals = {}
         found = known.get(agent)
         if found is None:
-            locator = GroupLocator(self._sections(), agent, self.dialect)
-            found = self._site_signals.of_groups(locator, self.dialect)
+            found = self._site_signals.bound(self._sections(), agent, self.dialect)
             if len(known) >= _MAX_AGENTS:
                 known.clear()
             known[agent] = found
@@ -280,8 +275,7 @@ class Robots:
             CorruptRobots: if the octets are no compact form.
             InvalidOption: if the file was read in a dialect of your own and `dialect` is missing.
         """
-        known = unpack(octets, dialect)
-        return parse(known.body, known.dialect)
+        return parse(*unpack(octets, dialect))
 
     def __reduce__(self) -> tuple[object, tuple[bytes, Dialect]]:
         return parse, (self._body, self.dialect)

@@ -1,10 +1,11 @@
 """Pattern: what a rule's path matches, in time linear in the URL's path for any pattern."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import product
 from string import ascii_letters, digits
+from typing import NamedTuple
 
 from polite.robots.dialect import Dialect
 from polite.robots.lines import octets
@@ -56,7 +57,16 @@ class EscapeNormaliser:
             return text
         if len(text) <= _AT_A_TIME:
             return self._rewritten(text)
-        return "".join([self._rewritten(piece) for piece in _pieces(text)])
+        pieces: list[str] = []
+        start = 0
+        while start < len(text):
+            stop = start + _AT_A_TIME
+            # No escape is cut: it may begin with one of the last two characters, and end in the next piece.
+            escape = text.find("%", stop - 2, stop)
+            stop = stop if escape < 0 else escape
+            pieces.append(self._rewritten(text[start:stop]))
+            start = stop
+        return "".join(pieces)
 
     def _rewritten(self, text: str) -> str:
         if self._escapes and "%" in text:
@@ -69,48 +79,10 @@ class EscapeNormaliser:
         return text
 
 
-def _pieces(text: str) -> Iterator[str]:
-    """Cut a text into pieces, but no escape."""
-    start = 0
-    while start < len(text):
-        stop = start + _AT_A_TIME
-        # An escape may begin with one of the last two characters, and end in the next piece.
-        escape = text.find("%", stop - 2, stop)
-        stop = stop if escape < 0 else escape
-        yield text[start:stop]
-        start = stop
-
-
 @lru_cache(maxsize=16)
-def escape_normaliser(
-    *, unreserved: bool, specials: bool, excluded: bool, reserved: str = ""
-) -> EscapeNormaliser:
-    """Return the normaliser that decodes the escapes of these classes of characters.
-
-    Decoding (instead of encoding) has the effect that a URL without "%" is in normal form already.
-
-    Args:
-        unreserved: decode the unreserved characters of RFC 3986.
-        specials: decode `*` and `$`.
-        excluded: decode the characters that RFC 3986 excludes from URLs, and `'`: URL parsers escape `'` in a query but not
-            in a path, so both forms are equal.
-        reserved: the reserved characters to decode.
-    """
-    return EscapeNormaliser(
-        _UNRESERVED * unreserved + _SPECIALS * specials + (EXCLUDED + "'") * excluded + reserved
-    )
-
-
-@lru_cache(maxsize=16)
-def url_normaliser(*, excluded: bool, reserved: str = "") -> EscapeNormaliser:
-    """Return the normaliser of URLs that are not normalised: all other escapes stay as they are."""
-    decoded = (EXCLUDED + "'") * excluded + reserved
-    return EscapeNormaliser(decoded or None, upper=False)
-
-
-def plain_specials(text: str) -> str:
-    """Decode the escapes of `*` and `$` in a text in normal form."""
-    return text.replace("%2A", "*").replace("%24", "$") if "%2" in text else text
+def normaliser(decoded: str | None, *, upper: bool = True) -> EscapeNormaliser:
+    """Return an EscapeNormaliser. Dialects share them, since a table takes half a millisecond to make."""
+    return EscapeNormaliser(decoded, upper=upper)
 
 
 # A pattern as a plain tuple: its head, its pieces, and whether it is anchored. A file may have 30,000 of these, and the garbage
@@ -133,19 +105,20 @@ _MOST_RULES_SHARED = 64
 _TWO_WAY = 30_000
 
 
-def shape_matches(shape: Shape, path: str) -> bool:
+def shape_matches(shape: Shape, path: str, padded: str | None = None) -> bool:
     """Return whether a path in normal form has this shape.
 
     To search each piece as far left as possible is exact. Linear if `is_linear` holds for all pieces; otherwise use
-    `shape_matches_linearly`.
+    `shape_matches_linearly`, which passes the path with padding behind it.
     """
     head, pieces, anchored = shape
     if not path.startswith(head):
         return False
+    text = path if padded is None else padded
     position = start = len(head)
     for piece in pieces:
         start = position
-        position = path.find(piece, start)
+        position = text.find(piece, start)
         if position < 0:
             return False
         position += len(piece)
@@ -170,23 +143,12 @@ def is_linear(piece: str) -> bool:
 
 def shape_matches_linearly(shape: Shape, path: str) -> bool:
     """Return what `shape_matches` returns, in linear time for pieces that are not `is_linear`."""
-    head, pieces, anchored = shape
-    longest = max(map(len, pieces), default=0)
+    longest = max(map(len, shape[1]), default=0)
     if longest * len(path) <= _FEW_STEPS:
         return shape_matches(shape, path)
-    if not path.startswith(head):
-        return False
     # Padded with octets that no rule has, the text is long enough for CPython to use its two-way search (Crochemore and Perrin,
     # 1991), which is linear.
-    wide = path.ljust(len(path) + max(_TWO_WAY, 4 * longest), "\n")
-    position = start = len(head)
-    for piece in pieces:
-        start = position
-        position = wide.find(piece, start)
-        if position < 0:
-            return False
-        position += len(piece)
-    return not anchored or position == len(path) or (bool(pieces) and path.endswith(pieces[-1], start))
+    return shape_matches(shape, path, path.ljust(len(path) + max(_TWO_WAY, 4 * longest), "\n"))
 
 
 def matches(matcher: Matcher, path: str) -> bool:
@@ -194,7 +156,7 @@ def matches(matcher: Matcher, path: str) -> bool:
     return path.startswith(matcher) if isinstance(matcher, str) else shape_matches_linearly(matcher, path)
 
 
-class Pattern:
+class Pattern(NamedTuple):
     """The path of one rule, split at its wildcards (RFC 9309, 2.2.2 and 2.2.3; M1 to M4).
 
     Attributes:
@@ -204,14 +166,8 @@ class Pattern:
             pattern is anchored by a last `$`.
     """
 
-    __slots__ = ("octets", "shape")
-
-    def __init__(self, octets: int, shape: Shape) -> None:
-        self.octets: int = octets
-        self.shape: tuple[str, tuple[str, ...], bool] = shape
-
-    def __reduce__(self) -> tuple[type["Pattern"], tuple[int, Shape]]:
-        return Pattern, (self.octets, self.shape)
+    octets: int
+    shape: Shape
 
     def matches(self, path: str) -> bool:
         """Return whether it matches a path in normal form, in time linear in its length."""
@@ -231,7 +187,6 @@ class Grammar:
 
     __slots__ = (
         "_dialect",
-        "_excluded",
         "_paths",
         "_rule_spelling",
         "_shapes",
@@ -242,25 +197,24 @@ class Grammar:
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        decodes, excluded = dialect.decodes_unreserved, dialect.excluded_equal_escapes
-        self._excluded = excluded
         self.has_wildcards: bool = dialect.has_wildcards
         self.plain_specials: bool = dialect.specials_equal_escapes
+        self._paths: dict[str, str] = {}
+        self._shapes: dict[str, Shape] = {}
         reserved = RESERVED if dialect.reserved_equal_escapes else ""
         if dialect.escaped_slash_differs:
             reserved = reserved.replace("/", "")
-        self._paths: dict[str, str] = {}
-        self._shapes: dict[str, Shape] = {}
+        # Decoding (instead of encoding) has the effect that a URL without "%" is in normal form already. URL parsers escape `'` in
+        # a query but not in a path, so both forms are equal.
+        equal = (EXCLUDED + "'") * dialect.excluded_equal_escapes + reserved
+        decoded = equal + _UNRESERVED * dialect.decodes_unreserved
         # In a rule `%2A` and `%24` stay escaped until the pattern is split.
-        self._rule_spelling = escape_normaliser(
-            unreserved=decodes, specials=False, excluded=excluded, reserved=reserved
+        self._rule_spelling = normaliser(decoded)
+        self._url_spelling = (
+            normaliser(decoded + _SPECIALS * dialect.specials_equal_escapes)
+            if dialect.normalises_urls
+            else normaliser(equal or None, upper=False)
         )
-        self._url_spelling = url_normaliser(excluded=excluded, reserved=reserved)
-        if dialect.normalises_urls:
-            specials = dialect.specials_equal_escapes
-            self._url_spelling = escape_normaliser(
-                unreserved=decodes, specials=specials, excluded=excluded, reserved=reserved
-            )
 
     def __reduce__(self) -> tuple[Callable[[Dialect], "Grammar"], tuple[Dialect]]:
         # What it keeps for the next file is of other sites.
@@ -304,7 +258,7 @@ class Grammar:
 
     def octets(self, normals: Sequence[str]) -> Sequence[int]:
         """Return the lengths of normal forms by which precedence is decided (P1)."""
-        if self._excluded:
+        if self._dialect.excluded_equal_escapes:
             # LF is in no rule, and is not excluded.
             together = "\n".join(normals).encode("ascii")
             rest = together.translate(None, _EXCLUDED)
@@ -330,12 +284,14 @@ class Grammar:
 
     def plain(self, part: str) -> str:
         """Return a part (no wildcard) of a normal form as it stands in the paths that it matches."""
-        return plain_specials(part) if self.plain_specials and "%2" in part else part
+        if self.plain_specials and "%2" in part:
+            return part.replace("%2A", "*").replace("%24", "$")
+        return part
 
     def pattern(self, raw: str) -> Pattern:
         """Return the pattern of a rule's path as written, one character per octet."""
-        normal = self._normal(raw)
-        return Pattern(self.octets((normal,))[0], self.shape(normal))
+        normals = self.normals((raw,))
+        return Pattern(self.octets(normals)[0], self.shape(normals[0]))
 
     def shape(self, normal: str) -> Shape:
         """Split a rule's path in normal form at its wildcards."""
@@ -344,7 +300,7 @@ class Grammar:
             anchored = normal[-1:] == "$"
             parts = (normal[:-1] if anchored else normal).split("*")
         if self.plain_specials and "%2" in normal:
-            parts = [plain_specials(part) for part in parts]
+            parts = [self.plain(part) for part in parts]
         head = parts.pop(0)
         if "" in parts:
             # After a last `*` any text may follow, so the pattern is not anchored.
@@ -379,11 +335,6 @@ class Grammar:
         if not url_path.isascii():
             url_path = octets(url_path).decode("latin-1")
         return self._url_spelling(url_path)
-
-    def _normal(self, raw: str) -> str:
-        if raw[:1] != "/" and self._dialect.supplies_slash:
-            raw = "/" + raw
-        return self._rule_spelling(raw) if "%" in raw or not raw.isascii() else raw
 
 
 @lru_cache(maxsize=16)

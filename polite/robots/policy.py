@@ -81,33 +81,30 @@ class RobotsPolicy:
     max_memory: int = 256 * 1024 * 1024
 
     def __post_init__(self) -> None:
-        boolean("RobotsPolicy: deny_bad_redirects", self.deny_bad_redirects)
-        boolean("RobotsPolicy: infer_missing", self.infer_missing)
-        boolean("RobotsPolicy: keep_stale", self.keep_stale)
-        number("RobotsPolicy: min_ttl", self.min_ttl, most=math.inf)
+        for option in ("deny_bad_redirects", "infer_missing", "keep_stale"):
+            boolean(f"RobotsPolicy: {option}", getattr(self, option))
+        for option in ("min_ttl", "unreachable_limit", "nxdomain_retry", "max_retry_after"):
+            number(f"RobotsPolicy: {option}", getattr(self, option), most=math.inf)
         number("RobotsPolicy: max_ttl", self.max_ttl, least=self.min_ttl, most=math.inf)
         number("RobotsPolicy: default_ttl", self.default_ttl, least=self.min_ttl, most=self.max_ttl)
         number("RobotsPolicy: refresh_ahead", self.refresh_ahead, most=_MOST_AHEAD)
-        number("RobotsPolicy: unreachable_limit", self.unreachable_limit, most=math.inf)
         number("RobotsPolicy: retry_min", self.retry_min, least=0.1, most=math.inf)
         number("RobotsPolicy: retry_max", self.retry_max, least=self.retry_min, most=math.inf)
         number("RobotsPolicy: busy_retry_max", self.busy_retry_max, least=self.retry_min, most=math.inf)
-        number("RobotsPolicy: nxdomain_retry", self.nxdomain_retry, most=math.inf)
-        number("RobotsPolicy: max_retry_after", self.max_retry_after, most=math.inf)
         integer("RobotsPolicy: max_origins", self.max_origins, least=1, most=100_000_000)
         integer("RobotsPolicy: max_memory", self.max_memory, least=1 << 20, most=1 << 44)
-        for option in ("denied_statuses", "allowed_statuses", "retry_once_statuses"):
+        for option, least, most in (
+            ("denied_statuses", 400, 499),
+            ("allowed_statuses", 0, 999),
+            ("retry_once_statuses", 400, 499),
+        ):
             statuses: object = getattr(self, option)
             if not isinstance(statuses, AbstractSet):
                 raise InvalidOption(
                     f"RobotsPolicy: {option} must be a frozenset of statuses, got {statuses!r}"
                 )
-        for status in self.denied_statuses:
-            integer("RobotsPolicy: denied_statuses", status, least=400, most=499)
-        for status in self.allowed_statuses:
-            integer("RobotsPolicy: allowed_statuses", status, least=0, most=999)
-        for status in self.retry_once_statuses:
-            integer("RobotsPolicy: retry_once_statuses", status, least=400, most=499)
+            for status in statuses:
+                integer(f"RobotsPolicy: {option}", status, least=least, most=most)
         if not isinstance(self.dialect, Dialect):
             raise InvalidOption(
                 f"RobotsPolicy: dialect must be a Dialect, such as polite.dialect(name), got {self.dialect!r}"
@@ -181,10 +178,8 @@ class FetchPolicy:
     denied: tuple[Network, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        boolean("FetchPolicy: allow_private", self.allow_private)
-        boolean("FetchPolicy: allow_downgrade", self.allow_downgrade)
-        boolean("FetchPolicy: first_location", self.first_location)
-        boolean("FetchPolicy: junk_after_gzip", self.junk_after_gzip)
+        for option in ("allow_private", "allow_downgrade", "first_location", "junk_after_gzip"):
+            boolean(f"FetchPolicy: {option}", getattr(self, option))
         number("FetchPolicy: timeout", self.timeout, least=0.001, most=3_600)
         integer("FetchPolicy: max_redirects", self.max_redirects, least=0, most=MOST_REDIRECTS)
         integer("FetchPolicy: max_bytes", self.max_bytes, least=1, most=MOST_BYTES)

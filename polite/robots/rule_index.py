@@ -208,20 +208,17 @@ class KeywordIndex:
         self._in_automaton: Sequence[int] = ()
         # Rules without a key that have a piece for which `is_linear` does not hold, by rank.
         self._repetitive: Sequence[tuple[int, Shape]] = _NO_REPETITIVE
+        self._lengths: AbstractSet[int] = _NONE
         # Whether each search must try those rules, or run the automaton.
         self._always_scans = False
         if len(ranks) > FEW:
             self._shapes, self._by_character = {}, {}
             self._keep(ranks, tails)
+            self._lengths = {len(key) for by_key in self._by_character.values() for key in by_key}
         else:
             self._add_unkeyed(ranks)
         self._always_scans = self._always_scans or bool(self._repetitive)
         self.steps: int = self._cost(len(ranks))
-        self._lengths: AbstractSet[int] = (
-            {len(key) for by_key in self._by_character.values() for key in by_key}
-            if self._by_character
-            else _NONE
-        )
 
     def strongest(self, path: str, rank: int) -> int:
         """Return the strongest matching rank if it is stronger than `rank`, else `rank`."""
@@ -301,9 +298,10 @@ class KeywordIndex:
 
     def _keep(self, ranks: Sequence[int], tails: Sequence[str]) -> None:
         """File the rules under keys; put rules that keys do not tell apart into the automaton."""
-        buckets: list[tuple[dict[str, int | list[int]], str]] = []
+        # Each full one, by its key: a key's bucket stays the same list.
+        buckets: list[tuple[dict[str, int | list[int]], str, list[int]]] = []
         self._file(ranks[:_SAMPLE], tails, buckets)
-        crowded = _in_full_buckets(buckets)
+        crowded = [rank for _, _, bucket in buckets for rank in bucket]
         self._always_scans = len(crowded) > _MOSTLY * _SAMPLE
         if self._always_scans:
             crowded += ranks[_SAMPLE:]
@@ -311,21 +309,21 @@ class KeywordIndex:
             for start in range(_SAMPLE, len(ranks), _AT_A_TIME):
                 let_threads_switch()
                 self._file(ranks[start : start + _AT_A_TIME], tails, buckets)
-            crowded = _in_full_buckets(buckets)
+            crowded = [rank for _, _, bucket in buckets for rank in bucket]
         if len(crowded) > _MOST_IN_FULL_BUCKETS:
             crowded.sort()
             self._automaton = ShiftAnd(
                 [tails[rank] for rank in crowded], plain_specials=self._grammar.plain_specials
             )
             self._in_automaton = tuple(crowded)
-            for by_key, key in buckets:
+            for by_key, key, _ in buckets:
                 by_key[key] = _AUTOMATON
 
     def _file(
         self,
         ranks: Sequence[int],
         tails: Sequence[str],
-        buckets: list[tuple[dict[str, int | list[int]], str]],
+        buckets: list[tuple[dict[str, int | list[int]], str, list[int]]],
     ) -> None:
         by_character = self._by_character
         few: list[int] = []
@@ -359,7 +357,7 @@ class KeywordIndex:
             else:
                 kept.append(rank)
                 if len(kept) == _FULL_BUCKET:
-                    buckets.append((by_key, key))
+                    buckets.append((by_key, key, kept))
         self._add_unkeyed(few)
         if superlinear:
             self._superlinear |= superlinear
@@ -372,14 +370,6 @@ def _positions(character: str, path: str) -> list[int]:
         found.append(at)
         at = path.find(character, at + 1)
     return found
-
-
-def _in_full_buckets(buckets: Sequence[tuple[Mapping[str, int | list[int]], str]]) -> list[int]:
-    crowded: list[int] = []
-    for by_key, key in buckets:
-        kept = by_key[key]
-        crowded.extend((kept,) if isinstance(kept, int) else kept)
-    return crowded
 
 
 def needle(shape: Shape) -> str:
@@ -505,8 +495,14 @@ class RuleIndex:
         self._link(literal, wild, are_heads=not tails)
         self.steps: int = STEPS_OF_A_RULE * len(wild)
         for head, ranks in wild.items():
-            if isinstance(ranks, list):
-                self.steps += self._add_several(head, ranks, tails)
+            if not isinstance(ranks, list):
+                continue
+            if len(ranks) <= FEW:
+                self.steps += STEPS_OF_A_RULE * (len(ranks) - 1)
+            else:
+                index = KeywordIndex(head, ranks, texts, grammar, tails)
+                self._indexes[bisect_left(self._heads, head)] = index
+                self.steps += index.steps - STEPS_OF_A_RULE
         let_threads_switch()
         if not wild:
             self._texts = ()
@@ -581,14 +577,6 @@ class RuleIndex:
                 elif kept != rank:
                     wild[head] = [kept, rank]
         return literal, wild, tails
-
-    def _add_several(self, head: str, ranks: list[int], tails: Sequence[str]) -> int:
-        """Index the rules of a head that has many. Return the steps that its rules take beside those of one rule."""
-        if len(ranks) <= FEW:
-            return STEPS_OF_A_RULE * (len(ranks) - 1)
-        index = KeywordIndex(head, ranks, self._texts, self._grammar, tails)
-        self._indexes[bisect_left(self._heads, head)] = index
-        return index.steps - STEPS_OF_A_RULE
 
     def _link(self, literal: Mapping[str, int], wild: Mapping[str, _Ranks], *, are_heads: bool) -> None:
         """Find each head's parent, and give each head what its ancestors know. Parents come first.

@@ -1,8 +1,9 @@
 """RuleSet: the rules that bind one crawler, and what they decide about a path."""
 
 from collections.abc import Sequence
+from functools import partial
 from sys import maxsize
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from polite.errors import InvalidURL
 from polite.pace import RequestRate, VisitTime, slowest
@@ -19,6 +20,7 @@ from polite.robots.rule_index import (
     MOST_RULES,
     NOT_BUILT,
     PASSES_NOTHING,
+    STEPS_OF_A_RULE,
     Prefilter,
     RuleIndex,
     build_prefilter,
@@ -38,24 +40,6 @@ class Match(NamedTuple):
     precedence: int
     matcher: Matcher
     position: int
-
-
-class Reading(NamedTuple):
-    """Rules and a path as a dialect reads them. Equal readings give equal verdicts.
-
-    Attributes:
-        path: the path in normal form.
-        texts: the rules' paths in normal form, without empty ones.
-        precedences: the precedence of each of them, odd for an Allow.
-        has_wildcards: whether any of them has a wildcard.
-        plain_specials: whether any of them has an escaped `*` or `$`.
-    """
-
-    path: str
-    texts: tuple[str, ...]
-    precedences: tuple[int, ...]
-    has_wildcards: bool
-    plain_specials: bool
 
 
 def _matcher(text: str, grammar: Grammar, path: str) -> Matcher | None:
@@ -100,8 +84,7 @@ def _ranked(
 _NONE_MADE: dict[int, Rule] = {}
 # The upper bound of steps of a quick decision; 0.35 ns each.
 _QUICK = 1_750_000
-# Steps of a rule for each octet of a path: of one with wildcards, and of one that was not parsed yet.
-_STEPS_OF_A_RULE = 6
+# Steps for each octet of a path, of a rule that was not parsed yet.
 _STEPS_OF_ANY_RULE = 66
 
 # Limits for trying rules one by one within a few milliseconds: rules, their octets, and steps.
@@ -112,7 +95,7 @@ _MOST_STEPS = 16 * _QUICK
 # From this many rules on, time is saved where a small set saves none.
 _MANY_RULES = 1_000
 
-# Memory that rule sets were measured to take once used (tests/robots/test_kept_octets.py), plus a margin.
+# Memory that rule sets were measured to take once used (tests/robots/test_kept_files.py), plus a margin.
 _OCTETS_OF_A_SET = 1_000
 _OCTETS_WITHOUT_FILE = 400
 _OCTETS_OF_A_RULE = 140
@@ -180,8 +163,12 @@ class RuleSet:
         crawl_delay: float | None = None,
         request_rates: tuple[RequestRate, ...] = (),
         visit_time: VisitTime | None = None,
+        otherwise: bool = True,
+        reason: Reason | None = None,
+        access: FetchResult | None = None,
+        cause: Reason | None = None,
     ) -> None:
-        """Hold rules that were read.
+        """Hold rules that were read, or the result of a robots fetch that alone decides.
 
         Args:
             paths: one for each rule, one character per octet.
@@ -191,28 +178,32 @@ class RuleSet:
             crawl_delay: seconds, or None.
             request_rates: the rates of the groups.
             visit_time: the hours of the groups.
+            otherwise: whether a path that no rule matches is allowed.
+            reason: the reason of that. By default, no rule or no group.
+            access: the result of the fetch, if it alone decides.
+            cause: why the fetch had that result. By default the result's own reason.
         """
         self.group: str | None = group
         self.dialect: Dialect = dialect
         self.crawl_delay: float | None = crawl_delay
         self.request_rates: tuple[RequestRate, ...] = request_rates
         self.visit_time: VisitTime | None = visit_time
-        self.access: FetchResult | None = None
-        self.cause: Reason | None = None
+        self.access: FetchResult | None = access
+        self.cause: Reason | None = access.reason if cause is None and access is not None else cause
         # A tuple: the garbage collector does not track tuples of texts.
         self._paths = tuple(paths)
         # A crawler keeps thousands of rule sets, most of them with few rules.
         self._marks = compact(marks) if isinstance(marks, list) else marks
-        self._otherwise = True
-        self._reason = Reason.NO_GROUP if group is None else Reason.NO_RULE
+        self._otherwise = otherwise
+        self._reason = reason or (Reason.NO_GROUP if group is None else Reason.NO_RULE)
         self._exempt = "/robots.txt" if dialect.exempts_robots_txt else None
         self._grammar = grammar(dialect)
         # Until the first decision, any rule may forbid any path.
-        self._install(NOT_BUILT if paths else ALL_ALLOWED)
+        self._install(NOT_BUILT if paths else ALL_ALLOWED if otherwise else ALL_DENIED)
         self._index: RuleIndex | None = None
         # Whether there is no Allow. Then any match decides, whichever rule it is. Set with the prefilter.
         self._only_disallows = False
-        self.quick_length: int = _QUICK // (_STEPS_OF_ANY_RULE * len(paths)) + 1 if paths else maxsize
+        self.quick_length: int = _quick_length(_STEPS_OF_ANY_RULE * len(paths))
         self._order: Sequence[int] = ()
         self._made = _NONE_MADE
         self._memory = 0  # not estimated yet
@@ -235,7 +226,7 @@ class RuleSet:
             cause: Why the fetch had that result. By default the result's own reason.
             dialect: The dialect of the decisions.
         """
-        return cls._without_file(reason, access, cause, dialect, allowed=True)
+        return cls((), group=None, dialect=dialect, reason=reason, access=access, cause=cause)
 
     @classmethod
     def deny_all(
@@ -254,39 +245,25 @@ class RuleSet:
             cause: Why the fetch had that result. By default the result's own reason.
             dialect: The dialect of the decisions.
         """
-        return cls._without_file(reason, access, cause, dialect, allowed=False)
-
-    @classmethod
-    def _without_file(
-        cls,
-        reason: Reason,
-        access: FetchResult | None,
-        cause: Reason | None,
-        dialect: Dialect,
-        *,
-        allowed: bool,
-    ) -> "RuleSet":
-        rules = cls((), group=None, dialect=dialect)
-        rules.access = access
-        rules.cause = access.reason if cause is None and access is not None else cause
-        rules._otherwise = allowed
-        rules._reason = reason
-        rules._install(ALL_ALLOWED if allowed else ALL_DENIED)
-        return rules
+        return cls(
+            (), group=None, dialect=dialect, otherwise=False, reason=reason, access=access, cause=cause
+        )
 
     def __reduce__(self) -> tuple[object, ...]:
         # What is built from the rules is left out, and built again.
-        fields = {
-            name: getattr(self, name)
-            for name in ("group", "dialect", "crawl_delay", "request_rates", "visit_time")
-        }
-        state = self._otherwise, self._reason, self.access, self.cause
-        return _restored, (self._paths, self._marks, fields), state
-
-    def __setstate__(self, state: tuple[bool, Reason, FetchResult | None, Reason | None]) -> None:
-        self._otherwise, self._reason, self.access, self.cause = state
-        if not self._paths:
-            self._install(ALL_ALLOWED if self._otherwise else ALL_DENIED)
+        make = partial(
+            RuleSet,
+            group=self.group,
+            dialect=self.dialect,
+            crawl_delay=self.crawl_delay,
+            request_rates=self.request_rates,
+            visit_time=self.visit_time,
+            otherwise=self._otherwise,
+            reason=self._reason,
+            access=self.access,
+            cause=self.cause,
+        )
+        return make, (self._paths, self._marks)
 
     def __len__(self) -> int:
         """Return the number of rules, those without a path included."""
@@ -388,14 +365,14 @@ class RuleSet:
         best = next(iter(self._matching(path)), None)
         return self._otherwise if best is None else best.precedence & 1 == 1
 
-    def reading(self, path: str) -> tuple[Reading, bool]:
+    def reading(self, path: str) -> tuple[object, ...]:
         """Return all that the verdict about a path depends on. Equal readings have equal verdicts. No part of the public API."""
         normal = self._normal(path)
         _, texts, precedences = _ranked(self._paths, self._marks, self._grammar)
         together = "".join(texts)
         wild = self._grammar.has_wildcards and ("*" in together or "$" in together)
         specials = self._grammar.plain_specials and "%2" in together
-        return Reading(normal, tuple(texts), tuple(precedences), wild, specials), normal == self._exempt
+        return normal, tuple(texts), tuple(precedences), wild, specials, normal == self._exempt
 
     def matching(self, path: str) -> tuple[Rule, ...]:
         """Return all rules that match a path, the strongest first."""
@@ -424,8 +401,7 @@ class RuleSet:
         conflict = self.dialect.wildcard_conflict
         if conflict is WildcardConflict.DEFINED or len({mark & 1 for mark in self._marks}) < 2:
             return None
-        matching = self._matching(path)
-        if not matching:
+        if not (matching := self._matching(path)):
             return None
         best = next((each for each in matching if not _has_wildcard(each.matcher)), matching[0])
         if not any(
@@ -454,12 +430,10 @@ class RuleSet:
             return True
         if self._starts is NOT_BUILT.starts:
             self._install(self._build_prefilter())
-        return self._only_disallows and self._passes(path)
-
-    def _passes(self, path: str) -> bool:
-        """Return whether the prefilter shows that no Disallow matches a path in normal form."""
-        return not path.startswith(self._starts) and not any(
-            shape_matches(shape, path) for _, shape in self._shapes
+        return (
+            self._only_disallows
+            and not path.startswith(self._starts)
+            and not any(shape_matches(shape, path) for _, shape in self._shapes)
         )
 
     def _allows_by_index(self, path: str) -> bool:
@@ -467,15 +441,12 @@ class RuleSet:
         if path == self._exempt:
             return True
         if self._starts is NOT_BUILT.starts:
-            return self._allows_first(path)
+            # Many files are read and never used, so the prefilter is built now.
+            self._install(self._build_prefilter())
+            return self.allows(path)
         index = self._index or self._indexed()
         rank = index.strongest(path, any_will_do=self._only_disallows)
         return self._otherwise if rank == index.none else self._marks[self._order[rank]] & 1 == 1
-
-    def _allows_first(self, path: str) -> bool:
-        """Build the prefilter, then decide. Many files are read and never used."""
-        self._install(self._build_prefilter())
-        return self._passes(path) or (not self._certain and self._allows_by_index(path))
 
     def _install(self, made: Prefilter) -> None:
         # In this order: another thread may read these, and `_starts` tells whether the prefilter was built.
@@ -501,14 +472,10 @@ class RuleSet:
             return PASSES_NOTHING
         made = build_prefilter(self._grammar.matchers(forbidding), certain=self._only_disallows)
         if made is not PASSES_NOTHING and self._index is None and len(self._paths) <= 2 * MOST_RULES:
-            self._limit_quick_length(
-                _STEPS_OF_A_RULE * sum("*" in path or "$" in path for path in self._paths)
+            self.quick_length = _quick_length(
+                STEPS_OF_A_RULE * sum("*" in path or "$" in path for path in self._paths)
             )
         return made
-
-    def _limit_quick_length(self, steps: int) -> None:
-        """Set `quick_length`. `steps`: the upper bound for each octet of a path."""
-        self.quick_length = _QUICK // steps + 1 if steps else maxsize
 
     def _indexed(self) -> RuleIndex:
         """Build the index: the longest rule first, then Allow, then the order of the file (P1, P2 and RFC 9309, 2.2.2)."""
@@ -528,7 +495,7 @@ class RuleSet:
             positions = [strongest[text] for text in ranked]
         self._order = compact(list(positions))
         self._index = index = RuleIndex(tuple(ranked), self._grammar)
-        self._limit_quick_length(index.steps)
+        self.quick_length = _quick_length(index.steps)
         return index
 
     def _matching(self, path: str) -> list[Match]:
@@ -560,9 +527,9 @@ class RuleSet:
         return Rule(mark & 1 == 1, readable(self._paths[position]), mark >> 1)
 
 
-def _restored(paths: Sequence[str], marks: Sequence[int], fields: dict[str, Any]) -> RuleSet:
-    """Return rules that were pickled or copied."""
-    return RuleSet(paths, marks, **fields)
+def _quick_length(steps: int) -> int:
+    """Return how long a path may be for a quick decision that takes so many steps for each of its octets."""
+    return _QUICK // steps + 1 if steps else maxsize
 
 
 def _has_wildcard(matcher: Matcher) -> bool:

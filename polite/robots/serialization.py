@@ -1,10 +1,9 @@
 """The compact form of a file and its dialect's name, for stores and other processes."""
 
 import zlib
-from dataclasses import dataclass
 
 from polite.errors import InvalidOption, PoliteError
-from polite.robots.dialect import Dialect, dialect
+from polite.robots.dialect import BY_NAME, Dialect
 
 # The form and its version: "P", "R", and one octet for the version.
 _MARK = b"PR\x01"
@@ -22,27 +21,19 @@ class CorruptRobots(PoliteError, ValueError):
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Packed:
-    """A file's octets and the dialect to read them in."""
-
-    body: bytes
-    dialect: Dialect
-
-
 def pack(body: bytes, read_in: Dialect) -> bytes:
     """Return the compact form.
 
     It is a mark, a CRC-32 of the rest, the dialect's name with its length, and the body (zlib). A dialect of your own
     is stored as an empty name, and must be given to `unpack`.
     """
-    name = _name(read_in).encode()
+    name = read_in.name.encode() if BY_NAME.get(read_in.name) == read_in else b""
     rest = bytes([len(name)]) + name + zlib.compress(body)
     return _MARK + zlib.crc32(rest).to_bytes(_CHECKSUM, "big") + rest
 
 
-def unpack(packed: bytes, own: Dialect | None = None) -> Packed:
-    """Undo `pack`. `own`: the dialect to use instead of the stored one.
+def unpack(packed: bytes, own: Dialect | None = None) -> tuple[bytes, Dialect]:
+    """Return the body and the dialect to read it in. `own`: the dialect to use instead of the stored one.
 
     Raises CorruptRobots and InvalidOption.
     """
@@ -55,36 +46,20 @@ def unpack(packed: bytes, own: Dialect | None = None) -> Packed:
         raise CorruptRobots(
             f"the compact form of a robots.txt was cut short or changed ({len(packed)} octets)"
         )
-    named, packed_body = rest[1 : 1 + rest[0]], rest[1 + rest[0] :]
-    read_in = own or _named(named)
-    return Packed(_inflated(packed_body, read_in.max_bytes), read_in)
-
-
-def _name(read_in: Dialect) -> str:
-    try:
-        return read_in.name if dialect(read_in.name) == read_in else ""
-    except InvalidOption:
-        return ""
-
-
-def _named(name: bytes) -> Dialect:
-    if not name:
+    name = rest[1 : 1 + rest[0]].decode("ascii", "backslashreplace")
+    if own is None and not name:
         raise InvalidOption(
             "dialect is missing: this robots.txt was read in a dialect of your own; pass that dialect"
         )
+    read_in = own or BY_NAME.get(name)
+    if read_in is None:
+        raise CorruptRobots(f"the compact form of a robots.txt names no known dialect: {name!r}")
+    # One octet more than the limit is inflated, whatever the data claim.
+    most, inflater = read_in.max_bytes, zlib.decompressobj()
     try:
-        return dialect(name.decode("ascii", "backslashreplace"))
-    except InvalidOption as error:
-        raise CorruptRobots(f"the compact form of a robots.txt names no known dialect: {error}") from error
-
-
-def _inflated(packed_body: bytes, most: int) -> bytes:
-    """Inflate up to one octet more than the limit, whatever the data claim."""
-    inflater = zlib.decompressobj()
-    try:
-        body = inflater.decompress(packed_body, most + 1)
+        body = inflater.decompress(rest[1 + rest[0] :], most + 1)
     except zlib.error as error:
         raise CorruptRobots(f"the compact form of a robots.txt does not inflate: {error}") from error
     if len(body) <= most and (not inflater.eof or inflater.unused_data):
         raise CorruptRobots("the compact form of a robots.txt is incomplete, or has octets after its end")
-    return body
+    return body, read_in

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-from polite.http.structured_fields import BareItem, Item, Malformed, Token, parse_dictionary
+from polite.http.structured_fields import BareItem, InnerList, Item, Malformed, Token, parse_dictionary
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import Dialect
 from polite.robots.groups import Sections, select_groups
@@ -32,13 +32,9 @@ def read_usage(text: str) -> dict[str, bool]:
     The text must be a dictionary of structured fields (RFC 9651); any other text is ignored as a whole. Values other
     than y and n are ignored, and so are parameters. If a category is named twice, the last value counts.
     """
-    try:
-        members = parse_dictionary(text)
-    except Malformed:
-        return {}
     return {
         name: _YES_NO[member.value]
-        for name, member in members.items()
+        for name, member in (members_of(text) or {}).items()
         if isinstance(member, Item) and isinstance(member.value, Token) and member.value in _YES_NO
     }
 
@@ -65,21 +61,18 @@ def refusals(field: str, text: str, said: Mapping[str, bool]) -> tuple[str, ...]
     told = tuple(name for name in dict.fromkeys(_REFUSAL.findall(text.lower())) if said.get(name, True))
     if field != "content-usage" or not told:
         return told
-    try:
-        members = parse_dictionary(text)
-    except Malformed:
+    if (members := members_of(text)) is None:
         return told
     items = ((name, members.get(name)) for name in told)
     return tuple(name for name, item in items if isinstance(item, Item) and _means_no(item.value))
 
 
-def is_void(text: str) -> bool:
-    """Return whether a Content-Usage is void as a whole (RFC 9651, 4.2)."""
+def members_of(text: str) -> Mapping[str, Item | InnerList] | None:
+    """Return the members of a Content-Usage, or None if it is void as a whole (RFC 9651, 4.2)."""
     try:
-        parse_dictionary(text)
+        return parse_dictionary(text)
     except Malformed:
-        return True
-    return False
+        return None
 
 
 def _means_no(value: BareItem) -> bool:
@@ -114,16 +107,13 @@ def strictest_values(statements: Iterable[Mapping[str, str]]) -> dict[str, str]:
     Of `use`, immediate is stricter than reference, and reference than full.
     """
     merged: dict[str, str] = {}
+    strictness = _STRICTNESS.get
     for statement in statements:
         for name, value in statement.items():
             known = merged.setdefault(name, value)
-            if name == "use" and _strictness(value) > _strictness(known):
+            if name == "use" and strictness(value, _UNKNOWN_LEVEL) > strictness(known, _UNKNOWN_LEVEL):
                 merged[name] = value
     return merged
-
-
-def _strictness(level: str) -> int:
-    return _STRICTNESS.get(level, _UNKNOWN_LEVEL)
 
 
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
@@ -366,36 +356,29 @@ class SiteSignals:
     licenses: tuple[tuple[int, str], ...]
     clean_params: tuple[CleanParam, ...]
 
-    def of_groups(self, locator: "GroupLocator", dialect: Dialect) -> SignalSet:
+    def bound(self, sections: Sections, agent: UserAgent, dialect: Dialect) -> SignalSet:
         """Return the signals of the groups that bind an agent.
 
         A statement above the first group binds no agent (G3). License lines of these groups replace those above the first
         group (RSL 1.0, 4.4.2 and 4.4.3).
         """
-        own = tuple(license_ for license_ in self.licenses if locator.bind(license_[0]))
+        numbers = sections.numbers()
+        starts = [numbers[group.start] for group in sections.groups(range(len(numbers)))]
+        binding = {numbers[group.start] for group in select_groups(sections, agent, dialect)[1]}
+
+        def above(line: int) -> bool:
+            return bisect_left(starts, line) == 0
+
+        def binds(line: int) -> bool:
+            return not above(line) and starts[bisect_left(starts, line) - 1] in binding
+
+        own = tuple(license_ for license_ in self.licenses if binds(license_[0]))
         return SignalSet(
-            [(each, raw) for each, raw in self.statements if locator.bind(each.line)],
-            [(each, raw) for each, raw in self.statements if locator.above(each.line)],
-            own or tuple(license_ for license_ in self.licenses if locator.above(license_[0])),
+            [(each, raw) for each, raw in self.statements if binds(each.line)],
+            [(each, raw) for each, raw in self.statements if above(each.line)],
+            own or tuple(license_ for license_ in self.licenses if above(license_[0])),
             dialect,
         )
-
-
-class GroupLocator:
-    """Finds the group of a line."""
-
-    def __init__(self, sections: Sections, agent: UserAgent, dialect: Dialect) -> None:
-        numbers = sections.numbers()
-        self._starts = [numbers[group.start] for group in sections.groups(range(len(numbers)))]
-        self._bound = {numbers[group.start] for group in select_groups(sections, agent, dialect)[1]}
-
-    def above(self, line: int) -> bool:
-        """Return whether the line is above the first group."""
-        return bisect_left(self._starts, line) == 0
-
-    def bind(self, line: int) -> bool:
-        """Return whether the line is in a group that binds the agent."""
-        return not self.above(line) and self._starts[bisect_left(self._starts, line) - 1] in self._bound
 
 
 def site_signals(body: bytes, dialect: Dialect) -> SiteSignals:

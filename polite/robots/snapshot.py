@@ -92,17 +92,9 @@ class Snapshot:
 
     def effective(self, policy: RobotsPolicy, now: float) -> tuple[FetchResult, Reason]:
         """Return the result that decides at wall time `now` by a policy, and why: the latest, or the last good copy (K3, H6)."""
-        match self.access:
-            case Found():
-                return self.access, Reason.OK
-            case Unavailable():
-                return self.access, Reason.UNAVAILABLE
-            case Unreachable():
-                return self._without_result(self.access, policy, now)
-
-    def _without_result(
-        self, access: Unreachable, policy: RobotsPolicy, now: float
-    ) -> tuple[FetchResult, Reason]:
+        access = self.access
+        if not isinstance(access, Unreachable):
+            return access, Reason.OK if isinstance(access, Found) else Reason.UNAVAILABLE
         since = self.fetched_at if self.unreachable_since is None else self.unreachable_since
         too_long = policy.dialect.forgives_unreachable and now - since > policy.unreachable_limit
         if self.good is not None and (policy.keep_stale or too_long):

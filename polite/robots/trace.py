@@ -8,10 +8,10 @@ from polite.errors import redact_url
 from polite.robots.agent import UserAgent
 from polite.robots.decision import Decision, Rule
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
-from polite.robots.groups import Group, Sections, bind, bound_groups, rules_of, select_groups
+from polite.robots.groups import Group, Sections, groups, rules_of, select_groups
 from polite.robots.lines import line_of, rows
 from polite.robots.pattern import grammar
-from polite.robots.rules import Reading, RuleSet
+from polite.robots.rules import RuleSet
 
 # Fields that change how paths compare, which groups bind an agent, and the text that is read. None of them changes where a given
 # text is cut. A field that is missing here costs time and changes no result.
@@ -49,7 +49,7 @@ class Rereading:
         self._sections: dict[tuple[str, Dialect], Sections] = {}
         self._select: dict[tuple[int, tuple[str, ...], bool], tuple[str | None, list[range]]] = {}
         self._rules: dict[tuple[int, tuple[range, ...]], RuleSet] = {}
-        self._verdicts: dict[tuple[Reading, bool], bool] = {}
+        self._verdicts: dict[tuple[object, ...], bool] = {}
 
     def sections(self, dialect: Dialect) -> Sections:
         text, cut = self._text(dialect), replace(dialect, **_SAME_CUT)
@@ -60,13 +60,6 @@ class Rereading:
 
     def allows(self, dialect: Dialect, path: str) -> bool:
         """Return what `Robots.rules_for(agent).allows(path)` returns in this dialect."""
-        rules = self._read(dialect)
-        key = rules.reading(path)
-        if key not in self._verdicts:
-            self._verdicts[key] = rules.allows_once(path)
-        return self._verdicts[key]
-
-    def _read(self, dialect: Dialect) -> RuleSet:
         sections = self.sections(dialect)
         choice = id(sections), self._agent.names(dialect), dialect.combines_groups
         if choice not in self._select:
@@ -75,7 +68,11 @@ class Rereading:
         below = id(sections), tuple(bound)
         if below not in self._rules:
             self._rules[below] = rules_of(sections, bound, name, dialect)
-        return self._rules[below].read_as(dialect)
+        rules = self._rules[below].read_as(dialect)
+        key = rules.reading(path)
+        if key not in self._verdicts:
+            self._verdicts[key] = rules.allows_once(path)
+        return self._verdicts[key]
 
 
 _NAMED = (RFC9309, GOOGLE, GOOGLE_2019, GOOGLE_2010, CLASSIC)
@@ -205,7 +202,8 @@ def explain(
     """
     reread = Rereading(text, agent)
     sections = reread.sections(dialect)
-    rules = bind(sections, agent, dialect)
+    name, bound = select_groups(sections, agent, dialect)
+    rules = rules_of(sections, bound, name, dialect)
     decision = rules.decide(path)
     matching = rules.matching(path)
     if decision.rule is not None:
@@ -216,7 +214,7 @@ def explain(
         decision,
         agent.names(dialect),
         rules.group,
-        tuple(bound_groups(sections, agent, dialect)),
+        tuple(groups(sections, bound)),
         _matches(body, matching, dialect),
         opposed if decision.undefined else None,
         _sensitive_to(dialect, lambda other: reread.allows(other, path) != decision.allowed),

@@ -16,7 +16,7 @@ from polite.robots.parse import Robots
 from polite.robots.signals import (
     SignalSet,
     Statement,
-    is_void,
+    members_of,
     read_signal,
     read_usage,
     read_values,
@@ -350,7 +350,7 @@ def _of_preferences(headers: _Headers) -> Iterator[UsageStatement]:
     for name, written in _WRITTEN.items():
         lines = headers.lines(name)
         # One malformed line voids all lines of the field (RFC 9651, 4.2).
-        void = name in headers.cut or (name == "content-usage" and any(map(is_void, lines)))
+        void = name in headers.cut or (name == "content-usage" and None in map(members_of, lines))
         read = read_usage if name == "content-usage" else read_signal
         for text in lines:
             said = read(text)

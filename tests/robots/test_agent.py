@@ -28,26 +28,21 @@ def test_names_come_from_the_product(header: str, tokens: tuple[str, ...]):
 
 
 def test_explicit_names_are_kept_in_order_lower_case_and_once():
-    agent = UserAgent("(no product)", tokens=["ExampleBot-News", "other", "OTHER"])
+    agent = UserAgent(" (no product) ", tokens=["ExampleBot-News", "other", "OTHER"])
 
     assert agent.tokens == ("examplebot-news", "other")
     assert agent.names(GOOGLE) == agent.names(RFC9309) == agent.tokens
+    assert len(UserAgent("a-" * 1_000 + "a").tokens) == 32
+    assert {agent: 1}[UserAgent("(no product)", tokens=["ExampleBot-News", "other"])] == 1
+    with pytest.raises(FrozenInstanceError):
+        agent.header = "other"
 
 
 @pytest.mark.parametrize(
-    "header",
-    ["", "Bot\r\nX: y", "Bot\x00", "Bot\x85", "Bot €", "Бот/1.0", "B" * 2_049, None],
+    "header", ["", "Bot\r\nX: y", "Bot\x85", "Bot €", "B" * 2_049, None, "*", "/1.0", "1.0", "--"]
 )
-def test_a_header_that_cannot_be_sent_is_refused(header: str):
+def test_a_header_that_cannot_be_sent_or_names_no_product_is_refused(header: str):
     with pytest.raises(InvalidUserAgent):
-        UserAgent(header)
-
-
-@pytest.mark.parametrize(
-    "header", ["*", "/1.0", "(compatible; ExampleBot)", "1.0", "--", "+https://example.com"]
-)
-def test_a_header_that_names_no_product_is_refused(header: str):
-    with pytest.raises(InvalidUserAgent, match="no product"):
         UserAgent(header)
 
 
@@ -57,15 +52,6 @@ def test_a_header_that_names_no_product_is_refused(header: str):
 def test_names_that_no_file_can_hold_are_refused(tokens: list[str]):
     with pytest.raises(InvalidUserAgent, match="tokens "):
         UserAgent("ExampleBot", tokens=tokens)
-
-
-def test_an_agent_is_frozen_hashable_and_reads_as_its_header():
-    agent = UserAgent(" ExampleBot/1.0 ")
-
-    with pytest.raises(FrozenInstanceError):
-        agent.header = "other"
-    assert {agent: 1}[UserAgent("ExampleBot/1.0")] == 1
-    assert str(agent) == "ExampleBot/1.0"
 
 
 @pytest.mark.parametrize(
@@ -80,7 +66,3 @@ def test_an_agent_is_frozen_hashable_and_reads_as_its_header():
 )
 def test_a_name_in_a_file_ends_where_another_name_would_go_on(value: str, name: str, named: bool):
     assert names_agent(value, name) is named
-
-
-def test_a_name_of_many_parts_gives_no_endless_chain():
-    assert len(UserAgent("a-" * 1_000 + "a").tokens) == 32

@@ -8,7 +8,7 @@ from polite.robots.parse import parse
 from polite.robots.signals import CleanParam, Signals, read_signal, read_usage, read_values
 from tests.support import calls_of
 
-# The example of draft-ietf-aipref-attach, 3.5, in our words.
+# The example of draft-ietf-aipref-attach, 3.5, in our words; and what stands beside it there.
 DRAFT = """\
 User-Agent: *
 Allow: /
@@ -20,73 +20,62 @@ User-Agent: ExampleBot
 Allow: /
 Content-Usage: / train-ai=y
 """
+ANY = "User-agent: *\n"
+BOTH = "User-agent: a\nContent-Usage: search=n\nUser-agent: b\nDisallow: /x\n"
+PATTERNS = f"{ANY}Content-Usage: /*.png$ train-ai=n\nContent-Usage:\t/%C3%BC\ttrain-ai=y\n"
+NO_PATH = f"{ANY}Content-Usage: train-ai=n\nContent-Usage: / search=y\n"
 
 
-def test_the_longest_path_counts():
-    robots = parse(DRAFT)
-
-    assert robots.signals("OtherBot", "/test").content_usage == {"train-ai": False}
-    assert robots.signals("OtherBot", "https://example.com/ai-ok/test").content_usage == {"train-ai": True}
-
-
-def test_the_group_that_binds_the_agent_speaks_and_no_other():
-    assert parse(DRAFT).signals("ExampleBot/1.0", "/ai-ok/").content_usage == {"train-ai": True}
-    assert parse("User-agent: a\nContent-Signal: search=no\n").signals("b", "/") == Signals({}, {})
+@pytest.mark.parametrize(
+    ("body", "agent", "path", "says"),
+    [
+        (DRAFT, "OtherBot", "/test", {"train-ai": False}),
+        (DRAFT, "OtherBot", "https://example.com/ai-ok/test", {"train-ai": True}),
+        (DRAFT, "ExampleBot/1.0", "/ai-ok/", {"train-ai": True}),
+        # Only the group that binds the agent speaks, and no line above the first one.
+        (BOTH, "a", "/", {"search": False}),
+        (BOTH, "b", "/", {"search": False}),
+        (BOTH, "c", "/", {}),
+        (f"Content-Usage: search=n\n{ANY}", "a", "/", {}),
+        # A line without a path holds where no other does.
+        (NO_PATH, "x", "/", {"search": True}),
+        (f"{ANY}Content-Usage: train-ai=n", "x", "/", {"train-ai": False}),
+        (
+            f"{ANY}Content-Usage: /a x=y\nContent-Usage: /a x=n\nContent-Usage: /a x=y",
+            "x",
+            "/a",
+            {"x": False},
+        ),
+        # Paths are those of rules.
+        (PATTERNS, "x", "/a.png", {"train-ai": False}),
+        (PATTERNS, "x", "/a.png?", {}),
+        (PATTERNS, "x", "/ü", {"train-ai": True}),
+    ],
+)
+def test_the_longest_path_of_the_agents_group_counts(body: str, agent: str, path: str, says: dict[str, bool]):
+    assert parse(body).signals(agent, path) == Signals({}, says)
 
 
 def test_a_level_of_use_is_kept_and_of_equal_paths_the_strictest_counts():
     robots = parse(
-        """\
-User-agent: *
-Content-Signal: search=yes,ai-train=no,use=reference
-Content-Signal: use=full
-Content-Signal: /open/ use=full
-Content-Signal: /open/ search=yes
-"""
+        f"{ANY}Content-Signal: search=yes,ai-train=no,use=reference\nContent-Signal: use=full\n"
+        "Content-Signal: /open/ use=full\nContent-Signal: /open/ search=yes\n"
     )
 
     assert robots.signals("x", "/").use == "reference"
-    assert robots.signals("x", "/").content_signal_values == {"use": "reference"}
+    assert robots.signals("x", "/").content_signal == {"search": True, "ai-train": False}
     assert robots.signals("x", "/open/").use == "full"
     assert robots.signals_for("x").statements[0].values == {"use": "reference"}
-    assert robots.signals_for("x").statements[0].says == {"search": True, "ai-train": False}
     assert parse(DRAFT).signals("x", "/").use is None
-
-
-def test_a_line_without_a_path_holds_where_no_other_does():
-    robots = parse(
-        "User-agent: *\nContent-Usage: train-ai=n\nContent-Usage: / search=y\nContent-Signal: /b search=no\n"
-    )
-
-    assert robots.signals("x", "/").content_usage == {"search": True}
-    assert robots.signals("x", "/a").content_signal == {}
-    assert robots.signals("x", "/b").content_signal == {"search": False}
-    assert parse("User-agent: *\nContent-Usage: train-ai=n\n").signals("x", "/").content_usage == {
-        "train-ai": False
-    }
-
-
-def test_paths_are_matched_as_those_of_rules_are():
-    robots = parse("User-agent: *\nContent-Usage: /*.png$ train-ai=n\nContent-Usage:\t/%C3%BC\ttrain-ai=y\n")
-
-    assert robots.signals("x", "/a.png").content_usage == {"train-ai": False}
-    assert robots.signals("x", "/a.png?").content_usage == {}
-    assert robots.signals("x", "/ü").content_usage == {"train-ai": True}
-
-
-def test_a_line_between_two_user_agent_lines_belongs_to_both():
-    robots = parse("User-agent: a\nContent-Signal: search=no\nUser-agent: b\nDisallow: /x\n")
-
-    assert robots.signals("a", "/").search is False
-    assert robots.signals("b", "/").search is False
 
 
 LICENSED = """\
 License: https://example.com/all.xml
 User-agent: a
 Disallow: /x
-License: https://example.com/a.xml
-License: https://example.com/a-too.xml
+LICENSE: https://example.com/a.xml
+license: http://example.org/ü
+License: /relative.xml
 
 User-agent: b
 Disallow: /x
@@ -101,30 +90,21 @@ Disallow:
 @pytest.mark.parametrize(
     ("agent", "names"),
     [
-        ("a", ["a", "a-too"]),
-        ("b", ["all"]),
-        ("c", ["c-and-d"]),
-        ("d", ["c-and-d"]),
-        ("nobody", ["all"]),
+        ("a", ["https://example.com/a.xml", "http://example.org/ü"]),
+        ("b", ["https://example.com/all.xml"]),
+        ("c", ["https://example.com/c-and-d.xml"]),
+        ("d", ["https://example.com/c-and-d.xml"]),
+        ("nobody", ["https://example.com/all.xml"]),
     ],
 )
 def test_the_licences_of_an_agents_group_replace_the_global_ones(agent: str, names: list[str]):
-    assert parse(LICENSED).licenses_for(agent) == tuple(f"https://example.com/{name}.xml" for name in names)
-
-
-def test_licences_are_absolute_urls_and_all_can_be_listed():
-    robots = parse(
-        "License: https://example.com/l.xml\nUser-agent: a\nLICENSE: /l.xml\nlicense: http://b.example/ü\n"
-    )
-
-    assert robots.licenses == ("https://example.com/l.xml", "http://b.example/ü")
-    assert robots.licenses is robots.licenses
-    assert robots.licenses_for("a") == ("http://b.example/ü",)
+    assert list(parse(LICENSED).licenses_for(agent)) == names
+    assert len(parse(LICENSED).licenses) == 4
 
 
 def test_clean_params_have_parameters_and_perhaps_a_path():
     robots = parse(
-        "User-agent: *\nClean-param: a&b&&c /d*/e rest\nClean-param: sid\nClean-param: & /x\nClean-param:\n"
+        f"{ANY}Clean-param: a&b&&c /d*/e rest\nClean-param: sid\nClean-param: & /x\nClean-param:\n"
     )
 
     assert robots.clean_params == (CleanParam(("a", "b", "c"), "/d*/e", 2), CleanParam(("sid",), None, 3))
@@ -132,13 +112,8 @@ def test_clean_params_have_parameters_and_perhaps_a_path():
 
 @pytest.mark.parametrize(
     ("unit", "limit"),
-    # In parentheses what each line took while every line was taken apart, and every group with its rules was made.
-    [
-        ("x:\n", 6),  # (16)
-        ("<p a='b:c'>\n", 6),  # (15)
-        ("User-agent: *\nAllow:\n", 25),  # (55)
-        ("content-usagex: a\n", 30),
-    ],
+    # Calls for each line.
+    [("x:\n", 6), ("<p a='b:c'>\n", 6), ("User-agent: *\nAllow:\n", 25), ("content-usagex: a\n", 30)],
 )
 def test_what_is_no_signal_costs_little_and_once(unit: str, limit: int):
     robots = parse(unit * 5_000)
@@ -166,30 +141,23 @@ def test_content_usage_is_a_dictionary_of_structured_fields(text: str, says: dic
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "says", "values"),
     [
-        ("search=yes,ai-train=no,use=reference", {"use": "reference"}),
-        ("Use = FULL", {"use": "full"}),
-        ("use=immediate, use=full", {"use": "immediate"}),
-        ("use=full, use=anything, use=immediate", {"use": "anything"}),
-        ("level=b, level=a, search=maybe", {"level": "b", "search": "maybe"}),
+        ("Search = YES,AI-Input=No", {"search": True, "ai-input": False}, {}),
+        ("search=yes, search=no", {"search": False}, {}),
+        ("search=no, search=yes", {"search": False}, {}),
+        ("search=perhaps, =no, ai-train", {}, {"search": "perhaps"}),
+        ("search=yes,ai-train=no,use=reference", {"search": True, "ai-train": False}, {"use": "reference"}),
+        ("Use = FULL", {}, {"use": "full"}),
+        ("use=immediate, use=full", {}, {"use": "immediate"}),
+        ("use=full, use=anything, use=immediate", {}, {"use": "anything"}),
+        ("level=b, level=a", {}, {"level": "b"}),
     ],
 )
-def test_content_signal_keeps_values_that_are_neither_yes_nor_no(text: str, says: dict[str, str]):
-    assert read_values(text) == says
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("Search = YES,AI-Input=No", {"search": True, "ai-input": False}),
-        ("search=yes, search=no", {"search": False}),
-        ("search=no, search=yes", {"search": False}),
-        ("search=perhaps, =no, ai-train", {}),
-    ],
-)
-def test_content_signal_is_pairs_of_yes_and_no(text: str, says: dict[str, bool]):
-    assert read_signal(text) == says
+def test_content_signal_is_pairs_of_yes_and_no_and_other_values(
+    text: str, says: dict[str, bool], values: dict[str, str]
+):
+    assert (read_signal(text), read_values(text)) == (says, values)
 
 
 @pytest.mark.parametrize(

@@ -29,14 +29,14 @@ def reserved(file: TdmFile, path: str) -> bool | None:
 def test_a_rule_is_a_pattern_with_a_reservation_and_perhaps_a_policy():
     file = parse_tdm_file(FILE)
 
-    assert [rule.number for rule in file.rules] == [1, 2, 3]
-    assert reserved(file, "/directory-a/x?y") is True
-    assert reserved(file, "/directory-b/images/x.jpg") is False
-    assert reserved(file, "/directory-b/images/x.png") is None
+    assert ([rule.number for rule in file.rules], file.problem) == ([1, 2, 3], None)
+    assert [
+        reserved(file, path)
+        for path in ("/directory-a/x?y", "/directory-b/images/x.jpg", "/directory-b/images/x.png")
+    ] == [True, False, None]
     rule = file.at("/directory-b/html/")
     assert rule is not None
     assert rule.policy == "https://example.com/policy.json"
-    assert file.problem is None
 
 
 @pytest.mark.parametrize(
@@ -53,24 +53,24 @@ def test_locations_are_matched_as_paths_of_robots_txt(location: str, path: str):
     assert reserved(of({"location": location, "tdm-reservation": 1}), path) is True
 
 
-@pytest.mark.parametrize("value", ["1", 1.0, True])
-def test_a_value_that_can_only_mean_1_reserves(value: Any):
-    (rule,) = of({"location": "/", "tdm-reservation": value}).rules
+@pytest.mark.parametrize(
+    ("value", "reserves"),
+    [
+        *((value, True) for value in ("1", 1.0, True)),
+        *((value, None) for value in (2, "0", 0.0, False, None, [1], {}, "yes")),
+    ],
+)
+def test_a_value_that_can_only_mean_1_reserves_and_any_other_is_as_none(value: Any, reserves: bool | None):
+    file = of({"location": "/", "tdm-reservation": value}, 5, "x", {}, [[]])
 
-    assert rule.reserved
-    assert rule.careful
+    assert reserved(file, "/") is reserves
+    assert all(rule.careful for rule in file.rules)
 
 
-@pytest.mark.parametrize("value", [2, "0", 0.0, False, None, [1], {}, "yes"])
-def test_any_other_value_is_as_none(value: Any):
-    assert of({"location": "/", "tdm-reservation": value}, 5, "x", {}, [[]]).rules == ()
-
-
-def test_a_reservation_without_a_usable_location_is_for_all_paths():
-    assert reserved(of({"tdm-reservation": 1}), "/any") is True
-    assert reserved(of({"location": ["/a"], "tdm-reservation": 1}), "/any") is True
-    assert reserved(of({"location": "/" + "a" * 5_000, "tdm-reservation": 1}), "/any") is True
-    assert of({"tdm-reservation": 0}).rules == ()
+@pytest.mark.parametrize("location", [{}, {"location": ["/a"]}, {"location": "/" + "a" * 5_000}])
+def test_a_reservation_without_a_usable_location_is_for_all_paths(location: dict[str, Any]):
+    assert reserved(of({"tdm-reservation": 1, **location}), "/any") is True
+    assert of({"tdm-reservation": 0, **location}).rules == ()
 
 
 def test_a_rule_without_brackets_reserves_and_permits_nothing():
@@ -84,8 +84,7 @@ def test_a_rule_without_brackets_reserves_and_permits_nothing():
 def test_a_page_for_any_path_is_no_file(body: bytes):
     file = parse_tdm_file(body + b" " * TDM_LIMIT)
 
-    assert file.rules == ()
-    assert file.problem == "no list of rules"
+    assert (file.rules, file.problem) == ((), "no list of rules")
 
 
 @pytest.mark.parametrize(
@@ -95,16 +94,14 @@ def test_a_page_for_any_path_is_no_file(body: bytes):
 def test_broken_json_reserves_everything(body: bytes):
     file = parse_tdm_file(body)
 
-    assert reserved(file, "/any") is True
-    assert file.problem == "broken JSON"
+    assert (reserved(file, "/any"), file.problem) == (True, "broken JSON")
 
 
 def test_a_file_beyond_the_limits_reserves_what_is_not_read():
-    rule = {"location": "/a", "tdm-reservation": 0}
-
-    many = of(*[rule] * 10_001)
+    many = of(*[{"location": "/a", "tdm-reservation": 0}] * 10_001)
     assert many.problem == "more than 10000 rules"
     assert (reserved(many, "/a"), reserved(many, "/b")) == (False, True)
+
     long = parse_tdm_file(FILE + b" " * TDM_LIMIT)
     assert long.problem == f"more than {TDM_LIMIT} octets"
     assert reserved(long, "/directory-b/images/x.jpg") is True

@@ -2,6 +2,8 @@
 
 import pytest
 
+from polite.origin import Origin
+from polite.robots.exchange import Exchange, Reply
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
 from polite.robots.result import FetchResult, Found, Unavailable, Unreachable
@@ -10,108 +12,124 @@ from polite.robots.snapshot import Snapshot, renewed
 URL = "https://example.com/robots.txt"
 DAY = 86_400.0
 POLICY = RobotsPolicy()
+STRICT = RobotsPolicy(keep_stale=False)
 FILE = Found(b"User-agent: *\nDisallow: /x", 200, URL)
 MISSING = Unavailable(Reason.CLIENT_ERROR, URL, 404)
 DOWN = Unreachable(Reason.SERVER_ERROR, URL, 500)
 BUSY = Unreachable(Reason.SERVER_ERROR, URL, 503)
 
 
-def test_k1_an_answer_is_good_for_24_hours() -> None:
-    snapshot = renewed(None, FILE, POLICY, now=0.0)
+def after(
+    *results: tuple[FetchResult, float], policy: RobotsPolicy = POLICY, jitter: float = 0.0
+) -> Snapshot:
+    """The snapshot after these results, each at its time."""
+    snapshot = None
+    for access, now in results:
+        snapshot = renewed(snapshot, access, policy, now, jitter=jitter)
+    assert snapshot is not None
+    return snapshot
 
-    assert snapshot.fresh(DAY - 1)
-    assert not snapshot.fresh(DAY)
+
+def good_for(reply: Reply, policy: RobotsPolicy = POLICY) -> float:
+    """How long a response stands, from the wire to the snapshot, behind a redirect that would be kept for long."""
+    exchange = Exchange.begin(Origin.of(URL), policy)
+    assert isinstance(exchange, Exchange)
+    exchange = exchange.next(Reply(301, location="/there", cache_control="max-age=999"))
+    assert isinstance(exchange, Exchange)
+    access = exchange.next(reply)
+    assert not isinstance(access, Exchange)
+    return after((access, 0.0), policy=policy).expires_at
 
 
+def test_k1_an_answer_is_good_for_24_hours_or_for_the_policys_time() -> None:
+    snapshot = after((FILE, 100 * DAY))
+
+    assert snapshot.fresh(101 * DAY - 1)
+    assert not snapshot.fresh(101 * DAY)
+    assert not snapshot.fresh(98 * DAY), "the clock was set far back"
+    assert good_for(Reply(200), RobotsPolicy(default_ttl=3_600.0)) == 3_600.0
+
+
+@pytest.mark.parametrize("status", [200, 404])
 @pytest.mark.parametrize(
-    ("max_age", "good_for"), [(3_600.0, 3_600.0), (2 * DAY, 2 * DAY), (0.0, 300.0), (1e9, 7 * DAY)]
+    ("cache_control", "age", "seconds"),
+    [
+        (None, None, DAY),
+        ("max-age=3600", None, 3_600.0),
+        ("max-age=172800", None, 2 * DAY),
+        ("max-age=3600", "600", 3_000.0),
+        ("max-age=3600", "3600", 300.0),
+        ("max-age=3600", "-600", 3_600.0),
+        ("max-age=299", None, 300.0),
+        ("max-age=604801", None, 7 * DAY),
+        ("max-age=" + "9" * 19, None, DAY),
+        ("max-age='3600'", None, DAY),
+        ('max-age="3600"', None, 3_600.0),
+        (" max-age =\t3600 ", None, 3_600.0),
+        ("max-age=7200, max-age=3600", None, 3_600.0),
+        ("max-age=rubbish, max-age=3600", None, 3_600.0),
+        ("s-maxage=60", None, DAY),
+        ("max-age=3600, NO-STORE", None, 300.0),
+    ],
 )
-def test_k2_max_age_moves_that_within_the_policys_limits(max_age: float, good_for: float) -> None:
-    snapshot = renewed(None, Found(b"", 200, URL, max_age_s=max_age), POLICY, now=0.0)
-
-    assert snapshot.expires_at == good_for
-
-
-def test_a_clock_set_far_back_makes_an_answer_old() -> None:
-    snapshot = renewed(None, FILE, POLICY, now=100 * DAY)
-
-    assert snapshot.fresh(100 * DAY - 5)
-    assert not snapshot.fresh(98 * DAY)
+def test_k2_cache_control_moves_that_within_the_policys_limits(
+    status: int, cache_control: str | None, age: str | None, seconds: float
+) -> None:
+    assert good_for(Reply(status, cache_control=cache_control, age=age)) == seconds
+    # A failure lasts no longer by it.
+    assert good_for(Reply(500, cache_control=cache_control, age=age)) == 5.0
 
 
-def test_k3_a_failed_refresh_keeps_the_last_good_copy() -> None:
-    snapshot = renewed(renewed(None, FILE, POLICY, now=0.0), DOWN, POLICY, now=DAY)
-
-    assert snapshot.effective(POLICY, DAY) == (FILE, Reason.OK)
-
-
-def test_without_keep_stale_all_is_denied_meanwhile() -> None:
-    policy = RobotsPolicy(keep_stale=False)
-
-    snapshot = renewed(renewed(None, FILE, policy, now=0.0), DOWN, policy, now=DAY)
-
-    assert snapshot.effective(policy, DAY) == (DOWN, Reason.UNREACHABLE)
+def test_k3_a_failed_refresh_keeps_the_last_good_copy_unless_the_policy_forbids_it() -> None:
+    assert after((FILE, 0.0), (DOWN, DAY)).effective(POLICY, DAY) == (FILE, Reason.OK)
+    assert after((MISSING, 0.0), (DOWN, DAY)).effective(POLICY, DAY) == (MISSING, Reason.UNAVAILABLE)
+    assert after((FILE, 0.0), (DOWN, DAY)).effective(STRICT, DAY) == (DOWN, Reason.UNREACHABLE)
 
 
 def test_h5_without_a_copy_all_is_denied() -> None:
-    snapshot = renewed(None, DOWN, POLICY, now=0.0)
-
-    assert snapshot.effective(POLICY, 29 * DAY) == (DOWN, Reason.UNREACHABLE)
+    assert after((DOWN, 0.0)).effective(POLICY, 29 * DAY) == (DOWN, Reason.UNREACHABLE)
 
 
 def test_h6_after_30_days_without_a_copy_all_is_allowed() -> None:
-    snapshot = renewed(renewed(None, DOWN, POLICY, now=0.0), DOWN, POLICY, now=30 * DAY + 1)
-
-    access, reason = snapshot.effective(POLICY, 30 * DAY + 1)
+    access, reason = after((DOWN, 0.0), (DOWN, 30 * DAY + 1)).effective(POLICY, 30 * DAY + 1)
 
     assert isinstance(access, Unavailable)
     assert reason is Reason.UNREACHABLE_TOO_LONG
 
 
 def test_h6_after_30_days_the_last_copy_decides_even_without_keep_stale() -> None:
-    policy = RobotsPolicy(keep_stale=False)
-    snapshot = renewed(renewed(None, FILE, policy, now=0.0), DOWN, policy, now=DAY)
+    found = after((FILE, 0.0), (DOWN, DAY)).effective(STRICT, 31 * DAY + 1)
 
-    assert snapshot.effective(policy, 31 * DAY + 1) == (FILE, Reason.UNREACHABLE_TOO_LONG)
-
-
-def test_the_thirty_days_count_from_the_first_failure() -> None:
-    snapshot: Snapshot | None = None
-    for day in range(20):
-        snapshot = renewed(snapshot, DOWN, POLICY, now=day * DAY)
-
-    assert snapshot is not None
-    assert snapshot.unreachable_since == 0.0
-    assert snapshot.failures == 20
+    assert found == (FILE, Reason.UNREACHABLE_TOO_LONG)
 
 
-def test_an_answer_ends_the_failures() -> None:
-    snapshot = renewed(renewed(None, DOWN, POLICY, now=0.0), MISSING, POLICY, now=60.0)
+def test_h6_the_thirty_days_count_from_the_first_failure_and_an_answer_ends_them() -> None:
+    failures = [(DOWN, day * DAY) for day in range(20)]
+    failed, answered = after(*failures), after(*failures, (MISSING, 20 * DAY))
 
-    assert (snapshot.failures, snapshot.unreachable_since) == (0, None)
-    assert snapshot.effective(POLICY, 60.0) == (MISSING, Reason.UNAVAILABLE)
+    assert (failed.unreachable_since, failed.failures) == (0.0, 20)
+    assert (answered.unreachable_since, answered.failures) == (None, 0)
+    assert answered.effective(POLICY, 20 * DAY) == (MISSING, Reason.UNAVAILABLE)
 
 
-def retry_delays(access: FetchResult, times: int, jitter: float = 0.0) -> list[float]:
+def retry_delays(access: FetchResult, times: int) -> list[float]:
     delays, snapshot, now = [], None, 0.0
     for _ in range(times):
-        snapshot = renewed(snapshot, access, POLICY, now, jitter=jitter)
+        snapshot = renewed(snapshot, access, POLICY, now)
         delays.append(snapshot.expires_at - now)
         now = snapshot.expires_at
     return delays
 
 
-def test_h5_a_failure_is_asked_again_with_growing_delays() -> None:
+def test_h5_a_failure_is_asked_again_with_growing_delays_and_after_a_503_fairly_often() -> None:
     assert retry_delays(DOWN, 5) == [5, 10, 20, 40, 80]
     assert retry_delays(DOWN, 40)[-1] == POLICY.retry_max
-
-
-def test_h5_a_503_is_asked_again_fairly_often() -> None:
     assert max(retry_delays(BUSY, 40)) == POLICY.busy_retry_max
+    assert after((DOWN, 0.0), jitter=1.0).expires_at == 6.25
 
 
 @pytest.mark.parametrize(("asked", "delay"), [(60.0, 60.0), (1.0, 5.0), (1e12, DAY)])
 def test_retry_after_is_obeyed_within_limits(asked: float, delay: float) -> None:
     access = Unreachable(Reason.SERVER_ERROR, URL, 503, retry_after_s=asked)
 
-    assert renewed(None, access, POLICY, now=0.0).expires_at == delay
+    assert after((access, 0.0)).expires_at == delay

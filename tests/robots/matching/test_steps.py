@@ -1,5 +1,6 @@
 """Files made to be slow, measured in steps and not in seconds: calls, octets compared, words of large integers."""
 
+import operator
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -8,7 +9,7 @@ import pytest
 
 from polite.robots import rule_index
 from polite.robots.decision import Disallowed
-from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
+from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, RFC9309, Dialect
 from polite.robots.parse import parse
 from polite.robots.rules import RuleSet
 from tests.support import calls_of
@@ -24,7 +25,6 @@ HOSTILE = {
     "each rule starts the next": AGENT + "".join(f"Disallow: /{'a' * n}\n" for n in range(900)),
     "two thousand user-agent lines": "User-agent: examplebot-x\n" * 2_000
     + "User-agent: examplebot\nDisallow: /a",
-    "two thousand groups": "User-agent: examplebot\nDisallow: /a\n" * 2_000,
     "user-agent lines far apart": ("User-agent: a\n" + "#\n" * 200) * 1_000,
     "one long line of names": "user-agent" * (FULL // 10),
     "one long line of colons": ":" * FULL,
@@ -66,12 +66,11 @@ def test_a_question_takes_steps_by_the_length_of_the_path_and_not_of_the_file(
     assert asked <= 100 + 4 * len(path)
 
 
-@pytest.mark.parametrize("dialect", [GOOGLE_2010, GOOGLE_2019], ids=lambda dialect: dialect.name)
 @pytest.mark.parametrize("rules", [900, 9_000])
-def test_a_refusal_is_not_worded_before_it_is_read_and_then_within_a_limit(rules: int, dialect: Dialect):
+def test_a_refusal_is_not_worded_before_it_is_read_and_then_within_a_limit(rules: int):
     body = AGENT + "Allow: /*/x\nDisallow: /a\n" + "".join(f"Allow: /*b*{n}$\n" for n in range(rules))
     path = "/a" + "b" * 200
-    decision = ready(body.encode(), dialect).decide(path)
+    decision = ready(body.encode(), GOOGLE_2010).decide(path)
     refusals = []
 
     made = calls_of(lambda: refusals.append(Disallowed(decision, url=f"https://a.test{path}")))
@@ -118,8 +117,7 @@ def test_rules_that_nothing_tells_apart_are_walked_together():
 class Steps:
     """Octets of a path that were compared, and words of large integers that were combined."""
 
-    def __init__(self) -> None:
-        self.taken = 0
+    taken = 0
 
 
 STEPS = Steps()
@@ -157,26 +155,19 @@ class CountedPath(str):
 class CountedWords(int):
     """A large integer that counts the words, of 30 bits each, that operations on it go over."""
 
-    def _counted(self, result: int) -> "CountedWords":
+
+def _counting(operation: Callable[[int, int], int]) -> Callable[[CountedWords, int], CountedWords]:
+    def counted(self: CountedWords, other: int) -> CountedWords:
+        result = operation(int(self), int(other))
         STEPS.taken += max(self.bit_length(), result.bit_length()) // 30 + 1
         return CountedWords(result)
 
-    def __and__(self, other: int) -> "CountedWords":
-        return self._counted(int(self) & int(other))
+    return counted
 
-    def __or__(self, other: int) -> "CountedWords":
-        return self._counted(int(self) | int(other))
 
-    def __xor__(self, other: int) -> "CountedWords":
-        return self._counted(int(self) ^ int(other))
-
-    def __rshift__(self, other: int) -> "CountedWords":
-        return self._counted(int(self) >> other)
-
-    def __lshift__(self, other: int) -> "CountedWords":
-        return self._counted(int(self) << other)
-
-    __rand__ = __and__
+for _name in ("and", "or", "xor", "rshift", "lshift"):
+    setattr(CountedWords, f"__{_name}__", _counting(getattr(operator, f"__{_name}__")))
+CountedWords.__rand__ = CountedWords.__and__
 
 
 @pytest.fixture

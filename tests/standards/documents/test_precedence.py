@@ -5,11 +5,9 @@ from itertools import permutations
 import pytest
 
 from polite.robots.decision import Decision
-from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
+from polite.robots.dialect import CLASSIC, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
 from polite.robots.parse import parse
-
-NEWER = [GOOGLE_2010, GOOGLE_2019, RFC9309, GOOGLE]
-newer_dialects = pytest.mark.parametrize("dialect", NEWER, ids=lambda dialect: dialect.name)
+from tests.standards.dialects import dialects, newer_dialects
 
 
 def decide(rules: list[str], path: str, dialect: Dialect) -> Decision:
@@ -81,7 +79,7 @@ def test_p3_the_documents_situations(dialect: Dialect, path: str, allow: str, di
     assert decision.undefined is called_undefined
 
 
-@pytest.mark.parametrize("dialect", [GOOGLE_2010, GOOGLE_2019], ids=lambda dialect: dialect.name)
+@dialects(GOOGLE_2010, GOOGLE_2019)
 def test_p3_the_undefined_situation_is_named_with_both_rules(dialect: Dialect):
     decision = decide(["allow: /page", "disallow: /*.htm"], "/page.htm", dialect)
 

@@ -2,11 +2,9 @@
 
 import pytest
 
-from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
+from polite.robots.dialect import GOOGLE, RFC9309, Dialect
 from polite.robots.parse import parse
-
-ALL = [CLASSIC, GOOGLE_2010, GOOGLE_2019, RFC9309, GOOGLE]
-every_dialect = pytest.mark.parametrize("dialect", ALL, ids=lambda dialect: dialect.name)
+from tests.standards.dialects import every_dialect
 
 
 @every_dialect
