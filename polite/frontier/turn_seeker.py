@@ -27,7 +27,8 @@ class RulesMissed(NamedTuple):
         retry_s: Seconds until robots.txt may be fetched again.
         because: The reason's name.
         lasting: Waiting cannot help: only another option can.
-        outage_s: Seconds since robots.txt has been out of reach, in this run; infinite for what no restart of the site ends.
+        outage_s: Seconds since robots.txt has been out of reach, in this run; infinite for what no restart of the site ends, and
+            minus infinity if this run has not asked yet.
     """
 
     retry_s: float
@@ -173,7 +174,9 @@ class TurnSeeker:
         now, since = self._clock.wall(), learned.snapshot.unreachable_since
         # An earlier run may have ended long ago.
         outage_s = 0.0 if since is None else now - max(since, self._began)
-        if reason is Reason.DNS_NXDOMAIN:
+        if learned.snapshot.fetched_at < self._began:
+            outage_s = -math.inf
+        elif reason is Reason.DNS_NXDOMAIN:
             outage_s = math.inf
         return RulesMissed(max(1.0, learned.fresh_until - now), reason.name, lasting, outage_s)
 

@@ -373,13 +373,16 @@ def _gate(
     clock: SystemClock,
     validators: SqliteStore | None,
 ) -> AbstractAsyncContextManager[Gate]:
+    # The queue keeps this back-off: a run that goes on after an outage waits for a tenth of it at most.
+    retry_s = min(3_600.0, max(60.0, options.max_outage / 10))
     return open_gate(
         options.agent,
         robots=RobotsPolicy(
             dialect=options.dialect,
             nxdomain_retry=_NXDOMAIN_RETRY_S,
-            # The queue keeps this back-off: a run that goes on after an outage waits for a tenth of it at most.
-            retry_max=min(3_600.0, max(60.0, options.max_outage / 10)),
+            retry_max=retry_s,
+            # Also after a 503, and while the failures of robots.txt itself keep the site's circuit open.
+            busy_retry_max=min(300.0, retry_s),
         ),
         pacing=pacing_of(options),
         fetching=FetchPolicy(timeout=options.timeout, allow_private=options.allow_private),

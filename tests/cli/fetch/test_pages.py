@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import json
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 from aiohttp import web
@@ -170,6 +171,16 @@ def test_a_robots_txt_of_a_site_that_restarts_is_fetched(site):
 
     assert site.paths == ["/a"]
     assert site.took_s > 60
+
+
+@pytest.mark.parametrize("status", [500, 503])
+def test_a_robots_txt_that_is_out_of_reach_is_asked_for_each_minute(status, site):
+    site.pages[ROBOTS] = [*[{"status": status}] * 30, {"text": ""}]
+
+    assert site.run("--tries", "40", "/a") == 0
+
+    times = [at for at, _ in site.asked]
+    assert max(later - at for at, later in pairwise(times)) < 80
 
 
 @pytest.mark.parametrize("more", [0, 3, 12])

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from aiohttp import web
 
 from polite.cli.fetch import queue_file
 from polite.cli.main import main
+from polite.testing import LoopClock
 from tests.cli.fetch.conftest import drop
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -457,6 +459,16 @@ def test_the_pages_of_a_host_out_of_reach_are_tried_again(prompt, queue):
     assert prompt.run("--resume", queue) == 0
 
     assert _outcomes(prompt) == {"/a": "fetched", "/b": "refused"}
+
+
+def test_a_retry_asks_for_robots_txt_even_if_it_has_one_try(patient, queue, monkeypatch):
+    late = ("--resume", queue, "--tries", "1", "--max-outage", "0")
+    patient.pages["/robots.txt"] = [{"status": 500}, {"text": ""}]
+    assert patient.run(*late, "/a") == 3
+    later = partial(LoopClock, epoch=1_700_000_002.0)
+    monkeypatch.setattr("polite.cli.fetch.command.SystemClock", later)
+
+    assert patient.run(*late, "--retry", "all") == 0
 
 
 @pytest.mark.parametrize("page", [drop, {"status": 500}])
