@@ -33,6 +33,7 @@ _LONGEST_DETAIL = 500
 # Their words say little; aiohttp's say more.
 _VAGUE = frozenset({Reason.CONNECT_FAILED, Reason.DNS_FAILURE, Reason.PROTOCOL_ERROR, Reason.TLS_FAILURE})
 NO_CONNECTION = "the site gave no connection for "
+_TRIES = "max_tries="
 # How the frontier names why it dropped a URL, if robots.txt is not the reason.
 _DROPS = {
     NO_CONNECTION: "MAX_OUTAGE",
@@ -40,7 +41,6 @@ _DROPS = {
     "PacingPolicy.max_bytes=": "MAX_ORIGIN_BYTES",
     "PacingPolicy.max_failures=": "MAX_FAILURES",
     "PacingPolicy.max_crawl_delay=": "LONG_DELAY",
-    "max_tries=": "MAX_TRIES",
     "the server asks for ": "PAGE_DEMAND",
 }
 
@@ -63,6 +63,9 @@ def of_drop(because: str) -> Cause:
         return Cause(
             f"{ROBOTS}{because}", f"{words_of(because)}; robots.txt is unreachable, so no page was requested"
         )
+    if because.startswith(_TRIES):
+        times = because.removeprefix(_TRIES)
+        return Cause("MAX_TRIES", f"{times} attempts, those of interrupted and killed runs included")
     codes = (code for start, code in _DROPS.items() if because.startswith(start))
     return Cause(next(codes, "NO_TURN"), spelled(because))
 

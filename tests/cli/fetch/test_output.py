@@ -368,7 +368,7 @@ async def test_only_another_outcome_of_what_was_not_fetched_has_a_record(before,
     [
         ("DNS_NXDOMAIN", "ROBOTS_DNS_NXDOMAIN", "the name does not exist; robots.txt is unreachable, so no page was requested"),
         ("PacingPolicy.max_pages=2: so many", "MAX_PAGES", "--max-pages=2: so many"),
-        ("max_tries=3", "MAX_TRIES", "--tries=3"),
+        ("max_tries=3", "MAX_TRIES", "3 attempts, those of interrupted and killed runs included"),
         ("the server asks for a price: USD 1", "PAGE_DEMAND", "the server asks for a price: USD 1"),
         ("OSError", "NO_TURN", "OSError"),
     ],
