@@ -199,6 +199,10 @@ async def served(
         yield site
     finally:
         site.cut.set()
+        for _ in range(10):
+            await asyncio.sleep(
+                0
+            )  # a connection that a client has opened and left is accepted, so that it is closed
         await runner.cleanup()
 
 

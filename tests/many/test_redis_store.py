@@ -19,7 +19,9 @@ from polite.stores.redis import link as link_module
 from polite.stores.redis import robots as robots_module
 from polite.stores.redis.address import Address
 from polite.stores.redis.link import RedisLink
+from polite.stores.redis.patience import Patience
 from polite.stores.redis.robots import RedisStore
+from polite.stores.redis.step import Unreached
 from tests.many.servers import ValkeyServer
 
 SITE = Origin.of("https://site.example/")
@@ -211,6 +213,18 @@ async def test_after_their_patience_calls_fail_and_say_since_when_and_why(
     assert " UTC (" in message
     assert "; the last error: " in message
     assert "Connect" in message
+
+
+async def test_a_call_that_answers_its_cancellation_by_an_error_fails_after_the_patience() -> None:
+    async def call() -> None:
+        try:
+            await asyncio.sleep(60.0)
+        except asyncio.CancelledError:
+            raise Unreached("closing the connection took too long") from None
+
+    with pytest.raises(StoreFailed, match="closing the connection took too long"):
+        async with asyncio.timeout(30.0):
+            await Patience("redis://example.com", SystemClock(), 0.01).wait_for(call)
 
 
 async def test_closing_while_the_server_is_away_ends_and_tells_what_was_not_saved(

@@ -39,12 +39,12 @@ class Patience:
         """
         try:
             # It bounds the wait behind other calls, too.
-            async with asyncio.timeout(self._limit_s):
-                return await self._repeated(call)
+            async with asyncio.timeout(self._limit_s) as limit:
+                return await self._repeated(call, limit)
         except TimeoutError as error:
             raise self._failed() from error
 
-    async def _repeated(self, call: Callable[[], Awaitable[T]]) -> T:
+    async def _repeated(self, call: Callable[[], Awaitable[T]], limit: asyncio.Timeout) -> T:
         pause_s = _FIRST_S
         while True:
             try:
@@ -52,6 +52,9 @@ class Patience:
             except Unreached as error:
                 since, wall, _ = self._away or (self._clock.lasting(), self._clock.wall(), "")
                 self._away = since, wall, str(error)
+                if limit.expired():
+                    # redis-py may answer a cancellation by an error of its own, and there is no second one.
+                    raise TimeoutError from error
             else:
                 self._away = None
                 return result
