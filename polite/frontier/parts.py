@@ -51,8 +51,7 @@ class Parts:
 
     def keep_in(self, store: TaskStore) -> None:
         """Connect the store of the tasks."""
-        self.store = self.in_flight.store = store
-        self.dispatcher.keep_in(store)
+        self.store = self.in_flight.store = self.dispatcher.store = store
 
     def keep_in_memory(self) -> None:
         """Keep the tasks in memory only."""
