@@ -26,10 +26,9 @@ from polite.events import OriginPostponed
 from polite.frontier.checked_scheduler import CheckedScheduler, SchedulerFailed
 from polite.frontier.in_flight import InFlight
 from polite.frontier.origin_queue import OriginQueue, QueueState
-from polite.frontier.progress import Progress
+from polite.frontier.progress import Progress, Workers
 from polite.frontier.task_store import Limits, TaskStore
 from polite.frontier.timer_queue import TimerQueue
-from polite.frontier.workers import Workers
 from polite.gate.rules_cache import Grounds, OriginRules
 from polite.gate.services import Services
 from polite.gate.single_flight import start_later

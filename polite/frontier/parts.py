@@ -6,9 +6,8 @@ from polite.errors import InvalidOption
 from polite.frontier.checked_scheduler import CheckedScheduler
 from polite.frontier.dispatcher import Dispatcher
 from polite.frontier.in_flight import InFlight, OnEnd
-from polite.frontier.progress import Progress
+from polite.frontier.progress import Progress, Workers
 from polite.frontier.task_store import Limits, MemoryTaskStore, TaskStore
-from polite.frontier.workers import Workers
 from polite.gate.services import Services
 from polite.ports import Scheduler
 from polite.schedulers import Fifo

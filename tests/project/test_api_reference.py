@@ -345,7 +345,7 @@ def test_a_field_has_its_description_as_its_own() -> None:
     assert text_of(object_of("polite.PacingPolicy.min_delay")).startswith("The least delay")
     assert text_of(object_of("polite.Decision.path"))
     assert text_of(object_of("polite.Reason.RULE")) == "a rule of the file matches."
-    assert text_of(object_of("polite.frontier.put_options.PutOptions.depth")).startswith(
+    assert text_of(object_of("polite.frontier.puts.PutOptions.depth")).startswith(
         "For `schedulers.BreadthFirst`"
     )
 
