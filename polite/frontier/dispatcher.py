@@ -8,7 +8,8 @@ Theory of operation:
    `_take` waits for a turn that a callback cannot wait for. `_failed` is the one place for what either raises.
 3. When a turn comes, the queue is ready, and holds the turn until the end of the step. `_match`, once in a step, has the
    scheduler choose among ready queues while workers are idle, and `_give` gives the task out: with the turn that its queue holds,
-   or one that is free now. Without either, the task goes back to the scheduler, and its queue waits for that task's turn.
+   or one that is free now. Without either, its queue requests one. If that does not come in this step, the task goes back to the
+   scheduler.
 4. A turn is held for one step only, so that other requests of the gate are not delayed: `_dispatch` gives back what was not used.
 """
 
@@ -101,6 +102,7 @@ class Dispatcher:
         self._evicting = False
         self._searching = asyncio.Semaphore(1)  # a search takes a list of all tasks at the scheduler
         self._holding: list[OriginQueue] = []  # turns that came in this step
+        self._requested: list[OriginQueue] = []  # those with a chosen task
         self._chosen: Task | None = None  # a task that is neither at the scheduler, nor in flight, nor ended
         self._matching = False
 
@@ -215,6 +217,7 @@ class Dispatcher:
 
     async def _learn(self, queue: OriginQueue) -> None:
         """Learn the rules, and decide about tasks that no rules in force decided. They are kept for no longer than this takes."""
+        self._unchoose(queue)
         # Before the rules, which may be large, are there.
         undecided = [] if queue.all_decided else await self._undecided(queue)
         known = self._origins.current(queue.origin)
@@ -370,10 +373,20 @@ class Dispatcher:
             # No worker is idle, say: a turn that is not used must not delay another request.
             if queue.turn is None:
                 self._turns.give_back(turn)
+        if queue.chosen is not None and queue.turn is not None:
+            self.schedule_dispatch()
+            return
+        self._unchoose(queue)
         if usable:
             self._ready_when_free(queue)
         else:
             self._advance(queue)
+
+    def _unchoose(self, queue: OriginQueue) -> None:
+        """The chosen task goes back to the scheduler: its turn did not come at once."""
+        task, queue.chosen = queue.chosen, None
+        if task is not None:
+            self._scheduler.add(task)
 
     def _ready_when_free(self, queue: OriginQueue) -> None:
         """With a concurrency above 1, the grant itself begins a delay, whether the turn is used or not."""
@@ -431,6 +444,7 @@ class Dispatcher:
             self._guarded(self._failed, queue, error)
 
     def _failed(self, queue: OriginQueue, error: BaseException) -> None:
+        self._unchoose(queue)
         match error:
             case asyncio.CancelledError():
                 # From outside, by code that cancelled every task it found.
@@ -460,7 +474,7 @@ class Dispatcher:
 
     def schedule_dispatch(self) -> None:
         """Assign turns to workers when all that happens in this step of the loop has happened."""
-        if not self._matching and self._scheduler:
+        if not self._matching and (self._scheduler or self._requested):
             self._matching = True
             asyncio.get_running_loop().call_soon(self._dispatch)
 
@@ -480,6 +494,16 @@ class Dispatcher:
 
     def _match(self) -> tuple[bool, bool]:
         """Whether to go on in the next step, and with the turns that are held now."""
+        requested, self._requested = self._requested, []
+        for queue in requested:
+            task = queue.chosen
+            if queue.turn is None or task is None or self._progress.stopped:
+                self._unchoose(queue)
+            else:
+                queue.chosen = None
+                self._chosen = task
+                self._hand_over(queue, task, queue.turn)
+                self._chosen = None
         idle, again, ended = self._workers.idle, False, 0
         while idle and self._scheduler and not self._progress.stopped:
             if ended >= _AT_A_TIME:
@@ -527,25 +551,30 @@ class Dispatcher:
         queue.requested = queue.sample = task.target
         if turn is None:
             turn = queue.turn = self._take_now(queue, task)
-        grounds = queue.grounds
-        if turn is None or grounds is None:
-            self._scheduler.add(task)
+        if turn is None:
+            queue.chosen = task
+            self._requested.append(queue)
             self._advance(queue)
             return False
+        self._hand_over(queue, task, turn)
+        return True
+
+    def _hand_over(self, queue: OriginQueue, task: Task, turn: Turn) -> None:
+        """Give the task to a worker, or back to the scheduler."""
+        grounds = queue.grounds
         # The worker may have been cancelled in this step, and a permit of the gate may have spent the budget.
-        if not (self._turns.declines and self._declined(queue.origin, grounds)):
+        if grounds is not None and not (self._turns.declines and self._declined(queue.origin, grounds)):
             # A listener that is told of the permit may stop the frontier, which gives back the turns of queues.
             queue.turn = self._chosen = None
             if self._in_flight.give(task, turn, grounds):
                 queue.fetched = False
                 queue.leave(task)
                 self._advance(queue)
-                return True
+                return
         queue.turn = None
         self._turns.give_back(turn)
         self._scheduler.add(task)
         self._ready_when_free(queue)
-        return True
 
     def _go_on_without(self, queue: OriginQueue, task: Task) -> None:
         """A task of a ready queue ended without a permit: the next one, while the turn lasts."""
@@ -622,6 +651,7 @@ class Dispatcher:
         wait, queue.wait = queue.wait, None
         if wait is not None:
             wait.cancel()
+        self._unchoose(queue)
         self._release(queue)
         self._for_slot.pop(queue, None)
         if queue in self._fetching:
@@ -634,6 +664,7 @@ class Dispatcher:
 
     def _drop(self, queue: OriginQueue, because: str) -> None:
         """Drop all tasks of the queue. What is put from now on is not among them, unless rules allow it meanwhile."""
+        self._unchoose(queue)
         self.store.drop_origin(queue.origin, because)
         queue.state, queue.drop_reason = QueueState.DROPPING, because
         self._drop_some(queue, len(queue.unchecked or ()))
@@ -705,7 +736,7 @@ class Dispatcher:
     def _deactivate(self, queue: OriginQueue) -> bool:
         # While any origin is ready the scheduler cannot give one's tasks back. But then no place in memory needs to be freed
         # either: workers are what is short.
-        if queue.state not in _WAITS or queue.turn is not None or (queue.scheduled and self._scheduler):
+        if queue.state not in _WAITS or queue.turn or queue.chosen or (queue.scheduled and self._scheduler):
             return False
         wait_s = self._wait_s(queue, robots=queue.state is QueueState.FETCHING_RULES)
         # A back-off of robots.txt that has not ended would only fail again.
@@ -777,6 +808,8 @@ class Dispatcher:
         tasks = [*self._scheduler.tasks, *self._later.values()]
         for queue in self.queues.values():
             tasks.extend(queue.unchecked or ())
+            if queue.chosen is not None:
+                tasks.append(queue.chosen)
         if self._chosen is not None and not any(task is self._chosen for task in tasks):
             tasks.append(self._chosen)
         return sorted(tasks, key=lambda task: task.number)

@@ -49,6 +49,7 @@ class OriginQueue:
         decided: What these rules say of tasks at the scheduler, by number, None for allowed. None if they allow all.
         sample: The URL for whose scopes the next turn is requested.
         requested: The URL for whose scopes the last turn was requested.
+        chosen: The task that the scheduler chose, for one step: its own turn is requested, and is for it alone.
         turn: The turn that it holds, for one step of the event loop at most.
         first: A turn was given back, so that rules could be renewed: the next one comes first.
         fetched: Its robots.txt was fetched, and no task was given out since.
@@ -59,6 +60,7 @@ class OriginQueue:
     """
 
     __slots__ = (
+        "chosen",
         "decided",
         "drop_reason",
         "failures",
@@ -89,6 +91,7 @@ class OriginQueue:
         self.decided: dict[int, Decision | None] | None = None
         self.sample: Target = sample
         self.requested: Target = sample
+        self.chosen: Task | None = None
         self.turn: Turn | None = None
         self.first: bool = False
         self.fetched: bool = False
