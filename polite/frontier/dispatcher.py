@@ -1,32 +1,36 @@
-"""Brings origin queues to their turns: takes tasks in, has rules learned within fetch slots, and turns requested.
+"""Brings tasks to workers: rules first, then their origin's turn, then the scheduler's choice.
 
-It tells each queue what happens to it. `queue_states.py` has the states and the table of transitions. The other parts of this work:
-`turn_matcher.py` matches turns with tasks and workers, `postponed_queues.py` has queues wait for long, `given_up_queues.py` drops
-their tasks or forgets them.
+Theory of operation:
+
+1. An origin with tasks has an `OriginQueue`, and the queue waits for one thing at a time (`state`, `wait`). `_advance` finds out
+   what it needs next, and begins that wait; whatever ends the wait calls `_advance` again, or `_ready`. So no queue stands still.
+2. What takes time is a coroutine that runs from its beginning to its end: `_learn` fetches robots.txt and decides about tasks,
+   `_take` waits for a turn that a callback cannot wait for. `_failed` is the one place for what either raises.
+3. When a turn comes, the queue is ready, and holds the turn until the end of the step. `_match`, once in a step, has the
+   scheduler choose among ready queues while workers are idle, and `_give` gives the task out: with the turn that its queue holds,
+   or one that is free now. Without either, its queue requests one. If that does not come in this step, the task goes back to the
+   scheduler.
+4. A turn is held for one step only, so that other requests of the gate are not delayed: `_dispatch` gives back what was not used.
 """
 
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Collection
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import partial
+from typing import Any, TypeVar
 
-from polite.errors import GateClosed, OriginDeclined, Overloaded, StoreFailed
+from polite.errors import GateClosed, OriginDeclined, Overloaded, StoreFailed, TurnLost
+from polite.events import OriginPostponed
 from polite.frontier.checked_scheduler import CheckedScheduler, SchedulerFailed
-from polite.frontier.fetch_slots import FetchSlots
-from polite.frontier.given_up_queues import GivenUpQueues
 from polite.frontier.in_flight import InFlight
-from polite.frontier.origin_queue import OriginQueue
-from polite.frontier.origin_queues import OriginQueues
-from polite.frontier.postponed_queues import PostponedQueues
-from polite.frontier.progress import Progress
-from polite.frontier.queue_states import NoTransition, QueueEvent, QueueState
-from polite.frontier.task_rules import TaskRules
+from polite.frontier.origin_queue import OriginQueue, QueueState
+from polite.frontier.progress import Progress, Workers
 from polite.frontier.task_store import Limits, TaskStore
 from polite.frontier.timer_queue import TimerQueue
-from polite.frontier.turn_matcher import TurnMatcher
-from polite.frontier.turn_seeker import RulesMissed, TurnSeeker, out_of_reach
-from polite.frontier.workers import Workers
+from polite.gate.rules_cache import Grounds, OriginRules
 from polite.gate.services import Services
 from polite.gate.single_flight import start_later
 from polite.log import fields
@@ -34,23 +38,41 @@ from polite.origin import Origin, Target
 from polite.pace import exponential
 from polite.pacing.turn import Turn
 from polite.robots.decision import Decision
+from polite.robots.reason import Reason
 from polite.task import Task
 
 log: logging.Logger = logging.getLogger("polite")
 
-# Hot path: an enum's member costs a descriptor call each time it is named.
-_SEEK, _TURN_REQUESTED = QueueEvent.SEEK, QueueEvent.TURN_REQUESTED
+_T = TypeVar("_T")
 
+# After so many tasks that are decided or end in one step, other tasks of the loop run.
+_AT_A_TIME = 500
+# A queue that waits longer leaves its robots.txt fetch slot to others, and goes back to a store until then (seconds).
+_LONG_S = 60.0
+# It is back so long before its time, so that a slow file or a full queue does not make it late (seconds).
+_EARLY_S = 10.0
+# While queues wait for fetch slots, it is looked so often for one that waits for long with a slot (seconds).
+_EVICT_S = 30.0
 # Too many requests wait in the gate, or its shared store is away: request again after so long (seconds).
 _OVERLOADED_S = 5.0
 # After a failure without a date: so long, and twice as long each time, up to an hour (seconds).
 _FIRST_S, _LONGEST_S = 5.0, 3_600.0
 
+# In these states a queue may wait for long.
+_WAITS = frozenset(
+    {QueueState.FETCHING_RULES, QueueState.DECIDING, QueueState.WAITING_TURN, QueueState.POSTPONED}
+)
+
 
 class Dispatcher:
-    """Holds the tasks that may go as soon as their origin's turn comes. After `stop` nothing moves, and `left` has what waits."""
+    """Holds the tasks that may go as soon as their origin's turn comes. After `stop` nothing moves, and `left` has what waits.
 
-    _store: TaskStore
+    Attributes:
+        queues: The queues by their origin's text. Read it only.
+        store: Keeps the tasks: `Parts` connects it.
+    """
+
+    store: TaskStore
 
     def __init__(
         self,
@@ -61,60 +83,28 @@ class Dispatcher:
         in_flight: InFlight,
         limits: Limits,
     ) -> None:
+        self._clock = services.clock
         self._origins = services.origins
         self._turns = services.turns
+        self._decider = services.decider
         self._scheduler = scheduler
         self._progress = progress
+        self._workers = workers
         self._in_flight = in_flight
-        self._max_robots_tries = limits.max_robots_tries
-        self._max_outage_s = limits.max_outage
-        self._rules = TaskRules(services, scheduler, in_flight.refuse)
-        self._seeker = TurnSeeker(
-            services, self._rules, rules_learned=self._free_slot, waiting=self._begin_to_wait
-        )
-        self._slots = FetchSlots(
-            services.clock, limits.max_robots_fetches, partial(self._guarded, self._evict)
-        )
+        self._limits = limits
+        self._began = services.clock.wall()
+        # Hot path: by text, since a str caches its hash, and an Origin's is a call.
+        self.queues: dict[str, OriginQueue] = {}
         self._timers = TimerQueue(services.clock)
         self._later: dict[int, Task] = {}  # tasks whose own time has not come
-        self._queues = OriginQueues()
-        self._postponed = PostponedQueues(
-            services,
-            scheduler,
-            progress,
-            self._queues,
-            self._timers,
-            seek=self._seek,
-            let_go=self._let_go,
-            guarded=self._guarded,
-        )
-        self._matcher = TurnMatcher(
-            services,
-            scheduler,
-            progress,
-            workers,
-            in_flight,
-            self._rules,
-            self._seeker,
-            self._queues,
-            self._postponed,
-            go_on=self._go_on,
-            guarded=self._guarded,
-        )
-        self._given_up = GivenUpQueues(
-            scheduler,
-            progress,
-            in_flight,
-            self._queues,
-            self._matcher,
-            seek=self._seek,
-            let_go=self._let_go,
-            guarded=self._guarded,
-        )
-
-    def keep_in(self, store: TaskStore) -> None:
-        """Set what keeps the tasks: before the first task."""
-        self._store = self._postponed.store = self._given_up.store = store
+        self._fetching: dict[OriginQueue, asyncio.Task[None]] = {}  # those with a robots.txt fetch slot
+        self._for_slot: OrderedDict[OriginQueue, None] = OrderedDict()
+        self._evicting = False
+        self._searching = asyncio.Semaphore(1)  # a search takes a list of all tasks at the scheduler
+        self._holding: list[OriginQueue] = []  # turns that came in this step
+        self._requested: list[OriginQueue] = []  # those with a chosen task
+        self._chosen: Task | None = None  # a task that is neither at the scheduler, nor in flight, nor ended
+        self._matching = False
 
     # Tasks come.
 
@@ -134,7 +124,7 @@ class Dispatcher:
             self.fail(error)
             return True
         except BaseException as error:
-            # The queue may stand without a seeker: tasks put later would wait for ever.
+            # The queue may stand still: tasks put later would wait for ever.
             self.fail(error if isinstance(error, Exception) else _ended_by(error))
             raise
 
@@ -143,172 +133,330 @@ class Dispatcher:
         self.enqueue(task)
 
     def _add(self, task: Task) -> bool:
-        origin = task.target.origin
-        queue = self._queues.get(origin)
-        known = self._rules.known(origin)
+        target = task.target
+        queue = self.queues.get(target.origin.text)
         if queue is not None and queue.state is QueueState.WITHDRAWN:
             # The scheduler still has tasks of before, perhaps this one.
             queue.put_unchecked(task)
             return True
-        # None: no rules are known, or to decide takes long; the seeker decides then.
-        allowed = None if known is None else self._rules.allows(task, known)
-        if known is not None and allowed is False and not out_of_reach(known):
-            self._in_flight.refuse(task, self._rules.refusal(task, known))
+        known = self._origins.current(target.origin)
+        # None: no rules are known, or to decide takes long; then `_learn` decides.
+        allowed = None if known is None else self._decider.allows_now(known.rules, target.path)
+        if known is not None and allowed is False and not _out_of_reach(known):
+            self._in_flight.refuse(task, self._decider.decide_again(known.rules, target.path))
             return False
-        decided = known if allowed else None
-        fresh = queue is None
-        if queue is None:
-            queue = OriginQueue(origin, task.target, None if decided is None else decided.grounds)
-            self._queues.add(queue)
-        queue.take_sample(task.target)
-        if decided is None:
-            queue.put_unchecked(task)
+        if fresh := queue is None:
+            queue = self.queues[target.origin.text] = OriginQueue(target.origin, target)
+        queue.sample = target
+        if known is not None and allowed:
+            if queue.drop_reason is not None and not self._declined(queue.origin, known.grounds):
+                self._keep(queue)
+            if known.grounds is not queue.grounds or queue.failures:
+                queue.learn(known)
+            queue.schedule(task)
+            self._scheduler.add(task)
         else:
-            if queue.drop_reason is not None and self._turns.declined(origin, decided.pace) is None:
-                self._given_up.keep(queue)
-            self._rules.schedule(queue, task, decided)
+            queue.put_unchecked(task)
         if fresh:
-            self._seek(queue)
+            self._advance(queue)
         return True
 
-    def refusal(self, task: Task) -> Decision | None:
-        """Return the decision about a task that robots.txt, as known now, disallows."""
-        known = None if self._progress.stopped else self._rules.known(task.origin)
-        if known is None or self._rules.allows(task, known) is not False or out_of_reach(known):
-            return None
-        return self._rules.refusal(task, known)
+    # What a queue waits for.
 
-    def queues(self) -> Collection[OriginQueue]:
-        """Return all origin queues, the oldest first. Read it at once: they come and go."""
-        return self._queues.by_text.values()
-
-    def queue_of(self, origin: Origin) -> OriginQueue | None:
-        """Return the origin's queue, if it has tasks."""
-        return self._queues.get(origin)
-
-    @property
-    def later(self) -> int:
-        """How many tasks wait for a time of their own."""
-        return len(self._later)
-
-    def shared(self, target: Target) -> Target:
-        """Return the same target with the origin object of its queue: smaller, and compared by `is`."""
-        return self._queues.shared(target)
-
-    def rules_known(self, origin: Origin) -> bool:
-        """Whether the origin's rules are known by now, and the policy permits requests: then its tasks need not be dropped."""
-        known = self._rules.known(origin)
-        if known is None or out_of_reach(known):
-            return False
-        return self._turns.declined(origin, known.pace) is None
-
-    def keep(self, origin: Origin) -> None:
-        """Drop no more tasks of the origin: its rules are known by now."""
-        queue = self._queues.get(origin)
-        if queue is not None:
-            self._given_up.keep(queue)
-
-    def restore_failures(self, origin: Origin, failures: int) -> None:
-        """Say how often in a row the origin's rules could not be had before its queue was forgotten."""
-        queue = self._queues.get(origin)
-        if queue is not None:
-            queue.count_failures(failures)
-
-    def withdraw(self, origin: Origin) -> None:
-        """Forget the origin's tasks, about which nothing is told: another process has them now, or will have."""
-        queue = self._queues.get(origin)
-        if queue is not None and not self._progress.stopped:
-            self._origins.finish_fetch(origin)
-            self._guarded(self._given_up.withdraw, queue)
-
-    def give_up(self, origin: Origin, because: str) -> None:
-        """Drop the origin's tasks if they wait for a turn: the crawler knows that the site is gone."""
-        queue = self._queues.get(origin)
-        if queue is not None and queue.state is QueueState.WAITING_TURN and not self._progress.stopped:
-            self._let_go(queue)
-            self._guarded(self._given_up.drop, queue, because)
-
-    def deactivate(self, origin: Origin) -> bool:
-        """Give the origin's tasks back to the store if it gives no turn for long. Whether that was done."""
-        return self._guarded(self._postponed.deactivate, origin)
-
-    def schedule_dispatch(self) -> None:
-        """Assign turns to workers when all that happens in this step of the loop has happened."""
-        self._matcher.schedule()
-
-    # What a queue needs next.
-
-    def _seek(self, queue: OriginQueue) -> None:
-        """Request what the queue needs next: rules, and a turn."""
+    def _advance(self, queue: OriginQueue) -> None:
+        """Have the queue wait for what it needs next: rules, decisions, or its turn."""
+        queue.wait = None
         if self._progress.stopped:
             return
-        queue.move(_SEEK)
-        if self._turns.declines and self._decline(queue):
-            return
-        seeker = self._seeker.call_back(queue, self._arrived)
-        if seeker is not None:
-            queue.seek_by(seeker)
-            queue.move(_TURN_REQUESTED)
-            return
-        queue.seek_by(None)
-        if self._seeker.needs_rules(queue):
-            self._matcher.unchoose(queue)
-            if self._postponed.postpone_fetch(queue):
-                return
-            if not self._slots.take(queue):
-                queue.move(QueueEvent.SLOTS_TAKEN)
-                return
-            queue.move(QueueEvent.SLOT_TAKEN)
-        elif queue.chosen is None:
-            queue.move(QueueEvent.RULES_KNOWN)
+        if not queue.scheduled and not queue.unchecked:
+            self._remove(queue)
+        elif self._turns.declines and (declined := self._declined(queue.origin, queue.grounds)):
+            self._drop(queue, declined)
+        elif not queue.unchecked and (grounds := self._in_force(queue)) is not None:
+            self._request_turn(queue, grounds)
+        elif self._origins.current(queue.origin) is not None:
+            self._start(queue, QueueState.DECIDING, self._learn)
         else:
-            queue.move(QueueEvent.TASK_CHOSEN)
-        task = start_later(lambda: self._bring(queue))
-        queue.seek_by(task)
-        task.add_done_callback(partial(self._brought, queue))
+            self._request_rules(queue)
 
-    def _decline(self, queue: OriginQueue) -> bool:
-        """Drop the queue's tasks if the policy permits no more requests to its origin. Whether it does not."""
-        pace = None if queue.grounds is None else queue.grounds.pace
-        declined = self._turns.declined(queue.origin, pace)
-        if declined is None:
-            return False
-        queue.seek_by(None)
-        self._given_up.drop(queue, declined.because)
+    def _request_rules(self, queue: OriginQueue) -> None:
+        """Have robots.txt fetched, within the slots. An origin that can be sent nothing for long takes none until then."""
+        wait_s = self._wait_s(queue, robots=True)
+        if wait_s > _LONG_S:
+            self._postpone(queue, wait_s - _EARLY_S, self._advance)
+        elif len(self._fetching) >= self._limits.max_robots_fetches and queue not in self._fetching:
+            queue.state = QueueState.WAITING_SLOT
+            self._for_slot[queue] = None
+            if not self._evicting:
+                self._evicting = True
+                asyncio.get_running_loop().call_soon(self._guarded, self._evict)
+        else:
+            queue.fetched = True
+            fetch = self._fetching[queue] = self._start(queue, QueueState.FETCHING_RULES, self._learn)
+            fetch.add_done_callback(partial(self._fetched, queue))
+
+    def _fetched(self, queue: OriginQueue, fetch: "asyncio.Task[None]") -> None:
+        if self._fetching.get(queue) is fetch:
+            self._guarded(self._free_slot, queue)
+
+    def _free_slot(self, queue: OriginQueue) -> None:
+        """The queue needs no fetch slot any more: others may fetch. Those whose rules are known by now take none."""
+        del self._fetching[queue]
+        while self._for_slot and len(self._fetching) < self._limits.max_robots_fetches:
+            waiting, _ = self._for_slot.popitem(last=False)
+            self._advance(waiting)
+
+    def _evict(self) -> None:
+        """Others wait for a slot: a queue whose origin gives no turn for long leaves its own until the time is near."""
+        self._evicting = bool(self._for_slot)
+        if self._evicting:
+            self._timers.at(self._clock.monotonic() + _EVICT_S, partial(self._guarded, self._evict))
+            for queue in [each for each in self._fetching if self._wait_s(each, robots=True) > _LONG_S]:
+                self._cancel(queue)
+                self._advance(queue)
+
+    async def _learn(self, queue: OriginQueue) -> None:
+        """Learn the rules, and decide about tasks that no rules in force decided. They are kept for no longer than this takes."""
+        self._unchoose(queue)
+        # Before the rules, which may be large, are there.
+        undecided = [] if queue.all_decided else await self._undecided(queue)
+        known = self._origins.current(queue.origin)
+        cached = known is not None
+        if known is None:
+            known = await self._origins.learn(queue.origin)
+        if _out_of_reach(known):
+            self._guarded(partial(self._miss, cached=cached), queue, known)
+            return
+        queue.state = QueueState.DECIDING
+        queue.learn(known)
+        decided = await self._decide(queue, known, undecided)
+        if queue.wait is not asyncio.current_task():
+            # A listener that was told of a refusal has stopped the frontier, say.
+            return
+        if not decided:
+            # The rules expired, or were replaced.
+            queue.first = True
+            self._guarded(self._advance, queue)
+        elif queue.scheduled and not self._declined(queue.origin, queue.grounds):
+            # However soon they expire: otherwise they might be fetched for ever.
+            self._guarded(self._request_turn, queue, known.grounds)
+        else:
+            self._guarded(self._advance, queue)
+
+    async def _undecided(self, queue: OriginQueue) -> list[Task]:
+        """Find the tasks at the scheduler about which only other rules than those of `meaning` decided."""
+        found = []
+        async with self._searching:
+            for number, task in enumerate(self._scheduler.tasks, 1):
+                if (
+                    task.target.origin == queue.origin
+                    and queue.decided is not None
+                    and task.number not in queue.decided
+                ):
+                    found.append(task)
+                if not number % _AT_A_TIME:
+                    await asyncio.sleep(0)
+        return found
+
+    async def _decide(self, queue: OriginQueue, known: OriginRules, undecided: list[Task]) -> bool:
+        """Decide about tasks, in a thread what takes long. False if the rules are not in force any more.
+
+        What is undecided is at the scheduler, which cannot give it back: it is refused when it is chosen.
+        """
+        done = 0
+        while undecided or queue.unchecked:
+            if queue.meaning != known.meaning or self._progress.stopped:
+                return False
+            anew = bool(undecided)
+            task = undecided.pop() if anew else queue.unchecked[0]  # type: ignore[index]
+            allowed = self._decider.allows_now(known.rules, task.target.path)
+            if allowed is None:
+                allowed = await self._decider.allows(known.rules, task.target.path)
+                if not self._origins.still_valid(known.grounds, renewed=queue.first):
+                    return False
+            refusal = None if allowed else self._decider.decide_again(known.rules, task.target.path)
+            if anew:
+                if queue.decided is not None:
+                    queue.decided[task.number] = None if refusal is None else refusal.without_rules()
+            elif queue.unchecked and queue.unchecked[0] is task:
+                queue.unchecked.popleft()
+                if refusal is None:
+                    queue.schedule(task)
+                    self._scheduler.add(task)
+                else:
+                    self._in_flight.refuse(task, refusal)
+            done += 1
+            if not done % _AT_A_TIME:
+                await asyncio.sleep(0)
         return True
 
-    async def _bring(self, queue: OriginQueue) -> None:
-        found = await self._seeker.seek(queue)
-        if queue.seeker is not asyncio.current_task():
-            # Cancelled in this very step, when the turn was there already.
-            if isinstance(found, Turn):
-                self._turns.give_back(found)
-        elif isinstance(found, Turn):
-            self._matcher.grant(queue, found)
-        elif isinstance(found, RulesMissed):
-            self._miss(queue, found)
+    def _miss(self, queue: OriginQueue, known: OriginRules, *, cached: bool) -> None:
+        """No rules can be had: wait for the next try. After the last one, or if waiting cannot help, drop the tasks."""
+        # The same response, seen again a moment too early, is no second failure. Neither is one that was counted before the queue
+        # went back to its store.
+        seen = cached and queue.grounds is None and known.snapshot.failures <= queue.failures
+        queue.failures += known.grounds is not queue.grounds and not seen
+        queue.grounds = known.grounds
+        reason, now = known.snapshot.access.reason, self._clock.wall()
+        # A failure of an earlier run may be due to other options, so it is tried again.
+        lasting = not reason.may_pass and known.snapshot.fetched_at >= self._began
+        since = known.snapshot.unreachable_since
+        # An earlier run may have ended long ago.
+        outage_s = 0.0 if since is None else now - max(since, self._began)
+        if known.snapshot.fetched_at < self._began:
+            # This run has not asked yet.
+            outage_s = -math.inf
+        elif reason is Reason.DNS_NXDOMAIN:
+            outage_s = math.inf
+        self._try_again(
+            queue, max(1.0, known.fresh_until - now), reason.name, lasting=lasting, outage_s=outage_s
+        )
+
+    def _try_again(
+        self, queue: OriginQueue, retry_s: float, because: str, *, lasting: bool, outage_s: float
+    ) -> None:
+        """Have the queue wait for its next try, unless it had the last.
+
+        Args:
+            lasting: Waiting cannot help: only another option can.
+            outage_s: Seconds since robots.txt has been out of reach, in this run; infinite for what no restart of the site ends.
+        """
+        last = queue.failures >= self._limits.max_robots_tries and outage_s >= self._limits.max_outage
+        if lasting or last:
+            self._drop(queue, because)
         else:
-            # No task is left, or the rules expired before the turn came.
-            self._go_on(queue)
+            self._postpone_origin(queue, retry_s, because)
 
-    def _brought(self, queue: OriginQueue, task: "asyncio.Task[None]") -> None:
-        """A seeker ended. What it raised must not leave its queue without one."""
+    def _request_turn(self, queue: OriginQueue, grounds: Grounds) -> None:
+        """Request one turn, however many tasks wait. `_turn_came` is called with it."""
+        queue.state, queue.requested = QueueState.WAITING_TURN, queue.sample
+        came = partial(self._turn_came, queue, grounds)
+        try:
+            queue.wait = self._turns.take_later(queue.requested, came, pace=grounds.pace, first=queue.first)
+        except (Exception, asyncio.CancelledError):  # noqa: BLE001 - `_take` meets the same, and reports it
+            queue.wait = None
+        if queue.wait is None:
+            self._start(queue, QueueState.WAITING_TURN, partial(self._take, grounds=grounds))
+        if self.store.crowded:
+            self._offer(queue)
+
+    async def _take(self, queue: OriginQueue, grounds: Grounds) -> None:
+        """Wait for a turn as a callback cannot: while the site is closed, or its address is looked up."""
+        turn = await self._turns.take(queue.requested, pace=grounds.pace, first=queue.first)
+        if queue.wait is asyncio.current_task():
+            self._turn_came(queue, grounds, turn, None)
+        else:
+            # Cancelled in this very step, when the turn was there already.
+            self._turns.give_back(turn)
+
+    def _turn_came(self, queue: OriginQueue, grounds: Grounds, turn: Turn, error: Exception | None) -> None:
+        self._guarded(self._use_turn, queue, grounds, turn, error)
+
+    def _use_turn(self, queue: OriginQueue, grounds: Grounds, turn: Turn, error: Exception | None) -> None:
+        """Make the queue ready with its turn. If the rules are not in force any more, they are renewed first."""
+        queue.wait = None
+        if isinstance(error, TurnLost):
+            queue.first = True
+            self._advance(queue)
+            return
+        if error is not None:
+            self.fail(error)
+            return
+        try:
+            # However long the turn took, renewed rules are good for it: otherwise rules that expire sooner would be fetched for
+            # ever, and no page.
+            usable = self._origins.still_valid(grounds, renewed=queue.first) and not (
+                self._turns.declines and self._declined(queue.origin, grounds)
+            )
+            queue.first, queue.turn_failures = not usable, 0
+            if usable and self._workers.idle and not self._progress.stopped:
+                queue.turn = turn
+                self._holding.append(queue)
+        finally:
+            # No worker is idle, say: a turn that is not used must not delay another request.
+            if queue.turn is None:
+                self._turns.give_back(turn)
+        if queue.chosen is not None and queue.turn is not None:
+            self.schedule_dispatch()
+            return
+        self._unchoose(queue)
+        if usable:
+            self._ready_when_free(queue)
+        else:
+            self._advance(queue)
+
+    def _unchoose(self, queue: OriginQueue) -> None:
+        """The chosen task goes back to the scheduler: its turn did not come at once."""
+        task, queue.chosen = queue.chosen, None
+        if task is not None:
+            self._scheduler.add(task)
+
+    def _ready_when_free(self, queue: OriginQueue) -> None:
+        """With a concurrency above 1, the grant itself begins a delay, whether the turn is used or not."""
+        if queue.turn is None and self._turns.grants_delay:
+            wait_s = self._turns.outlook(queue.requested).ready_at - self._clock.monotonic()
+            if wait_s > 0:
+                self._postpone(queue, wait_s, self._ready)
+                return
+        self._ready(queue)
+
+    def _ready(self, queue: OriginQueue) -> None:
+        """Let the scheduler choose one of the queue's tasks."""
+        queue.wait = None
+        if queue.drop_reason is None:
+            queue.state = QueueState.READY
+        try:
+            self._scheduler.ready(queue.origin)
+        except BaseException:
+            self._release(queue)
+            raise
+        self.schedule_dispatch()
+
+    def _postpone(self, queue: OriginQueue, seconds: float, wake: Callable[[OriginQueue], None]) -> None:
+        """Request nothing for the queue before `wake` is called."""
+        queue.state, queue.wakes_at = QueueState.POSTPONED, self._clock.monotonic() + seconds
+        queue.wait = self._timers.entry(queue.wakes_at, lambda: self._wake(queue, wake))
+        if self.store.crowded:
+            self._offer(queue)
+
+    def _wake(self, queue: OriginQueue, wake: Callable[[OriginQueue], None]) -> None:
+        queue.wakes_at = -math.inf
+        self._guarded(wake, queue)
+
+    def _postpone_origin(self, queue: OriginQueue, seconds: float, because: str) -> None:
+        """No rules can be had for so long: its tasks go back to the store, if that keeps them."""
+        self._progress.tell(OriginPostponed(str(queue.origin), queue.waiting, seconds, because))
+        if not queue.scheduled and self._put_back(queue, seconds, fetched=None):
+            self._remove(queue)
+        else:
+            self._postpone(queue, seconds, self._advance)
+
+    def _start(
+        self, queue: OriginQueue, state: QueueState, work: Callable[[OriginQueue], Coroutine[Any, Any, None]]
+    ) -> "asyncio.Task[None]":
+        """Wait for a coroutine. What it raises must not leave the queue without a wait."""
+        queue.state = state
+        queue.wait = task = start_later(lambda: work(queue))
+        task.add_done_callback(partial(self._ended, queue))
+        return task
+
+    def _ended(self, queue: OriginQueue, task: "asyncio.Task[None]") -> None:
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
-        if error is not None and queue.seeker is task:
-            queue.seek_by(None)
-            self._guarded(self._recover, queue, error)
+        if error is not None and queue.wait is task:
+            queue.wait = None
+            self._guarded(self._failed, queue, error)
 
-    def _recover(self, queue: OriginQueue, error: BaseException) -> None:
-        self._free_slot(queue)
+    def _failed(self, queue: OriginQueue, error: BaseException) -> None:
+        self._unchoose(queue)
         match error:
             case asyncio.CancelledError():
                 # From outside, by code that cancelled every task it found.
                 if not self._progress.stopped:
                     self._postpone_origin(queue, _FIRST_S, "cancelled from outside")
-            case GateClosed() | SchedulerFailed() | NoTransition():
+            case GateClosed() | SchedulerFailed():
                 self.fail(error)
             case OriginDeclined():
-                self._given_up.drop(queue, error.because)
+                self._drop(queue, error.because)
             case Overloaded() | StoreFailed(may_pass=True):
                 # It waited for long already, and no task is dropped for that.
                 self._postpone_origin(queue, _OVERLOADED_S, str(error))
@@ -316,71 +464,351 @@ class Dispatcher:
                 # A store that fails, a scope that cannot be worked out: disallowed for now, as whatever cannot be interpreted.
                 extra = fields("turn_failed", origin=queue.origin, error=error)
                 log.error("no turn could be requested at %s", queue.origin, exc_info=error, extra=extra)
-                # A durable store keeps `failures` while the queue is forgotten.
+                # A store that lasts keeps `failures` while the queue is forgotten.
                 seconds = exponential(_FIRST_S, max(queue.failures, queue.turn_failures), _LONGEST_S)
-                queue.count_turn_failure()
-                lasting = queue.turn_failures >= self._max_robots_tries
-                self._miss(
-                    queue, RulesMissed(seconds, type(error).__name__, lasting=lasting, outage_s=math.inf)
-                )
+                queue.turn_failures += 1
+                queue.failures += 1
+                lasting = queue.turn_failures >= self._limits.max_robots_tries
+                self._try_again(queue, seconds, type(error).__name__, lasting=lasting, outage_s=math.inf)
             case _:
                 self.fail(_ended_by(error))
 
-    def _arrived(self, queue: OriginQueue, turn: Turn | None, error: Exception | None) -> None:
-        """The pacer calls back: with the turn, with None if the rules are not in force any more, or with what it failed by."""
-        if error is not None:
-            self.fail(error)
-        elif turn is None:
-            self._guarded(self._seek, queue)
-        else:
-            self._guarded(self._matcher.grant, queue, turn)
+    # Turns meet workers: only here.
 
-    def _begin_to_wait(self, queue: OriginQueue) -> None:
-        if queue.chosen is None:
-            queue.move(_TURN_REQUESTED)
-        self._postponed.offer_slot(queue)
+    def schedule_dispatch(self) -> None:
+        """Assign turns to workers when all that happens in this step of the loop has happened."""
+        if not self._matching and (self._scheduler or self._requested):
+            self._matching = True
+            asyncio.get_running_loop().call_soon(self._dispatch)
 
-    def _go_on(self, queue: OriginQueue) -> None:
-        if queue.scheduled or queue.unchecked:
-            self._seek(queue)
-        else:
-            self._queues.remove(queue)
+    def _dispatch(self) -> None:
+        again = cut_short = False
+        try:
+            again, cut_short = self._guarded(self._match) or (False, False)
+        finally:
+            self._matching = False
+            if not cut_short:
+                holding, self._holding = self._holding, []
+                for queue in holding:
+                    self._release(queue)
+        if again:
+            # Requests that were made now are answered before it is called again.
+            self.schedule_dispatch()
 
-    def _miss(self, queue: OriginQueue, missed: RulesMissed) -> None:
-        """Postpone a queue whose rules cannot be had. After the last try, or if waiting cannot help, drop its tasks."""
-        queue.count_failures(queue.failures + 1)
-        may_pass = queue.failures < self._max_robots_tries or missed.outage_s < self._max_outage_s
-        if may_pass and not missed.lasting:
-            self._postpone_origin(queue, missed.retry_s, missed.because)
-        else:
-            self._given_up.drop(queue, missed.because)
+    def _match(self) -> tuple[bool, bool]:
+        """Whether to go on in the next step, and with the turns that are held now."""
+        requested, self._requested = self._requested, []
+        for queue in requested:
+            task = queue.chosen
+            if queue.turn is None or task is None or self._progress.stopped:
+                self._unchoose(queue)
+            else:
+                queue.chosen = None
+                self._chosen = task
+                self._hand_over(queue, task, queue.turn)
+                self._chosen = None
+        idle, again, ended = self._workers.idle, False, 0
+        while idle and self._scheduler and not self._progress.stopped:
+            if ended >= _AT_A_TIME:
+                return True, True
+            task = self._chosen = self._scheduler.next()
+            given = self._give(self.queues[task.target.origin.text], task)
+            self._chosen = None
+            if given is None:
+                ended += 1
+            else:
+                idle -= 1
+                again = again or not given
+        return again, False
 
-    def _postpone_origin(self, queue: OriginQueue, seconds: float, because: str) -> None:
-        self._matcher.unchoose(queue)
-        self._postponed.postpone_origin(queue, seconds, because)
+    def _give(self, queue: OriginQueue, task: Task) -> bool | None:
+        """Give the scheduler's choice to a worker. False if its turn must be requested; None if it ended, or is undecided."""
+        allowed = True if queue.drop_reason is not None else self._allows(queue, task)
+        if (
+            queue.state is QueueState.WITHDRAWN
+            or queue.drop_reason is not None
+            or isinstance(allowed, Decision)
+        ):
+            self._chosen = None
+            if isinstance(allowed, Decision):
+                self._in_flight.refuse(task, allowed)
+            elif queue.drop_reason is not None:
+                self._in_flight.drop(task, queue.drop_reason)
+            self._go_on_without(queue, task)
+            return None
+        if allowed is None:
+            self._release(queue)
+            known = self._origins.current(queue.origin)
+            if known is not None and known.meaning == queue.meaning:
+                # They are there, and to decide takes long.
+                queue.leave(task)
+                queue.put_unchecked(task)
+            else:
+                self._scheduler.add(task)
+            self._advance(queue)
+            return None
+        turn = queue.turn
+        if turn is not None and not self._fits(queue, task, turn):
+            self._release(queue)
+            turn = None
+        queue.requested = queue.sample = task.target
+        if turn is None:
+            turn = queue.turn = self._take_now(queue, task)
+        if turn is None:
+            queue.chosen = task
+            self._requested.append(queue)
+            self._advance(queue)
+            return False
+        self._hand_over(queue, task, turn)
+        return True
 
-    # Fetch slots.
+    def _hand_over(self, queue: OriginQueue, task: Task, turn: Turn) -> None:
+        """Give the task to a worker, or back to the scheduler."""
+        grounds = queue.grounds
+        # The worker may have been cancelled in this step, and a permit of the gate may have spent the budget.
+        if grounds is not None and not (self._turns.declines and self._declined(queue.origin, grounds)):
+            # A listener that is told of the permit may stop the frontier, which gives back the turns of queues.
+            queue.turn = self._chosen = None
+            if self._in_flight.give(task, turn, grounds):
+                queue.fetched = False
+                queue.leave(task)
+                self._advance(queue)
+                return
+        queue.turn = None
+        self._turns.give_back(turn)
+        self._scheduler.add(task)
+        self._ready_when_free(queue)
 
-    def _free_slot(self, queue: OriginQueue) -> None:
-        """The queue needs no fetch slot any more: others may fetch."""
-        if self._slots.leave(queue):
-            queue.move(QueueEvent.SLOT_LEFT)
-            while (waiting := self._slots.next()) is not None:
-                self._seek(waiting)
+    def _go_on_without(self, queue: OriginQueue, task: Task) -> None:
+        """A task of a ready queue ended without a permit: the next one, while the turn lasts."""
+        queue.leave(task)
+        if queue.scheduled:
+            self._scheduler.ready(queue.origin)
+            return
+        if queue.drop_reason is not None or queue.state is QueueState.WITHDRAWN:
+            queue.begin_anew()
+        queue.failures = 0
+        self._release(queue)
+        self._advance(queue)
 
-    def _evict(self, queue: OriginQueue) -> None:
-        """Have a queue whose origin gives no turn for long leave its fetch slot. It seeks again when its time is near."""
-        if self._postponed.waits_for_long(queue):
-            self._let_go(queue)
-            self._seek(queue)
+    def _allows(self, queue: OriginQueue, task: Task) -> Decision | bool | None:
+        """Whether the rules in force allow a task of the scheduler; None if that must be found out first."""
+        if queue.turn is None and self._in_force(queue) is None:
+            return None
+        if queue.decided is None:
+            return True
+        if task.number in queue.decided:
+            # A Decision that disallows is falsy.
+            refusal = queue.decided[task.number]
+            return True if refusal is None else refusal
+        known = self._origins.current(queue.origin)
+        if known is None or known.meaning != queue.meaning:
+            return None
+        allowed = self._decider.allows_now(known.rules, task.target.path)
+        return self._decider.decide_again(known.rules, task.target.path) if allowed is False else allowed
 
-    def _let_go(self, queue: OriginQueue) -> None:
-        """Request nothing for the queue any more."""
-        seeker = queue.seeker
-        queue.seek_by(None)
-        if seeker is not None:
-            seeker.cancel()
-        self._free_slot(queue)
+    def _in_force(self, queue: OriginQueue) -> Grounds | None:
+        """Return the newest grounds that are known, and have the queue learn them; of forgotten rules, if they are still valid."""
+        known, grounds = self._origins.current(queue.origin), queue.grounds
+        if known is None:
+            decided = (
+                grounds is not None
+                and not queue.failures
+                and grounds.meaning == queue.meaning
+                and queue.all_decided
+            )
+            return grounds if decided and grounds is not None and self._origins.still_valid(grounds) else None
+        if known.grounds is not grounds or queue.failures:
+            if _out_of_reach(known):
+                return None
+            queue.learn(known)
+        return known.grounds
+
+    def _take_now(self, queue: OriginQueue, task: Task) -> Turn | None:
+        pace = None if queue.grounds is None else queue.grounds.pace
+        try:
+            return self._turns.take_now(task.target, pace=pace)
+        except (Exception, asyncio.CancelledError):  # noqa: BLE001 - as in `_request_turn`
+            return None
+
+    def _fits(self, queue: OriginQueue, task: Task, turn: Turn) -> bool:
+        """Whether the turn is one at the task's own scopes: those may differ from URL to URL."""
+        if task.target is queue.requested:
+            return True
+        scopes = self._turns.scopes_of(task.target)
+        return scopes == turn.scopes or tuple(dict.fromkeys(scopes)) == turn.scopes
+
+    def _release(self, queue: OriginQueue) -> None:
+        turn, queue.turn = queue.turn, None
+        if turn is not None:
+            self._turns.give_back(turn)
+
+    # Queues end.
+
+    def _remove(self, queue: OriginQueue) -> None:
+        queue.state = QueueState.REMOVED
+        del self.queues[queue.origin.text]
+
+    def _cancel(self, queue: OriginQueue) -> None:
+        """Have the queue wait for nothing."""
+        wait, queue.wait = queue.wait, None
+        if wait is not None:
+            wait.cancel()
+        self._unchoose(queue)
+        self._release(queue)
+        self._for_slot.pop(queue, None)
+        if queue in self._fetching:
+            self._free_slot(queue)
+
+    def _declined(self, origin: Origin, grounds: Grounds | None) -> str:
+        """Why the policy permits no more requests to the origin; empty if it does."""
+        declined = self._turns.declined(origin, None if grounds is None else grounds.pace)
+        return "" if declined is None else declined.because
+
+    def _drop(self, queue: OriginQueue, because: str) -> None:
+        """Drop all tasks of the queue. What is put from now on is not among them, unless rules allow it meanwhile."""
+        self._unchoose(queue)
+        self.store.drop_origin(queue.origin, because)
+        queue.state, queue.drop_reason = QueueState.DROPPING, because
+        self._drop_some(queue, len(queue.unchecked or ()))
+
+    def _drop_some(self, queue: OriginQueue, count: int) -> None:
+        """Drop `count` tasks that no rules decided. The scheduler gives the others out, to be dropped one by one."""
+        if queue.state is not QueueState.DROPPING:
+            return
+        for number in range(count):
+            if self._progress.stopped:
+                return
+            if queue.drop_reason is None or not queue.unchecked:
+                # Another request has got the rules meanwhile: the other tasks are decided as usual.
+                break
+            if number == _AT_A_TIME:
+                asyncio.get_running_loop().call_soon(self._guarded, self._drop_some, queue, count - number)
+                return
+            self._in_flight.drop(queue.unchecked.popleft(), queue.drop_reason)
+        if self._progress.stopped:
+            return
+        if queue.drop_reason is not None and queue.scheduled:
+            self._ready(queue)
+            return
+        if queue.drop_reason is not None:
+            queue.begin_anew()
+        self._advance(queue)
+
+    def keep(self, origin: Origin) -> None:
+        """Drop no more tasks of the origin: its rules are known by now."""
+        if (queue := self.queues.get(origin.text)) is not None:
+            self._keep(queue)
+
+    def _keep(self, queue: OriginQueue) -> None:
+        queue.drop_reason = None
+        if queue.state is QueueState.DROPPING and self._scheduler.is_ready(queue.origin):
+            queue.state = QueueState.READY
+
+    def give_up(self, origin: Origin, because: str) -> None:
+        """Drop the origin's tasks if they wait for a turn: the crawler knows that the site is gone."""
+        queue = self.queues.get(origin.text)
+        if queue is not None and queue.state is QueueState.WAITING_TURN and not self._progress.stopped:
+            self._cancel(queue)
+            self._guarded(self._drop, queue, because)
+
+    def withdraw(self, origin: Origin) -> None:
+        """Forget the origin's tasks, about which nothing is told: another process has them now, or will have."""
+        queue = self.queues.get(origin.text)
+        if queue is not None and not self._progress.stopped:
+            self._origins.finish_fetch(origin)
+            self._guarded(self._withdraw, queue)
+
+    def _withdraw(self, queue: OriginQueue) -> None:
+        self._cancel(queue)
+        queue.unchecked = None
+        if not queue.scheduled or not self._scheduler:
+            self._remove(queue)
+            self._scheduler.take_back(queue.origin, queue.scheduled)
+            return
+        # The scheduler cannot be asked for one origin's tasks while others are ready: it gives them out in its order.
+        queue.state, queue.drop_reason = QueueState.WITHDRAWN, None
+        if not self._scheduler.is_ready(queue.origin):
+            self._scheduler.ready(queue.origin)
+        self.schedule_dispatch()
+
+    # Queues that wait for long.
+
+    def _offer(self, queue: OriginQueue) -> None:
+        """Have the queue go back to its store, in a step of its own, if others need its place in memory and its wait is long."""
+        asyncio.get_running_loop().call_soon(self.deactivate, queue.origin)
+
+    def deactivate(self, origin: Origin) -> bool:
+        """Give the origin's tasks back to the store if it gives no turn for long. Whether that was done."""
+        queue = self.queues.get(origin.text)
+        return queue is not None and bool(self._guarded(self._deactivate, queue))
+
+    def _deactivate(self, queue: OriginQueue) -> bool:
+        # While any origin is ready the scheduler cannot give one's tasks back. But then no place in memory needs to be freed
+        # either: workers are what is short.
+        if queue.state not in _WAITS or queue.turn or queue.chosen or (queue.scheduled and self._scheduler):
+            return False
+        wait_s = self._wait_s(queue, robots=queue.state is QueueState.FETCHING_RULES)
+        # A back-off of robots.txt that has not ended would only fail again.
+        away_s = wait_s if queue.failures else wait_s - _EARLY_S
+        if wait_s <= _LONG_S or not self._put_back(queue, away_s, fetched=queue.fetched):
+            return False
+        self._cancel(queue)
+        self._remove(queue)
+        self._scheduler.take_back(queue.origin, queue.scheduled)
+        return True
+
+    def _put_back(self, queue: OriginQueue, seconds: float, *, fetched: bool | None) -> bool:
+        return not self._progress.stopped and self.store.postpone_origin(
+            queue.origin, seconds, queue.failures, fetched=fetched
+        )
+
+    def _wait_s(self, queue: OriginQueue, *, robots: bool) -> float:
+        """Return the seconds until robots.txt, or a page, can be requested, as far as is known; 0 while robots.txt comes."""
+        now = self._clock.monotonic()
+        target = Target(queue.origin, "/robots.txt") if robots or queue.grounds is None else queue.requested
+        # A scope that cannot be worked out: the request for the turn meets that itself.
+        with suppress(Exception, asyncio.CancelledError):
+            # A fetch that waits for the turn of a redirect is under way: cancelled each time, it would never end.
+            fetching = queue in self._fetching and self._turns.outlook(target).open > 0
+            if fetching or self._origins.is_fetching(queue.origin):
+                return 0.0
+            if queue.wakes_at > now:
+                return queue.wakes_at - now
+            return self._turns.wait_s(target, None if robots or queue.grounds is None else queue.grounds.pace)
+        return 0.0
+
+    # What the store and the status page need to know.
+
+    def refusal(self, task: Task) -> Decision | None:
+        """Return the decision about a task that robots.txt, as known now, disallows."""
+        known = None if self._progress.stopped else self._origins.current(task.origin)
+        path = task.target.path
+        if known is None or self._decider.allows_now(known.rules, path) is not False or _out_of_reach(known):
+            return None
+        return self._decider.decide_again(known.rules, path)
+
+    def rules_known(self, origin: Origin) -> bool:
+        """Whether the origin's rules are known by now, and the policy permits requests: then its tasks need not be dropped."""
+        known = self._origins.current(origin)
+        return known is not None and not _out_of_reach(known) and not self._declined(origin, known.grounds)
+
+    def restore_failures(self, origin: Origin, failures: int) -> None:
+        """Say how often in a row the origin's rules could not be had before its queue was forgotten."""
+        if (queue := self.queues.get(origin.text)) is not None:
+            queue.failures = failures
+
+    def shared(self, target: Target) -> Target:
+        """Return the same target with the origin object of its queue: smaller, and compared by `is`."""
+        queue = self.queues.get(target.origin.text)
+        if queue is None or queue.origin is target.origin:
+            return target
+        return Target(queue.origin, target.path)
+
+    @property
+    def later(self) -> int:
+        """How many tasks wait for a time of their own."""
+        return len(self._later)
 
     # The end.
 
@@ -388,10 +816,12 @@ class Dispatcher:
     def left(self) -> list[Task]:
         """What waits, in the order in which it was put."""
         tasks = [*self._scheduler.tasks, *self._later.values()]
-        for queue in self._queues:
+        for queue in self.queues.values():
             tasks.extend(queue.unchecked or ())
             if queue.chosen is not None:
                 tasks.append(queue.chosen)
+        if self._chosen is not None and not any(task is self._chosen for task in tasks):
+            tasks.append(self._chosen)
         return sorted(tasks, key=lambda task: task.number)
 
     def stop(self, no_more: Exception) -> None:
@@ -399,13 +829,13 @@ class Dispatcher:
         if self._progress.stopped:
             return
         self._progress.stop(no_more)
-        self._slots.stop()
-        self._matcher.stop()
-        for queue in self._queues:
-            if queue.seeker is not None:
-                queue.seeker.cancel()
+        self._for_slot.clear()
+        for queue in self.queues.values():
+            if queue.wait is not None:
+                queue.wait.cancel()
+            self._release(queue)
         self._timers.clear()
-        self._store.stop()
+        self.store.stop()
 
     def fail(self, error: Exception) -> None:
         """Give out nothing more; all that wait get the error."""
@@ -415,13 +845,13 @@ class Dispatcher:
             progress.failed(error)
             self.stop(error)
 
-    def _guarded(self, step: Callable[..., bool | None], *args: object) -> bool:
-        """Run a step that the event loop called, and return its result; False if it failed.
+    def _guarded(self, step: Callable[..., _T], *args: object) -> _T | None:
+        """Run a step that the event loop called, and return its result; None if it failed.
 
         What it raises stops the frontier: no queue may stand still for it.
         """
         try:
-            return bool(step(*args))
+            return step(*args)
         except SchedulerFailed as error:
             self.fail(error)
         except Exception as error:
@@ -430,7 +860,13 @@ class Dispatcher:
         except BaseException as error:
             self.fail(_ended_by(error))
             raise
-        return False
+        return None
+
+
+def _out_of_reach(known: OriginRules) -> bool:
+    """Whether all is disallowed because robots.txt could not be had, which may pass."""
+    rules = known.rules
+    return not rules.allows("/") and rules.decide("/").reason is Reason.UNREACHABLE
 
 
 def _ended_by(error: BaseException) -> Exception:

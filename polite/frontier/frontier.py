@@ -14,9 +14,7 @@ from polite.errors import (
 from polite.frontier.in_flight import OnEnd
 from polite.frontier.parts import Parts
 from polite.frontier.permit import TaskPermit
-from polite.frontier.put_options import PutOptions, draft_of
-from polite.frontier.puts import Puts, no_more
-from polite.frontier.sitemap_entries import PutSitemaps, put_entries
+from polite.frontier.puts import PutOptions, Puts, PutSitemaps, draft_of, no_more, put_entries
 from polite.frontier.task_store import Limits
 from polite.gate.gate import Gate
 from polite.options import integer
@@ -25,12 +23,6 @@ from polite.ports import Scheduler
 from polite.sitemaps.entry import SitemapPolicy
 from polite.task import Admission, Task
 
-# After so many URLs, `put_many` waits until they are written, and lets other tasks run.
-_AT_A_TIME = 500
-
-_MOST_WHOLE = 2**63
-# Octets of a task's key.
-_MAX_KEY = 16 * 1024
 _DEFAULTS = Limits()
 
 

@@ -7,10 +7,9 @@ from dataclasses import replace
 
 from polite.events import Dropped, Retried
 from polite.frontier.permit import TaskPermit
-from polite.frontier.progress import Progress
+from polite.frontier.progress import Progress, Workers
 from polite.frontier.task_outcome import End, TaskOutcome
 from polite.frontier.task_store import TaskStore
-from polite.frontier.workers import Workers
 from polite.gate.rules_cache import Grounds
 from polite.gate.services import Services, refused
 from polite.log import fields, without_query

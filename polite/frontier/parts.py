@@ -6,9 +6,8 @@ from polite.errors import InvalidOption
 from polite.frontier.checked_scheduler import CheckedScheduler
 from polite.frontier.dispatcher import Dispatcher
 from polite.frontier.in_flight import InFlight, OnEnd
-from polite.frontier.progress import Progress
+from polite.frontier.progress import Progress, Workers
 from polite.frontier.task_store import Limits, MemoryTaskStore, TaskStore
-from polite.frontier.workers import Workers
 from polite.gate.services import Services
 from polite.ports import Scheduler
 from polite.schedulers import Fifo
@@ -51,8 +50,7 @@ class Parts:
 
     def keep_in(self, store: TaskStore) -> None:
         """Connect the store of the tasks."""
-        self.store = self.in_flight.store = store
-        self.dispatcher.keep_in(store)
+        self.store = self.in_flight.store = self.dispatcher.store = store
 
     def keep_in_memory(self) -> None:
         """Keep the tasks in memory only."""

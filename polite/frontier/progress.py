@@ -1,15 +1,166 @@
-"""How far a frontier is: its counts, what waits and is in flight, and whether it was closed, stopped or has failed."""
+"""How far a frontier is: its counts, what waits and is in flight, the workers, and whether it was closed, stopped or has failed."""
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 
 from polite.events import Event
-from polite.frontier.capacity_limiter import CapacityLimiter
-from polite.frontier.workers import Workers
+from polite.frontier.permit import TaskPermit
 from polite.ports import Listener
 from polite.task import Task
+
+
+class CapacityLimiter:
+    """Limits how many slots are taken. Waiters are served in the order in which they came.
+
+    Attributes:
+        taken: How many slots are taken; `add` may go beyond the limit.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.taken: int = 0
+        self._limit = limit
+        self._waiters: OrderedDict[asyncio.Future[None], None] = OrderedDict()
+        self._watchers: dict[asyncio.Future[None], int] = {}  # each with the number that it waits for
+
+    @property
+    def full(self) -> bool:
+        """Whether `acquire` would wait."""
+        return self.taken >= self._limit or bool(self._waiters)
+
+    async def acquire(self) -> None:
+        """Take a slot; wait until one is free. Raises what `fail_waiters` was given."""
+        if not self.full:
+            self.taken += 1
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters[waiter] = None
+        try:
+            await waiter
+        except BaseException:
+            self._waiters.pop(waiter, None)
+            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+                self.release()
+            raise
+
+    def add(self, slots: int = 1) -> None:
+        """Take slots at once, even beyond the limit: for a task that is requeued, or for those that a file keeps."""
+        self.taken += slots
+
+    def release(self) -> None:
+        """Free a slot, or give it to the first waiter."""
+        while self.taken <= self._limit and self._waiters:
+            waiter, _ = self._waiters.popitem(last=False)
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+        self.taken -= 1
+        if self._watchers:
+            self._wake_watchers()
+
+    def set_taken(self, taken: int) -> None:
+        """Set how many slots are taken, as others count them. Waiters get those that became free."""
+        self.taken = taken
+        while self.taken < self._limit and self._waiters:
+            waiter, _ = self._waiters.popitem(last=False)
+            if not waiter.done():
+                waiter.set_result(None)
+                self.taken += 1
+        if self._watchers:
+            self._wake_watchers()
+
+    async def at_most(self, most: int) -> None:
+        """Wait for a moment at which at most so many slots are taken, or for `end_watches`."""
+        watcher: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._watchers[watcher] = most
+        try:
+            await watcher
+        finally:
+            self._watchers.pop(watcher, None)
+
+    def end_watches(self) -> None:
+        """End each `at_most`, however many slots are taken."""
+        for watcher in self._watchers:
+            if not watcher.done():
+                watcher.set_result(None)
+
+    def _wake_watchers(self) -> None:
+        for watcher, most in self._watchers.items():
+            if self.taken <= most and not watcher.done():
+                watcher.set_result(None)
+
+    def fail_waiters(self, error: Exception) -> None:
+        """Raise the error in all waiters."""
+        while self._waiters:
+            waiter, _ = self._waiters.popitem(last=False)
+            if not waiter.done():
+                waiter.set_exception(error)
+
+
+class Workers:
+    """A FIFO of workers that wait for a permit. A permit for a cancelled worker is given back.
+
+    Attributes:
+        paused: No permit is given until this is False again.
+        awaited: Called when a worker or `join` begins to wait, if it is set.
+    """
+
+    def __init__(self) -> None:
+        # Whether each leaves when nothing is left.
+        self._waiting: OrderedDict[asyncio.Future[TaskPermit | None], bool] = OrderedDict()
+        self._leaving = 0
+        self.paused = False
+        self.awaited: Callable[[], None] | None = None
+
+    @property
+    def idle(self) -> int:
+        """How many permits can be given now, at most. A worker may have been cancelled in this very step of the loop."""
+        return 0 if self.paused else len(self._waiting)
+
+    def enter(self, *, leaves: bool = False) -> "asyncio.Future[TaskPermit | None]":
+        """Add a worker, to be awaited at once. `leaves`: it does not wait when nothing is left."""
+        worker: asyncio.Future[TaskPermit | None] = asyncio.get_running_loop().create_future()
+        self._waiting[worker] = leaves
+        self._leaving += leaves
+        self.call_awaited()
+        return worker
+
+    def call_awaited(self) -> None:
+        """Tell the store that its tasks are waited for."""
+        if self.awaited is not None:
+            self.awaited()
+
+    def leave(self, worker: "asyncio.Future[TaskPermit | None]") -> None:
+        """Remove a worker that was cancelled. A permit that it was about to receive goes back."""
+        self._leaving -= self._waiting.pop(worker, False)
+        if worker.done() and not worker.cancelled() and (missed := worker.result()) is not None:
+            missed.unsent()
+
+    def next(self) -> "asyncio.Future[TaskPermit | None] | None":
+        """Remove and return the worker that has waited longest; None if no worker is idle."""
+        while self._waiting and not self.paused:
+            worker, leaves = self._waiting.popitem(last=False)
+            self._leaving -= leaves
+            if not worker.done():
+                return worker
+        return None
+
+    def dismiss_leaving(self) -> None:
+        """Tell the workers that do not wait when nothing is left that no permit comes now."""
+        if self._leaving:
+            self._dismiss([worker for worker, leaves in self._waiting.items() if leaves])
+
+    def dismiss(self) -> None:
+        """Tell all workers that no permit will come."""
+        self._dismiss(list(self._waiting))
+
+    def _dismiss(self, workers: "list[asyncio.Future[TaskPermit | None]]") -> None:
+        for worker in workers:
+            self._leaving -= self._waiting.pop(worker, False)
+            if not worker.done():
+                worker.set_result(None)
 
 
 @dataclass(slots=True)

@@ -1,19 +1,155 @@
-"""Puts: URLs on their way into a frontier's store. Each has a slot of what may wait before it is given to the store."""
+"""Puts: the options of a put, URLs on their way into a frontier's store, and the entries of sitemaps.
+
+Each URL has a slot of what may wait before it is given to the store.
+"""
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Iterable, Sequence
+import math
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypedDict
 
-from polite.errors import InvalidURL, Overloaded, PoliteError, redact_url
+from polite.errors import InvalidOption, InvalidURL, Overloaded, PoliteError, redact_url
 from polite.events import Dropped
 from polite.frontier.parts import Parts
 from polite.frontier.permit import TaskPermit
 from polite.frontier.task_store import TaskDraft
+from polite.gate.sitemaps import Sitemaps
+from polite.options import boolean
 from polite.origin import Target
-from polite.task import Admission
+from polite.sitemaps.entry import SitemapEntry, SitemapFile
+from polite.task import KEYED, NOT_UNIQUE, Admission
 
+_MOST_WHOLE = 2**63
+# Octets of a task's key.
+_MAX_KEY = 16 * 1024
 # After so many URLs, `many` waits until they are written, and lets other tasks run.
 _AT_A_TIME = 500
+
+
+class PutOptions(TypedDict, total=False):
+    """The options of `Frontier.put` that several URLs may share."""
+
+    priority: float
+    depth: int
+    not_before: float | None
+    deadline: float | None
+    payload: object
+    unique: bool
+    again: bool
+    wait: bool
+
+
+def draft_of(
+    priority: float = 0,
+    depth: int = 0,
+    not_before: float | None = None,
+    deadline: float | None = None,
+    payload: object = None,
+    key: str | None = None,
+    *,
+    unique: bool = True,
+    **_: object,
+) -> TaskDraft:
+    """Return the options as a store takes them. Raises InvalidOption."""
+    for name, value in (("priority", priority), ("depth", depth)):
+        _finite(name, value)
+    for name, when in (("not_before", not_before), ("deadline", deadline)):
+        if when is not None:
+            _finite(name, when)
+            if float(when) != when:
+                # A file keeps times as floats.
+                raise InvalidOption(f"{name}={when!r}: Unix time as a float can hold it is needed")
+    return TaskDraft(priority, depth, not_before, deadline, payload, _identity(key, unique=unique))
+
+
+def _identity(key: str | None, *, unique: bool) -> str | None:
+    """Return what a task is found by, if not by its URL."""
+    if key is None:
+        return None if boolean("unique", unique) else NOT_UNIQUE
+    if not boolean("unique", unique):
+        raise InvalidOption(f"key={key!r} with unique=False: a task that is not unique needs no key")
+    if not 1 <= _octets(key) <= _MAX_KEY:
+        raise InvalidOption(
+            f"key={redact_url(repr(key))}: a string of 1 to {_MAX_KEY} octets of UTF-8 is needed"
+        )
+    return KEYED + key
+
+
+def _octets(text: object) -> int:
+    """Return how many octets the text has in UTF-8; 0 if it is none."""
+    try:
+        return len(text.encode()) if isinstance(text, str) else 0
+    except UnicodeEncodeError:
+        return 0
+
+
+def _finite(name: str, value: float) -> None:
+    if type(value) not in (int, float) or not -math.inf < value < math.inf:
+        raise InvalidOption(f"{name}={redact_url(repr(value))}: a finite number is needed")
+    # What a file can hold, in memory too: a larger integer would lose its last digits there, and with them the order. The order
+    # by priority needs its negative as well, which -2**63 does not have.
+    if type(value) is int and not -_MOST_WHOLE < value < _MOST_WHOLE:
+        raise InvalidOption(
+            f"{name}={redact_url(repr(value))}: an integer from -2**63 + 1 to 2**63 - 1 is needed"
+        )
+
+
+# What the protocol says of a page without one.
+_USUAL_PRIORITY = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class PutSitemaps:
+    """The result of `Frontier.put_sitemaps`.
+
+    Attributes:
+        admissions: How many entries had each admission.
+        files: What became of each file.
+    """
+
+    admissions: Mapping[Admission, int]
+    files: tuple[SitemapFile, ...]
+
+    @property
+    def waiting(self) -> int:
+        """How many entries became tasks."""
+        return self.admissions[Admission.WAITING]
+
+
+async def put_entries(
+    sitemaps: Sitemaps,
+    put_many: Callable[[Iterable[str], float], Awaitable[list[Admission]]],
+    *,
+    priority: float | None,
+) -> PutSitemaps:
+    """Put all entries.
+
+    Args:
+        sitemaps: Where they come from.
+        put_many: Puts URLs with a priority.
+        priority: That of all. If None, each entry has that which its site says.
+    """
+    admissions: Counter[Admission] = Counter()
+
+    async def put(batch: list[SitemapEntry]) -> None:
+        urls: dict[float, list[str]] = {}
+        for entry in batch:
+            own = _USUAL_PRIORITY if entry.priority is None else round(entry.priority, 1)
+            urls.setdefault(own if priority is None else priority, []).append(entry.url)
+        for each, group in urls.items():
+            admissions.update(await put_many(group, each))
+
+    batch: list[SitemapEntry] = []
+    async for entry in sitemaps:
+        batch.append(entry)
+        if len(batch) == _AT_A_TIME:
+            await put(batch)
+            batch = []
+    await put(batch)
+    return PutSitemaps({each: admissions[each] for each in Admission}, tuple(sitemaps.files))
 
 
 class FrontierClosed(PoliteError):

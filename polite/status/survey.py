@@ -15,9 +15,8 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from polite.errors import InvalidURL, PoliteError, redact_url
-from polite.frontier.origin_queue import OriginQueue
+from polite.frontier.origin_queue import OriginQueue, QueueState
 from polite.frontier.parts import Parts
-from polite.frontier.queue_states import QueueState
 from polite.gate.explanation import Explanation, explained
 from polite.gate.services import Services
 from polite.origin import Origin, Target
@@ -75,8 +74,6 @@ _BY_STATE = {
     QueueState.READY: WaitReason.WORKER,
     QueueState.DROPPING: WaitReason.DROPPING,
     QueueState.WITHDRAWN: WaitReason.HOME,
-    QueueState.NEW: WaitReason.DECIDING,
-    QueueState.SEEKING: WaitReason.DECIDING,
     QueueState.DECIDING: WaitReason.DECIDING,
 }
 
@@ -161,7 +158,7 @@ class Survey:
 
     def _visit_queues(self, look: Look, parts: Parts, end: float) -> None:
         seen: dict[OriginQueue, tuple[WaitReason, float]] = {}
-        queues, now = parts.dispatcher.queues(), look.at
+        queues, now = parts.dispatcher.queues.values(), look.at
         look.left_out = len(queues)
         for queue in queues:
             wait = self._wait_of(queue, now)
@@ -234,9 +231,9 @@ class Survey:
         self, queue: OriginQueue, now: float
     ) -> tuple[WaitReason, float | None, float | None]:
         """Return why the queue waits, since when, and until when, as far as is known."""
-        state, seeker = queue.state, queue.seeker
-        if state is QueueState.WAITING_TURN and isinstance(seeker, Call):
-            return self._wait_of_turn(seeker.turn, now)
+        state, wait = queue.state, queue.wait
+        if state is QueueState.WAITING_TURN and isinstance(wait, Call):
+            return self._wait_of_turn(wait.turn, now)
         if state is QueueState.POSTPONED:
             if not queue.failures:
                 return self._by_outlook(queue, now, queue.wakes_at)
@@ -244,7 +241,7 @@ class Survey:
             wall = None if known is None else known.latest.unreachable_since
             since = None if wall is None else now - max(0.0, self._clock.wall() - wall)
             return WaitReason.UNREACHABLE, since, queue.wakes_at
-        if state in (QueueState.WAITING_TURN, QueueState.CHOSEN):
+        if state is QueueState.WAITING_TURN:
             return self._by_outlook(queue, now, None)
         return _BY_STATE.get(state, WaitReason.TURN), None, None
 
@@ -269,7 +266,7 @@ class Survey:
         self, queue: OriginQueue, now: float, wakes_at: float | None
     ) -> tuple[WaitReason, float | None, float | None]:
         """Return why a queue waits whose turn in the pacer is not known, or that has none."""
-        turns, target, known = self._turns, queue.requested or queue.sample, queue.grounds
+        turns, target, known = self._turns, queue.requested, queue.grounds
         outlook = turns.outlook(target, None if known is None else known.pace)
         until, scope = max(wakes_at or now, outlook.ready_at), outlook.scope
         if scope is None and turns.shared and not turns.owns(target):
@@ -325,9 +322,10 @@ class Survey:
 
     def _looked_up(self, url: str) -> tuple[OriginQueue, Wait] | None:
         try:
-            queue = None if self._parts is None else self._parts.dispatcher.queue_of(Origin.of(url))
+            origin = Origin.of(url)
         except InvalidURL:
             return None
+        queue = None if self._parts is None else self._parts.dispatcher.queues.get(origin.text)
         return None if queue is None else (queue, self._wait_of(queue, self._clock.monotonic()))
 
     def _row(self, waiting: OriginQueue | Turn, wait: Wait) -> Row:
@@ -356,7 +354,7 @@ class Survey:
         }
 
     def _of_queue(self, queue: OriginQueue, wait: Wait) -> Row:
-        turns, target = self._turns, queue.requested or queue.sample
+        turns, target = self._turns, queue.requested
         known = self._services.origins.last_known(queue.origin)
         outlook = turns.outlook(target, None if known is None else known.pace)
         because = queue.drop_reason or outlook.because

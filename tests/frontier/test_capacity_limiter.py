@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from polite.frontier.capacity_limiter import CapacityLimiter
+from polite.frontier.progress import CapacityLimiter
 
 
 async def step() -> None:

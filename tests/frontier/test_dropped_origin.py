@@ -9,7 +9,7 @@ import pytest
 
 import polite
 from polite.events import Dropped, Event
-from polite.frontier import given_up_queues
+from polite.frontier import dispatcher
 from polite.robots.exchange import Failed, Reply
 from polite.robots.reason import Reason
 from polite.robots.result import Found
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.virtual_time
 
 SITE = "https://site.test"
 ROBOTS = f"{SITE}/robots.txt"
-MANY = 3 * given_up_queues._AT_A_TIME + 7
+MANY = 3 * dispatcher._AT_A_TIME + 7
 GONE = Failed(Reason.DNS_NXDOMAIN)
 
 
@@ -73,7 +73,7 @@ async def test_no_step_drops_more_than_a_few_hundred() -> None:
         counting.cancel()
 
     assert frontier.dropped == len(set(steps.urls)) == MANY
-    assert max(steps.dropped.values()) <= given_up_queues._AT_A_TIME
+    assert max(steps.dropped.values()) <= dispatcher._AT_A_TIME
     assert len(steps.dropped) >= 4
 
 

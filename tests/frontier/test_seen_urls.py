@@ -1,6 +1,6 @@
 """URLs that were seen: queued ones exactly, finished ones up to a limit."""
 
-from polite.frontier.seen_urls import SeenUrls
+from polite.frontier.task_store import SeenUrls
 
 
 def test_a_url_is_held_once() -> None:

@@ -30,7 +30,7 @@ def check_liveness(frontier: Frontier, trace: Trace, name: str) -> None:
     Call it when the loop has nothing to do until a later time. Nothing else of the simulation looks inside a frontier.
     """
     parts = frontier.parts
-    queues = () if parts.progress.stopped else parts.dispatcher.queues()
+    queues = () if parts.progress.stopped else [*parts.dispatcher.queues.values()]
     for queue in queues:
         match queue.state.name:
             case "READY" | "DROPPING" | "WITHDRAWN":
@@ -38,7 +38,7 @@ def check_liveness(frontier: Frontier, trace: Trace, name: str) -> None:
             case "WAITING_SLOT":
                 waits = any(each.state.name == "FETCHING_RULES" for each in queues)
             case _:
-                waits = queue.seeker is not None
+                waits = queue.wait is not None
         if queue.waiting and not waits:
             seen = f"{name}: {queue.origin} is {queue.state.name} with {queue.waiting} tasks"
             trace.record("a queue with tasks has a wait or is ready", seen)
