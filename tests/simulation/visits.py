@@ -6,8 +6,10 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, TypeVar
 
+from polite.errors import Overloaded, StoreFailed
 from polite.frontier.permit import TaskPermit
 from polite.gate.permit import Permit
+from polite.robots.decision import RobotsUnreachable
 from tests.simulation.faults import odd_headers
 from tests.simulation.judge import Request
 from tests.simulation.ledger import Ledger
@@ -63,7 +65,8 @@ class Visitor:
                 if chance.random() < 0.1:
                     await asyncio.sleep(chance.choice([0.0, 0.01, 1.0, 20.0]))
             moved = chance.random() < 0.1
-            await (_in_new_task(permit.__aenter__) if moved else permit.__aenter__())
+            enter = partial(self._enter, permit, ledger)
+            await (_in_new_task(enter) if moved else enter())
         except asyncio.CancelledError:
             # It was held, or its rules had expired and it waited for another turn.
             if ledger is not None and not self._sites.ended:
@@ -74,6 +77,15 @@ class Visitor:
             self.received += 1
             self._progress.granted(origin_of(permit.url))
         await self._inside(permit, ledger, chance, granted_at, moved=moved)
+
+    async def _enter(self, permit: Permit, ledger: Ledger | None) -> None:
+        try:
+            await permit.__aenter__()
+        except (RobotsUnreachable, Overloaded, StoreFailed):
+            # Entered late: rules, or another turn, could not be had. The task waits again.
+            if ledger is not None and not self._sites.ended:
+                self._unused(permit, ledger)
+            raise
 
     def _unused(self, permit: Permit, ledger: Ledger) -> None:
         ledger.requeued(permit.url, unused=True)
