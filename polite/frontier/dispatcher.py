@@ -211,9 +211,11 @@ class Dispatcher:
         self._evicting = bool(self._for_slot)
         if self._evicting:
             self._timers.at(self._clock.monotonic() + _EVICT_S, partial(self._guarded, self._evict))
-            for queue in [each for each in self._fetching if self._wait_s(each, robots=True) > _LONG_S]:
-                self._cancel(queue)
-                self._advance(queue)
+            for queue, fetch in list(self._fetching.items()):
+                # A fetch that has ended in this very step keeps its slot to the next one.
+                if queue.wait is fetch and self._wait_s(queue, robots=True) > _LONG_S:
+                    self._cancel(queue)
+                    self._advance(queue)
 
     async def _learn(self, queue: OriginQueue) -> None:
         """Learn the rules, and decide about tasks that no rules in force decided. They are kept for no longer than this takes."""

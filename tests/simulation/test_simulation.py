@@ -62,6 +62,14 @@ def test_a_drop_whose_process_is_killed_before_it_tells_is_no_lost_task():
     assert run(952016223, None).lives == 3
 
 
+def test_a_fetch_that_ends_while_slots_are_taken_back_is_no_more_under_way():
+    run(3101841, None)
+
+
+def test_a_permit_that_is_entered_late_and_gets_no_rules_sends_its_task_back():
+    run(3002672, None)
+
+
 def test_files_of_a_killed_process_are_closed():
     # The process is killed while its store closes. Only the store's thread closes the file then.
     gc.disable()
