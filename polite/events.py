@@ -281,19 +281,6 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
-    """A frontier's file holds a damaged row. The row stays in the file, and its task is not given to a worker.
-
-    Attributes:
-        file: The file.
-        row: The task's number.
-    """
-
-    file: str
-    row: int
-
-
-@dataclass(frozen=True, slots=True)
 class StoreAway:
     """A shared store does not respond. Until it does, no new turns are granted once the session's lease is over.
 
@@ -336,7 +323,6 @@ Event = (
     | OriginPostponed
     | Retried
     | Dropped
-    | SetAside
     | StoreAway
     | StoreBack
 )

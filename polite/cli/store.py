@@ -160,8 +160,7 @@ def _ls_queue(options: argparse.Namespace, queue: QueueInspector) -> Exit:
     print(printable(f"{options.file}  {totals.waiting} waiting, {words}; {seen} seen"))
     for each in origins:
         print(printable(_queued_line(each, now)))
-    # Without the last of many, those shown have no more in common with the totals than this.
-    if (left := totals.waiting - sum(each.waiting - each.damaged for each in origins)) > 0:
+    if (left := totals.waiting - sum(each.waiting for each in origins)) > 0:
         print(f"... {counted(left, 'URL')} more of other origins (--limit {options.limit})")
     return Exit.ALLOWED
 
@@ -200,14 +199,12 @@ def _ended(totals: QueueTotals) -> dict[str, int]:
 
 
 def _queued_line(known: QueuedOrigin, now: float) -> str:
-    parts = [f"{known.waiting - known.damaged} waiting"]
+    parts = [f"{known.waiting} waiting"]
     if known.in_flight:
         # A killed crawl leaves them; the next one requests them again.
         parts.append(f"{known.in_flight} of them in flight when it ended")
     if known.delayed:
         parts.append(f"{known.delayed} of them later{_in(known.ready_at, now)}")
-    if known.damaged:
-        parts.append(f"{known.damaged} damaged and set aside")
     if known.crawl_delay is not None:
         parts.append(f"Crawl-delay {known.crawl_delay:g} s")
     if known.failures:

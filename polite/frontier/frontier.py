@@ -153,11 +153,6 @@ class Frontier:
         return self._progress.counts.dropped
 
     @property
-    def damaged(self) -> int:
-        """How many tasks have a damaged row in the file. They stay there and are not given out."""
-        return self._progress.counts.damaged
-
-    @property
     def parts(self) -> Parts:
         """What the status page needs of the frontier. No part of the public API."""
         return self._parts

@@ -171,13 +171,11 @@ class Counts:
         done: Tasks whose block was left.
         refused: Tasks that robots.txt disallows.
         dropped: Tasks that were given up.
-        damaged: Tasks whose rows in the file are damaged.
     """
 
     done: int = 0
     refused: int = 0
     dropped: int = 0
-    damaged: int = 0
 
 
 class Progress:

@@ -254,7 +254,6 @@ class Monitor:
             "done": frontier.done,
             "refused": frontier.refused,
             "dropped": frontier.dropped,
-            "damaged": frontier.damaged,
             "idle_workers": workers.idle,
             "paused": workers.paused,
             "closed": progress.closed,

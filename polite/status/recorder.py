@@ -17,7 +17,6 @@ from polite.events import (
     Reclaimed,
     Refused,
     RobotsFetched,
-    SetAside,
     StoreAway,
     StoreBack,
 )
@@ -145,7 +144,6 @@ _TEXTS: dict[type[Event], tuple[str, str, Callable[[Any], str]]] = {
         ),
     ),
     Reclaimed: ("bad", "url", lambda event: f"held for {event.held_s:.0f} s: its turn was taken back"),
-    SetAside: ("bad", "file", lambda event: f"row {event.row} is damaged"),
     StoreAway: ("bad", "store", lambda event: f"does not respond: {event.because}"),
     StoreBack: ("info", "store", lambda event: f"responds again, after {event.away_s:.0f} s"),
 }

@@ -212,15 +212,15 @@ def test_show_lists_the_urls_of_an_origin(queue, run):
     assert [each["path"] for each in known["tasks"]] == ["/2", "/3", "/4"]
 
 
-def test_what_a_killed_crawl_had_in_flight_and_what_is_damaged_are_told(queue, run):
+def test_what_a_killed_crawl_had_in_flight_is_told(queue, run):
     with closing(sqlite3.connect(queue)) as file, file:
-        file.execute("UPDATE tasks SET place = 1, tries = 1 WHERE path = '/2'")
-        file.execute("UPDATE tasks SET place = 3 WHERE path = '/3'")
+        file.execute("INSERT INTO out SELECT number, origin, key FROM tasks WHERE path = '/2'")
+        file.execute("UPDATE tasks SET tries = 1 WHERE path = '/2'")
         file.execute("UPDATE origins SET failures = 2 WHERE text = ?", (QA,))
 
     assert run("show", QA, queue)[:2] == [
         (
-            f"{QA}  2 waiting, 1 of them in flight when it ended, 1 damaged and set aside, Crawl-delay 7 s, "
+            f"{QA}  3 waiting, 1 of them in flight when it ended, Crawl-delay 7 s, "
             "robots.txt unreachable 2 times in a row"
         ),
         "  /2  in flight, 1 attempt so far",
@@ -263,7 +263,7 @@ def test_a_queue_that_a_crawl_has_open_is_named(queue, capsys, monkeypatch):
 
 def test_the_queue_of_polite_fetch_is_counted_as_its_records_are(queue, run):
     with closing(sqlite3.connect(queue)) as file, file:
-        notes = [("options", "options", "{}", 0), (f"{QA}/9", "given up", "{}", 0)]
-        file.executemany("INSERT INTO notes VALUES (?, ?, ?, ?)", notes)
+        notes = [("options", "options", "{}"), (f"{QA}/9", "given up", "{}")]
+        file.executemany("INSERT INTO notes VALUES (?, ?, ?)", notes)
 
     assert "4 waiting, 0 fetched, 1 refused, 0 failed, 1 given up" in run("ls", queue)[0]

@@ -69,7 +69,9 @@ def drained(store: Any) -> Drained:
         if not isinstance(store, str):
             return await tasks_on_server(frontier, store)
         rows = await rows_in_file(
-            frontier, "SELECT text || path, tries, payload, number FROM tasks JOIN origins ON id = origin"
+            frontier,
+            "SELECT text || path, tries, payload, number FROM tasks JOIN origins ON id = origin UNION ALL "
+            "SELECT text || path, tries, payload, number FROM delayed JOIN origins ON id = origin",
         )
         return [
             SimpleNamespace(url=row[0], tries=row[1], payload=row[2] and json.loads(row[2])) for row in rows

@@ -29,7 +29,7 @@ PUTTERS, WORKERS = 10, 40
 MOST = 3_000
 
 _STATES = """
-    SELECT text || path, CASE place WHEN 1 THEN 'out' ELSE 'waits' END, tries
+    SELECT text || path, CASE WHEN number IN (SELECT number FROM out) THEN 'out' ELSE 'waits' END, tries
     FROM tasks JOIN origins ON origins.id = tasks.origin
 """
 
@@ -111,7 +111,7 @@ class Ledger:
         with closing(sqlite3.connect(path)) as connection:
             states = {each[0]: each[1:] for each in connection.execute(_STATES)}
             (check,) = connection.execute("PRAGMA integrity_check").fetchone()
-            (done,) = connection.execute("SELECT count(*) FROM seen WHERE done IS NOT NULL").fetchone()
+            (done,) = connection.execute("SELECT remembered FROM frontier").fetchone()
             (counted,) = connection.execute("SELECT waiting FROM frontier").fetchone()
         if check != "ok" or counted != len(states):
             self.wrong.append(f"integrity check: {check}; {counted} counted, {len(states)} wait")

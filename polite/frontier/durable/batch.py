@@ -12,19 +12,17 @@ Row = tuple[int, str, float, float, float | None, float | None, int, str | None,
 
 
 class TaskState(IntEnum):
-    """The state of a stored task. The values are written to files: do not change them.
+    """The state of a stored task.
 
     Attributes:
         READY: It may be given out.
         IN_FLIGHT: It was given to a worker.
         DELAYED: It becomes ready at a time.
-        DAMAGED: It was set aside, for a person to look at.
     """
 
     READY = 0
     IN_FLIGHT = 1
     DELAYED = 2
-    DAMAGED = 3
 
 
 @dataclass(slots=True)
@@ -50,11 +48,12 @@ class Put:
 
 
 class Mark(NamedTuple):
-    """A new state of a task, READY or IN_FLIGHT. Its tries do not change."""
+    """A new state of a task, READY or IN_FLIGHT. Its tries do not change. `key` is the scheduler's, here and below."""
 
     state: TaskState
     target: Target
-    identity: str | None = None
+    identity: str | None
+    key: float
 
 
 class Requeue(NamedTuple):
@@ -64,7 +63,8 @@ class Requeue(NamedTuple):
     tries: int
     ready_at: float | None
     target: Target
-    identity: str | None = None
+    identity: str | None
+    key: float
 
 
 class EndedTask(NamedTuple):
@@ -73,7 +73,8 @@ class EndedTask(NamedTuple):
     number: int
     end: str
     target: Target
-    identity: str | None = None
+    identity: str | None
+    key: float
 
 
 class GivenUp(NamedTuple):
@@ -185,7 +186,6 @@ class BatchResult:
         origins_waiting: Whether origins that may become active are left in the store.
         next_at: When the next origin or task becomes ready (Unix time).
         became_ready: The numbers of active origins with tasks that became ready.
-        damaged: The numbers of tasks that were found damaged and set aside.
     """
 
     puts: list[int | None]
@@ -195,7 +195,6 @@ class BatchResult:
     origins_waiting: bool
     next_at: float | None
     became_ready: list[int]
-    damaged: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,8 +244,6 @@ class StoreSummary:
         last_origin: The greatest number of an origin.
         last_time: The time of the last batch that changed something, or 0.
         given_up: Tasks that were in flight too often, and are dropped now.
-        damaged: How many tasks are set aside.
-        newly_damaged: Those of them that were found just now.
     """
 
     last_origin: int
@@ -256,5 +253,3 @@ class StoreSummary:
     refused: int
     dropped: int
     given_up: list[GivenUp]
-    damaged: int
-    newly_damaged: list[int]

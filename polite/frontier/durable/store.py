@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from secrets import token_urlsafe
 
 from polite.errors import StoreFailed
-from polite.events import Dropped, SetAside
+from polite.events import Dropped
 from polite.frontier.durable.active_origins import ActiveOrigins
 from polite.frontier.durable.backend import Backend
 from polite.frontier.durable.batch import (
@@ -74,12 +74,9 @@ class DurableTaskStore:
             last_origin=found.last_origin,
             shared=self.backend.shared,
         )
-        progress.resume(found.waiting, Counts(found.done, found.refused, found.dropped, found.damaged))
+        progress.resume(found.waiting, Counts(found.done, found.refused, found.dropped))
         if self.backend.shared:
             progress.share()
-        for number in found.newly_damaged:
-            self._warn(number)
-            progress.tell(SetAside(self.backend.name, number))
         self._tell_given_up(found.given_up)
         if not self._active.begun:
             begins_at = self._active.opened_at + self._parts.services.turns.longest_delay_s
@@ -144,7 +141,7 @@ class DurableTaskStore:
     def start(self, task: Task, crawl_delay: float | None) -> None:
         active = self._active.started(task)
         self._note_spent(task.target.origin)
-        self._batches.batch.marks[task.number] = Mark(TaskState.IN_FLIGHT, task.target, task.identity)
+        self._batches.batch.marks[task.number] = Mark(TaskState.IN_FLIGHT, *self._place(task))
         if active is not None and active.crawl_delay != crawl_delay:
             active.crawl_delay = crawl_delay
             self._batches.batch.crawl_delays.append((crawl_delay, active.origin_id))
@@ -161,13 +158,11 @@ class DurableTaskStore:
             self._started.pop(task.number, None)
             # Its request was not sent.
             self._note_spent(task.target.origin)
-            self._batches.batch.marks[task.number] = Mark(TaskState.READY, task.target, task.identity)
+            self._batches.batch.marks[task.number] = Mark(TaskState.READY, *self._place(task))
             self._active.requeue(task)
             return
         ready_at = self._store_clock.now() + after if after else None
-        self._batches.batch.requeued.append(
-            Requeue(task.number, task.tries, ready_at, task.target, task.identity)
-        )
+        self._batches.batch.requeued.append(Requeue(task.number, task.tries, ready_at, *self._place(task)))
         if ready_at is None:
             self._active.requeue(task)
         else:
@@ -181,7 +176,7 @@ class DurableTaskStore:
         self._batches.gone.add(task.number)
         # Perhaps its page needed no request.
         self._note_spent(task.target.origin)
-        self._batches.batch.ended.append(EndedTask(task.number, end.value, task.target, task.identity))
+        self._batches.batch.ended.append(EndedTask(task.number, end.value, *self._place(task)))
         self._batches.schedule_flush()
 
     @property
@@ -201,6 +196,9 @@ class DurableTaskStore:
             self._batches.schedule_flush()
         if self.crowded:
             self._dispatcher.deactivate(origin)
+
+    def _place(self, task: Task) -> tuple[Target, str | None, float]:
+        return task.target, task.identity, float(self._key(task))
 
     def _note_spent(self, origin: Origin) -> bool:
         """Have the next batch write what was spent of the origin's budget. Whether there is anything to write."""
@@ -245,9 +243,12 @@ class DurableTaskStore:
 
     def deliver(self, batch: Batch, pending: PendingReplies, result: BatchResult) -> None:
         self._acknowledge(batch, pending, result)
-        self._active.deliver(batch, pending, result)
-        for number in result.damaged:
-            self._lost(number)
+        try:
+            self._active.deliver(batch, pending, result)
+        except (ValueError, TypeError) as error:
+            raise StoreFailed(
+                f"{self.backend.name}: a task that it holds cannot be read ({error})"
+            ) from error
         if self.backend.shared:
             self._recount()
         else:
@@ -301,28 +302,6 @@ class DurableTaskStore:
             self._totals.done + ends[End.DONE.value],
             self._totals.refused + ends[End.REFUSED.value],
             self._totals.dropped + ends[End.DROPPED.value],
-        )
-
-    def _lost(self, number: int) -> None:
-        """A task is damaged, and the backend has set it aside."""
-        self._warn(number)
-        if number in self._progress.in_flight or self._active.has(number):
-            # How it ends could not be stored, and the next run would fetch it again.
-            self.fail(
-                StoreFailed(f"{self.backend.name}: row {number} of tasks was damaged while it was in use")
-            )
-        else:
-            self._progress.counts.damaged += 1
-            self._progress.tell(SetAside(self.backend.name, number))
-            self._progress.waiting.release()
-            self._progress.end_if_over()
-
-    def _warn(self, number: int) -> None:
-        log.warning(
-            "%s: row %d of tasks does not match its checksum; it was set aside in the file, and the crawl goes on",
-            self.backend.name,
-            number,
-            extra=fields("row_damaged", store=self.backend.name),
         )
 
     def _acknowledge(self, batch: Batch, pending: PendingReplies, result: BatchResult) -> None:

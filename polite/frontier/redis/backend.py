@@ -102,7 +102,7 @@ class RedisBackend:
             partition.stir(0.0)
         opened: asyncio.Future[StoreSummary] = asyncio.get_running_loop().create_future()
         # The replies of the partitions tell what waits.
-        opened.set_result(StoreSummary(0, 0.0, 0, 0, 0, 0, [], 0, []))
+        opened.set_result(StoreSummary(0, 0.0, 0, 0, 0, 0, []))
         return opened
 
     def require(self, target: Target) -> None:

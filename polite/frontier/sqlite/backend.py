@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from polite.frontier.durable.batch import Batch, BatchResult, News, StoreSummary
 from polite.frontier.durable.task_row import PAYLOAD_LIMIT
-from polite.frontier.sqlite.database import QueueFile
+from polite.frontier.sqlite.queue_file import QueueFile
 from polite.origin import Target
 
 _T = TypeVar("_T")

@@ -10,35 +10,30 @@ from pathlib import Path
 from typing import TypeVar
 
 from polite.errors import StoreFailed
-from polite.frontier.durable.batch import Note, TaskState
+from polite.frontier.durable.batch import Note
 from polite.frontier.sqlite import notes
 from polite.frontier.sqlite.schema import APPLICATION_ID, check
 from polite.stores.database import Damaged, WrongFile
 
-_PAYLOADS = """
-    SELECT text, path, payload FROM tasks JOIN origins ON origins.id = tasks.origin WHERE payload IS NOT NULL
-"""
-_WAITING_BY_ORIGIN = """
-    SELECT text, count(*) AS waiting, crawl_delay FROM tasks JOIN origins ON origins.id = tasks.origin
-    GROUP BY tasks.origin ORDER BY waiting DESC LIMIT ?
-"""
-_ORIGINS = """
-    SELECT text, count(*), sum(place = 1), sum(place = 2), sum(place = 3), min(CASE place WHEN 2 THEN later END), crawl_delay,
-           failures
-    FROM tasks JOIN origins ON origins.id = tasks.origin
-"""
-_BY_ORIGIN = f"{_ORIGINS} GROUP BY tasks.origin ORDER BY count(*) DESC, text LIMIT ?"
-_ONE_ORIGIN = f"{_ORIGINS} WHERE text = ? GROUP BY tasks.origin"
-_TASKS = """
-    SELECT number, path, place, later, tries, depth FROM tasks JOIN origins ON origins.id = tasks.origin
-    WHERE text = ? ORDER BY number LIMIT ?
-"""
-# From a file of any version: each has these columns.
+# All tasks, each with its time if it is delayed.
+_ALL = """(
+    SELECT origin, number, path, tries, depth, payload, NULL AS later FROM tasks UNION ALL
+    SELECT origin, number, path, tries, depth, payload, later FROM delayed
+) AS waiting JOIN origins ON origins.id = waiting.origin"""
+_OUT = "number IN (SELECT number FROM out)"
+# The words in these are ours.
+_PAYLOADS = f"SELECT text, path, payload FROM {_ALL} WHERE payload IS NOT NULL"  # noqa: S608
+_WAITING_BY_ORIGIN = (
+    f"SELECT text, count(*) AS count, crawl_delay FROM {_ALL} GROUP BY origin ORDER BY count DESC LIMIT ?"  # noqa: S608
+)
+_ORIGINS = f"SELECT text, count(*), sum({_OUT}), count(later), min(later), crawl_delay, failures FROM {_ALL}"  # noqa: S608
+_BY_ORIGIN = f"{_ORIGINS} GROUP BY origin ORDER BY count(*) DESC, text LIMIT ?"
+_ONE_ORIGIN = f"{_ORIGINS} WHERE text = ? GROUP BY origin"
+_TASKS = (
+    f"SELECT number, path, {_OUT}, later, tries, depth FROM {_ALL} WHERE text = ? ORDER BY number LIMIT ?"  # noqa: S608
+)
 _TOTALS = "SELECT waiting, done, refused, dropped, remembered FROM frontier"
-_WAITING_NOTES = """
-    SELECT kind, count(*) FROM tasks JOIN origins ON origins.id = tasks.origin JOIN notes ON notes.name = text || path
-    GROUP BY kind
-"""
+_WAITING_NOTES = f"SELECT kind, count(*) FROM {_ALL} JOIN notes ON notes.name = text || path GROUP BY kind"  # noqa: S608
 _SEEN = "SELECT count(*) FROM origins"
 _LOCKED = "a crawl has it open; its own progress shows what waits"
 # Seconds. A frontier keeps its file locked until it ends.
@@ -73,7 +68,6 @@ class QueuedOrigin:
         waiting: all its tasks.
         in_flight: those that a worker had when the file was last written.
         delayed: those that become ready later.
-        damaged: those that were set aside.
         ready_at: when the first of the delayed ones becomes ready (Unix time), or None.
         crawl_delay: the Crawl-delay that was last known (seconds), or None.
         failures: how often its robots.txt was unreachable in a row.
@@ -83,7 +77,6 @@ class QueuedOrigin:
     waiting: int
     in_flight: int
     delayed: int
-    damaged: int
     ready_at: float | None
     crawl_delay: float | None
     failures: int
@@ -216,9 +209,9 @@ class QueueInspector:
 
 
 def _tasks(connection: sqlite3.Connection, name: str, limit: int) -> Iterator[QueuedTask]:
-    for number, path, place, later, tries, depth in connection.execute(_TASKS, (name, limit)):
-        state = TaskState(place).name.lower().replace("_", " ")
-        yield QueuedTask(number, path, state, later if place == TaskState.DELAYED else None, tries, depth)
+    for number, path, out, later, tries, depth in connection.execute(_TASKS, (name, limit)):
+        state = "in flight" if out else "ready" if later is None else "delayed"
+        yield QueuedTask(number, path, state, later, tries, depth)
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -1,96 +1,99 @@
-"""The tables of a queue file, and its scheduler orders in SQL."""
+"""The tables of a queue file, its one row of totals, and its scheduler orders in SQL."""
 
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields, replace
 
-from polite.frontier.sqlite.notes import TABLE as NOTES_TABLE
-from polite.frontier.sqlite.rows import TASK, origin_sum, task_sum
-from polite.frontier.sqlite.spent_budgets import TABLE as BUDGETS_TABLE
-from polite.frontier.sqlite.totals import State
 from polite.schedulers import FileOrder
-from polite.stores.database import WrongFile
+from polite.stores.database import Damaged, WrongFile
 
 # "polq". It marks a queue file, whatever the file's name is.
 APPLICATION_ID = 0x706F6C71
 _ROBOTS_ID = 0x706F6C69
-VERSION = 3
+VERSION = 4
 
-# `tasks.place`: the TaskState. `tasks.later`: when a delayed task becomes ready (Unix time).
+# The columns of a Row, in its order.
+TASK = "number, path, priority, depth, deadline, not_before, tries, payload, identity"
+_TASK_COLUMNS = """
+    origin INTEGER NOT NULL, key REAL NOT NULL, number INTEGER NOT NULL, path TEXT NOT NULL, priority NUMERIC NOT NULL,
+    depth NUMERIC NOT NULL, tries INTEGER NOT NULL, deadline REAL, not_before REAL, payload TEXT, identity TEXT
+"""
+# `tasks`: those that may go, and those in flight; by origin and key, so that a put is one change, and a load one range.
+# `delayed`: those that become ready at `later` (Unix time). `out`: those of `tasks` that are in flight.
+# `tasks.identity`: what the task is found by, if not by its path; see Task. One that is not unique is not in `seen`.
 # `origins.since`: from when (Unix time) the origin waits to become active; NULL if it is active, or has no ready tasks.
-# `origins.best`: the key of its first task, while it waits and may become active at once.
-# `tasks.identity`: what the task is found by, if not by its path; see Task. One that is not unique has no row in `seen`.
-# `seen.digest`: 16 octets of the path or the identity, so that no two collide.
-# `seen.done`: the order in which URLs were done; NULL while a task has the URL.
-# `frontier.time`: of the last batch that changed something. Each `sum` is a checksum: see polite.frontier.sqlite.rows and totals.
-_TABLES = """
+# `origins.best`: the key of its first task, while it waits and may become active at once; NULL if tasks have no keys.
+# `seen`, `lately`: see polite.frontier.sqlite.seen.
+# `frontier`: State, and the order of keys.
+_TABLES = f"""
     CREATE TABLE origins (
         id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE, since REAL, best REAL, active INTEGER NOT NULL DEFAULT 0,
-        failures INTEGER NOT NULL DEFAULT 0, crawl_delay REAL, sum INTEGER NOT NULL
+        failures INTEGER NOT NULL DEFAULT 0, crawl_delay REAL
     );
     CREATE INDEX in_line ON origins (since) WHERE since IS NOT NULL;
     CREATE INDEX best_first ON origins (best) WHERE best IS NOT NULL;
     CREATE INDEX in_memory ON origins (id) WHERE active = 1;
-    CREATE TABLE tasks (
-        number INTEGER PRIMARY KEY, origin INTEGER NOT NULL, path TEXT NOT NULL, place INTEGER NOT NULL, later REAL,
-        priority NUMERIC NOT NULL, depth NUMERIC NOT NULL, deadline REAL, not_before REAL, tries INTEGER NOT NULL, payload TEXT,
-        identity TEXT, sum INTEGER NOT NULL
-    );
-    CREATE INDEX given_out ON tasks (number) WHERE place = 1;
-    CREATE INDEX for_later ON tasks (later) WHERE place = 2;
-    CREATE TABLE seen (
-        origin INTEGER NOT NULL, digest BLOB NOT NULL, done INTEGER, PRIMARY KEY (origin, digest)
-    ) WITHOUT ROWID;
-    CREATE INDEX done_first ON seen (done) WHERE done IS NOT NULL;
+    CREATE TABLE tasks ({_TASK_COLUMNS}, PRIMARY KEY (origin, key, number)) WITHOUT ROWID;
+    CREATE TABLE delayed (later REAL NOT NULL, {_TASK_COLUMNS}, PRIMARY KEY (later, number)) WITHOUT ROWID;
+    CREATE TABLE out (number INTEGER PRIMARY KEY, origin INTEGER NOT NULL, key REAL NOT NULL);
+    CREATE TABLE seen (fingerprint INTEGER PRIMARY KEY, done INTEGER);
+    CREATE TABLE lately (fingerprint INTEGER NOT NULL, done INTEGER);
+    CREATE TABLE budgets (origin INTEGER PRIMARY KEY, pages INTEGER NOT NULL, octets INTEGER NOT NULL, failures INTEGER NOT NULL);
+    CREATE TABLE notes (name TEXT PRIMARY KEY, kind TEXT NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE frontier (
         ordered TEXT NOT NULL, number INTEGER NOT NULL, sequence INTEGER NOT NULL, remembered INTEGER NOT NULL,
-        waiting INTEGER NOT NULL, done INTEGER NOT NULL, refused INTEGER NOT NULL, dropped INTEGER NOT NULL,
-        time REAL NOT NULL, sum INTEGER NOT NULL
+        waiting INTEGER NOT NULL, done INTEGER NOT NULL, refused INTEGER NOT NULL, dropped INTEGER NOT NULL, time REAL NOT NULL
     )
 """
-
-# What version 1 did not have, and what version 2 did not.
-_ADDED_IN_2 = """
-    ALTER TABLE origins ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE tasks ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE frontier ADD COLUMN time REAL NOT NULL DEFAULT 0;
-    ALTER TABLE frontier ADD COLUMN sum INTEGER NOT NULL DEFAULT 0
-"""
-_ADDED_IN_3 = "ALTER TABLE tasks ADD COLUMN identity TEXT"
-_STEPS = {0: _TABLES, 1: f"{_ADDED_IN_2}; {_ADDED_IN_3}", 2: _ADDED_IN_3}
-
 _MARKS = """
     SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id),
            (SELECT count(*) FROM sqlite_master)
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """An order of schedulers.ORDERS in SQL: the least `key` first, equal keys as they were put."""
+@dataclass(slots=True)
+class State:
+    """The one row of totals.
 
-    name: FileOrder
-    key: str | None  # None: as they were put
+    Attributes:
+        number: The last task's number.
+        sequence: How many URLs were done.
+        remembered: How many of them are remembered.
+        time: The time of the last batch that changed something (Unix time that never goes back).
+    """
 
-    @property
-    def by(self) -> str:
-        """The ORDER BY clause."""
-        return "number" if self.key is None else f"{self.key}, number"
+    number: int = 0
+    sequence: int = 0
+    remembered: int = 0
+    waiting: int = 0
+    done: int = 0
+    refused: int = 0
+    dropped: int = 0
+    time: float = 0.0
 
-    @property
-    def indexed(self) -> str:
-        """The columns of its index."""
-        return "origin" if self.key is None else f"origin, {self.key}"
+    @classmethod
+    def read(cls, connection: sqlite3.Connection) -> "State":
+        """Read the totals. Raises Damaged."""
+        rows = connection.execute(f"SELECT {_STATE} FROM frontier").fetchall()  # noqa: S608 - the words are ours
+        if len(rows) != 1:
+            raise Damaged("its counts are missing")
+        return cls(*rows[0])
+
+    def write(self, connection: sqlite3.Connection) -> None:
+        connection.execute(_WRITE, astuple(self))
+
+    def copy(self) -> "State":
+        return replace(self)
 
 
-# The keys of schedulers.ORDERS as SQL expressions.
-SQL_ORDERS = {
-    order.name: order
-    for order in (
-        Order("fifo", None),
-        Order("priority", "-priority"),
-        Order("depth", "depth"),
-        Order("deadline", "ifnull(deadline, 9e999)"),
-    )
+_STATE = ", ".join(field.name for field in fields(State))
+_WRITE = f"UPDATE frontier SET ({_STATE}) = ({', '.join('?' * len(fields(State)))})"  # noqa: S608 - the words are ours
+
+# The keys of schedulers.ORDERS as SQL expressions; None if tasks have none.
+SQL_KEYS: dict[FileOrder, str | None] = {
+    "fifo": None,
+    "priority": "-priority",
+    "depth": "depth",
+    "deadline": "ifnull(deadline, 9e999)",
 }
 
 
@@ -106,50 +109,43 @@ def check(connection: sqlite3.Connection) -> int:
         )
     if application != APPLICATION_ID and (application or version or tables):
         raise WrongFile("is the database of another program: name another file")
-    if version > VERSION:
+    if version and version != VERSION:
+        age = "a newer" if version > VERSION else "an older"
         raise WrongFile(
-            f"was written by a newer polite (frontier schema {version}, this one knows {VERSION}): "
-            "use that one, or name another file"
+            f"was written by {age} polite (frontier schema {version}, this one knows {VERSION}): "
+            "finish the crawl with that one, or name another file"
         )
     return int(version)
 
 
-def make(connection: sqlite3.Connection, order: Order) -> None:
-    """Create what is missing, in one transaction: the tables, their checksums, and the index of this order.
+def make(connection: sqlite3.Connection, order: FileOrder) -> None:
+    """Create the tables if they are missing, and have the keys of this order, in one transaction.
 
-    Raises WrongFile, Damaged, sqlite3.Error.
+    Raises WrongFile, sqlite3.Error.
     """
     check(connection)
     connection.execute("BEGIN IMMEDIATE")
-    version = check(connection)
-    if version < VERSION:
-        for statement in _STEPS[version].split(";"):
+    if not check(connection):
+        for statement in _TABLES.split(";"):
             connection.execute(statement)
-        if version == 1:
-            _sum_up(connection)
-        elif not version:
-            connection.execute("INSERT INTO frontier VALUES ('', 0, 0, 0, 0, 0, 0, 0, 0, 0)")
-            State().write(connection)
+        connection.execute("INSERT INTO frontier VALUES (?, 0, 0, 0, 0, 0, 0, 0, 0)", (order,))
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
-    connection.execute(BUDGETS_TABLE)
-    connection.execute(NOTES_TABLE)
-    # Files of earlier versions have none.
-    connection.execute("CREATE INDEX IF NOT EXISTS set_aside ON tasks (number) WHERE place = 3")
-    if connection.execute("SELECT ordered FROM frontier").fetchone() != (order.name,):
-        connection.execute("DROP INDEX IF EXISTS heads")
-        connection.execute(f"CREATE INDEX heads ON tasks ({order.indexed}) WHERE place = 0")
-        connection.execute("UPDATE frontier SET ordered = ?", (order.name,))
+    if connection.execute("SELECT ordered FROM frontier").fetchone() != (order,):
+        key = SQL_KEYS[order] or "0.0"
+        # The words in these are ours.
+        connection.execute(f"UPDATE delayed SET key = {key}")  # noqa: S608
+        connection.execute(
+            f"CREATE TABLE anew ({_TASK_COLUMNS}, PRIMARY KEY (origin, key, number)) WITHOUT ROWID"
+        )
+        columns = f"origin, {TASK}"
+        connection.execute(
+            f"INSERT INTO anew ({columns}, key) SELECT {columns}, {key} AS k FROM tasks ORDER BY origin, k, number"  # noqa: S608
+        )
+        connection.execute("DROP TABLE tasks")
+        connection.execute("ALTER TABLE anew RENAME TO tasks")
+        found = "SELECT key FROM tasks WHERE tasks.origin = out.origin AND tasks.number = out.number"
+        connection.execute(f"UPDATE out SET key = ({found})")  # noqa: S608 - our words
+        connection.execute("UPDATE frontier SET ordered = ?", (order,))
         connection.execute("UPDATE origins SET best = NULL WHERE best IS NOT NULL")
     connection.execute("COMMIT")
-
-
-def _sum_up(connection: sqlite3.Connection) -> None:
-    """Give the rows of a file of version 1 their checksums."""
-    connection.create_function("polite_task_sum", -1, task_sum, deterministic=True)
-    connection.create_function("polite_origin_sum", 3, origin_sum, deterministic=True)
-    connection.execute("UPDATE origins SET sum = polite_origin_sum(text, failures, crawl_delay)")
-    connection.execute(
-        f"UPDATE tasks SET sum = polite_task_sum((SELECT text FROM origins WHERE id = origin), {TASK})"  # noqa: S608
-    )
-    State.unsummed(connection).write(connection)

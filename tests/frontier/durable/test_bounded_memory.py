@@ -188,7 +188,7 @@ async def test_an_origin_that_is_not_in_memory_cannot_be_put_off(path: Path) -> 
 async def test_more_origins_than_are_remembered_are_told_apart(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("polite.frontier.sqlite.database._KNOWN_ORIGINS", 3)
+    monkeypatch.setattr("polite.frontier.sqlite.queue_file._KNOWN_ORIGINS", 3)
     urls = [f"https://host{n % 10}.test/{n % 20}" for n in range(40)]
     async with opened(path) as frontier:
         admissions = await frontier.put_many(urls)

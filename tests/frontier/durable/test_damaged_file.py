@@ -1,11 +1,10 @@
-"""A frontier's file that is damaged, locked by a hand, or old: another content is never read from it, and nothing hangs."""
+"""A frontier's file that is damaged, locked by a hand, or old: nothing hangs, and what fails is said."""
 
 import asyncio
 import random
 import sqlite3
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,8 @@ import pytest
 
 import polite
 from polite import schedulers
-from polite.events import SetAside
-from polite.frontier.durable.batch import Batch, EndedTask, Mark, Put, Requeue, TaskState
-from polite.frontier.sqlite.database import QueueFile
-from polite.frontier.sqlite.schema import VERSION
-from polite.origin import Target
+from polite.frontier.sqlite.queue_file import QueueFile
 from tests.support import scripted_gate
-
-SECOND = Target.of("https://h1.test/2")
 
 pytestmark = pytest.mark.virtual_time
 
@@ -56,7 +49,6 @@ async def crawled(path: Path) -> dict[str, tuple[Any, ...]]:
             async for permit in queue:
                 async with permit:
                     task = permit.task
-                    assert task.url not in found
                     found[task.url] = (task.payload, task.priority, task.not_before, task.tries)
     return found
 
@@ -74,125 +66,18 @@ def damaged(whole: bytes, draw: random.Random) -> bytes:
 
 @pytest.mark.slow("many seeds", fast=2)
 @pytest.mark.parametrize("seed", [*range(8), *range(9, 13)])
-async def test_a_damaged_file_fails_or_gives_what_was_put(seed: int, path: Path) -> None:
+async def test_a_damaged_file_fails_as_a_store_or_is_crawled_to_its_end(seed: int, path: Path) -> None:
     await written(path)
     sound = path.read_bytes()
-    whole = await crawled(path)
     draw, failed = random.Random(seed), 0
 
     for _ in range(25):
         path.write_bytes(damaged(sound, draw))
         try:
-            found = await crawled(path)
+            await crawled(path)
         except polite.StoreFailed:
             failed += 1
-        else:
-            assert found.items() <= whole.items()
-    assert len(whole) == len(TASKS)
     assert failed
-
-
-def change_file(path: Path, change: str) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute(change)
-
-
-ALL_BUT_THE_SEVENTH = {url for url, payload in TASKS.items() if payload["n"] != 6}
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        "UPDATE tasks SET path = '/page/x' WHERE number = 7",
-        "UPDATE tasks SET payload = '{\"n\": 99}' WHERE number = 7",
-        "UPDATE tasks SET tries = 2 WHERE number = 7",
-        "UPDATE tasks SET priority = 'high' WHERE number = 7",
-        "UPDATE tasks SET origin = 1 WHERE number = 7",
-        "UPDATE tasks SET path = '/page/x', place = 1 WHERE number = 7",
-    ],
-)
-async def test_a_damaged_row_of_a_task_is_set_aside_and_the_crawl_goes_on(
-    path: Path, change: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    await written(path)
-    change_file(path, change)
-    events: list[Any] = []
-
-    async with gate(listener=events.append) as opened, frontier(opened, path) as queue:
-        queue.close()
-        async with asyncio.timeout(1_000_000):
-            found = [permit.task.url async for permit in entered(queue)]
-            await queue.join()
-        counted = queue.done, queue.damaged, queue.waiting
-
-    assert set(found) == ALL_BUT_THE_SEVENTH
-    assert counted == (39, 1, 0)
-    assert [event for event in events if isinstance(event, SetAside)] == [SetAside(str(path), 7)]
-    assert "row 7 of tasks does not match its checksum; it was set aside" in caplog.text
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT number, place FROM tasks").fetchall() == [(7, TaskState.DAMAGED)]
-    # It is counted in the next run, and told once only.
-    caplog.clear()
-    async with gate() as opened, frontier(opened, path) as queue:
-        assert (queue.damaged, queue.waiting, caplog.text) == (1, 0, "")
-        assert await queue.put("https://h1.test/new")
-
-
-async def entered(queue: Any) -> AsyncIterator[Any]:
-    async for permit in queue:
-        async with permit:
-            yield permit
-
-
-async def test_a_file_with_very_many_damaged_rows_fails_as_a_whole(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("polite.frontier.sqlite.database._MOST_ASIDE", 20)
-    await written(path)
-    change_file(path, "UPDATE tasks SET tries = tries + 1")
-
-    with pytest.raises(polite.StoreFailed, match="is corrupt .more than 20 rows do not match"):
-        await crawled(path)
-
-
-@pytest.mark.parametrize("where", ["out", "in memory"])
-async def test_a_row_that_is_damaged_while_its_task_is_in_memory_fails(path: Path, where: str) -> None:
-    async with gate() as opened, frontier(opened, path) as queue:
-        await queue.put_many([f"https://h1.test/{number}" for number in range(60)])
-        queue.close()
-        permit = await anext(queue)
-        number = permit.task.number if where == "out" else permit.task.number + 28
-        backend = queue._parts.store.backend
-        change = "UPDATE tasks SET path = '/x', place = 0 WHERE number = ?"
-        await backend.run(lambda: backend.file._database._connection.execute(change, (number,)))
-        with pytest.raises(polite.StoreFailed, match=rf"row {number} of tasks"):
-            async with asyncio.timeout(1_000_000):
-                async with permit:
-                    permit.retry()
-                async for _ in entered(queue):
-                    pass
-
-    assert await crawled(path)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        "UPDATE origins SET text = 'https://h9.test' WHERE id = 2",
-        "UPDATE origins SET crawl_delay = 0.1 WHERE id = 2",
-        "UPDATE frontier SET waiting = 77",
-        "DELETE FROM frontier",
-    ],
-)
-async def test_a_row_that_does_not_match_its_checksum_is_named_and_the_file_left_as_it_is(
-    path: Path, change: str
-) -> None:
-    await written(path)
-    change_file(path, change)
-
-    with pytest.raises(polite.StoreFailed, match=r"is corrupt .*match.* checksum.*: it was left where it is"):
-        await crawled(path)
-    assert path.exists()
 
 
 async def test_tasks_that_are_counted_and_not_found_are_missed(path: Path) -> None:
@@ -207,9 +92,7 @@ async def test_tasks_that_are_counted_and_not_found_are_missed(path: Path) -> No
 @pytest.mark.parametrize(
     "number", [0, 1.0, -0.0, 0.5, -7.25, 2**53 + 1, 2.0**62, -(2.0**63), 2.0**63, 1e19, -1e300, 5e-324]
 )
-async def test_a_number_of_any_kind_matches_its_checksum_when_it_is_read_again(
-    path: Path, number: float
-) -> None:
+async def test_a_number_of_any_kind_is_read_as_it_was_put(path: Path, number: float) -> None:
     async with gate() as opened, frontier(opened, path) as queue:
         await queue.put("https://h.test/1", priority=number, deadline=float(number))
         await queue.put("https://h.test/2", not_before=min(float(number), 1e6))
@@ -223,87 +106,16 @@ async def test_a_number_of_any_kind_matches_its_checksum_when_it_is_read_again(
     }
 
 
-@pytest.mark.parametrize(
-    ("then", "left"),
-    [
-        (Batch(marks={2: Mark(TaskState.IN_FLIGHT, SECOND)}), [(1, 0), (2, TaskState.DAMAGED), (3, 0)]),
-        (Batch(marks={2: Mark(TaskState.READY, SECOND)}), [(1, 0), (2, TaskState.DAMAGED), (3, 0)]),
-        (Batch(requeued=[Requeue(2, 1, None, SECOND)]), [(1, 0), (2, TaskState.DAMAGED), (3, 0)]),
-        (Batch(ended=[EndedTask(2, "done", SECOND)]), [(1, 0), (3, 0)]),
-    ],
-)
-def test_what_a_batch_says_of_a_row_that_is_set_aside_changes_no_count(
-    path: Path, then: Batch, left: list[tuple[int, int]]
-) -> None:
-    file = QueueFile(path, order="fifo", tasks_per_origin=4, max_done=10)
-    file.open(3)
-    numbers = (1, 2, 3)
-    file.apply(
-        Batch(puts=[Put("https://h1.test", f"/{n}", 0, 0, None, None, None, False, None) for n in numbers])
-    )
-    with file._database.connected() as connection:
-        connection.execute("UPDATE tasks SET tries = 9 WHERE number = 2")
-
-    aside = file.apply(Batch(loads=[(1, 10)])).damaged
-    file.apply(then)
-
-    with file._database.connected() as connection:
-        rows = connection.execute("SELECT number, place FROM tasks ORDER BY number").fetchall()
-    file.close()
-    assert (aside, rows) == ([2], left)
-    assert file.open(3).waiting == 2
-    file.close()
-
-
-# An old file.
-
-
-async def test_a_file_of_the_version_before_gets_its_checksums(path: Path) -> None:
+async def test_a_file_of_another_version_is_refused_with_a_way_on(path: Path) -> None:
     await written(path)
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        for table, column in (
-            ("tasks", "sum"),
-            ("origins", "sum"),
-            ("frontier", "sum"),
-            ("frontier", "time"),
-            ("tasks", "identity"),
+    for version, age in ((3, "an older"), (9, "a newer")):
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute(f"PRAGMA user_version = {version}")
+
+        with pytest.raises(
+            polite.StoreFailed, match=f"by {age} polite .*: finish the crawl with that one, or"
         ):
-            connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
-        connection.execute("PRAGMA user_version = 1")
-
-    found = await crawled(path)
-
-    assert {url: payload for url, (payload, *_) in found.items()} == TASKS
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (VERSION,)
-    assert await crawled(path) == {}
-
-
-async def test_a_file_from_before_tasks_had_keys_goes_on_with_the_same_checksums(path: Path) -> None:
-    await written(path)
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("ALTER TABLE tasks DROP COLUMN identity")
-        connection.execute("PRAGMA user_version = 2")
-        connection.execute("UPDATE tasks SET depth = 9 WHERE number = 2")
-
-    found = await crawled(path)
-
-    assert len(found) == len(TASKS) - 1
-    async with gate() as opened, frontier(opened, path) as queue:
-        assert queue.damaged == 1
-        assert await queue.put("https://h1.test/page/1", key="k", payload=[]) is polite.Admission.WAITING
-    assert len(await crawled(path)) == 1
-
-
-async def test_a_changed_key_is_found(path: Path) -> None:
-    async with gate() as opened, frontier(opened, path) as queue:
-        await queue.put("https://h1.test/1", key="k")
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("UPDATE tasks SET identity = '=l'")
-
-    assert await crawled(path) == {}
-    async with gate() as opened, frontier(opened, path) as queue:
-        assert queue.damaged == 1
+            await crawled(path)
 
 
 # The lock.
@@ -311,7 +123,8 @@ async def test_a_changed_key_is_found(path: Path) -> None:
 
 def another_process(path: Path) -> str:
     code = (
-        "import sys; from pathlib import Path; from polite.frontier.sqlite import database as queue; queue.BUSY_TIMEOUT_S = 0.05\n"
+        "import sys; from pathlib import Path; from polite.frontier.sqlite import queue_file as queue\n"
+        "queue.BUSY_TIMEOUT_S = 0.05\n"
         "file = queue.QueueFile(Path(sys.argv[1]), order='fifo', tasks_per_origin=4, max_done=10)\n"
         "try:\n    file.open(3); print('opened')\nexcept Exception as error: print(error)\nfinally: file.close()"
     )

@@ -11,7 +11,7 @@ import pytest
 import polite
 from polite.frontier.durable.batch import Batch, Put
 from polite.frontier.frontier import Frontier
-from polite.frontier.sqlite.database import QueueFile
+from polite.frontier.sqlite.queue_file import QueueFile
 from polite.frontier.sqlite.schema import VERSION
 from polite.task import Admission
 from tests.frontier.durable.support import (
@@ -46,7 +46,7 @@ def test_a_batch_that_fails_leaves_the_counts_as_they_were(path: Path) -> None:
 
 
 async def test_a_file_serves_one_frontier_at_a_time(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polite.frontier.sqlite.database.BUSY_TIMEOUT_S", 0.01)
+    monkeypatch.setattr("polite.frontier.sqlite.queue_file.BUSY_TIMEOUT_S", 0.01)
     async with opened(path) as first:
         with pytest.raises(polite.StoreFailed, match=r"queue\.sqlite: another frontier"):
             async with opened(path):

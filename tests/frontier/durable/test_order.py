@@ -11,8 +11,9 @@ import pytest
 import polite
 from polite import schedulers
 from polite.frontier.durable.batch import Put
-from polite.frontier.sqlite.schema import SQL_ORDERS
-from tests.frontier.durable.support import fetch, in_its_thread, opened, task_store, urls_of
+from polite.frontier.sqlite.queue_file import _HEADS
+from polite.frontier.sqlite.schema import SQL_KEYS
+from tests.frontier.durable.support import connection_of, fetch, in_its_thread, opened, urls_of
 from tests.support import A
 
 pytestmark = pytest.mark.virtual_time
@@ -76,18 +77,18 @@ async def test_what_is_put_late_and_matters_most_goes_first(path: Path) -> None:
     assert fetched[-1] == f"{A}/last"
 
 
-async def test_the_file_has_an_index_for_the_order_of_this_run(path: Path) -> None:
+async def test_the_tasks_of_an_origin_lie_in_the_order_of_this_run(path: Path) -> None:
     for scheduler in (schedulers.Fifo(), schedulers.Priority(), schedulers.Deadline(), schedulers.Fifo()):
         async with opened(path, scheduler=scheduler) as frontier:
-            file = task_store(frontier).backend.file
             plan = await in_its_thread(
                 frontier,
-                lambda file=file: file._database._connection.execute(
-                    f"EXPLAIN QUERY PLAN {file._activations._heads}", (1, 1)
-                ).fetchall(),
+                lambda opened=frontier: (
+                    connection_of(opened).execute(f"EXPLAIN QUERY PLAN {_HEADS}", (1, 1)).fetchall()
+                ),
             )
 
-        assert [row[3] for row in plan] == ["SEARCH tasks USING INDEX heads (origin=?)"]
+        assert [row[3] for row in plan][:1] == ["SEARCH tasks USING PRIMARY KEY (origin=?)"]
+        assert not any("TEMP B-TREE" in row[3] for row in plan)
 
 
 async def test_the_origin_with_the_best_task_comes_in_before_those_that_waited_longer(path: Path) -> None:
@@ -117,7 +118,7 @@ def test_the_key_in_sql_is_the_key_in_python(order: schedulers.FileOrder) -> Non
         )
         for _ in range(20)
     ]
-    query = f"SELECT {SQL_ORDERS[order].key or 0} FROM (SELECT ? AS priority, ? AS depth, ? AS deadline)"  # noqa: S608 - the words are ours
+    query = f"SELECT {SQL_KEYS[order] or 0} FROM (SELECT ? AS priority, ? AS depth, ? AS deadline)"  # noqa: S608 - the words are ours
 
     with closing(sqlite3.connect(":memory:")) as database:
         found = [
@@ -125,7 +126,7 @@ def test_the_key_in_sql_is_the_key_in_python(order: schedulers.FileOrder) -> Non
         ]
 
     assert found == [schedulers.ORDERS[order](put) for put in puts]
-    assert set(SQL_ORDERS) == set(schedulers.ORDERS) == set(get_args(schedulers.FileOrder))
+    assert set(SQL_KEYS) == set(schedulers.ORDERS) == set(get_args(schedulers.FileOrder))
 
 
 async def test_an_order_that_no_file_knows_is_refused(path: Path) -> None:

@@ -53,10 +53,9 @@ async def test_a_number_is_refused_when_it_is_put_or_read_as_it_was_put(
         refused = True
     async with opened(path, scheduler=scheduler(), pacing=polite.PacingPolicy(min_delay=0.0)) as second:
         await second.put(f"{A}/other")
-        rows = await in_its_thread(
-            second,
-            lambda: connection_of(second).execute("SELECT * FROM tasks WHERE path = '/odd'").fetchall(),
-        )
+        columns = "SELECT priority, depth, deadline, not_before FROM"
+        query = f"{columns} tasks WHERE path = '/odd' UNION ALL {columns} delayed"
+        rows = await in_its_thread(second, lambda: connection_of(second).execute(query).fetchall())
         permit = await anext(second)
 
     assert permit.url in (f"{A}/odd", f"{A}/other")

@@ -12,8 +12,8 @@ import pytest
 
 from polite.errors import StoreFailed
 from polite.frontier.durable.batch import Batch, Put
-from polite.frontier.sqlite.database import QueueFile
 from polite.frontier.sqlite.file_lock import FileLock, identities
+from polite.frontier.sqlite.queue_file import QueueFile
 
 
 def queue(path: Path) -> QueueFile:
