@@ -258,8 +258,11 @@ class Ledger:
                 "on_end tells the decision of each refusal", f"{self.name}: {task.url}, {outcome}"
             )
 
-    def killed(self, since: float) -> None:
-        """Record that the process was killed. Ends after `since` may not have been written to the file."""
+    def killed(self, since: float, granted: set[str]) -> None:
+        """Record that the process was killed. Ends after `since` may not have been written to the file.
+
+        Tasks of `granted` were given out, and the file may say so, although no worker has received them.
+        """
         if not self._plan.kept:
             self.entries.clear()
             return
@@ -270,7 +273,8 @@ class Ledger:
                 # The file may count its last try, and the event that reports it is lost with the process.
                 entry.certain = False
             # In the file it may still be in flight, although its permit was given back.
-            entry.interrupted = entry.in_flight or (entry.ended is None and entry.left_at >= since)
+            left_late = entry.ended is None and entry.left_at >= since
+            entry.interrupted = entry.in_flight or left_late or entry.url in granted
             if entry.in_flight or (entry.ended is not None and entry.ended_at >= since):
                 entry.reasons += 1
                 if entry.ended is not None:

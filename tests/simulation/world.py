@@ -233,7 +233,7 @@ class World:
         scene.sites.ended = True
         scene.judge.restarted(kept=self.plan.store != "none", delayed=self._delayed_origins())
         for ledger in scene.ledgers:
-            ledger.killed(since)
+            ledger.killed(since, set(scene.visitor.turns))
         down = self._chance.choice([0.0, 1.0, 100.0])
         scene.paused_at = scene.now() + down
         if scene.clock is not None:
