@@ -71,7 +71,7 @@ def drained(store: Any) -> Drained:
         rows = await rows_in_file(
             frontier,
             "SELECT text || path, tries, payload, number FROM tasks JOIN origins ON id = origin UNION ALL "
-            "SELECT text || path, tries, payload, number FROM delayed JOIN origins ON id = origin",
+            "SELECT text || path, tries, payload, number FROM delayed JOIN origins ON id = origin ORDER BY number",
         )
         return [
             SimpleNamespace(url=row[0], tries=row[1], payload=row[2] and json.loads(row[2])) for row in rows

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -307,22 +306,3 @@ async def test_retries_count_as_pages_and_end_with_the_budget(opened: Opened) ->
 
         assert (frontier.done, frontier.dropped) == (0, 1)
         assert len([each for each in events if isinstance(each, Retried)]) == 2
-
-
-async def test_a_damaged_row_of_a_budget_stops_the_frontier(tmp_path: Path) -> None:
-    path = tmp_path / "queue.sqlite"
-    for damaged in (False, True):
-        if damaged:
-            with contextlib.closing(sqlite3.connect(path)) as connection, connection:
-                connection.execute("UPDATE budgets SET pages = 0")
-        async with (
-            scripted_gate(**budget(max_pages=5)) as gate,
-            polite.open_frontier(gate, store=str(path)) as frontier,
-        ):
-            await frontier.put_many([f"{A}/1", f"{A}/2"])
-            if damaged:
-                with pytest.raises(polite.StoreFailed, match="row 1 of budgets does not match its checksum"):
-                    await frontier.next()
-            elif (permit := await frontier.next()) is not None:
-                async with permit:
-                    permit.report(status=200)

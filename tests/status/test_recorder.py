@@ -14,7 +14,6 @@ from polite.events import (
     Reclaimed,
     Refused,
     RobotsFetched,
-    SetAside,
     StoreAway,
     StoreBack,
 )
@@ -67,7 +66,6 @@ def test_what_an_operator_may_need_is_remembered_newest_first() -> None:
         OriginPostponed(ORIGIN, 1, 60.0, "SERVER_ERROR"),
         Reclaimed(URL, 600.0),
         Dropped(URL, "max_tries=3", 3),
-        SetAside("queue.sqlite", 7),
         Refused(URL, "RULE", 4),
         left(404),
         left(503),
@@ -80,7 +78,6 @@ def test_what_an_operator_may_need_is_remembered_newest_first() -> None:
     assert [(each.level, each.kind, each.what) for each in noted] == [
         ("warn", "Left", URL),
         ("info", "Refused", URL),
-        ("bad", "SetAside", "queue.sqlite"),
         ("bad", "Dropped", URL),
         ("bad", "Reclaimed", URL),
         ("warn", "OriginPostponed", ORIGIN),
@@ -91,8 +88,8 @@ def test_what_an_operator_may_need_is_remembered_newest_first() -> None:
         ("warn", "BackedOff", ORIGIN),
         ("warn", "RobotsFetched", ORIGIN),
     ]
-    assert noted[3].text == "given up after 3 tries: max_tries=3"
-    assert noted[5].text == "1 URL waits 60 s: SERVER_ERROR"
+    assert noted[2].text == "given up after 3 tries: max_tries=3"
+    assert noted[4].text == "1 URL waits 60 s: SERVER_ERROR"
     assert noted[-1].text == "robots.txt is unreachable: SERVER_ERROR, status 503; requested again in 60 s"
     assert recorder.robots == {("found", "OK"): 1, ("unreachable", "SERVER_ERROR"): 1}
     assert (recorder.refused, recorder.dropped) == ({"RULE": 1}, {"max_tries=3": 1})
