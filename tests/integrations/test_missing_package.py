@@ -58,10 +58,3 @@ polite.cli.program()
     )
 
     assert (run.returncode, run.stderr) == (0, "")
-
-
-def test_extras_have_the_names_that_any_pip_finds() -> None:
-    # In the metadata a name is normalised (PEP 685). pip before 23.3 looks for what was typed, and only warns.
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-
-    assert [name for name in extras if re.sub(r"[-_.]+", "-", name).lower() != name] == []

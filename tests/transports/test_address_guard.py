@@ -9,7 +9,6 @@ from polite.robots.policy import FetchPolicy
 from polite.transports.address_guard import (
     AddressGuard,
     AddressRefused,
-    blocked_message,
     collect_refused,
     ip_literal,
     permitted,
@@ -97,13 +96,6 @@ def test_a_public_address_inside_another_is_permitted_with_private_ones(kind: st
     assert permitted(ip_address(CARRYING[kind].format("1.1.1.1")), WITH_PRIVATE)
 
 
-def test_an_allowed_network_opens_that_network_only() -> None:
-    policy = FetchPolicy(allowed_networks=["127.0.0.0/8"])
-
-    assert permitted(ip_address("127.9.9.9"), policy)
-    assert not permitted(ip_address("10.0.0.1"), policy)
-
-
 @pytest.mark.parametrize(
     "address",
     ["1.1.1.1", sixtofour("1.1.1.1"), teredo("1.1.1.1"), "2606:4700::5efe:1.1.1.1", "64:ff9b::101:101"],
@@ -156,12 +148,6 @@ def test_a_refusal_names_the_option_that_would_permit_the_address(
 ) -> None:
     with pytest.raises(AddressRefused, match=message):
         AddressGuard(policy)(info(host))
-
-
-def test_several_refused_addresses_are_named_together() -> None:
-    text = blocked_message(["10.0.0.1", "fe80::1%eth0", "nonsense"], FetchPolicy())
-
-    assert text.startswith("10.0.0.1, fe80::1%eth0, nonsense are blocked; only FetchPolicy.allowed_networks")
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 """The guard for the crawler's own sessions: where it connects, which proxy it uses, and what it leaves to aiohttp."""
 
 import asyncio
-import subprocess
-import sys
 
 import aiohttp
 import pytest
@@ -18,16 +16,6 @@ from polite.transports.http import HttpTransport
 
 HOME = {"allowed_networks": ["127.0.0.0/8"]}
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
-
-
-async def test_a_page_of_a_permitted_address_is_fetched() -> None:
-    connector = guarded_connector(polite.FetchPolicy(**HOME), limit_per_host=1)
-
-    async with scripted_server(PAGE) as server, aiohttp.ClientSession(connector=connector) as session:
-        response = await session.get(server.url("/"))
-        assert await response.text() == "page"
-
-    assert connector.limit_per_host == 1
 
 
 async def test_by_default_private_addresses_are_blocked() -> None:
@@ -133,11 +121,3 @@ async def test_closing_the_session_closes_our_resolver() -> None:
 def test_what_is_no_proxy_is_refused_by_name(proxy: object) -> None:
     with pytest.raises(polite.InvalidOption, match=r"FetchPolicy\.proxy|FetchPolicy: proxy"):
         polite.FetchPolicy(proxy=proxy)  # type: ignore[arg-type]
-
-
-def test_naming_it_loads_no_http_client() -> None:
-    program = "import sys, polite.transports.address_guard; print('aiohttp' in sys.modules)"
-
-    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-
-    assert printed.stdout == "False\n"

@@ -6,14 +6,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-import polite
 from polite.origin import Target
 from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 from polite.testing import ScriptedServer, scripted_server
 from polite.transports.http import HttpTransport
-from tests.faults.names import A, telling
 from tests.support import REWRITTEN
 
 
@@ -130,23 +128,6 @@ async def test_h8_an_answer_that_is_not_http_is_no_answer_and_is_asked_for_once(
     assert server.hits == 1
 
 
-async def test_names_are_resolved_by_the_policys_nameservers_and_their_addresses_are_guarded() -> None:
-    names = {("known.test", A): ("127.0.0.1",)}
-    async with scripted_server(ok(b"hello")) as server, telling(names) as nameserver:
-        url = server.url(host="known.test")
-        open_to = HttpTransport("TestBot/1.0", FetchPolicy(nameservers=[nameserver], allow_private=True))
-        known = await open_to.get(Ask(Target.of(url)))
-        guarded = HttpTransport("TestBot/1.0", FetchPolicy(nameservers=[nameserver]))
-        blocked = await guarded.get(Ask(Target.of(url)))
-
-    await open_to.close()
-    await guarded.close()
-    assert known == Reply(200, b"hello")
-    assert isinstance(blocked, Failed)
-    assert blocked.reason is Reason.ADDRESS_REFUSED
-    assert server.hits == 1
-
-
 # Bodies that are passed on in pieces: sitemaps.
 
 Streamed = Callable[..., Awaitable[tuple[Reply | Failed, bytes, list[Reply]]]]
@@ -226,19 +207,3 @@ async def test_a_server_that_hangs_up_is_a_failure_and_what_the_taker_raises_is_
         assert (reply.reason, heads, server.hits) == (Reason.CONNECTION_LOST, [], 1)
         with pytest.raises(OSError, match="the disk is full"):
             await transport.stream(ask(server), lambda _: None, full)
-
-
-async def test_a_sitemap_that_redirects_to_a_private_address_is_blocked() -> None:
-    policy = FetchPolicy(allowed_networks=["127.0.0.1"])
-    redirect = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.2:%d/\r\nContent-Length: 0\r\n\r\n"
-    scripts = [ok(b""), lambda _, writer: asyncio.sleep(0, writer.write(redirect % server.port))]
-    async with (
-        scripted_server(*scripts) as server,
-        polite.open_gate("TestBot/1.0", fetching=policy, pacing=polite.PacingPolicy(min_delay=0)) as gate,
-    ):
-        sitemaps = gate.sitemaps(server.url("/"))
-        assert [entry async for entry in sitemaps] == []
-
-    # The robots.txt of the other address cannot be fetched, so nothing there is allowed.
-    assert "robots.txt is unreachable" in str(sitemaps.files[0].problem)
-    assert server.hits == 2
