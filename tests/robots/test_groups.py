@@ -1,13 +1,11 @@
 """Groups: where they begin, whom they bind, and what it costs to read them."""
 
-from dataclasses import replace
-
 import pytest
 
 from polite.robots.agent import UserAgent
 from polite.robots.decision import Rule
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, RFC9309, Dialect
-from polite.robots.groups import Group, Sections
+from polite.robots.groups import Group
 from polite.robots.parse import parse
 from tests.support import calls_of
 
@@ -19,28 +17,6 @@ def test_a_group_names_crawlers_and_its_rules_read_as_people_write_them():
     assert (news.names("examplebot-news"), news.names("examplebot"), news.names_all()) == (True, False, False)
     assert both.names_all()
     assert both.rules == (Rule(False, "/2", 5), Rule(True, "/ü", 6))
-
-
-def grouped(text: str, dialect: Dialect = RFC9309) -> list[list[str]]:
-    sections = Sections(text, dialect)
-    return [
-        [sections.agents[place][2] for place in group]
-        for group in sections.groups(range(len(sections.agents)))
-    ]
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["\tuser-agent : a # x", "\n\nUSER-AGENT: a", "x: user-agent\nuser-agent:a", "user-agents: a"],
-)
-def test_a_user_agent_line_is_found_wherever_it_stands(text: str):
-    assert grouped(text) == [["a"]]
-
-
-def test_a_dialect_may_call_a_user_agent_line_something_else():
-    own = replace(RFC9309, name="own", misspellings=(("robot", "user-agent"),))
-
-    assert grouped("robot: a\nallow: /\nuser-agent: b", own) == [["a"], ["b"]]
 
 
 def test_what_stands_below_keeps_its_line():
@@ -55,21 +31,6 @@ def test_what_stands_below_keeps_its_line():
     # A group is read in pieces.
     long = parse("User-agent: *\n" + "".join(f"Disallow: /{n}\n\n" for n in range(20_000))).rules_for("x")
     assert [(rule.line, rule.pattern) for rule in long.rules] == [(2 * n + 2, f"/{n}") for n in range(20_000)]
-
-
-def test_groups_that_follow_each_other_are_read_at_once_and_say_the_same():
-    group = "User-agent: a\nDisallow: /{}\nCrawl-delay: {}\nUser-agent b\nUser-agent: a\nAllow: /{}\n"
-    text = "User-agent: c\nDisallow: /c\n".join(group.replace("{}", str(each)) * 2 for each in range(3))
-    sections = Sections(text, RFC9309)
-    of_a = [each for each, (_, _, value) in enumerate(sections.agents) if value == "a"]
-
-    below = sections.below(sections.groups(of_a))
-    each = list(sections.each_below(sections.groups(of_a)))
-
-    assert below.paths == [path for one in each for path in one.paths]
-    assert below.paths == ["/0"] * 4 + ["/1"] * 4 + ["/2"] * 4
-    assert list(below.marks) == [mark for one in each for mark in one.marks]
-    assert below.paces == [pace for one in each for pace in one.paces]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polite.robots.dialect import BY_NAME, CLASSIC, GOOGLE, RFC9309, Dialect
+from polite.robots.dialect import BY_NAME, CLASSIC, RFC9309, Dialect
 from polite.robots.parse import Robots, parse
 from tests.support import examples
 
@@ -144,22 +144,3 @@ def test_the_text_of_a_real_file_says_what_the_file_says(dialect: Dialect):
         robots = parse(body, dialect)
         if b"\xff" not in body:
             assert plain(again(robots)) == plain(robots)
-
-
-@pytest.mark.parametrize("dialect", [*NAMED, OWN], ids=lambda dialect: dialect.name)
-@pytest.mark.parametrize(
-    "line", ["disallow:/a", "user-agent:a\n", "useragent:q\ndisallow:/r", "ü:1\ndisallow:/r"]
-)
-def test_a_file_at_a_limit_stays_within_it(dialect: Dialect, line: str):
-    for limit in range(100, 130):
-        robots = parse("user-agent:*\n" + f"{line}\n" * 40, replace(dialect, max_bytes=limit))
-        assert ruled(again(robots)) == ruled(robots)
-
-
-def test_the_octets_of_a_text_at_a_limit_are_those_of_the_file():
-    robots = parse(b"user-agent:*\ndisallow:/" + b"\xfc" * 6_000, GOOGLE)
-
-    written = robots.to_text().encode("utf-8", "surrogateescape")
-
-    assert b"\xfc" * 6_000 in written
-    assert parse(written, GOOGLE).groups == again(robots).groups

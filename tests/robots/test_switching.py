@@ -98,9 +98,3 @@ def test_wildcard_rules_are_tried_in_parts(switches: Switches, body: bytes, path
     rules = bound(body).prepare()
 
     assert switches(lambda: rules.decide(path))["rule_index"] >= most
-
-
-def test_all_matching_rules_are_found_in_parts(switches: Switches):
-    rules = bound(filled(WORST["a head each"])).prepare()
-
-    assert switches(lambda: rules.matching("/f1/a"))["rules"] >= len(rules)

@@ -1,12 +1,10 @@
 """The TDM file of a site: which rule applies to a path, and what a file means that cannot be read."""
 
 import json
-import pickle
 from typing import Any
 
 import pytest
 
-from polite.robots.parse import parse
 from polite.terms.tdm import TDM_LIMIT, TdmFile, parse_tdm_file
 
 # The example of TDMRep, 6.2.2, in our words.
@@ -73,11 +71,6 @@ def test_a_reservation_without_a_usable_location_is_for_all_paths(location: dict
     assert of({"tdm-reservation": 0, **location}).rules == ()
 
 
-def test_a_rule_without_brackets_reserves_and_permits_nothing():
-    assert reserved(parse_tdm_file(b'{"location": "/a", "tdm-reservation": 1}'), "/a") is True
-    assert parse_tdm_file(b'{"location": "/a", "tdm-reservation": 0}').rules == ()
-
-
 @pytest.mark.parametrize(
     "body", [b"", b"<html><p>No such page", b"5", b'"[]"', b"null", b"\xff\xfe[\0", b"<" * 9]
 )
@@ -105,9 +98,3 @@ def test_a_file_beyond_the_limits_reserves_what_is_not_read():
     long = parse_tdm_file(FILE + b" " * TDM_LIMIT)
     assert long.problem == f"more than {TDM_LIMIT} octets"
     assert reserved(long, "/directory-b/images/x.jpg") is True
-
-
-def test_a_pickle_holds_no_paths_of_other_sites():
-    parse("User-agent: *\nDisallow: /of-another-site/*.pdf$").rules_for("ExampleBot").allows("/")
-
-    assert b"of-another-site" not in pickle.dumps(parse_tdm_file(FILE))

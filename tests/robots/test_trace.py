@@ -35,13 +35,6 @@ def test_every_matching_rule_is_listed_in_order_with_its_line():
     assert explained.decision == parse(FILE).decide("ExampleBot/1.0", "/fish/salmon?big")
 
 
-def test_robots_txt_itself_has_matches_and_no_winner():
-    explained = parse("User-agent: *\nDisallow: /\n").explain("x", "/robots.txt")
-
-    assert explained.winner is None
-    assert [match.rule.line for match in explained.matches] == [2]
-
-
 def test_the_group_is_named_with_its_lines_and_with_what_was_not_found():
     explained = parse(FILE, GOOGLE_2019).explain("examplebot-news", "/x")
 
@@ -77,13 +70,6 @@ def test_the_field_of_the_dialect_that_mattered_is_named(
     found = {each.field: each.dialects for each in explained.sensitive_to}
     assert found.get(field, ()) == names
     assert bool(found) is (f"dialect: {field}=" in str(explained)) is (field is not None)
-
-
-def test_of_very_many_rules_the_first_are_told():
-    told = str(parse("User-agent: *\n" + "Disallow: /\n" * 100).explain("x", "/"))
-
-    assert "overruled: 80 more" in told
-    assert len(told.splitlines()) == 23
 
 
 @examples(100, fast=20)

@@ -12,7 +12,6 @@ from polite.robots.parse import parse
 from polite.terms.licenses import License
 from polite.terms.tdm import TdmFile, parse_tdm_file
 from polite.terms.usage import Usage, UsageSource, usage
-from tests.support import calls_of
 
 PAGE = "https://example.com/a/page?x"
 RESERVED, FREE = (
@@ -99,15 +98,6 @@ def test_a_value_that_can_only_mean_no_refuses(no: str):
     assert by({"Content-Usage": f"train-ai={no}"}).ai_train is expected
     assert by(robots=group(f"Content-Usage: /a/ train-ai={no}")).ai_train is expected
     assert by({"Content-Signal": f"ai-train={no}"}).ai_train is expected
-
-
-@pytest.mark.parametrize(("label", "use"), [("train_ai", "ai-train"), ("ai_input", "ai-input")])
-def test_a_label_with_an_underscore_refuses_and_allows_nothing(label: str, use: str):
-    refused, allowed = (by({"Content-Signal": f"{label}={value}"}) for value in ("no", "yes"))
-
-    assert refused.allows(use) is False
-    assert refused.because(use)[0].careful
-    assert allowed.allows(use) is None
 
 
 @pytest.mark.parametrize(
@@ -298,20 +288,6 @@ def test_thousands_of_labels_are_few_uses_and_lose_no_refusal_of_a_known_one():
 
     assert len(said.by_use) == 1_005
     assert {"ai-train", "search", "tdm", "image-ai"} <= set(said.refused)
-
-
-@pytest.mark.parametrize(
-    "line", ["Content-Usage: /*a train-ai=n", "Content-Signal: ai-train=n", "Content-Usage: / train-ai=n,"]
-)
-@pytest.mark.parametrize("above", [True, False])
-def test_lines_that_repeat_each_other_cost_nothing_for_each_page(line: str, above: bool):
-    def calls(lines: int) -> int:
-        repeated = "\n".join([line] * lines)
-        robots = parse(f"{repeated}\n{group()}" if above else group(repeated))
-        robots.signals_for("x")
-        return calls_of(lambda: usage((), robots, "x", PAGE))
-
-    assert calls(2_000) == calls(1)
 
 
 LINES = st.tuples(

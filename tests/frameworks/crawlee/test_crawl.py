@@ -4,7 +4,6 @@ import asyncio
 import dataclasses
 import os
 import signal
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -15,6 +14,7 @@ from crawlee.crawlers import BeautifulSoupCrawler, HttpCrawler, ParselCrawler
 
 import polite
 from tests.frameworks.crawlee.crawls import PACING, crawling, judge
+from tests.frameworks.examples import SIGNER, hops_to_sign, require_signatures
 from tests.integrations.site import Site
 
 
@@ -260,22 +260,9 @@ async def test_ctrl_c_ends_the_crawl_at_once_and_leaves_nothing(site: Site) -> N
     assert crawl.pages == []
 
 
-class Signer:
-    """Says what it signed; it does not sign `/plain`."""
-
-    def sign(self, method: str, target: polite.Target, now: float) -> Mapping[str, str]:
-        return {} if target.path == "/plain" else {"Signature": f"{method} {target.url}"}
-
-
 async def test_pages_and_redirects_are_signed(site: Site) -> None:
-    urls = [f"{site.url('/hop')}?to={site.urls[1]}/end", f"{site.url('/hop/2')}?to=/plain"]
-
-    async with crawling(signer=Signer()) as crawl:
-        await crawl.run(urls)
+    async with crawling(signer=SIGNER) as crawl:
+        await crawl.run(hops_to_sign(site))
 
     judge(site)
-    signed = {f"{hit.url}{hit.raw}": hit.headers.get("Signature") for hit in site.hits}
-    plain = signed.pop(site.url("/plain"))
-    assert plain is None
-    assert len(signed) == 5
-    assert all(signature == f"GET {url}" for url, signature in signed.items())
+    require_signatures(site)

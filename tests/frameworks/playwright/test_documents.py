@@ -5,18 +5,18 @@ from playwright.async_api import BrowserContext, Error
 
 import polite
 from polite.integrations.playwright import guard
-from tests.frameworks.playwright.browsing import AGENT, Site, opened, until
+from tests.frameworks.playwright.browsing import AGENT, DELAY_S, Site, opened, until
 
 
 async def test_pages_wait_for_their_turn_and_have_the_gates_agent(
     context: BrowserContext, site: Site
 ) -> None:
     async with opened() as gate:
-        await guard(context, gate)
+        guarded = await guard(context, gate)
         page = await context.new_page()
 
         for path in ("/a", "/b", "/c"):
-            response = await page.goto(site.url(path))
+            response = await guarded.goto(page, site.url(path), timeout=DELAY_S * 900)  # it counts no wait
             assert response is not None
             assert response.status == 200
 

@@ -7,7 +7,6 @@ import scrapy
 from scrapy.core.downloader.handlers.datauri import DataURIDownloadHandler
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.crawler import Crawler
-from scrapy.extensions.httpcache import FilesystemCacheStorage
 from scrapy.settings import Settings
 
 import polite
@@ -35,26 +34,6 @@ def test_what_the_cache_has_needs_neither_turn_nor_robots_txt(reactor: Reactor, 
     assert both.counted["granted"] == 1
     assert again.counted == {}
     assert again.stats["httpcache/hit"] == 3
-
-
-def test_a_page_that_the_cache_lost_meanwhile_waits_in_the_middleware(
-    reactor: Reactor, site: Site, tmp_path: Path
-) -> None:
-    class Forgetful(FilesystemCacheStorage):
-        asked = 0
-
-        def retrieve_response(self, spider, request):
-            self.asked += 1
-            if self.asked % 2:
-                return scrapy.http.TextResponse(request.url)
-            return None
-
-    settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path), "HTTPCACHE_STORAGE": Forgetful}
-    done = crawl(reactor, Noting, [site.url("/a"), site.url("/private/x")], settings=settings)
-
-    judge(site)
-    assert done.spider.pages == [site.url("/a")]
-    assert done.counted["denied/Disallowed"] == 1
 
 
 class Media(Noting):
@@ -114,15 +93,10 @@ def test_the_addon_overrides_what_a_project_or_a_spider_sets(
     assert settings["SCHEDULER_PRIORITY_QUEUE"] is PoliteQueue
     assert settings["DOWNLOADER_MIDDLEWARES"][PoliteMiddleware] == 990
     assert bool(caplog.records) is (spider is Hasty)
-
-
-def test_its_middleware_is_inside_all_others() -> None:
-    class Later:
-        pass
-
-    settings = applied({"DOWNLOADER_MIDDLEWARES": {Later: 2000}})
-
-    assert settings["DOWNLOADER_MIDDLEWARES"][PoliteMiddleware] == 2001
+    # It is inside of all others.
+    assert (
+        applied({"DOWNLOADER_MIDDLEWARES": {Hasty: 2000}})["DOWNLOADER_MIDDLEWARES"][PoliteMiddleware] == 2001
+    )
 
 
 class OwnScheduler(scrapy.core.scheduler.BaseScheduler):
@@ -216,34 +190,13 @@ def test_settings_that_may_be_mistakes_are_warned_of(caplog: pytest.LogCaptureFi
     assert "USER_AGENT is not set, so robots.txt is obeyed for 'Scrapy/" in caplog.text
 
 
-@pytest.mark.parametrize("unexpected", [False, True])
-def test_whatever_fails_at_the_start_ends_the_crawl(
-    reactor: Reactor, site: Site, monkeypatch: pytest.MonkeyPatch, *, unexpected: bool
-) -> None:
-    async def broken(*_: object) -> None:
-        raise RuntimeError("no gate")
-
-    if unexpected:
-        monkeypatch.setattr("polite.integrations.scrapy.turns.shared_gate", broken)
-    settings = {"POLITE": {"fetching": LOOPBACK, "pacing": "slow"}}
-    done = crawl(reactor, Noting, [site.url("/a")], settings=settings)
-
-    assert site.hits == []
-    assert done.stats["finish_reason"] == "polite_failed"
-
-
-class OwnHandler(HTTP11DownloadHandler):
-    """A handler of the project, on Scrapy's."""
-
-
-class Browser(DataURIDownloadHandler):
-    """A handler that sends requests in a way of its own."""
-
-
-@pytest.mark.parametrize(("handler", "warned"), [(OwnHandler, False), (Browser, True)])
+@pytest.mark.parametrize(
+    ("handler", "warned"), [(HTTP11DownloadHandler, False), (DataURIDownloadHandler, True)]
+)
 def test_a_handler_that_may_send_more_is_warned_of(
     reactor: Reactor, site: Site, handler: type, *, warned: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
+    handler = type("Own", (handler,), {})
     done = crawl(reactor, Noting, ["data:,a"], settings={"DOWNLOAD_HANDLERS": {"https": handler}})
 
     https = done.crawler.engine.downloader.handlers._get_handler("https")

@@ -172,14 +172,9 @@ def test_h5_a_server_error_denies_and_never_means_no_file(status: int) -> None:
 )
 def test_h8_what_says_nothing_of_the_file_denies(response: Reply | Failed, access: FetchResult) -> None:
     assert begun().next(response) == access
-
-
-def test_a_protocols_own_code_can_be_said_to_mean_no_file() -> None:
-    refused = Failed(Reason.FTP_LOGIN_REFUSED, "530 no", 530)
-
-    assert begun(RobotsPolicy(allowed_statuses=frozenset({530}))).next(refused) == Unavailable(
-        Reason.FTP_LOGIN_REFUSED, URL, 530
-    )
+    unknown = Exchange.begin(Origin.of("gopher://example.com/"))
+    assert isinstance(unknown, Unreachable)
+    assert unknown.reason is Reason.SCHEME_UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -204,10 +199,3 @@ def test_h9_of_the_line_at_the_cap_only_a_disallow_counts_which_then_forbids_mor
     assert begun().next(Reply(200, start + cut, BodyEnd.CAPPED)) == Found(
         start + counts, 200, URL, capped=True
     )
-
-
-def test_a_scheme_that_nothing_speaks_denies() -> None:
-    access = Exchange.begin(Origin.of("gopher://example.com/"))
-
-    assert isinstance(access, Unreachable)
-    assert access.reason is Reason.SCHEME_UNKNOWN

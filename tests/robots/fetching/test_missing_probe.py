@@ -44,30 +44,22 @@ def test_h7_5xx_for_the_one_and_2xx_for_the_other_means_no_robots_txt(
     assert asked(Reply(missing), Reply(front), status=robots) == inferred
 
 
-@pytest.mark.parametrize("answer", [Reply(404), Reply(301), Reply(503), Failed(Reason.TIMEOUT)])
 @pytest.mark.parametrize(
-    ("before", "page"), [([], "a page that cannot exist"), ([Reply(500)], "the front page")]
+    ("before", "page", "answers"),
+    [
+        ([], "a page that cannot exist", [Reply(404), Reply(200), Reply(503), Failed(Reason.TIMEOUT)]),
+        ([Reply(500)], "the front page", [Reply(404), Reply(301), Reply(500), Failed(Reason.TIMEOUT)]),
+    ],
 )
+@pytest.mark.parametrize("number", range(4))
 def test_h7_any_other_answer_ends_the_inference(
-    before: list[Reply], page: str, answer: Reply | Failed
-) -> None:
-    access = asked(*before, answer)
+    before, page: str, answers: list[Reply | Failed], number: int
+):
+    access = asked(*before, answers[number])
 
     assert isinstance(access, Unreachable)
     assert (access.reason, access.status, access.probes) == (Reason.SERVER_ERROR, 500, len(before) + 1)
     assert page in access.detail
-
-
-def test_h7_other_statuses_of_the_two_pages_and_a_time_to_come_back_say_nothing() -> None:
-    step = asked()
-    assert isinstance(step, MissingProbe)
-
-    for access in (
-        asked(Reply(200)),
-        asked(Reply(500), Reply(500)),
-        step.next(Reply(500), retry_after_s=60.0),
-    ):
-        assert isinstance(access, Unreachable)
 
 
 @pytest.mark.parametrize(
@@ -85,5 +77,9 @@ def test_h7_other_statuses_of_the_two_pages_and_a_time_to_come_back_say_nothing(
 def test_h7_nothing_is_inferred_from_anything_but_a_lasting_5xx_of_the_site_itself_and_if_asked_for(
     access: FetchResult,
 ) -> None:
+    step = asked()
+    assert isinstance(step, MissingProbe)
+
     assert begun(access) is access
+    assert isinstance(step.next(Reply(500), retry_after_s=60.0), Unreachable)
     assert isinstance(begun(broken(), RobotsPolicy()), Unreachable)

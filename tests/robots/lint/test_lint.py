@@ -7,12 +7,11 @@ import time
 import pytest
 
 from polite.robots.dialect import BY_NAME, CLASSIC, GOOGLE, GOOGLE_2010, RFC9309, Dialect
-from polite.robots.lines import lines
 from polite.robots.lint.checks import Finding
 from polite.robots.lint.lint import lint
 from polite.robots.parse import parse
 from polite.terms.usage import usage
-from tests.support import STRICT, calls_of
+from tests.support import STRICT
 
 # No mistakes: values of other conventions, every form of a path and of a name.
 HONEST = """\
@@ -71,6 +70,10 @@ def test_what_is_well_formed_is_no_mistake() -> None:
         ("Content-Usage: search=y, train-ai", "D19"),
         ("Content-Usage: Train-AI=n", "D19"),
         *(
+            (f"Content-Signal: search=yes, {odd}", "D19")
+            for odd in ("ai-train=n", "search", "use=all", "other=")
+        ),
+        *(
             (line, "X7")
             for line in ("dissallow: /", "DisallowL /js/", "Disallow\u00a0: /-/", "Disallowed /y")
         ),
@@ -81,19 +84,12 @@ def test_a_line_that_says_nothing_or_something_else_is_found(line: str, code: st
     assert of_line(f"# {line}") == []
 
 
-@pytest.mark.parametrize("line", ["useragent: *", "User-agent\u00a0: *", "Useragents-of-all-kinds: *"])
-def test_each_misspelling_that_the_default_reads_is_found(line: str):
-    assert (3, "X7") in codes(f"User-agent: a\nDisallow: /a\n{line}\n")
-
-
 @pytest.mark.parametrize(
     ("value", "reading", "refused"),
     [
         ("train-ai=no", "a refusal of 'train-ai', others may ignore it", 1),
         ("train-ai=n, search=n,", "a refusal of 'train-ai', 'search', others may ignore it", 2),
-        ("train-ai=yes", "it is ignored", 0),
         ("search=no, train-ai=yes", "it is ignored", 1),
-        ("Train-AI=y", "it is ignored", 0),
         (", ".join(f"a{each}=n" for each in range(6)) + ",", "'a4', ..., others may ignore it", 6),
     ],
 )
@@ -102,22 +98,6 @@ def test_a_malformed_content_usage_says_what_usage_reads(value: str, reading: st
 
     assert of_line(f"Content-Usage: {value}")[-1].message.endswith(reading)
     assert len(read.refused) == refused
-
-
-@pytest.mark.parametrize(
-    ("value", "wanted"),
-    [
-        ("ai-train=n", "yes or no"),
-        ("search", "yes or no"),
-        ("use=all", "immediate, reference or full"),
-        ("other=", "given"),
-    ],
-)
-def test_a_content_signal_that_says_nothing_is_found(value: str, wanted: str):
-    (found,) = of_line(f"Content-Signal: search=yes, {value}")
-
-    assert found.code == "D19"
-    assert found.message.endswith(f"is not {wanted}")
 
 
 @pytest.mark.parametrize(
@@ -163,13 +143,7 @@ def test_a_name_that_no_crawler_has_and_several_names_in_one_line_are_found(name
     assert [code for _, code in codes(f"User-agent: {name}\nDisallow: /x\n")] == found
 
 
-def test_the_finding_says_which_name_is_read() -> None:
-    for names, read in (("Foo, Bar", "is read as 'foo'"), ("*, Bar", "names no crawler")):
-        assert lint(f"User-agent: {names}\nDisallow: /x\n")[0].message.endswith(read)
-    assert codes("User-agent: MJ12bot\nDisallow: /x\n", GOOGLE) == [(1, "D9")]
-
-
-@pytest.mark.parametrize("field", ["Crawl-delay: 1", "Request-rate: 1/5", "Visit-time: 0600-0800"])
+@pytest.mark.parametrize("field", ["Crawl-delay: 1", "Visit-time: 0600-0800"])
 def test_a_pace_between_user_agent_lines_is_found(field: str) -> None:
     assert codes(f"User-agent: a\n{field}\nUser-agent: b\nDisallow: /x\n") == [(2, "D10")]
     assert lint(f"User-agent: a\n{field}\nDisallow: /x\n\nUser-agent: b\nDisallow: /x\n") == []
@@ -228,13 +202,6 @@ def test_a_file_that_is_no_text_is_that_and_nothing_else(body: bytes, kind: str)
     assert f"the file is {kind}, not text" in found.message
 
 
-@pytest.mark.parametrize("encoding", ["latin-1", "shift-jis", "iso-2022-jp", "ascii"])
-def test_text_in_any_encoding_is_none(encoding: str):
-    texts = {"latin-1": "größer" * 20, "ascii": "\0\1\2"}
-
-    assert of_line(b"# " + texts.get(encoding, "文字" * 50).encode(encoding)) == []
-
-
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
 def test_a_file_in_wide_characters_that_is_read_is_looked_at_line_by_line(encoding: str):
     body = "User-agent: *\r\nDisalow: /a\r\nDisallow: /b c\r\n".encode(encoding)
@@ -250,6 +217,8 @@ def test_a_file_in_wide_characters_that_is_read_is_looked_at_line_by_line(encodi
         ("\n<!doctype html>\n<html><p style='color: red'>Hello: world</p></html>", [(2, "D4")]),
         ("\ufeff<html>\nLicense: none\nNoindex: /\n", [(1, "D2"), (1, "D4")]),
         (f"# <html>\n{START}", []),
+        (b"# " + ("文字" * 50).encode("iso-2022-jp") + b"\0\1", []),
+        (b"# " + ("größer" * 20).encode("latin-1"), []),
         (f"< p\n{START}", []),
         ("User-agent: *\nDisallow: /<html>\n", [(2, "D11")]),
     ],
@@ -293,11 +262,3 @@ def test_a_hostile_file_costs_a_bounded_search(block: str, dialect: Dialect) -> 
 
     # 1 s at most where this was written; anything quadratic needs minutes.
     assert time.process_time() - started < 15.0
-
-
-def test_lines_of_a_field_that_is_no_mistake_cost_little_more_than_to_read_them() -> None:
-    body = b"x:\n" * 8_000
-    reading = calls_of(lambda: list(lines(body, RFC9309)))
-
-    # Six calls a line more when each was looked at.
-    assert calls_of(lambda: lint(body)) <= reading + 4.5 * 8_000
