@@ -1,5 +1,6 @@
 """A spider as it is, with polite's add-on: what it gets, and what the server sees."""
 
+import asyncio
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -97,6 +98,22 @@ def test_a_site_that_is_down_does_not_keep_the_crawl_open_for_each_of_its_reques
     said = {str(error) for _, error in done.spider.errors}
     assert len(said) == 30
     assert any("given up, since its robots.txt is unreachable (SERVER_ERROR)" in each for each in said)
+
+
+def test_a_site_whose_robots_txt_is_there_again_is_readmitted(reactor: Reactor, site: Site) -> None:
+    class Patient(Noting):
+        async def failed(self, failure):
+            super().failed(failure)
+            site.robots_status = 200
+            await asyncio.sleep(0.6)
+            yield scrapy.Request(site.url("/again"), self.parse, errback=super().failed)
+
+    site.robots_status = 503
+    settings = {"RETRY_TIMES": 0, "POLITE": OUT_OF_REACH}
+    done = crawl(reactor, Patient, [site.url("/a")], settings=settings)
+
+    assert done.counted["denied/RobotsGivenUp"] == 1
+    assert done.spider.pages == [site.url("/again")]
 
 
 def test_a_host_whose_budget_is_spent_gets_no_more_requests_and_says_why(
