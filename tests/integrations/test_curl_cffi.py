@@ -18,7 +18,6 @@ import polite
 from polite.integrations.curl_cffi import request
 from polite.testing import ScriptedTransport
 from tests.blocking.support import Thread
-from tests.hasty_clock import HastyClock
 from tests.integrations.clients import opened
 from tests.integrations.raw_site import PAGE, RawSite, served_raw
 from tests.integrations.site import AGENT, Site
@@ -49,9 +48,7 @@ def test_methods_change_as_in_browsers(gate, session: Any, site: Site, status: i
     assert response.text == f"{after} {'x' if after != 'GET' else ''}"
 
 
-def test_too_many_redirects_and_those_to_another_scheme_end(
-    gate: polite.blocking.Gate, session: Any, site: Site
-):
+def test_too_many_redirects_and_those_to_another_scheme_end(gate, session, site):
     with pytest.raises(TooManyRedirects):
         request(gate, session, "GET", site.url("/loop"), max_redirects=3)
 
@@ -61,9 +58,7 @@ def test_too_many_redirects_and_those_to_another_scheme_end(
         request(gate, session, "GET", site.url("/hop?to=ftp://127.0.0.1/x"))
 
 
-def test_a_body_may_be_received_in_pieces_and_left_early(
-    gate: polite.blocking.Gate, session: Any, site: Site
-):
+def test_a_body_may_be_received_in_pieces_and_left_early(gate, session, site):
     pieces: list[bytes] = []
 
     def receive(piece: bytes) -> int:
@@ -78,9 +73,7 @@ def test_a_body_may_be_received_in_pieces_and_left_early(
     assert site.paced()
 
 
-def test_the_gates_user_agent_is_sent_with_impersonate_too_to_the_url_with_its_params(
-    gate: polite.blocking.Gate, session: Any, site: Site
-):
+def test_the_gates_user_agent_is_sent_with_impersonate_too_to_the_url_with_its_params(gate, session, site):
     request(gate, session, "GET", site.url("/a/%2e%2e/b?d=%7e"), params={"e": "f g"}, impersonate="chrome")
 
     assert site.paths == ["/b?d=%7e&e=f+g"]
@@ -122,9 +115,7 @@ def dying() -> Iterator[RawSite]:
 
 # The same with 10,000 requests takes a minute.
 @pytest.mark.parametrize("name", ["curl_cffi", "async curl_cffi"])
-async def test_a_request_arrives_once_although_its_connection_dies(
-    name: str, clock: HastyClock, dying: RawSite
-):
+async def test_a_request_arrives_once_although_its_connection_dies(name: str, clock, dying: RawSite):
     async with opened(name, clock, pacing=polite.PacingPolicy(min_delay=0.0)) as client:
         for n in range(300):
             with suppress(RequestException):
@@ -134,9 +125,7 @@ async def test_a_request_arrives_once_although_its_connection_dies(
 
 
 @pytest.mark.parametrize("option", [{}, {"impersonate": "chrome"}, {"http_version": "v1"}])
-def test_requests_are_sent_in_http_1_since_libcurl_repeats_refused_streams_of_http_2(
-    clock: HastyClock, session: Any, option: Any
-):
+def test_requests_are_sent_in_http_1_since_libcurl_repeats_refused_streams_of_http_2(clock, session, option):
     chosen: list[str | None] = []
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.set_alpn_protocols(["h2", "http/1.1"])

@@ -34,9 +34,7 @@ async def gate() -> AsyncIterator[polite.Gate]:
         yield gate
 
 
-async def test_a_response_that_comes_with_its_content_holds_no_turn(
-    module: Any, gate: polite.Gate, site: Site
-):
+async def test_a_response_that_comes_with_its_content_holds_no_turn(module: Any, gate, site):
     mock = module.MockTransport(lambda request: module.Response(200, text=request.headers["User-Agent"]))
     async with module.AsyncClient(transport=transport(gate, module, mock)) as client:
         began = now()

@@ -342,9 +342,7 @@ def seconds(span: Any) -> float:
     return round((span.end_time - span.start_time) / 1e9, 3)
 
 
-async def test_spans_tell_of_robots_fetches_waits_and_permits(
-    meters: OpenTelemetry,
-) -> None:
+async def test_spans_tell_of_robots_fetches_waits_and_permits(meters: OpenTelemetry):
     exporter, tracers = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
     tracers.add_span_processor(SimpleSpanProcessor(exporter))
     transport = ScriptedTransport(

@@ -25,9 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
         *((framework, framework, framework) for framework in FRAMEWORKS),
     ],
 )
-def test_the_error_names_the_extra(
-    module: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_error_names_the_extra(module: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch):
     for each in [name for name in sys.modules if name.split(".")[0] == package]:
         monkeypatch.delitem(sys.modules, each)
     monkeypatch.setitem(sys.modules, package, None)

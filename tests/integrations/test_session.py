@@ -126,9 +126,7 @@ async def test_robots_is_fetched_without_cookies_and_in_its_own_reading(site: Si
         ({"headers": {}}, TypeError, r"open_session: headers: no such option.*open_gate and .*middleware"),
     ],
 )
-async def test_an_invalid_option_is_refused_and_nothing_stays_open(
-    options: Any, error: type[Exception], message: str
-) -> None:
+async def test_an_invalid_option_is_refused_and_nothing_stays_open(options, error, message):
     with pytest.raises(error, match=message):
         async with polite.open_session(AGENT, **options):
             pytest.fail("it opened")

@@ -214,9 +214,7 @@ def test_each_entry_field_and_method_says_what_it_is() -> None:
     assert [name for name, text in texts.items() if not text] == []
 
 
-def test_each_field_that_a_docstring_describes_is_there_and_no_line_is_lost(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_each_field_that_a_docstring_describes_is_there_and_no_line_is_lost(caplog: pytest.LogCaptureFixture):
     described: dict[str, bool] = {}
     with caplog.at_level("WARNING", logger="griffe"):
         for _, found in classes():

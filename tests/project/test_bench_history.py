@@ -52,9 +52,7 @@ def measuring(ratios: Mapping[str, list[float]] | None = None) -> Callable[[str]
         ([1.79] * 9, 1),
     ],
 )
-def test_a_ratio_that_fell_by_more_than_a_tenth_fails(
-    file, capsys, processes: list[float], status: int
-) -> None:
+def test_a_ratio_that_fell_by_more_than_a_tenth_fails(file, capsys, processes: list[float], status: int):
     assert command.main(["--check"], measuring({"parse": processes})) == status
     assert ("FELL" in capsys.readouterr().out) == bool(status)
 

@@ -85,9 +85,7 @@ def test_a_cause_becomes_an_assignment_on_the_same_lines(hooks: ModuleType) -> N
         ("```python\nrules[0](path)\n```",) * 2,
     ],
 )
-def test_the_description_has_paths_in_the_place_of_relative_links(
-    hooks: ModuleType, tmp_path: Path, text: str, shown: str
-) -> None:
+def test_the_description_has_paths_in_the_place_of_relative_links(hooks, tmp_path, text, shown):
     (tmp_path / "README.md").write_text(text)
     metadata: dict[str, dict[str, str]] = {}
 

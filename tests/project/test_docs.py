@@ -75,9 +75,7 @@ ODD_PATHS = ("/about?", "/about%3a/%ZZ]%?next=http%3A%2F%2Fx%2F&%ZZ]x?&%")
     [page for page in PAGES if page.stem not in APART and FETCHES.search(page.read_text())],
     ids=lambda page: page.name,
 )
-def test_what_a_page_sends_is_allowed_letter_by_letter(
-    page: Path, path: str, reader: Reader, web: PageWeb, tmp_path: Path
-) -> None:
+def test_what_a_page_sends_is_allowed_letter_by_letter(page: Path, path: str, reader, web, tmp_path):
     web.move_about(path)
     odd = tmp_path / page.name
     odd.write_text(re.sub(r"(example\.com|\")/about", rf"\g<1>{path}", page.read_text()))

@@ -15,9 +15,7 @@ MORNING = VisitTime(360, 525)
         *((odd, None) for odd in ("", "-1", "inf", "1_0", "1,5", "\xb2", "1e999")),
     ],
 )
-def test_a_crawl_delay_is_a_finite_number_of_seconds_and_of_several_the_largest(
-    value: str, seconds: float | None
-):
+def test_a_crawl_delay_is_a_finite_number_of_seconds_and_of_several_the_largest(value, seconds):
     assert crawl_delay([value]) == seconds
     assert crawl_delay(["2", value, "nan", "1"]) == max(2.0, seconds or 0.0)
 
@@ -34,9 +32,7 @@ def test_a_crawl_delay_is_a_finite_number_of_seconds_and_of_several_the_largest(
         *((odd, ()) for odd in ("", "5", "1/0", "0/5", "1/5 9-17", "-1/5", "1/5/9", "1/" + "9" * 99)),
     ],
 )
-def test_a_request_rate_is_requests_in_seconds_perhaps_within_a_window(
-    value: str, rates: tuple[RequestRate, ...]
-):
+def test_a_request_rate_is_requests_in_seconds_perhaps_within_a_window(value, rates):
     assert request_rates([value]) == request_rates([value] * 3) == rates
 
 

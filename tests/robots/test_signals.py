@@ -154,9 +154,7 @@ def test_content_usage_is_a_dictionary_of_structured_fields(text: str, says: dic
         ("level=b, level=a", {}, {"level": "b"}),
     ],
 )
-def test_content_signal_is_pairs_of_yes_and_no_and_other_values(
-    text: str, says: dict[str, bool], values: dict[str, str]
-):
+def test_content_signal_is_pairs_of_yes_and_no_and_other_values(text, says, values):
     assert (read_signal(text), read_values(text)) == (says, values)
 
 

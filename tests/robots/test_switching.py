@@ -58,9 +58,7 @@ def test_a_file_is_read_in_parts(switches: Switches, body: bytes, octets_between
         ("letters in order", lambda rules: 6 + 1 + 2 + 7),
     ],
 )
-def test_many_rules_are_sorted_and_indexed_in_parts(
-    switches: Switches, name: str, parts: Callable[[int], int]
-):
+def test_many_rules_are_sorted_and_indexed_in_parts(switches, name, parts):
     body = filled(WORST[name])
     rules = len(bound(body))
 

@@ -62,9 +62,7 @@ def test_a_conflict_that_the_document_leaves_undefined_is_named(dialect: Dialect
         ("Disallow: /a\n", RFC9309, None, ()),
     ],
 )
-def test_the_field_of_the_dialect_that_mattered_is_named(
-    body: str, dialect: Dialect, field: str | None, names: tuple[str, ...]
-):
+def test_the_field_of_the_dialect_that_mattered_is_named(body, dialect, field, names):
     explained = parse(f"User-agent: *\n{body}", dialect).explain("x", "/ab")
 
     found = {each.field: each.dialects for each in explained.sensitive_to}

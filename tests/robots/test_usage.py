@@ -10,7 +10,7 @@ from multidict import CIMultiDict
 from polite.errors import InvalidOption, InvalidURL, InvalidUserAgent
 from polite.robots.parse import parse
 from polite.terms.licenses import License
-from polite.terms.tdm import TdmFile, parse_tdm_file
+from polite.terms.tdm import parse_tdm_file
 from polite.terms.usage import Usage, UsageSource, usage
 
 PAGE = "https://example.com/a/page?x"
@@ -71,9 +71,7 @@ def test_one_use_has_one_name_and_an_unknown_label_is_its_own_use():
         ("tdm", ("tdm", "ai-input", "ai-train")),
     ],
 )
-def test_the_refusal_of_a_wider_use_covers_narrower_ones_and_a_permission_does_not(
-    label: str, refused: tuple[str, ...]
-):
+def test_the_refusal_of_a_wider_use_covers_narrower_ones_and_a_permission_does_not(label, refused):
     assert by({"Content-Usage": f"{label}=n"}).refused == refused
     assert list(by({"Content-Usage": f"{label}=y"}).by_use) == [label]
 
@@ -175,9 +173,7 @@ def test_words_that_no_comma_separates_refuse_with_care(text: str):
         ("2", "yes", RESERVED, True, "https://example.com/meta"),
     ],
 )
-def test_the_page_replaces_the_headers_and_these_the_file(
-    meta_value: str | None, header: str | None, file: TdmFile, reserved: bool, policy: str | None
-):
+def test_the_page_replaces_the_headers_and_these_the_file(meta_value, header, file, reserved, policy):
     said = by(
         {} if header is None else {"tdm-reservation": header, "tdm-policy": "header"},
         html="" if meta_value is None else meta("tdm-reservation", meta_value) + meta("tdm-policy", "/meta"),
@@ -262,9 +258,7 @@ def test_arguments_that_are_none_are_refused(arguments: Any, error: type[Excepti
         ([("TDM-Reservation", "0")] * 1_025, {"tdm", "ai-input", "ai-train"}),
     ],
 )
-def test_a_header_that_is_too_long_refuses_with_care_what_its_end_could_refuse(
-    headers: Any, refused: set[str]
-):
+def test_a_header_that_is_too_long_refuses_with_care_what_its_end_could_refuse(headers, refused):
     said = by(headers)
 
     assert set(said.refused) == refused

@@ -198,9 +198,7 @@ def test_a_list_has_members_in_their_order(text: str, values: list[object]):
         ("a-1_b.c*=1", {"a-1_b.c*": 1}),
     ],
 )
-def test_a_dictionary_keeps_the_last_value_of_a_key_at_its_first_position(
-    text: str, values: dict[str, object]
-):
+def test_a_dictionary_keeps_the_last_value_of_a_key_at_its_first_position(text, values):
     found = parse_dictionary(text)
 
     assert {key: member.value for key, member in found.items() if isinstance(member, Item)} == values

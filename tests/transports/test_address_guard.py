@@ -143,9 +143,7 @@ def test_the_guard_refuses_before_any_socket_exists(monkeypatch: pytest.MonkeyPa
         ("localhost", WITH_PRIVATE, "not an IP address"),
     ],
 )
-def test_a_refusal_names_the_option_that_would_permit_the_address(
-    host: str, policy: FetchPolicy, message: str
-) -> None:
+def test_a_refusal_names_the_option_that_would_permit_the_address(host, policy, message):
     with pytest.raises(AddressRefused, match=message):
         AddressGuard(policy)(info(host))
 

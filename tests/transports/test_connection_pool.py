@@ -94,9 +94,7 @@ async def connections(*answers: bytes | tuple[bytes, ...], max_bytes: int = 512_
         b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
     ],
 )
-async def test_a_response_with_a_certain_end_leaves_its_connection_to_the_page(
-    answer: bytes | tuple[bytes, ...],
-) -> None:
+async def test_a_response_with_a_certain_end_leaves_its_connection_to_the_page(answer):
     assert await connections(answer) == 1
 
 
@@ -259,9 +257,7 @@ NO_LENGTH = b"HTTP/1.1 200 OK\r\n\r\nabc"
         ([ENDLESS, b"z"], ENDLESS + b"z", False),
     ],
 )
-def test_what_is_handed_on_and_whether_the_connection_is_cut(
-    chunks: list[bytes], handed: bytes, cut: bool
-) -> None:
+def test_what_is_handed_on_and_whether_the_connection_is_cut(chunks: list[bytes], handed: bytes, cut: bool):
     assert read(*chunks) == (handed, cut)
 
 

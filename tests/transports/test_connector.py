@@ -30,9 +30,7 @@ async def test_by_default_private_addresses_are_blocked() -> None:
 
 
 @pytest.mark.parametrize("configured", [None, "http://127.0.0.1:3128"])
-async def test_another_proxy_than_that_of_the_policy_is_refused_with_the_reason(
-    configured: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_another_proxy_than_that_of_the_policy_is_refused_with_the_reason(configured, monkeypatch):
     connector = guarded_connector(polite.FetchPolicy(**HOME, proxy=configured))
 
     async with scripted_server(PAGE) as proxy, aiohttp.ClientSession(connector=connector) as session:

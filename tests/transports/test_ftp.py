@@ -126,9 +126,7 @@ async def test_a_path_with_a_command_in_it_is_not_sent(path: str) -> None:
         ({"RETR": b"500 what?\r\n"}, Reason.SERVER_ERROR, 500),
     ],
 )
-async def test_what_a_server_refuses_has_its_reason_and_code(
-    says: dict[str, bytes], reason: Reason, status: int | None
-) -> None:
+async def test_what_a_server_refuses_has_its_reason_and_code(says, reason, status):
     async with lying(ftp(says)) as server:
         failed = await asked(server.url())
 

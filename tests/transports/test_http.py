@@ -31,9 +31,7 @@ def ask(server: ScriptedServer, path: str = "/robots.txt") -> Ask:
     return Ask(Target.of(server.url(path)), 1_000)
 
 
-async def test_l7_the_get_is_unconditional_and_speaks_for_us_only(
-    transport: HttpTransport, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_l7_the_get_is_unconditional_and_speaks_for_us_only(transport, monkeypatch):
     for name in ("HTTP_PROXY", "http_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     fields = ("Set-Cookie: track=1", "Cache-Control: max-age=60", "Cache-Control: public", "Age: 7")
@@ -117,9 +115,7 @@ async def test_h8_how_the_body_ended_is_known(transport: HttpTransport, answer: 
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: rot13\r\nConnection: close\r\n\r\nUser",
     ],
 )
-async def test_h8_an_answer_that_is_not_http_is_no_answer_and_is_asked_for_once(
-    transport: HttpTransport, answer: bytes
-) -> None:
+async def test_h8_an_answer_that_is_not_http_is_no_answer_and_is_asked_for_once(transport, answer: bytes):
     async with scripted_server(answer) as server:
         failed = await transport.get(ask(server))
 
@@ -188,16 +184,12 @@ async def test_the_head_is_told_before_the_body_is_there(transport: HttpTranspor
     ],
     ids=["capped", "at the limit", "cut short", "unknown coding", "redirect", "no file"],
 )
-async def test_how_the_body_that_was_passed_on_ended_is_known(
-    streamed: Streamed, answer: bytes, reply: Reply, body: bytes
-) -> None:
+async def test_how_the_body_that_was_passed_on_ended_is_known(streamed, answer, reply, body):
     async with scripted_server(answer) as server:
         assert (await streamed(server, 1_000))[:2] == (reply, body)
 
 
-async def test_a_server_that_hangs_up_is_a_failure_and_what_the_taker_raises_is_raised(
-    transport: HttpTransport, streamed: Streamed
-) -> None:
+async def test_a_server_that_hangs_up_is_a_failure_and_what_the_taker_raises_is_raised(transport, streamed):
     async def full(_: bytes) -> None:
         raise OSError("the disk is full")
 

@@ -132,9 +132,7 @@ async def resolved(
         ({"example.com:80": "127.0.0.1", "example.com": "127.0.0.2"}, "example.com", 443, ("127.0.0.2", 443)),
     ],
 )  # fmt: skip
-async def test_a_host_has_the_address_that_the_user_named(
-    names: dict[str, str], host: str, port: int, server: tuple[str, int]
-) -> None:
+async def test_a_host_has_the_address_that_the_user_named(names, host, port, server):
     assert await resolved(names, host, port) == server
 
 
@@ -163,9 +161,7 @@ async def test_a_family_that_the_address_has_not_is_no_address() -> None:
         ("127.0.0.1", "must be a mapping"),
     ],
 )
-async def test_what_names_no_host_or_address_is_refused_when_the_gate_opens(
-    resolver: Any, message: str
-) -> None:
+async def test_what_names_no_host_or_address_is_refused_when_the_gate_opens(resolver: Any, message: str):
     with pytest.raises(InvalidOption, match=message):
         async with scripted_gate(resolver=resolver):
             pytest.fail("it opened")

@@ -93,9 +93,7 @@ CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(RULE
         "cut-after-the-last-chunk",
     ],
 )
-async def test_h8_over_tls_only_a_close_notify_ends_a_body_without_a_length(
-    answer: bytes, end: End, comes_to: BodyEnd, tmp_path: Path
-) -> None:
+async def test_h8_over_tls_only_a_close_notify_ends_a_body_without_a_length(answer, end, comes_to, tmp_path):
     with TlsServer(tmp_path, answer, end) as server:
         reply = await fetched(server)
 

@@ -1,5 +1,6 @@
 """PoliteBrowserStrategy: pages, redirect hops and frames of a real Chromium have their turns."""
 
+import asyncio
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -126,9 +126,7 @@ async def test_a_refused_page_does_not_replace_the_cached_one(hosts: Hosts) -> N
         ),
     ],
 )
-async def test_a_dispatcher_that_slows_the_crawl_is_warned_of_once(
-    hosts: Hosts, dispatcher: Any, warning: str
-) -> None:
+async def test_a_dispatcher_that_slows_the_crawl_is_warned_of_once(hosts, dispatcher: Any, warning: str):
     async with crawling() as (crawler, _):
         with pytest.warns(UserWarning, match=warning):
             results = await crawler.arun_many([hosts.url("/1")], config(), dispatcher())

@@ -174,9 +174,7 @@ async def test_hooks_are_called(hosts: Hosts) -> None:
     assert (seen[0], len(seen)) == (200, 2)
 
 
-async def test_the_crawlers_robots_parser_is_the_gate_and_nothing_is_requested_when_that_is_closed(
-    hosts: Hosts,
-) -> None:
+async def test_the_crawlers_robots_parser_is_the_gate_and_nothing_is_requested_when_that_is_closed(hosts):
     async with crawling() as (crawler, gate):
         for url, allowed in ((hosts.url("/a"), True), (hosts.url("/private"), False), ("raw:<p>", True)):
             assert await crawler.robots_parser.can_fetch(url, "Mozilla/5.0") is allowed

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from crawl4ai import AsyncWebCrawler, BFSDeepCrawlStrategy, FilterChain, LinkPreviewConfig, SEOFilter
 
-from tests.frameworks.crawl4ai.crawls import Hosts, config, crawling
+from tests.frameworks.crawl4ai.crawls import config, crawling
 
 
 @pytest.mark.parametrize(
@@ -26,9 +26,7 @@ from tests.frameworks.crawl4ai.crawls import Hosts, config, crawling
     ],
 )
 @pytest.mark.parametrize("many", [False, True])
-async def test_a_config_whose_requests_are_not_paced_is_warned_of_once(
-    hosts: Hosts, options: dict[str, Any], warning: str, many: bool
-) -> None:
+async def test_a_config_whose_requests_are_not_paced_is_warned_of_once(hosts, options, warning, many):
     async with crawling() as (crawler, _):
         call: Any = crawler.arun_many if many else crawler.arun
         url = hosts.url("/a")

@@ -60,9 +60,7 @@ async def test_each_redirect_hop_is_checked_and_waits(site: Site) -> None:
 
 
 @pytest.mark.parametrize("hop", [False, True])
-async def test_a_host_whose_budget_is_spent_is_skipped_and_not_tried_again(
-    site: Site, caplog: pytest.LogCaptureFixture, *, hop: bool
-) -> None:
+async def test_a_host_whose_budget_is_spent_is_skipped_and_not_tried_again(site, caplog, hop: bool):
     spent = site.url("/spent")
     led = f"{site.urls[1]}/hop?to={spent}" if hop else spent
     async with crawling(pacing=dataclasses.replace(PACING, max_pages=1)) as crawl:

@@ -1,10 +1,9 @@
 """The page on crawlee, and the five lines, run as they are, on a site on loopback."""
 
-import pytest
 from aiohttp import web
 
 from tests.frameworks.examples import PAGES, require_what_the_page_says
-from tests.integrations.site import Answer, Site
+from tests.integrations.site import Answer
 
 SITE = {"/robots.txt": "User-agent: *\nDisallow: /private/\n", "/about": "About this site"}
 
@@ -17,9 +16,7 @@ def says(path: str) -> Answer:
 
 
 @PAGES
-async def test_examples_print_what_the_page_says(
-    page: str, site: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_examples_print_what_the_page_says(page: str, site, monkeypatch, capsys):
     site.answers = {path: says(path) for path in (*SITE, "/")}
 
     await require_what_the_page_says(

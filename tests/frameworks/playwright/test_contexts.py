@@ -13,9 +13,7 @@ from tests.frameworks.playwright.browsing import AGENT, FLAGS, Site, opened
 from tests.frameworks.playwright.conftest import CHROMIUM
 
 
-async def test_a_context_without_a_guard_goes_on_at_once(
-    browser: Browser, context: BrowserContext, site: Site
-) -> None:
+async def test_a_context_without_a_guard_goes_on_at_once(browser, context, site):
     site.pages["/page"] = f"<iframe src=/private/frame></iframe><iframe src={site.urls[1]}/nest></iframe>"
     site.pages["/nest"] = "<iframe src=/private/nested></iframe>"
     async with opened() as gate, await browser.new_context() as free:
@@ -49,9 +47,7 @@ async def test_two_contexts_with_gates_of_their_own(browser: Browser, site: Site
         assert frames == [("/two", agents[0]), ("/one", agents[1])]
 
 
-async def test_a_context_of_a_framework_is_guarded_once_and_forgotten_when_it_is_closed(
-    browser: Browser, site: Site
-) -> None:
+async def test_a_context_of_a_framework_is_guarded_once_and_forgotten_when_it_is_closed(browser, site):
     async with opened() as gate:
         contexts = GuardedContexts(gate)
         context = await browser.new_context()

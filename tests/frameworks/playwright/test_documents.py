@@ -8,9 +8,7 @@ from polite.integrations.playwright import guard
 from tests.frameworks.playwright.browsing import AGENT, DELAY_S, Site, opened, until
 
 
-async def test_pages_wait_for_their_turn_and_have_the_gates_agent(
-    context: BrowserContext, site: Site
-) -> None:
+async def test_pages_wait_for_their_turn_and_have_the_gates_agent(context: BrowserContext, site: Site):
     async with opened() as gate:
         guarded = await guard(context, gate)
         page = await context.new_page()
@@ -26,9 +24,7 @@ async def test_pages_wait_for_their_turn_and_have_the_gates_agent(
         assert (gate.waiting, gate.inside, gate.counters.granted) == (0, 0, 3)
 
 
-async def test_each_redirect_hop_is_checked_and_waits_and_goto_raises_what_the_gate_says(
-    context: BrowserContext, site: Site
-) -> None:
+async def test_each_redirect_hop_is_checked_and_waits_and_goto_raises_what_the_gate_says(context, site):
     site.pages |= {"/first": "->/second", "/second": "->/third", "/out": "->/private/x"}
     async with opened() as gate:
         guarded = await guard(context, gate)
@@ -62,9 +58,7 @@ async def test_frames_and_popups_are_documents(context: BrowserContext, site: Si
         assert site.short(*site.paths) == []
 
 
-async def test_a_turn_takes_over_a_permit_that_was_awaited_before(
-    context: BrowserContext, site: Site
-) -> None:
+async def test_a_turn_takes_over_a_permit_that_was_awaited_before(context: BrowserContext, site: Site):
     async with opened() as gate:
         guarded = await guard(context, gate)
         permit = await gate.acquire(site.url("/a"))

@@ -19,9 +19,7 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("settings", [{}, ALONE], ids=["addon", "middleware alone"])
-def test_a_spider_closes_though_requests_wait_for_a_minute(
-    reactor: Reactor, site: Site, settings: dict[str, object]
-) -> None:
+def test_a_spider_closes_though_requests_wait_for_a_minute(reactor, site, settings: dict[str, object]):
     site.refusals = 1
 
     class Closing(Noting):
@@ -105,9 +103,7 @@ BY_NAME = {**ALONE, "DOWNLOADER_MIDDLEWARES": {"polite.integrations.scrapy.Polit
 
 
 @pytest.mark.parametrize(("process", "settings"), [*KINDS, ("CrawlerProcess", BY_NAME)])
-def test_each_kind_of_process_crawls_leaves_nothing_and_retries_in_turns_only(
-    site: Site, process: str, settings: dict[str, object]
-) -> None:
+def test_each_kind_of_process_crawls_leaves_nothing_and_retries_in_turns_only(site, process, settings):
     """Twisted and aiohttp send a request again at once, if its connection was used before and the server closes it."""
     urls = [site.url(path) for path in ("/a", "/broken", "/b", "/private/x")]
 
@@ -122,9 +118,7 @@ def test_each_kind_of_process_crawls_leaves_nothing_and_retries_in_turns_only(
 
 
 @pytest.mark.parametrize(("process", "settings"), KINDS)
-def test_ctrl_c_ends_a_crawl_and_its_job_goes_on(
-    site: Site, tmp_path: Path, process: str, settings: dict[str, object]
-) -> None:
+def test_ctrl_c_ends_a_crawl_and_its_job_goes_on(site, tmp_path, process: str, settings: dict[str, object]):
     urls = [site.url(f"/{number}") for number in range(5)]
     job = {**settings, "JOBDIR": str(tmp_path)}
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from pathlib import Path
 
 import scrapy
 from scrapy.exceptions import IgnoreRequest
@@ -14,9 +13,7 @@ from tests.frameworks.scrapy.crawls import DELAY_S, Noting, Reactor, crawl, judg
 from tests.integrations.site import LOOPBACK, Site
 
 
-def test_pages_keep_the_delay_and_others_get_an_errback_or_need_no_turn(
-    reactor: Reactor, site: Site, tmp_path: Path
-) -> None:
+def test_pages_keep_the_delay_and_others_get_an_errback_or_need_no_turn(reactor, site, tmp_path):
     urls = [f"{origin}/{page}" for page in ("a", "b", "private/x") for origin in site.urls]
     (tmp_path / "page").write_text("from a file")
     no_turn = ["data:,from%20data", (tmp_path / "page").as_uri()]
@@ -85,9 +82,7 @@ OUT_OF_REACH = {
 }
 
 
-def test_a_site_that_is_down_does_not_keep_the_crawl_open_for_each_of_its_requests(
-    reactor: Reactor, site: Site
-) -> None:
+def test_a_site_that_is_down_does_not_keep_the_crawl_open_for_each_of_its_requests(reactor, site):
     site.robots_status = 503
     urls = [site.url(f"/{number}") for number in range(30)]
     done = crawl(reactor, Noting, urls, settings={"RETRY_TIMES": 1, "POLITE": OUT_OF_REACH})
@@ -116,9 +111,7 @@ def test_a_site_whose_robots_txt_is_there_again_is_readmitted(reactor: Reactor, 
     assert done.spider.pages == [site.url("/again")]
 
 
-def test_a_host_whose_budget_is_spent_gets_no_more_requests_and_says_why(
-    reactor: Reactor, site: Site
-) -> None:
+def test_a_host_whose_budget_is_spent_gets_no_more_requests_and_says_why(reactor: Reactor, site: Site):
     pacing = polite.PacingPolicy(min_delay=DELAY_S, max_pages=2)
     urls = [f"{origin}/{number}" for number in range(4) for origin in site.urls]
     done = crawl(reactor, Noting, urls, settings={"POLITE": {"fetching": LOOPBACK, "pacing": pacing}})
@@ -240,9 +233,7 @@ def test_pages_and_redirects_are_signed(reactor: Reactor, site: Site) -> None:
     require_signatures(site)
 
 
-def test_a_signer_that_fails_says_nothing_of_the_server_and_a_broken_connection_does(
-    reactor: Reactor, site: Site
-) -> None:
+def test_a_signer_that_fails_says_nothing_of_the_server_and_a_broken_connection_does(reactor, site):
     pacing = polite.PacingPolicy(min_delay=0.1, circuit_failures=1, circuit_rest=0.2)
     options = {"fetching": LOOPBACK, "signer": "tests.frameworks.examples.SIGNER", "pacing": pacing}
     urls = [site.url("/unsigned"), site.url("/a"), f"{site.urls[1]}/broken"]

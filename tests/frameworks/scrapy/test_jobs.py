@@ -10,9 +10,7 @@ from tests.integrations.site import Site
 
 
 @pytest.mark.parametrize("fifo", [False, True])
-def test_a_job_goes_on_with_all_that_was_left(
-    reactor: Reactor, site: Site, tmp_path: Path, *, fifo: bool
-) -> None:
+def test_a_job_goes_on_with_all_that_was_left(reactor: Reactor, site: Site, tmp_path: Path, fifo: bool):
     urls = [f"{origin}/{number}" for number in range(15) for origin in site.urls]
     settings = {"JOBDIR": str(tmp_path)}
     if fifo:
@@ -46,9 +44,7 @@ def test_a_job_that_scrapys_own_queue_began_goes_on(reactor: Reactor, site: Site
     assert sorted(first.spider.pages + second.spider.pages) == sorted(urls)
 
 
-def test_requests_that_no_disk_can_keep_are_fetched_from_memory(
-    reactor: Reactor, site: Site, tmp_path: Path
-) -> None:
+def test_requests_that_no_disk_can_keep_are_fetched_from_memory(reactor: Reactor, site: Site, tmp_path: Path):
     class Unwritable(Noting):
         async def start(self):
             for number in range(4):

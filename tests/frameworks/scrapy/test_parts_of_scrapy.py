@@ -80,12 +80,7 @@ class Hasty(Noting):
         ({}, Hasty, {"AUTOTHROTTLE_ENABLED": False, "POLITE_DELAY": 2}),
     ],
 )
-def test_the_addon_overrides_what_a_project_or_a_spider_sets(
-    project: dict[str, object],
-    spider: type[Noting],
-    expected: dict[str, object],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_the_addon_overrides_what_a_project_or_a_spider_sets(project, spider, expected, caplog):
     settings = applied(project, spider)
 
     assert {name: settings[name] for name in expected} == expected
@@ -118,9 +113,7 @@ class OwnQueue(scrapy.pqueues.ScrapyPriorityQueue):
         ({"DOWNLOAD_DELAY": 2, "POLITE": {"pacing": polite.PacingPolicy()}}, "has no effect"),
     ],
 )
-def test_it_says_what_of_a_project_it_changes(
-    settings: dict[str, object], said: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_it_says_what_of_a_project_it_changes(settings: dict[str, object], said: str, caplog):
     applied(settings)
 
     assert [record for record in caplog.records if said in record.getMessage()]
@@ -135,9 +128,7 @@ ALONE = {
 }
 
 
-def test_the_middleware_alone_is_polite_and_warns(
-    reactor: Reactor, site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_middleware_alone_is_polite_and_warns(reactor, site, caplog):
     urls = [f"{origin}/{page}" for page in ("a", "b", "private/x") for origin in site.urls]
     hindering = {"ROBOTSTXT_OBEY": True, "DOWNLOAD_DELAY": 0.1, "AUTOTHROTTLE_ENABLED": True}
 
@@ -151,9 +142,7 @@ def test_the_middleware_alone_is_polite_and_warns(
     assert all(setting in caplog.text for setting in hindering)
 
 
-def test_another_gate_of_the_process_is_told(
-    reactor: Reactor, site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_another_gate_of_the_process_is_told(reactor: Reactor, site: Site, caplog: pytest.LogCaptureFixture):
     crawl(reactor, Noting, [site.url("/a")])
     crawl(reactor, Noting, [site.url("/b")], settings={"USER_AGENT": "SecondBot/1.0"})
 
@@ -173,9 +162,7 @@ def test_another_gate_of_the_process_is_told(
         ({"ADDONS": {}, "SCHEDULER_PRIORITY_QUEUE": PoliteQueue}, "needs PoliteMiddleware"),
     ],
 )
-def test_a_setting_that_is_a_mistake_is_an_error_before_the_crawl(
-    reactor: Reactor, settings: dict[str, object], said: str
-) -> None:
+def test_a_setting_that_is_a_mistake_is_an_error_before_the_crawl(reactor, settings, said):
     with pytest.raises(polite.InvalidOption, match=said):
         crawl(reactor, Noting, settings=settings)
 
@@ -193,9 +180,7 @@ def test_settings_that_may_be_mistakes_are_warned_of(caplog: pytest.LogCaptureFi
 @pytest.mark.parametrize(
     ("handler", "warned"), [(HTTP11DownloadHandler, False), (DataURIDownloadHandler, True)]
 )
-def test_a_handler_that_may_send_more_is_warned_of(
-    reactor: Reactor, site: Site, handler: type, *, warned: bool, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_handler_that_may_send_more_is_warned_of(reactor, site, handler: type, warned: bool, caplog):
     handler = type("Own", (handler,), {})
     done = crawl(reactor, Noting, ["data:,a"], settings={"DOWNLOAD_HANDLERS": {"https": handler}})
 
@@ -211,9 +196,7 @@ def listen(event: object) -> None:
     heard.append(type(event).__name__)
 
 
-def test_the_listener_of_the_options_hears_events_and_robots_txt_may_have_another_name(
-    reactor: Reactor, site: Site
-) -> None:
+def test_the_listener_of_the_options_hears_events_and_robots_txt_may_have_another_name(reactor, site):
     heard.clear()
     options = {"fetching": LOOPBACK, "listener": f"{__name__}.listen"}
     settings = {"POLITE": options, "ROBOTSTXT_USER_AGENT": "OtherBot/2.0"}

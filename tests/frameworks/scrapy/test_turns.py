@@ -1,7 +1,6 @@
 """What must not happen, and what polite does then: nothing is sent without a permit, and nothing is left."""
 
 import asyncio
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -99,9 +98,7 @@ def test_a_gate_that_closes_ends_the_crawl_and_the_next_has_another(reactor: Rea
     assert len(second.spider.pages) == 6
 
 
-def test_a_cache_that_lost_a_page_or_cannot_be_read_is_no_reason_to_skip_the_turn(
-    reactor: Reactor, site: Site, tmp_path: Path
-) -> None:
+def test_a_cache_that_lost_a_page_or_cannot_be_read_is_no_reason_to_skip_the_turn(reactor, site, tmp_path):
     class Forgetful(FilesystemCacheStorage):
         asked = 0
 
@@ -120,9 +117,7 @@ def test_a_cache_that_lost_a_page_or_cannot_be_read_is_no_reason_to_skip_the_tur
     assert site.paths == ["/a", "/b"]
 
 
-def test_a_turn_that_is_lost_is_taken_again(
-    reactor: Reactor, site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_turn_that_is_lost_is_taken_again(reactor: Reactor, site: Site, monkeypatch: pytest.MonkeyPatch):
     lost = []
     enter = TaskPermit.enter
 

@@ -152,9 +152,7 @@ ARCHIVES = [
 
 
 @pytest.mark.parametrize(("name", "changes", "why"), ARCHIVES)
-def test_an_archive_has_the_files_of_the_commit_and_nothing_else(
-    source, tmp_path, name, changes, why
-) -> None:
+def test_an_archive_has_the_files_of_the_commit_and_nothing_else(source, tmp_path, name, changes, why):
     made = (sdist if name == SDIST else wheel)(tmp_path / name, changes)
     check = contents.check_sdist if name == SDIST else contents.check_wheel
 

@@ -36,9 +36,7 @@ def test_h1_a_success_is_the_file(status: int) -> None:
     ("content_range", "whole"),
     [("bytes 0-9/10", True), ("bytes 0-8/10", False), ("bytes 1-9/10", False), (None, False), ("x", False)],
 )
-def test_h1_an_unrequested_part_counts_only_when_it_is_the_whole(
-    content_range: str | None, *, whole: bool
-) -> None:
+def test_h1_an_unrequested_part_counts_only_when_it_is_the_whole(content_range: str | None, whole: bool):
     access = begun().next(Reply(206, b"0123456789", content_range=content_range))
 
     assert isinstance(access, Found) is whole
@@ -88,9 +86,7 @@ def test_h2_a_loop_is_recognised_however_it_is_spelled() -> None:
         ("gopher://example.com/robots.txt", Reason.REDIRECT_SCHEME),
     ],
 )
-def test_a_redirect_that_leads_nowhere_denies_or_is_a_404_where_the_policy_says_so(
-    location: str | None, reason: Reason
-) -> None:
+def test_a_redirect_that_leads_nowhere_denies_or_is_a_404_where_the_policy_says_so(location, reason):
     reply = Reply(302, location=location)
     denied = begun().next(reply)
 
@@ -191,9 +187,7 @@ def test_h8_what_says_nothing_of_the_file_denies(response: Reply | Failed, acces
         *((b"Allow: /" + end, b"Allow: /" + end) for end in (b"\r", b"\n", b"\r\n")),
     ],
 )
-def test_h9_of_the_line_at_the_cap_only_a_disallow_counts_which_then_forbids_more(
-    cut: bytes, counts: bytes
-) -> None:
+def test_h9_of_the_line_at_the_cap_only_a_disallow_counts_which_then_forbids_more(cut: bytes, counts: bytes):
     start = b"User-agent: *\nAllow: /public\n"
 
     assert begun().next(Reply(200, start + cut, BodyEnd.CAPPED)) == Found(

@@ -36,9 +36,7 @@ def test_h7_a_page_that_cannot_exist_is_asked_for_and_then_the_front_page() -> N
 
 
 @pytest.mark.parametrize(("robots", "missing", "front"), [(500, 501, 200), (502, 500, 206), (599, 504, 299)])
-def test_h7_5xx_for_the_one_and_2xx_for_the_other_means_no_robots_txt(
-    robots: int, missing: int, front: int
-) -> None:
+def test_h7_5xx_for_the_one_and_2xx_for_the_other_means_no_robots_txt(robots: int, missing: int, front: int):
     inferred = Unavailable(Reason.INFERRED_MISSING, SITE.robots_url, robots, probes=2)
 
     assert asked(Reply(missing), Reply(front), status=robots) == inferred
@@ -52,9 +50,7 @@ def test_h7_5xx_for_the_one_and_2xx_for_the_other_means_no_robots_txt(
     ],
 )
 @pytest.mark.parametrize("number", range(4))
-def test_h7_any_other_answer_ends_the_inference(
-    before, page: str, answers: list[Reply | Failed], number: int
-):
+def test_h7_any_other_answer_ends_the_inference(before, page, answers, number):
     access = asked(*before, answers[number])
 
     assert isinstance(access, Unreachable)
@@ -74,9 +70,7 @@ def test_h7_any_other_answer_ends_the_inference(
         broken(hops=1),
     ],
 )
-def test_h7_nothing_is_inferred_from_anything_but_a_lasting_5xx_of_the_site_itself_and_if_asked_for(
-    access: FetchResult,
-) -> None:
+def test_h7_nothing_is_inferred_from_anything_but_a_lasting_5xx_of_the_site_itself_and_if_asked_for(access):
     step = asked()
     assert isinstance(step, MissingProbe)
 

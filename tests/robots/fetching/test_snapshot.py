@@ -72,9 +72,7 @@ def test_k1_an_answer_is_good_for_24_hours_or_for_the_policys_time() -> None:
         ("max-age=3600, NO-STORE", None, 300.0),
     ],
 )
-def test_k2_cache_control_moves_that_within_the_policys_limits(
-    status: int, cache_control: str | None, age: str | None, seconds: float
-) -> None:
+def test_k2_cache_control_moves_that_within_the_policys_limits(status, cache_control, age, seconds):
     assert good_for(Reply(status, cache_control=cache_control, age=age)) == seconds
     # A failure lasts no longer by it.
     assert good_for(Reply(500, cache_control=cache_control, age=age)) == 5.0

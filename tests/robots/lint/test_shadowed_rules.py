@@ -41,9 +41,7 @@ def found(body: str, dialect: Dialect = RFC9309) -> list[tuple[int, int]]:
         (NO_SLASH, RFC9309, []),
     ],
 )
-def test_a_rule_that_never_decides_is_found_with_the_one_that_does(
-    rules: list[str], dialect: Dialect, pairs: list[tuple[int, int]]
-):
+def test_a_rule_that_never_decides_is_found_with_the_one_that_does(rules, dialect, pairs):
     body = "\n".join(["User-agent: *", *rules, "User-agent: b", "Disallow: /a"])
 
     assert found(body, dialect) == pairs
@@ -75,9 +73,7 @@ def test_wildcard_rules_that_would_take_too_long_to_compare_are_passed_over():
     st.sampled_from([*BY_NAME.values()]),
     st.lists(st.text("/ab$x", max_size=6).map("/{}".format), max_size=20),
 )
-def test_a_rule_that_is_said_never_to_decide_never_does(
-    rules: list[tuple[str, str]], dialect: Dialect, asked: list[str]
-) -> None:
+def test_a_rule_that_is_said_never_to_decide_never_does(rules, dialect, asked):
     body = "\n".join(["User-agent: *", *(f"{field}: {path}" for field, path in rules)])
     idle = {idle for idle, _ in found(body, dialect)}
 

@@ -80,9 +80,7 @@ TEXT = "/%61%2a%24%27%2f%c3%a9'é |%zz%"
         (True, True, True, "/a*$'%2F%C3%A9'%C3%A9 |%zz%"),
     ],
 )
-def test_each_option_changes_its_own_characters(
-    unreserved: bool, specials: bool, excluded: bool, expected: str
-):
+def test_each_option_changes_its_own_characters(unreserved, specials, excluded, expected):
     options = {
         "decodes_unreserved": unreserved,
         "specials_equal_escapes": specials,

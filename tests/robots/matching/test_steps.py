@@ -54,9 +54,7 @@ def test_reading_a_file_takes_steps_by_its_size(body: str, dialect: Dialect):
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path[:9])
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
-def test_a_question_takes_steps_by_the_length_of_the_path_and_not_of_the_file(
-    body: str, path: str, dialect: Dialect
-):
+def test_a_question_takes_steps_by_the_length_of_the_path_and_not_of_the_file(body: str, path: str, dialect):
     rules = ready(body.encode(), dialect)
 
     asked = calls_of(lambda: (rules.allows(path), rules.decide(path)))
@@ -140,9 +138,7 @@ PIECE = "ab" * 20 + "c" + "ab" * 28
         "few that repeat what a path does",
     ],
 )
-def test_a_question_of_the_longest_path_takes_a_small_part_of_the_time_of_all_comparisons(
-    body: str, path: str
-):
+def test_a_question_of_the_longest_path_takes_a_small_part_of_the_time_of_all_comparisons(body, path):
     rules = ready(body.encode(), RFC9309)
     rules.allows(path)  # what is made once for long paths
 
