@@ -1,13 +1,15 @@
-"""Groups: where they begin, whom they bind, and what it costs to read them."""
+"""Groups, where they begin and whom they bind; and UserAgent: what can be sent, and which names it gives."""
+
+from dataclasses import FrozenInstanceError
 
 import pytest
 
-from polite.robots.agent import UserAgent
+from polite.errors import InvalidUserAgent
+from polite.robots.agent import UserAgent, names_agent
 from polite.robots.decision import Rule
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, RFC9309, Dialect
 from polite.robots.groups import Group
 from polite.robots.parse import parse
-from tests.support import calls_of
 
 
 def test_a_group_names_crawlers_and_its_rules_read_as_people_write_them():
@@ -31,26 +33,6 @@ def test_what_stands_below_keeps_its_line():
     # A group is read in pieces.
     long = parse("User-agent: *\n" + "".join(f"Disallow: /{n}\n\n" for n in range(20_000))).rules_for("x")
     assert [(rule.line, rule.pattern) for rule in long.rules] == [(2 * n + 2, f"/{n}") for n in range(20_000)]
-
-
-@pytest.mark.parametrize(
-    ("lines", "most"),
-    [
-        ("\n", 1),
-        ("x{}:\n", 8),
-        ("Disallow:/{}\n", 8),
-        ("User-agent:*\n", 16),
-        ("User-agent:*\n\n", 20),
-        ("User-agent:*\nDisallow:/{}\n", 28),
-    ],
-)
-def test_a_hostile_file_takes_a_few_calls_for_each_line(lines: str, most: int):
-    def calls(times: int) -> int:
-        robots = parse("User-agent: *\n" + "".join(map(lines.format, range(times))))
-        return calls_of(lambda: robots.rules_for("examplebot"))
-
-    calls(1)  # what is made once
-    assert calls(2_000) - calls(1_000) <= most * 1_000
 
 
 BOUND = """\
@@ -89,3 +71,65 @@ def test_rules_repeat_others_on_whatever_lines_they_stand(one: str, other: str, 
     first, second = (parse(f"User-agent: *\n{body}").rules_for("x") for body in (one, other))
 
     assert first.repeats(second) is repeats
+
+
+# UserAgent.
+
+
+@pytest.mark.parametrize(
+    ("header", "tokens"),
+    [
+        ("ExampleBot-News/1.0 (+https://example.com/bot)", ("examplebot-news", "examplebot")),
+        ("AdsBot-Google-Mobile", ("adsbot-google-mobile", "adsbot-google", "adsbot")),
+        ("MJ12bot/v1.4 (http://mj12bot.com/)", ("mj12bot",)),
+        ("Mozilla/5.0 (compatible; ExampleBot/1.0; +http://example.com/)", ("examplebot",)),
+        ("Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; Compatible;bingbot/2.0) Chrome/1", ("bingbot",)),
+        ("Mozilla/5.0 (compatible; )", ("mozilla",)),
+        ("Example_Bot--2-x", ("example_bot--2-x", "example_bot--2", "example_bot")),
+        ("7-up", ("7-up",)),
+        ("Bot/1 (für alle)", ("bot",)),
+    ],
+)
+def test_names_come_from_the_product(header: str, tokens: tuple[str, ...]):
+    assert UserAgent(header).tokens == tokens
+
+
+def test_explicit_names_are_kept_in_order_lower_case_and_once():
+    agent = UserAgent(" (no product) ", tokens=["ExampleBot-News", "other", "OTHER"])
+
+    assert agent.tokens == ("examplebot-news", "other")
+    assert agent.names(GOOGLE) == agent.names(RFC9309) == agent.tokens
+    assert len(UserAgent("a-" * 1_000 + "a").tokens) == 32
+    assert {agent: 1}[UserAgent("(no product)", tokens=["ExampleBot-News", "other"])] == 1
+    with pytest.raises(FrozenInstanceError):
+        agent.header = "other"
+
+
+@pytest.mark.parametrize(
+    "header", ["", "Bot\r\nX: y", "Bot\x85", "Bot €", "B" * 2_049, None, "*", "/1.0", "1.0", "--"]
+)
+def test_a_header_that_cannot_be_sent_or_names_no_product_is_refused(header: str):
+    with pytest.raises(InvalidUserAgent):
+        UserAgent(header)
+
+
+@pytest.mark.parametrize(
+    "tokens", ["examplebot", [""], ["a b"], ["*"], ["a/1"], ["12"], ["ä"], [None], ["a\n"], ["a"] * 33]
+)
+def test_names_that_no_file_can_hold_are_refused(tokens: list[str]):
+    with pytest.raises(InvalidUserAgent, match="tokens "):
+        UserAgent("ExampleBot", tokens=tokens)
+
+
+@pytest.mark.parametrize(
+    ("value", "name", "named"),
+    [
+        ("bot12", "bot1", False),
+        ("bot1x", "bot1", False),
+        ("bot1/2", "bot1", True),
+        ("bot2", "bot", True),
+        ("BOT", "bot", True),
+    ],
+)
+def test_a_name_in_a_file_ends_where_another_name_would_go_on(value: str, name: str, named: bool):
+    assert names_agent(value, name) is named

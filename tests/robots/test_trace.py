@@ -11,7 +11,7 @@ from polite.robots.dialect import BY_NAME, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC
 from polite.robots.lines import text
 from polite.robots.parse import parse
 from polite.robots.trace import Rereading
-from tests.support import calls_of, examples
+from tests.support import examples
 
 FILE = """\
 User-agent: *
@@ -128,24 +128,3 @@ def test_every_dialect_decides_as_if_it_had_read_the_file_alone(body: str, path:
 
     for dialect in VARIANTS:
         assert reread.allows(dialect, path) == parse(octets, dialect).rules_for(agent).allows(path), dialect
-
-
-@pytest.mark.parametrize(
-    ("unit", "limit"),
-    [
-        ("User-agent: *\nAllow:\n", 400),
-        ("User-agent: b{n}\nDisallow: /\n", 120),
-        ("Disallow: /{n}\n", 120),
-        ("Allow: /*{n}*x\n", 120),
-        ("Disallow: /%61*\n", 270),
-    ],
-)
-def test_an_explanation_takes_steps_by_the_size_of_the_file_and_few(unit: str, limit: int):
-    body = "User-agent: *\n" + "".join(unit.format(n=n) for n in range(2_000))
-    path = "/" + "a" * 40
-    few = calls_of(lambda: parse(body[: len(body) // 2]).explain("x", path))
-
-    taken = calls_of(lambda: parse(body).explain("x", path))
-
-    assert taken <= 2.5 * few + 5_000
-    assert taken <= limit * 2_000

@@ -73,6 +73,24 @@ def test_a_number_that_is_no_ipv4_address_is_refused(spelling):
 
 
 @pytest.mark.parametrize(
+    ("spelling", "address"),
+    [
+        ("::", "::"),
+        ("1::", "1::"),
+        ("1:0:0:2:0:0:0:3", "1:0:0:2::3"),
+        ("1:0:0:2:3:0:0:4", "1::2:3:0:0:4"),
+        ("1:0:2:3:4:5:6:7", "1:0:2:3:4:5:6:7"),
+        ("2001:DB8::00ab", "2001:db8::ab"),
+        ("::ffff:1.2.3.4", "::ffff:102:304"),
+        ("1:2:3:4:5:6:1.2.3.4", "1:2:3:4:5:6:102:304"),
+        ("1:2:3:4:5:6:7::", "1:2:3:4:5:6:7:0"),
+    ],
+)
+def test_an_ipv6_address_has_one_spelling(spelling, address):
+    assert parse_ipv6(spelling) == address
+
+
+@pytest.mark.parametrize(
     "spelling",
     [
         ":",
