@@ -211,6 +211,9 @@ async def test_a_cancelled_page_leaves_no_permit_and_a_crawler_may_be_started_ag
         assert task.cancelled()
         assert (gate.inside, gate.waiting) == (0, 0)
         await crawler.close()
+        closed = await crawler.arun(hosts.url("/a"), config())
         await crawler.start()
         await crawler.start()
         assert (await crawler.arun(hosts.url("/a"), config())).success
+
+    assert "start it again" in closed.error_message
