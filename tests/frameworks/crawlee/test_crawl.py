@@ -8,14 +8,21 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from aiohttp import web
 from crawlee import ConcurrencySettings, Request
 from crawlee.configuration import Configuration
 from crawlee.crawlers import BeautifulSoupCrawler, HttpCrawler, ParselCrawler
 
 import polite
 from tests.frameworks.crawlee.crawls import PACING, crawling, judge
-from tests.frameworks.examples import SIGNER, hops_to_sign, require_signatures
-from tests.integrations.site import Site
+from tests.frameworks.examples import (
+    PAGES,
+    SIGNER,
+    hops_to_sign,
+    require_signatures,
+    require_what_the_page_says,
+)
+from tests.integrations.site import Answer, Site
 
 
 @pytest.mark.parametrize("kind", [HttpCrawler, BeautifulSoupCrawler, ParselCrawler])
@@ -264,3 +271,25 @@ async def test_pages_and_redirects_are_signed(site: Site) -> None:
 
     judge(site)
     require_signatures(site)
+
+
+# The page on crawlee, and the five lines, run as they are.
+
+
+PAGE_SITE = {"/robots.txt": "User-agent: *\nDisallow: /private/\n", "/about": "About this site"}
+
+
+def says(path: str) -> Answer:
+    async def answer(_: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(status=200 if path in PAGE_SITE else 404, text=PAGE_SITE.get(path, ""))
+
+    return answer
+
+
+@PAGES
+async def test_examples_print_what_the_page_says(page: str, site, monkeypatch, capsys):
+    site.answers = {path: says(path) for path in (*PAGE_SITE, "/")}
+
+    await require_what_the_page_says(
+        page, "crawlee", site.url("/"), monkeypatch, lambda: capsys.readouterr().out
+    )
