@@ -2,12 +2,10 @@
 
 import gzip
 import json
-import tarfile
 import time
 import urllib.robotparser
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 from typing import Any
 
 import protego
@@ -21,8 +19,8 @@ from polite.integrations.robotparser import ROBOTPARSER, RobotFileParser
 from polite.robots.dialect import RFC9309
 from polite.robots.policy import FetchPolicy
 from tests.blocking.support import Thread
+from tests.standards.dialects import CORPUS, corpus, real_files
 
-CORPUS = Path(__file__).resolve().parents[2].parent / "shared" / "corpus"
 FILE = """\
 Host: example.com
 Sitemap: https://example.com/s.xml
@@ -271,18 +269,15 @@ def test_nothing_that_is_asked_raises(body: str, url: str, agent: str) -> None:
 
 
 @pytest.mark.slow("every file of the corpus")
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real files is not beside the project")
+@real_files
 def test_on_real_files_it_answers_as_protego_or_as_google_does() -> None:
-    with tarfile.open(CORPUS / "bodies.tar.xz") as archive:
-        files = [(each.name.removesuffix(".txt"), archive.extractfile(each)) for each in archive]
-        bodies = {name: file.read().decode("utf-8", "replace") for name, file in files if file is not None}
     with gzip.open(CORPUS / "google_verdicts.jsonl.gz", "rt") as rows:
         answered = [json.loads(row) for row in rows]
 
     different = [
         ours is bool(google)
         for name, asked in answered
-        for original, mine in [protegos(bodies[name])]
+        for original, mine in [protegos(corpus()[name].decode("utf-8", "replace"))]
         for agent, path, google, _ in asked
         if (ours := mine.can_fetch(f"https://example.com{path}", agent))
         is not original.can_fetch(f"https://example.com{path}", agent)

@@ -7,8 +7,8 @@ import subprocess
 import aiodns
 import pytest
 
+from docs.website import man_pages
 from polite.cli.main import ENVIRONMENT
-from tests.project import man_pages
 
 
 def test_the_man_pages_are_those_of_the_parser(monkeypatch, tmp_path) -> None:
