@@ -159,3 +159,15 @@ async def test_what_nobody_expected_blocks(context, site, monkeypatch):
 
     assert site.paths == []
     loop.set_exception_handler(None)
+
+
+async def test_a_time_out_does_not_count_the_wait_of_goto(context: BrowserContext, site: Site) -> None:
+    async with opened(min_delay=1.0) as gate:
+        guarded = await guard(context, gate)
+        page = await context.new_page()
+
+        for path in ("/a", "/b"):
+            response = await guarded.goto(page, site.url(path), timeout=900)
+            assert response is not None
+
+        assert site.paths == ["/a", "/b"]
