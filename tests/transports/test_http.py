@@ -13,6 +13,7 @@ from typing import Self
 import pytest
 import trustme
 
+import polite
 from polite.origin import Target
 from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
@@ -206,6 +207,22 @@ async def test_a_server_that_hangs_up_is_a_failure_and_what_the_taker_raises_is_
         assert (reply.reason, heads, server.hits) == (Reason.CONNECTION_LOST, [], 1)
         with pytest.raises(OSError, match="the disk is full"):
             await transport.stream(ask(server), lambda _: None, full)
+
+
+async def test_a_sitemap_that_redirects_to_a_private_address_is_blocked() -> None:
+    policy = FetchPolicy(allowed_networks=["127.0.0.1"])
+    redirect = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.2:%d/\r\nContent-Length: 0\r\n\r\n"
+    scripts = [ok(b""), lambda _, writer: asyncio.sleep(0, writer.write(redirect % server.port))]
+    async with (
+        scripted_server(*scripts) as server,
+        polite.open_gate("TestBot/1.0", fetching=policy, pacing=polite.PacingPolicy(min_delay=0)) as gate,
+    ):
+        sitemaps = gate.sitemaps(server.url("/"))
+        assert [entry async for entry in sitemaps] == []
+
+    # The robots.txt of the other address cannot be fetched, so nothing there is allowed.
+    assert "robots.txt is unreachable" in str(sitemaps.files[0].problem)
+    assert server.hits == 2
 
 
 # Over TLS only a close_notify says that a body without length and chunks is whole (RFC 9112, 9.8).
