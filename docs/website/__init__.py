@@ -6,6 +6,7 @@
 - `llms.py` lists the same pages as plain text, and `api_text.py` puts signatures and docstrings into them.
 - `checks.py` reads the built site: no broken link, nothing loaded from another host.
 - `builder.py` runs these steps in order, `server.py` shows the result.
+- `man_pages.py` writes the man pages, which a wheel has and the site has not.
 
 Only `builder.py` runs Zensical, as a command. The rest needs the standard library and griffe, so that the tests run it.
 """

@@ -1,16 +1,41 @@
-"""Runs the examples of a page of the docs as they are, on a site on loopback."""
+"""What the frameworks share: the examples of a page of the docs, run as they are on a site on loopback; and a signer."""
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import polite
+from tests.integrations.site import Site
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+class Signer:
+    """Says what it signed; it does not sign `/plain`, and has no key for `/unsigned`."""
+
+    def sign(self, method: str, target: polite.Target, now: float) -> Mapping[str, str]:
+        if target.path == "/unsigned":
+            raise OSError("no key")
+        return {} if target.path == "/plain" else {"Signature": f"{method} {target.url}"}
+
+
+SIGNER = Signer()
+
+
+def hops_to_sign(site: Site) -> list[str]:
+    return [f"{site.url('/hop')}?to={site.urls[1]}/end", f"{site.url('/hop/2')}?to=/plain"]
+
+
+def require_signatures(site: Site) -> None:
+    """See that each request of these hops has the signature for its own URL."""
+    signed = {f"{hit.url}{hit.raw}": hit.headers.get("Signature") for hit in site.hits}
+    assert signed.pop(site.url("/plain")) is None
+    assert len(signed) == 5
+    assert all(signature == f"GET {url}" for url, signature in signed.items())
 
 
 PAGES = pytest.mark.parametrize("page", ["its page", "five-lines"])

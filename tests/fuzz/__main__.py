@@ -18,18 +18,12 @@ def main() -> int:
     """Run the targets. A failing input is stored in the temporary folder, and its name printed."""
     options = argparse.ArgumentParser(prog="./dev fuzz", description=__doc__)
     options.add_argument("--target", choices=TARGETS, help="run only this target (default: all)")
-    options.add_argument(
-        "--seconds",
-        type=int,
-        default=60,
-        help="limit on the time of all targets; 0 is no limit (default: %(default)s)",
-    )
-    options.add_argument(
-        "--runs",
-        type=int,
-        default=-1,
-        help="limit on the runs of each target; -1 is no limit (default: %(default)s)",
-    )
+    for name, default, limited in (
+        ("seconds", 60, "time of all targets; 0"),
+        ("runs", -1, "runs of each target; -1"),
+    ):
+        text = f"limit on the {limited} is no limit (default: %(default)s)"
+        options.add_argument(f"--{name}", type=int, default=default, help=text)
     options.add_argument("inputs", nargs="*", help="files to run once each instead, such as a failing input")
     chosen = options.parse_args()
     if chosen.inputs and chosen.target is None:
@@ -49,49 +43,25 @@ def _all_in_turn(seconds: int, runs: int) -> int:
     each_s = seconds and max(1, seconds // len(TARGETS))
     for name in TARGETS:
         print(f"fuzzing {name}", flush=True)
-        command = [
-            sys.executable,
-            "-m",
-            "tests.fuzz",
-            "--target",
-            name,
-            "--seconds",
-            str(each_s),
-            "--runs",
-            str(runs),
-        ]
-        status = subprocess.run(command, check=False).returncode
-        if status:
+        limits = [f"--seconds={each_s}", f"--runs={runs}"]
+        command = [sys.executable, "-m", "tests.fuzz", "--target", name, *limits]
+        if status := subprocess.run(command, check=False).returncode:
             return status
     return 0
 
 
 def _fuzz(name: str, target: ModuleType, seconds: int, runs: int) -> None:
     with TemporaryDirectory() as folder:
-        arguments = [
-            f"-max_total_time={seconds}",
-            f"-runs={runs}",
-            f"-max_len={MOST_OCTETS}",
-            f"-artifact_prefix={gettempdir()}/polite-fuzz-{name}-",
-            f"-dict={_dictionary(Path(folder), target.WORDS)}",
-            str(_seeds(Path(folder), target.SEEDS)),
-        ]
-        atheris.Setup([sys.argv[0], *arguments], target.one_input)
+        words, seeds = Path(folder, "words"), Path(folder, "seeds")
+        escaped = ("".join(f"\\x{octet:02x}" for octet in word) for word in target.WORDS)
+        words.write_text("".join(f'"{word}"\n' for word in escaped))
+        seeds.mkdir()
+        for number, seed in enumerate(target.SEEDS):
+            (seeds / str(number)).write_bytes(seed)
+        limits = [f"-max_total_time={seconds}", f"-runs={runs}", f"-max_len={MOST_OCTETS}", f"-dict={words}"]
+        prefix = f"-artifact_prefix={gettempdir()}/polite-fuzz-{name}-"
+        atheris.Setup([sys.argv[0], *limits, prefix, str(seeds)], target.one_input)
         atheris.Fuzz()
-
-
-def _dictionary(folder: Path, words: tuple[bytes, ...]) -> Path:
-    path = folder / "words"
-    path.write_text("".join('"' + "".join(f"\\x{octet:02x}" for octet in word) + '"\n' for word in words))
-    return path
-
-
-def _seeds(folder: Path, inputs: tuple[bytes, ...]) -> Path:
-    seeds = folder / "seeds"
-    seeds.mkdir()
-    for number, seed in enumerate(inputs):
-        (seeds / str(number)).write_bytes(seed)
-    return seeds
 
 
 sys.exit(main())

@@ -85,19 +85,12 @@ def _check(result: Reply | Failed, commands: list[bytes], replies: bytes, sent: 
     order = [command[:4] for command in commands]
     expect(order == [each for each in _ORDER if each in order], "the commands are out of order", commands)
     if isinstance(result, Failed):
-        expect(
-            result.detail.isprintable() and len(result.detail) <= 500,
-            "the detail is not printable, or too long",
-            result,
-        )
+        short = result.detail.isprintable() and len(result.detail) <= 500
+        expect(short, "the detail is not printable, or too long", result)
         return
     expect(result.status in (200, 404), "FTP has no such status", result)
-    expect(
-        len(result.body) <= limit and sent.startswith(result.body),
-        "the body differs from what was sent",
-        result,
-        sent,
-    )
+    start = len(result.body) <= limit and sent.startswith(result.body)
+    expect(start, "the body differs from what was sent", result, sent)
     if result.status == 200 and result.end is BodyEnd.COMPLETE:
         expect(result.body == sent, "a partial body counts as complete", result, sent)
         expect(b"226" in replies or b"250" in replies, "complete without a 226 or 250 reply", replies)

@@ -2,6 +2,7 @@
 
 import gzip
 import zlib
+from functools import partial
 
 from polite.robots.exchange import BodyEnd
 from polite.transports.inflate import Inflater
@@ -30,15 +31,12 @@ def one_input(data: bytes) -> None:
     body = data[3:] if flags < 128 else gzip.compress(data[3:], mtime=0)
     cut_short, finds_gzip = bool(flags & 64), bool(flags & 32)
     with in_time(data):
-        seen = [
-            inflated(body, each, coding, limit, junk_allowed, cut_short, finds_gzip)
-            for each in (size, len(body) or 1)
-        ]
+        make = partial(Inflater, coding, limit, junk_allowed=junk_allowed, finds_gzip=finds_gzip)
+        seen = [inflated(make(), body, each, cut_short) for each in (size, len(body) or 1)]
     for decoded, end in seen:
         expect(len(decoded) <= limit, "more than the limit", len(decoded), limit)
-        expect(
-            end is not BodyEnd.CAPPED or len(decoded) == limit, "capped below the limit", len(decoded), limit
-        )
+        full = end is not BodyEnd.CAPPED or len(decoded) == limit
+        expect(full, "capped below the limit", len(decoded), limit)
         expect(end is not BodyEnd.COMPLETE or not cut_short, "a body cut short counts as complete", end)
     (decoded, end), (whole, whole_end) = seen
     # If invalid data follows right after the limit, zlib drops output depending on where a chunk ends.
@@ -50,17 +48,8 @@ def one_input(data: bytes) -> None:
         expect(decoded == gzip.decompress(body), "the result differs from gzip's", decoded)
 
 
-def inflated(
-    body: bytes,
-    size: int,
-    coding: str,
-    limit: int,
-    junk_allowed: bool,
-    cut_short: bool,
-    finds_gzip: bool,
-) -> tuple[bytes, BodyEnd]:
+def inflated(inflater: Inflater, body: bytes, size: int, cut_short: bool) -> tuple[bytes, BodyEnd]:
     """Return the result of an inflater for a body in chunks."""
-    inflater = Inflater(coding, limit, junk_allowed=junk_allowed, finds_gzip=finds_gzip)
     for start in range(0, len(body), size):
         if inflater.full:
             break
@@ -68,5 +57,4 @@ def inflated(
             inflater.feed(body[start : start + size])
         except zlib.error as error:
             raise AssertionError(f"zlib's own error: {error}") from error
-        expect(len(inflater.body) <= limit, "more than the limit", len(inflater.body), limit)
     return inflater.body, inflater.end(cut_short=cut_short)

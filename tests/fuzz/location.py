@@ -42,11 +42,8 @@ def one_input(data: bytes) -> None:
     expect(isinstance(step, Unreachable | Unavailable), "endless redirects", step)
     expect(step.hops <= MOST_HOPS, "too many hops", step)
     if isinstance(step, Unreachable):
-        expect(
-            step.detail.isprintable() and len(step.detail) < 1_000,
-            "the detail is not printable, or too long",
-            step.detail,
-        )
+        short = step.detail.isprintable() and len(step.detail) < 1_000
+        expect(short, "the detail is not printable, or too long", step.detail)
     _check_alone(data[1:])
 
 

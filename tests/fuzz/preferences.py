@@ -27,9 +27,4 @@ def one_input(data: bytes) -> None:
     if used:
         expect(more_used == {**used, "zz": False}, "another member changes the others", used, more_used)
     expect(again == signalled, "the same text twice changes the result", signalled, again)
-    expect(
-        more_signalled == {**signalled, "zz": False},
-        "another pair changes the others",
-        signalled,
-        more_signalled,
-    )
+    expect(more_signalled == {**signalled, "zz": False}, "another pair changes the others", more_signalled)

@@ -8,25 +8,17 @@ from polite.http.challenge import Demand, challenges, demand
 from tests.support import calls_of
 
 LICENSE = 'License error="invalid_request", error_description="Access, by \\"law\\"", authorization_uri="https://a.example/t?x=1,2"'
+LICENSED = {
+    "error": "invalid_request",
+    "error_description": 'Access, by "law"',
+    "authorization_uri": "https://a.example/t?x=1,2",
+}
 
 
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        (
-            LICENSE,
-            [
-                (
-                    "license",
-                    {
-                        "error": "invalid_request",
-                        "error_description": 'Access, by "law"',
-                        "authorization_uri": "https://a.example/t?x=1,2",
-                    },
-                    None,
-                )
-            ],
-        ),
+        (LICENSE, [("license", LICENSED, None)]),
         # RFC 9110, 11.6.1
         (
             'Newauth realm="apps", type=1, title="Login to \\"apps\\"", Basic realm="simple"',

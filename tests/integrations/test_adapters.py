@@ -18,9 +18,7 @@ def retrying(name: str, **options: Any) -> dict[str, Any]:
     return {"max_retries": urllib3.Retry(**options)}
 
 
-async def test_retries_after_a_status_take_turns_of_their_own(
-    name: str, clock: HastyClock, site: Site
-) -> None:
+async def test_retries_after_a_status_take_turns_of_their_own(name: str, clock: HastyClock, site: Site):
     site.refusals = 2
     adapter = retrying(name, total=3, status_forcelist=[429])
     async with opened(name, clock, adapter=adapter) as client:
@@ -32,9 +30,7 @@ async def test_retries_after_a_status_take_turns_of_their_own(
     assert site.paced()
 
 
-async def test_retries_after_a_failure_take_turns_of_their_own(
-    name: str, clock: HastyClock, site: Site
-) -> None:
+async def test_retries_after_a_failure_take_turns_of_their_own(name: str, clock: HastyClock, site: Site):
     async with opened(name, clock, adapter=retrying(name, total=2)) as client:
         with pytest.raises(client.module.ConnectionError):
             await client.get(site.url("/broken"))

@@ -96,9 +96,7 @@ async def test_another_user_agent_is_refused(name: str, where: str, clock: Hasty
 
 
 @pytest.mark.parametrize("name", STREAMING)
-async def test_what_cannot_be_sent_is_no_failure_of_the_server(
-    name: str, clock: HastyClock, site: Site
-) -> None:
+async def test_what_cannot_be_sent_is_no_failure_of_the_server(name: str, clock: HastyClock, site: Site):
     events: list[Event] = []
     async with opened(name, clock, listener=events.append) as client:
         errors = (TypeError, ValueError, *([client.failure] if "httpx" in name else []))
@@ -127,9 +125,7 @@ async def test_a_stream_holds_its_turn_until_it_is_read_or_closed(client: Client
 @pytest.mark.parametrize("client", sorted({*STREAMING} - {"aiohttp"}), indirect=True)
 @KINDS
 @pytest.mark.filterwarnings("ignore")  # of a response, or a connection, that was not closed
-async def test_a_response_that_is_dropped_ends_its_turn_and_is_not_remembered(
-    client: Client, site: Site, path: str
-) -> None:
+async def test_a_response_that_is_dropped_ends_its_turn_and_is_not_remembered(client, site, path: str):
     await client.open(site.url(path))
     await client.do(int)
     gc.collect()
@@ -159,9 +155,7 @@ async def test_what_was_read_to_its_end_is_remembered(client: Client, site: Site
 
 
 @KINDS
-async def test_a_body_that_was_left_early_or_broke_off_is_not_remembered(
-    client: Client, site: Site, path: str
-) -> None:
+async def test_a_body_that_was_left_early_or_broke_off_is_not_remembered(client, site, path: str):
     url, cut = site.url(path), site.url(f"{path}/cut")
     with pytest.raises(client.failure):
         await client.get(cut)
@@ -180,9 +174,7 @@ async def test_a_body_that_was_left_early_or_broke_off_is_not_remembered(
 
 
 @pytest.mark.parametrize("method", ["HEAD", "POST"])
-async def test_the_answer_to_another_method_is_not_remembered(
-    client: Client, site: Site, method: str
-) -> None:
+async def test_the_answer_to_another_method_is_not_remembered(client: Client, site: Site, method: str):
     for _ in range(2):  # one without a body ends its turn, too
         assert (await client.request(method, site.url("/tagged/empty"))).status == 200
 
@@ -222,9 +214,7 @@ async def test_a_gate_of_the_other_kind_is_refused(name: str, clock: HastyClock)
 
 
 @pytest.mark.parametrize("module", [httpx, httpx2])
-async def test_a_client_of_httpx_with_a_gate_of_the_other_kind_is_neither_entered_nor_closed(
-    module: Any, clock: HastyClock
-) -> None:
+async def test_a_client_of_httpx_with_a_gate_of_the_other_kind_is_neither_entered_nor_closed(module, clock):
     async with opened("async httpx", clock) as loop, opened("httpx", clock) as thread:
         for name in ("close", "__enter__"):
             with pytest.raises(polite.InvalidOption, match="polite.blocking.open_gate"):

@@ -11,8 +11,7 @@ import pytest
 import polite
 from polite.integrations.httpx import transport
 from polite.testing import LoopClock
-from tests.hasty_clock import HastyClock
-from tests.integrations.site import AGENT, DELAY_S, LOOPBACK, PACING, Site, served, served_in_a_thread
+from tests.integrations.site import AGENT, DELAY_S, LOOPBACK, PACING, Site, served
 from tests.support import now
 
 pytestmark = pytest.mark.virtual_time
@@ -35,9 +34,7 @@ async def gate() -> AsyncIterator[polite.Gate]:
         yield gate
 
 
-async def test_a_response_that_comes_with_its_content_holds_no_turn(
-    module: Any, gate: polite.Gate, site: Site
-):
+async def test_a_response_that_comes_with_its_content_holds_no_turn(module: Any, gate, site):
     mock = module.MockTransport(lambda request: module.Response(200, text=request.headers["User-Agent"]))
     async with module.AsyncClient(transport=transport(gate, module, mock)) as client:
         began = now()
@@ -87,39 +84,6 @@ async def test_a_full_pool_gives_the_turn_back(module: Any, gate: polite.Gate, s
         await client.get(site.url("/3", other=True))
 
     assert site.paths == ["/stream", "/3"]
-
-
-def test_a_full_pool_gives_the_turn_of_a_thread_back(module: Any):
-    clock = HastyClock()
-    wrapped = module.HTTPTransport(limits=module.Limits(max_connections=1))
-    with (
-        served_in_a_thread(lambda: clock.now) as site,
-        polite.blocking.open_gate(AGENT, fetching=LOOPBACK, pacing=PACING, clock=clock) as gate,
-        module.Client(transport=transport(gate, module, wrapped), timeout=0.05) as client,
-        client.stream("GET", site.url("/stream")),
-    ):
-        gate.check(site.url("/", other=True))
-        with pytest.raises(module.PoolTimeout):
-            client.get(site.url("/1", other=True))
-        before = clock.now
-        with pytest.raises(module.PoolTimeout):
-            client.get(site.url("/2", other=True))
-        assert clock.now == before
-
-
-async def test_one_connection_serves_paced_requests(module: Any, gate: polite.Gate, site: Site):
-    events: list[str] = []
-
-    async def trace(event: str, info: object) -> None:
-        events.append(event)
-
-    wrapped = module.AsyncHTTPTransport(limits=module.Limits(keepalive_expiry=60.0))
-    async with module.AsyncClient(transport=transport(gate, module, wrapped)) as client:
-        for n in range(3):
-            await client.get(site.url(f"/{n}"), extensions={"trace": trace})
-
-    # The crawler's own trace is called too.
-    assert events.count("connection.connect_tcp.started") == 1
 
 
 async def test_a_turn_that_was_lost_before_the_request_was_sent_is_waited_for_again(module: Any, site: Site):

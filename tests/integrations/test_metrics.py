@@ -1,17 +1,17 @@
 """What Prometheus and OpenTelemetry export of gates, how many series that is, what is left when gates close; and spans."""
 
-import gc
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-from weakref import ref
 
 import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.semconv.attributes import (
@@ -25,7 +25,6 @@ from opentelemetry.trace import SpanKind, StatusCode
 from prometheus_client import CollectorRegistry, Counter, generate_latest
 
 import polite
-from polite.events import Refused
 from polite.gate.tally import BOUNDS_S
 from polite.integrations import opentelemetry, prometheus
 from polite.integrations.metrics import COUNTS, GAUGES, TIMES
@@ -202,21 +201,6 @@ async def test_gates_of_one_name_are_added_up_and_no_counter_falls_when_one_clos
         assert exported.value("permits.granted") == 0
 
 
-async def test_a_gate_that_cannot_be_observed_whole_is_left_as_it_was(
-    exported: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    async with opened() as (gate, _):
-        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-            patched.setattr(polite.Gate, "on_close", broken)
-            exported.observe(gate)
-        assert gate.services.listener.on_granted is None
-        assert not gate.services.listener.wants(Refused)
-        assert not exported.series()
-
-
 def test_a_gate_for_threads_is_observed(exported: Any) -> None:
     with opened_for_threads() as gate:
         exported.observe(gate)
@@ -273,63 +257,36 @@ async def test_the_reference_has_each_metric_as_it_is_exported(registry: Prometh
 
 
 async def test_the_number_of_series_does_not_grow_with_origins_or_statuses(registry: Prometheus) -> None:
-    async def crawl(origins: range, statuses: range) -> set[tuple[str, Any]]:
-        for number in origins:
-            status = statuses[number % len(statuses)]
-            await visit(gate, f"https://host{number}.test/", status=status)
-        return registry.series()
-
+    found = []
     async with scripted_gate() as gate:
         registry.observe(gate)
-        few = await crawl(range(200), range(200, 400))
-        many = await crawl(range(200, 1_100), range(100, 1_000))
+        for statuses in (range(200, 400), range(400, 600)):
+            for status in statuses:
+                await visit(gate, f"https://host{status}.test/", status=status)
+            found.append(registry.series())
 
-        assert registry.value("origins.known") == 1_100
+        assert registry.value("origins.known") == 400
+    few, many = found
     # The only new ones are back-offs by status: 429 and 503.
-    assert {labels for name, labels in many - few if name == "polite_backoffs_total"} == {
-        (("agent", "testbot"), ("status", "429")),
-        (("agent", "testbot"), ("status", "503")),
-    }
-    assert {name for name, _ in many - few} <= {"polite_backoffs_total", "polite_backoffs_created"}
-
-
-async def test_a_registry_and_a_gate_that_are_forgotten_are_not_kept() -> None:
-    registry: Prometheus | None = Prometheus()
-    assert registry is not None
-    forgotten = ref(registry.registry)
-    async with opened() as (gate, _):
-        registry.observe(gate)
-    del gate
-    registry = None
-    gc.collect()
-
-    assert forgotten() is None
+    assert {name for name, _ in many - few} == {"polite_backoffs_total"}
+    assert len(many - few) == 2
 
 
 async def test_another_thread_may_scrape_while_gates_come_and_go(registry: Prometheus) -> None:
-    scraped: list[bytes] = []
     stop = threading.Event()
 
-    def scrape() -> None:
-        while not stop.is_set():
-            scraped.append(generate_latest(registry.registry))
+    def scrape() -> int:
+        return sum(1 for _ in iter(lambda: stop.is_set() or generate_latest(registry.registry), True))
 
-    thread = threading.Thread(target=scrape)
-    thread.start()
-    try:
+    with ThreadPoolExecutor() as pool, ExitStack() as ending:
+        ending.callback(stop.set)
+        scraped = pool.submit(scrape)
         for _ in range(20):
             async with opened() as (gate, _):
                 registry.observe(gate)
-                for status in (200, 429, 503):
-                    await visit(gate, status=status)
-        before = len(scraped)
-        while len(scraped) < before + 2:
-            pass
-    finally:
-        stop.set()
-        thread.join()
+                await visit(gate, status=429)
 
-    assert not scraped[-1]
+    assert scraped.result() > 0
 
 
 async def test_a_collector_that_the_user_removed_hinders_no_close(registry: Prometheus) -> None:
@@ -347,7 +304,6 @@ async def test_each_metric_has_its_unit_and_description(meters: OpenTelemetry) -
         await visit(gate)
         data = meters.reader.get_metrics_data()
 
-    assert data is not None
     ((scope,),) = [resource.scope_metrics for resource in data.resource_metrics]
     assert scope.schema_url == opentelemetry.SCHEMA in {each.value for each in Schemas}
     assert scope.metrics
@@ -370,18 +326,6 @@ async def test_a_status_that_is_not_registered_counts_by_its_class(meters: OpenT
         assert meters.value("backoffs", status_class="4xx") == 1
 
 
-@pytest.fixture
-def exporter() -> InMemorySpanExporter:
-    return InMemorySpanExporter()
-
-
-@pytest.fixture
-def tracers(exporter: InMemorySpanExporter) -> TracerProvider:
-    provider = TracerProvider(shutdown_on_exit=False)
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    return provider
-
-
 async def test_a_provider_that_makes_no_tracer_leaves_the_gate_as_it_was(meters: OpenTelemetry) -> None:
     class Broken(TracerProvider):
         def get_tracer(self, *_: Any, **__: Any) -> Any:
@@ -394,15 +338,13 @@ async def test_a_provider_that_makes_no_tracer_leaves_the_gate_as_it_was(meters:
         meters.observe(gate)
 
 
-def seconds(span: ReadableSpan) -> float:
-    assert span.start_time is not None
-    assert span.end_time is not None
+def seconds(span: Any) -> float:
     return round((span.end_time - span.start_time) / 1e9, 3)
 
 
-async def test_spans_tell_of_robots_fetches_waits_and_permits(
-    meters: OpenTelemetry, exporter: InMemorySpanExporter, tracers: TracerProvider
-) -> None:
+async def test_spans_tell_of_robots_fetches_waits_and_permits(meters: OpenTelemetry):
+    exporter, tracers = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
+    tracers.add_span_processor(SimpleSpanProcessor(exporter))
     transport = ScriptedTransport(
         {
             "https://[::1]:8443/robots.txt": Reply(200, RULES),

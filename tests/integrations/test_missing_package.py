@@ -25,9 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
         *((framework, framework, framework) for framework in FRAMEWORKS),
     ],
 )
-def test_the_error_names_the_extra(
-    module: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_error_names_the_extra(module: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch):
     for each in [name for name in sys.modules if name.split(".")[0] == package]:
         monkeypatch.delitem(sys.modules, each)
     monkeypatch.setitem(sys.modules, package, None)
@@ -58,10 +56,3 @@ polite.cli.program()
     )
 
     assert (run.returncode, run.stderr) == (0, "")
-
-
-def test_extras_have_the_names_that_any_pip_finds() -> None:
-    # In the metadata a name is normalised (PEP 685). pip before 23.3 looks for what was typed, and only warns.
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-
-    assert [name for name in extras if re.sub(r"[-_.]+", "-", name).lower() != name] == []

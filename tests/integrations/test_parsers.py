@@ -2,12 +2,10 @@
 
 import gzip
 import json
-import tarfile
 import time
 import urllib.robotparser
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 from typing import Any
 
 import protego
@@ -21,8 +19,8 @@ from polite.integrations.robotparser import ROBOTPARSER, RobotFileParser
 from polite.robots.dialect import RFC9309
 from polite.robots.policy import FetchPolicy
 from tests.blocking.support import Thread
+from tests.standards.dialects import CORPUS, corpus, real_files
 
-CORPUS = Path(__file__).resolve().parents[2].parent / "shared" / "corpus"
 FILE = """\
 Host: example.com
 Sitemap: https://example.com/s.xml
@@ -38,14 +36,7 @@ User-agent: barbot
 Disallow: /
 Request-rate: 30/60
 """
-AGENTS = [
-    "*",
-    "foobot",
-    "FooBot/1.0 (+https://example.com)",
-    "BARBOT",
-    "other",
-    "Other/1.0",
-]
+AGENTS = ["*", "foobot", "FooBot/1.0 (+https://example.com)", "BARBOT", "other", "Other/1.0"]
 URLS = [
     "https://example.com",
     "https://example.com/a",
@@ -117,12 +108,6 @@ def test_sitemaps_and_host_are_alike() -> None:
         assert our_parser.site_maps() == parser.site_maps()
 
 
-def test_only_a_str_can_be_parsed_as_in_protego() -> None:
-    for parse in (Protego.parse, protego.Protego.parse):
-        with pytest.raises(TypeError, match="expects str, got bytes"):
-            parse(b"")
-
-
 # A rule, a URL, and whether the strict dialect says the same.
 ALL_AGENTS = "User-agent: *\n"
 LENIENT = {
@@ -153,15 +138,6 @@ def test_leniencies_are_kept_and_can_be_left_out(both: Any, rule: str, url: str,
     assert ours.robots.dialect is (PROTEGO if both is protegos else ROBOTPARSER)
 
 
-@pytest.mark.parametrize(("agent", "bound"), [("foo-b", True), ("b-foo", False)])
-def test_a_name_with_a_hyphen_is_bound_by_the_group_of_its_start(agent: str, bound: bool) -> None:
-    body = "User-agent: *\nDisallow: /\n\nUser-agent: foo\nAllow: /\n"
-    original, ours = protegos(body)
-
-    assert original.can_fetch("/x", agent) is ours.can_fetch("/x", agent) is bound
-    assert not strict(protegos, body).can_fetch("/x", agent)
-
-
 @pytest.mark.parametrize(
     "rule", ["Disallow: /a$", "Disallow: /*b$\nDisallow: /a$", "Disallow: /\nAllow: /a$"]
 )
@@ -176,6 +152,8 @@ def test_a_last_dollar_also_means_itself_as_in_protego(rule: str) -> None:
 
 
 # What differs, as docs/how-to/replace-protego.md has it: body, URL, agent, the original's answer. Ours is the other.
+ANY, TWO = "User-agent: *\n", "User-agent: a\nDisallow: /\n\nUser-agent: a-b\nDisallow: /x\n"
+GROUPS = "User-agent: x\nDisallow: /a\n\nUser-agent: x\nDisallow: /b\n"
 DIFFERENT = {
     "no URL is denied": ("", "nowhere", "x", True),
     "an empty URL is denied": ("", "", "x", True),
@@ -188,42 +166,32 @@ DIFFERENT = {
     "a later product is nobody": ("User-agent: bar\nDisallow: /\n", "/", "foo/1 bar/1", False),
     "U+0085 ends no line": ("User-agent: *\n#\x85Disallow: /a\n", "/a", "x", False),
 }
-DIFFERENT_FROM_URLLIB = {
-    "the longest rule wins, not the first": ("User-agent: *\nAllow: /\nDisallow: /a\n", "/a", "x", True),
-    "wildcards": ("User-agent: *\nDisallow: /*.gif$\n", "/a.gif", "x", True),
+
+
+FROM_URLLIB = {
+    "the longest rule wins, not the first": (f"{ANY}Allow: /\nDisallow: /a\n", "/a", "x", True),
+    "wildcards": (f"{ANY}Disallow: /*.gif$\n", "/a.gif", "x", True),
     "a blank line ends no group": ("User-agent: x\n\nDisallow: /a\n", "/a", "x", True),
-    "groups hold together": (
-        "User-agent: x\nDisallow: /a\n\nUser-agent: x\nDisallow: /b\n",
-        "/b",
-        "x",
-        True,
-    ),
+    "groups hold together": (GROUPS, "/b", "x", True),
     "a name must be the whole": ("User-agent: bot\nDisallow: /\n", "/", "mybot", False),
-    "the most specific name, not the first": (
-        "User-agent: a\nDisallow: /\n\nUser-agent: a-b\nDisallow: /x\n",
-        "/y",
-        "a-b",
-        False,
-    ),
-    "robots.txt may always be fetched": ("User-agent: *\nDisallow: /\n", "/robots.txt", "x", False),
+    "the most specific name, not the first": (TWO, "/y", "a-b", False),
+    "robots.txt may always be fetched": (f"{ANY}Disallow: /\n", "/robots.txt", "x", False),
     "no URL is denied": ("", "nowhere", "x", True),
 }
 
 
-@pytest.mark.parametrize(("body", "url", "agent", "before"), DIFFERENT.values(), ids=DIFFERENT)
-def test_what_differs_from_protego_differs_as_documented(
-    body: str, url: str, agent: str, before: bool
-) -> None:
-    assert [fetches(each, url, agent) for each in protegos(body)] == [before, not before]
-
-
 @pytest.mark.parametrize(
-    ("body", "url", "agent", "before"), DIFFERENT_FROM_URLLIB.values(), ids=DIFFERENT_FROM_URLLIB
+    ("both", "row"),
+    [
+        *((protegos, row) for row in DIFFERENT.values()),
+        *((robotparsers, row) for row in FROM_URLLIB.values()),
+    ],
+    ids=[*DIFFERENT, *(f"urllib: {name}" for name in FROM_URLLIB)],
 )
-def test_what_differs_from_urllib_differs_as_documented(
-    body: str, url: str, agent: str, before: bool
-) -> None:
-    assert [fetches(each, url, agent) for each in robotparsers(body)] == [before, not before]
+def test_what_differs_differs_as_documented(both: Any, row: tuple[str, str, str, bool]) -> None:
+    body, url, agent, before = row
+
+    assert [fetches(each, url, agent) for each in both(body)] == [before, not before]
 
 
 def test_what_is_no_url_is_denied_where_protego_raises() -> None:
@@ -301,18 +269,15 @@ def test_nothing_that_is_asked_raises(body: str, url: str, agent: str) -> None:
 
 
 @pytest.mark.slow("every file of the corpus")
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real files is not beside the project")
+@real_files
 def test_on_real_files_it_answers_as_protego_or_as_google_does() -> None:
-    with tarfile.open(CORPUS / "bodies.tar.xz") as archive:
-        files = [(each.name.removesuffix(".txt"), archive.extractfile(each)) for each in archive]
-        bodies = {name: file.read().decode("utf-8", "replace") for name, file in files if file is not None}
     with gzip.open(CORPUS / "google_verdicts.jsonl.gz", "rt") as rows:
         answered = [json.loads(row) for row in rows]
 
     different = [
         ours is bool(google)
         for name, asked in answered
-        for original, mine in [protegos(bodies[name])]
+        for original, mine in [protegos(corpus()[name].decode("utf-8", "replace"))]
         for agent, path, google, _ in asked
         if (ours := mine.can_fetch(f"https://example.com{path}", agent))
         is not original.can_fetch(f"https://example.com{path}", agent)
@@ -345,15 +310,6 @@ def test_its_text_reads_as_the_same_file() -> None:
     assert "\n\nUser-agent: *\nDisallow: /a\n" in str(ours)
     assert not str(ours).endswith("\n")
     assert str(robotparsers(str(ours))[1]) == str(ours)
-
-
-@pytest.mark.slow("files at the limit of size")
-def test_a_file_at_a_limit_can_be_printed_whatever_its_octets() -> None:
-    parser = RobotFileParser()
-    parser.parse([b"user-agent: *\ndisallow: /".decode() + "\udcfc" * 200_000])
-
-    assert str(parser).encode()
-    assert not parser.can_fetch("x", "https://example.com/" + "%FC" * 200_000)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import polite
 from polite.events import Event, Granted
 from polite.testing import ScriptedTransport
 from tests.hasty_clock import HastyClock
-from tests.integrations.clients import ADAPTERS, ALL, FOR_THREADS, opened
+from tests.integrations.clients import ADAPTERS, ALL, opened
 from tests.integrations.raw_site import PAGE, RawSite, redirect, served_raw
 from tests.integrations.site import AGENT, LOOPBACK
 
@@ -110,15 +110,3 @@ async def test_what_a_proxy_gets_is_what_was_decided(name: str, site: RawSite, l
             with suppress(*REFUSALS):
                 await client.get(f"http://a.test{path}", proxies=proxies)
             log.require_same(path, "", site.targets)
-
-
-@pytest.mark.parametrize("name", FOR_THREADS)
-async def test_rules_are_for_what_is_sent(name: str, site: RawSite):
-    site.robots = b"User-agent: *\nDisallow: /%5D\nDisallow: /%25"
-    async with opened(name, **options()) as client:
-        for path in ("/]secret", "/%x"):
-            site.respond = lambda target, path=path: redirect(path) if target == "/hop" else PAGE  # type: ignore[misc]
-            with suppress(polite.Disallowed):
-                await client.get(f"{site.url}/hop")
-
-    assert not any(target.startswith(("/%5D", "/%25")) for target in site.targets)

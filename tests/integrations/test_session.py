@@ -14,7 +14,7 @@ from aiohttp import web
 import polite
 from polite.testing import LoopClock, ScriptedTransport, scripted_server
 from polite.transports.connection_pool import ConnectionPool
-from tests.integrations.site import AGENT, DELAY_S, LOOPBACK, PACING, Site, served, slow
+from tests.integrations.site import AGENT, LOOPBACK, PACING, Site, served, slow
 from tests.support import expect_no_other_tasks, now
 
 pytestmark = pytest.mark.virtual_time
@@ -67,13 +67,6 @@ async def test_https_to_a_named_address_needs_one_handshake(tmp_path: Path) -> N
 
     assert site.paths == ["/", "/next"]
     assert len(handshakes) == 1
-
-
-async def test_no_time_out_counts_the_wait(site: Site) -> None:
-    async with opened() as session:
-        await asyncio.gather(*(read(session, site.url(f"/{page}")) for page in range(100)))
-
-    assert site.gaps() == [DELAY_S] * 100
 
 
 async def test_a_server_that_is_silent_is_given_up_after_the_timeout_of_the_policy(site: Site) -> None:
@@ -133,9 +126,7 @@ async def test_robots_is_fetched_without_cookies_and_in_its_own_reading(site: Si
         ({"headers": {}}, TypeError, r"open_session: headers: no such option.*open_gate and .*middleware"),
     ],
 )
-async def test_an_invalid_option_is_refused_and_nothing_stays_open(
-    options: Any, error: type[Exception], message: str
-) -> None:
+async def test_an_invalid_option_is_refused_and_nothing_stays_open(options, error, message):
     with pytest.raises(error, match=message):
         async with polite.open_session(AGENT, **options):
             pytest.fail("it opened")
@@ -192,17 +183,3 @@ async def test_another_session_has_no_gate_of_polite() -> None:
         for other in (session, None):
             with pytest.raises(polite.InvalidOption, match="needs a session of polite.open_session"):
                 polite.gate_of(other)  # type: ignore[arg-type]
-
-
-async def test_a_session_for_each_call_keeps_the_delays_of_the_others(site: Site) -> None:
-    clock = LoopClock()
-
-    async def call_each() -> None:
-        for page in range(4):
-            async with opened(clock=clock) as session:
-                await read(session, site.url(f"/{page}"))
-
-    with pytest.warns(UserWarning, match=r"so this one waits for 5 s\. Open one gate"):
-        await call_each()
-
-    assert site.gaps() == [DELAY_S] * 7

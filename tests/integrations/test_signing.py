@@ -53,9 +53,7 @@ def hop(site: Site) -> str:
 
 
 @pytest.mark.parametrize("name", ALL)
-async def test_each_hop_is_signed_for_its_server(
-    name: str, signer: polite.WebBotAuth, clock: HastyClock, site: Site
-) -> None:
+async def test_each_hop_is_signed_for_its_server(name: str, signer, clock, site):
     async with opened(name, clock, signer=signer) as client:
         assert (await client.get(hop(site))).text == "page /end"
 
@@ -77,9 +75,7 @@ class Away:
 
 
 @pytest.mark.parametrize("name", ALL)
-async def test_without_a_signature_for_a_hop_that_of_the_hop_before_is_not_sent(
-    name: str, clock: HastyClock, site: Site
-) -> None:
+async def test_without_a_signature_for_a_hop_that_of_the_hop_before_is_not_sent(name: str, clock, site):
     async with opened(name, clock, signer=OnlyTheFirst()) as client:
         await client.get(hop(site))
 
@@ -87,9 +83,7 @@ async def test_without_a_signature_for_a_hop_that_of_the_hop_before_is_not_sent(
 
 
 @pytest.mark.parametrize("name", ALL)
-async def test_a_signer_that_fails_is_no_failure_of_the_server(
-    name: str, clock: HastyClock, site: Site
-) -> None:
+async def test_a_signer_that_fails_is_no_failure_of_the_server(name: str, clock: HastyClock, site: Site):
     pacing = polite.PacingPolicy(min_delay=0.0, circuit_failures=1, max_failures=1)
     async with opened(name, clock, signer=Away(), pacing=pacing) as client:
         for _ in range(2):
@@ -101,9 +95,7 @@ async def test_a_signer_that_fails_is_no_failure_of_the_server(
 
 
 @pytest.mark.parametrize("name", ADAPTERS)
-async def test_adapters_would_repeat_an_old_signature_so_they_refuse_retries(
-    name: str, signer: polite.WebBotAuth, clock: HastyClock
-) -> None:
+async def test_adapters_would_repeat_an_old_signature_so_they_refuse_retries(name: str, signer, clock):
     async with opened(name, clock, signer=signer, adapter={"max_retries": 2}) as client:
         with pytest.raises(polite.InvalidOption, match=r"PoliteAdapter\(max_retries=...\)"):
             await client.get("http://127.0.0.1:9/")
@@ -142,9 +134,7 @@ class TestWhenTheConnectionIsThere:
             yield gate
 
     @pytest.mark.parametrize("module", [httpx, httpx2], ids=lambda module: module.__name__)
-    async def test_httpx_signs(
-        self, module: Any, site: Site, gate: polite.Gate, signer: polite.WebBotAuth
-    ) -> None:
+    async def test_httpx_signs(self, module: Any, site: Site, gate: polite.Gate, signer: polite.WebBotAuth):
         async def slow(event: str, info: Any) -> None:
             if event == "connection.connect_tcp.started":
                 await asyncio.sleep(60)
@@ -160,9 +150,7 @@ class TestWhenTheConnectionIsThere:
         async with module.AsyncClient(transport=transport(gate, module, mock)) as client:
             assert (await client.get(site.url("/"))).text == f'sig="{KEYS}"'
 
-    async def test_aiohttp_and_robots_txt_sign(
-        self, site: Site, gate: polite.Gate, signer: polite.WebBotAuth
-    ) -> None:
+    async def test_aiohttp_and_robots_txt_sign(self, site, gate, signer):
         connector = polite.guarded_connector(LOOPBACK, resolver=SlowLookups())
         async with (
             aiohttp.ClientSession(

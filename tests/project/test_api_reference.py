@@ -45,6 +45,7 @@ OF_POLITE_ALONE = re.compile(
 )
 CONSTRUCTORS = {"__init__", "__post_init__", "__new__"}
 UNNAMED = {"self", "cls", "args", "kwargs"}
+FOREIGN = ("requests.", "niquests.", "crawl4ai.", "crawlee.", "scrapy.", "aiohttp.", "asyncio.")
 
 
 def entries_of(page: Path) -> list[str]:
@@ -131,13 +132,8 @@ def test_each_public_name_has_one_entry() -> None:
     assert [name for name, count in entries.items() if count != 1] == []
 
 
-def is_public(module: str) -> bool:
-    """Whether the page on stability names a module, or one inside of it."""
-    page = (ROOT / "docs" / "explanation" / "stability.md").read_text()
-    names = re.findall(r"`(polite[\w.]*)`", page)
-    return module.startswith("polite.integrations") or any(
-        f"{name}.".startswith(f"{module}.") for name in names
-    )
+# Modules that the page on stability does not name are no place to import from.
+STABLE = re.findall(r"`(polite[\w.]*)`", (ROOT / "docs/explanation/stability.md").read_text())
 
 
 def imported(files: Iterable[Path]) -> set[tuple[str, str]]:
@@ -152,26 +148,28 @@ def imported(files: Iterable[Path]) -> set[tuple[str, str]]:
 
 def test_each_name_that_examples_import_is_public_and_so_is_its_module() -> None:
     # A decision says how polite is made, and the page on the architecture what is inside.
-    pages = [
+    pages = [ROOT / "README.md", *(ROOT / "docs/examples").glob("*.py")]
+    pages += [
         page
-        for page in [
-            ROOT / "README.md",
-            *(ROOT / "docs").rglob("*.md"),
-            *(ROOT / "docs" / "examples").glob("*.py"),
-        ]
+        for page in (ROOT / "docs").rglob("*.md")
         if page.parent.name != "decisions" and page.stem != "architecture"
     ]
-    public = set(map(canonical, ENTRIES))
+    inner = [
+        module
+        for module, _ in imported(pages)
+        if not module.startswith("polite.integrations")
+        and not any(f"{n}.".startswith(f"{module}.") for n in STABLE)
+    ]
     names = {".".join(each) for each in imported([*pages, *(ROOT / "tests" / "typing").glob("*.py")])}
+    public = set(map(canonical, ENTRIES))
 
     assert len(names) > 20
-    assert [each for each in imported(pages) if not is_public(each[0])] == []
-    assert not is_public("polite.gate.gate")
-    assert {
+    assert inner == []
+    assert [
         name
         for name in names
         if not isinstance(object_of(name), griffe.Module) and canonical(name) not in public
-    } == set()
+    ] == []
 
 
 def test_each_type_and_base_in_a_public_signature_has_an_entry() -> None:
@@ -201,22 +199,7 @@ def test_each_type_and_base_in_a_public_signature_has_an_entry() -> None:
     assert missing == set()
 
 
-def test_each_entry_field_and_method_says_what_it_is() -> None:
-    texts = {entry: text_of(object_of(entry)) for entry in ENTRIES}
-    texts |= {name: contract_of(function, owner) for name, function, owner in functions()}
-    texts |= {
-        f"{entry}.{name}": text_of(member)
-        for entry, found in classes()
-        for name, member in found.members.items()
-        if not name.startswith("_") and isinstance(member, griffe.Attribute)
-    }
-
-    assert [name for name, text in texts.items() if not text] == []
-
-
-def test_each_field_that_a_docstring_describes_is_there_and_no_line_is_lost(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_each_field_that_a_docstring_describes_is_there_and_no_line_is_lost(caplog: pytest.LogCaptureFixture):
     described: dict[str, bool] = {}
     with caplog.at_level("WARNING", logger="griffe"):
         for _, found in classes():
@@ -242,44 +225,36 @@ def is_named(parameter: str, text: str) -> bool:
     return all(re.search(rf"(?<![a-z]){re.escape(word)}(s|es)?(?![a-z])", text.lower()) for word in words)
 
 
-def has_foreign_base(owner: griffe.Class | None) -> bool:
-    """Whether methods have the parameters, and may have the errors, of another package's class, which documents them."""
-    foreign = ("requests.", "niquests.", "crawl4ai.", "crawlee.", "scrapy.", "aiohttp.", "asyncio.")
-    bases = [base.canonical_path for base in owner.bases if isinstance(base, griffe.Expr)] if owner else []
-    return any(base.startswith(foreign) for base in bases)
+def signature(function: griffe.Function) -> tuple[str, ...]:
+    return (function.name, *(parameter.name for parameter in function.parameters))
 
 
-@cache
-def promised() -> set[tuple[str, ...]]:
-    """The methods of protocols with their parameters: an implementation need not describe these again."""
-    return {
-        (name, *(parameter.name for parameter in method.parameters))
-        for _, protocol in classes()
-        if any("Protocol" in str(base) for base in protocol.bases)
-        for name, method in protocol.members.items()
-        if isinstance(method, griffe.Function)
+def test_each_entry_field_method_and_parameter_says_what_it_is() -> None:
+    bases = {
+        entry: [str(getattr(base, "canonical_path", base)) for base in found.bases]
+        for entry, found in classes()
     }
+    protocols = {entry for entry, names in bases.items() if any("Protocol" in name for name in names)}
+    # An implementation need not describe again what its protocol, or the class of another package, does.
+    promised = {
+        signature(function) for name, function, _ in functions() if name.rpartition(".")[0] in protocols
+    }
+    texts = {entry: text_of(object_of(entry)) for entry in ENTRIES}
+    texts |= {
+        f"{entry}.{name}": text_of(member)
+        for entry, found in classes()
+        for name, member in found.members.items()
+        if not name.startswith("_") and isinstance(member, griffe.Attribute)
+    }
+    for name, function, owner in functions():
+        contract = texts[name] = contract_of(function, owner)
+        entry = name.rpartition(".")[0]
+        foreign = any(base.startswith(FOREIGN) for base in bases.get(entry, ()))
+        if not foreign and (entry in protocols or signature(function) not in promised):
+            asked = [each.name for each in function.parameters if each.name.strip("*") not in UNNAMED]
+            texts |= {f"{name}({each})": "" for each in asked if not is_named(each, contract)}
 
-
-def is_promised(function: griffe.Function, owner: griffe.Class | None) -> bool:
-    protocol = owner is not None and any("Protocol" in str(base) for base in owner.bases)
-    return (
-        not protocol and (function.name, *(parameter.name for parameter in function.parameters)) in promised()
-    )
-
-
-def test_each_parameter_is_documented() -> None:
-    undocumented = [
-        f"{name}({parameter.name})"
-        for name, function, owner in functions()
-        for parameter in function.parameters
-        if parameter.name.strip("*") not in UNNAMED
-        and not has_foreign_base(owner)
-        and not is_promised(function, owner)
-        and not is_named(parameter.name, contract_of(function, owner))
-    ]
-
-    assert undocumented == []
+    assert [name for name, text in texts.items() if not text] == []
 
 
 def test_each_error_that_a_docstring_names_is_a_public_one_or_pythons() -> None:

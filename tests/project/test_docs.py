@@ -13,6 +13,9 @@ import pytest
 import trustme
 
 import polite
+from docs.website.builder import Site
+from docs.website.checks import faults
+from docs.website.staging import stage
 from polite.cli.parser import parser
 from polite.version import __version__
 from tests.frameworks.installed import FRAMEWORKS
@@ -72,9 +75,7 @@ ODD_PATHS = ("/about?", "/about%3a/%ZZ]%?next=http%3A%2F%2Fx%2F&%ZZ]x?&%")
     [page for page in PAGES if page.stem not in APART and FETCHES.search(page.read_text())],
     ids=lambda page: page.name,
 )
-def test_what_a_page_sends_is_allowed_letter_by_letter(
-    page: Path, path: str, reader: Reader, web: PageWeb, tmp_path: Path
-) -> None:
+def test_what_a_page_sends_is_allowed_letter_by_letter(page: Path, path: str, reader, web, tmp_path):
     web.move_about(path)
     odd = tmp_path / page.name
     odd.write_text(re.sub(r"(example\.com|\")/about", rf"\g<1>{path}", page.read_text()))
@@ -84,26 +85,6 @@ def test_what_a_page_sends_is_allowed_letter_by_letter(
     # The two spellings of an escape are one path (RFC 3986, 6.2.2.1), and some clients write only one.
     assert set(web.targets) <= {"/", path, path.replace("%3a", "%3A"), "/private/press", "/search"}
     assert path in web.targets or "get(permit.request_url" not in page.read_text()
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "```python\nprint(1)\n```\n",
-        "```python\nprint(1)\n```\n```text\n2\n```\n",
-        "```python\nassert False\n```\n",
-        "<!-- tests -->\n```python\ndef forgotten():\n    pass\n```\n",
-        "```ruby\nputs 1\n```\n",
-        "```console\n$ polite check http:///\nallowed\n```\n",
-        "```console\n$ ./dev fly\n```\n",
-    ],
-)
-def test_a_page_that_is_wrong_is_noticed(text: str, reader: Reader, tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(text)
-
-    with pytest.raises((Exception, SystemExit, pytest.fail.Exception)):
-        reader.read(page)
 
 
 def test_every_link_of_a_page_and_every_file_that_it_names_is_there() -> None:
@@ -265,3 +246,43 @@ def test_every_figure_of_a_comparison_is_among_the_benchmarks(page: str) -> None
 
 def test_the_supported_version_is_that_of_the_package() -> None:
     assert f"now {__version__.rpartition('.')[0]} |" in (ROOT / "SECURITY.md").read_text()
+
+
+# The site.
+
+SITE = Site(ROOT, ROOT / "out" / "site")
+POLICY = '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'">'
+
+
+def test_every_page_of_docs_is_in_the_navigation_once() -> None:
+    sources = SITE.sources
+
+    shown = list(SITE.navigation(sources).pages())
+
+    pages = {file.relative_to(ROOT / "docs").as_posix() for file in (ROOT / "docs").rglob("*.md")}
+    assert pages <= set(shown)
+    assert {page for page in shown if shown.count(page) > 1} == set()
+    assert {"index.md", "changelog.md", "examples/many_machines.py.md"} <= set(shown)
+
+
+def test_every_link_of_every_page_leads_to_a_page_of_the_site(tmp_path: Path) -> None:
+    assert stage(SITE.sources, tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        (
+            '<p id="here"><a href="https://example.com/">x</a><a href="#here">y</a><img src="data:,">',
+            None,
+        ),
+        ('<a href="gone.html">x</a>', "links to gone.html, which does not exist"),
+        ('<a href="page.html#no">x</a>', "links to page.html#no, whose anchor does not exist"),
+        ('<link rel="preconnect" href="https://x.example">', "loads https://x.example from another host"),
+        ("<style>a{b:url('//x.example/p')}</style>", "loads //x.example/p from another host"),
+    ],
+)
+def test_a_fault_of_the_built_site_is_found(tmp_path: Path, body: str, fault: str | None) -> None:
+    (tmp_path / "page.html").write_text(POLICY + body)
+
+    assert list(faults(tmp_path)) == ([] if fault is None else [f"page.html: {fault}"])

@@ -1,12 +1,14 @@
-"""What `import polite` gives: the public names, and no HTTP client; and what its extras are called."""
+"""What `import polite` gives: public names, and no HTTP client; what extras are called; what hatch_build.py makes of it."""
 
 import ast
+import importlib.util
 import os
 import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -62,3 +64,91 @@ def test_every_text_that_names_an_extra_names_the_distribution_and_each_is_offer
     assert named == {"polite-crawl"}
     # What only work on polite itself needs is in groups, which a wheel's metadata does not name.
     assert {*extras} == {name for row in rows for name in re.findall(r"`([\w-]+)`", row)}
+
+
+# What hatch_build.py makes of the sources, of README, and which modules it compiles.
+
+
+HOOK = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+
+
+@pytest.fixture
+def hooks(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """hatch_build.py. Only environments of builds have hatchling."""
+    for name, interface in (
+        ("hatchling.builders.hooks.plugin.interface", "BuildHookInterface"),
+        ("hatchling.metadata.plugin.interface", "MetadataHookInterface"),
+    ):
+        stub = ModuleType(name)
+        setattr(stub, interface, type(interface, (), {"__class_getitem__": lambda *_: object}))
+        monkeypatch.setitem(sys.modules, name, stub)
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_no_compiled_module_has_a_coroutine() -> None:
+    # mypyc keeps the exception that is handled per thread: a coroutine that is suspended there leaves it to all others.
+    modules = HOOK["hooks"]["custom"]["modules"]
+    trees = {name: ast.parse((ROOT / name).read_text()) for name in modules}
+
+    assert [
+        name
+        for name, tree in trees.items()
+        if any(isinstance(node, ast.AsyncFunctionDef) for node in ast.walk(tree))
+    ] == []
+
+
+SOURCE = b"""
+def read(text):
+    try:
+        return int(text)
+    except ValueError as error:
+        if text == "\xc3\xa4":
+            raise KeyError(
+                text
+            ) from None
+        raise LookupError("\xc3\xa4", text) from error
+"""
+
+
+def read_of(source: bytes, text: str) -> LookupError:
+    names: dict[str, object] = {}
+    exec(compile(source, "read.py", "exec"), names)  # noqa: S102
+    with pytest.raises(LookupError) as caught:
+        names["read"](text)  # type: ignore[operator]
+    return caught.value
+
+
+def test_a_cause_becomes_an_assignment_on_the_same_lines(hooks: ModuleType) -> None:
+    changed = hooks.with_causes_set(SOURCE)
+
+    assert b" from " not in changed
+    assert changed.count(b"\n") == SOURCE.count(b"\n")
+    for text in ("x", "\xe4"):
+        before, after = read_of(SOURCE, text), read_of(changed, text)
+        assert repr(after) == repr(before)
+        assert type(after.__cause__) is type(before.__cause__)
+        assert after.__suppress_context__ is before.__suppress_context__ is True
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("[Five\nlines](docs/five.md#a) do", "Five\nlines (`docs/five.md#a`) do"),
+        ("![a picture](docs/a.svg)", "a picture (`docs/a.svg`)"),
+        ("[it](https://example.com/) or [mail](mailto:a@example.com)",) * 2,
+        ("```python\nrules[0](path)\n```",) * 2,
+    ],
+)
+def test_the_description_has_paths_in_the_place_of_relative_links(hooks, tmp_path, text, shown):
+    (tmp_path / "README.md").write_text(text)
+    metadata: dict[str, dict[str, str]] = {}
+
+    hooks.DescriptionHook.update(SimpleNamespace(root=str(tmp_path)), metadata)
+
+    assert metadata["readme"]["content-type"] == "text/markdown"
+    assert metadata["readme"]["text"].startswith(f"{shown}\nPaths in parentheses are")

@@ -16,13 +16,16 @@ import pytest
 
 import polite
 from polite.robots.decision import Decider
-from polite.robots.result import KeptOctets
+from polite.robots.result import KeptOctets, Unreachable
 from tests.frameworks.installed import FRAMEWORKS
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "reference" / "api"
 ROBOTS = """\
 User-agent: *
 Disallow: /private/
+Crawl-delay: 2
+Request-rate: 1/5
+Visit-time: 0600-0845
 Content-Signal: search=yes, ai-train=no, use=reference
 Content-Usage: /news/ train-ai=n
 Clean-param: ref /shop/
@@ -49,6 +52,7 @@ def by_host(target: polite.Target) -> str:
 
 
 PARSED = polite.parse(ROBOTS)
+DOWN = Unreachable(polite.Reason.TIMEOUT, "https://example.com/robots.txt")
 TARGET = polite.Target.of("https://example.com/private/a")
 # Where a type alone does not say which values are valid.
 EXAMPLES: Mapping[object, object] = {
@@ -121,7 +125,9 @@ def test_a_value_comes_back_equal(cls: type) -> None:
 
 # What functions return has more in it than an example of each field.
 RETURNED = {
-    "rules": PARSED.rules_for("ExampleBot"),
+    "rules": PARSED.rules_for("ExampleBot").prepare(),
+    "all allowed": polite.RuleSet.allow_all(polite.Reason.UNREACHABLE, cause=polite.Reason.NO_RULE),
+    "all denied": polite.RuleSet.deny_all(polite.Reason.UNREACHABLE, access=DOWN),
     "signals": PARSED.signals_for("ExampleBot"),
     "usage": polite.usage({"TDM-Reservation": "1"}, PARSED, "ExampleBot", "https://example.com/news/a"),
     "decision": PARSED.decide("ExampleBot", TARGET.url),
@@ -134,7 +140,9 @@ def shown(value: Any) -> object:
     if isinstance(value, polite.SignalSet):
         return value.statements, value.above, value.licenses, value.at("/a"), value.at("/news/a")
     if isinstance(value, polite.RuleSet):
-        return value.decide("/private/a"), value.decide("/")
+        names = ("group", "dialect", "crawl_delay", "request_rates", "visit_time", "rules", "cause", "access")
+        said = [getattr(value, name) for name in names]
+        return said, [(value.decide(path), value.allows(path)) for path in ("/private/a", "/")]
     return value
 
 

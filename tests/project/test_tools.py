@@ -1,36 +1,14 @@
-"""`./dev man`, the loops of `./dev matrix`, and the guard that refuses what leaves the machine."""
+"""`./dev man`, and the guard that refuses what leaves the machine."""
 
-import asyncio
 import shutil
 import socket
 import subprocess
-import sys
 
 import aiodns
-import anyio
 import pytest
 
+from docs.website import man_pages
 from polite.cli.main import ENVIRONMENT
-from tests.project import loops, man_pages
-
-
-@pytest.mark.skipif(sys.version_info < (3, 12), reason="no eager tasks")
-async def test_eager_tasks_begin_at_once_and_task_groups_of_anyio_know_them() -> None:
-    asyncio.get_running_loop().set_task_factory(loops.eager_factory())
-    entered = []
-
-    async def enter() -> None:
-        entered.append(None)
-        with anyio.CancelScope():
-            await asyncio.sleep(0)
-
-    task = asyncio.create_task(enter())
-    assert entered
-    async with anyio.create_task_group() as group:
-        group.start_soon(enter)
-    await task
-
-    assert len(entered) == 2
 
 
 def test_the_man_pages_are_those_of_the_parser(monkeypatch, tmp_path) -> None:
@@ -54,17 +32,12 @@ def test_mandoc_finds_no_error() -> None:
     subprocess.run(["mandoc", "-Tlint", "-Werror", *files], check=True)
 
 
-def _send(peer: socket.socket) -> None:
-    peer.sendto(b"?", ("192.0.2.1", 53))
-
-
 @pytest.mark.parametrize(
     "leave",
     [
         lambda: socket.socket().connect(("192.0.2.1", 80)),
-        lambda: _send(socket.socket(type=socket.SOCK_DGRAM)),
+        lambda: socket.socket(type=socket.SOCK_DGRAM).sendto(b"?", ("192.0.2.1", 53)),
         lambda: socket.getaddrinfo("example.com", 80),
-        aiodns.DNSResolver,
         lambda: aiodns.DNSResolver(nameservers=["192.0.2.53"]),
         lambda: setattr(aiodns.DNSResolver(nameservers=["127.0.0.1:1"]), "nameservers", ["192.0.2.53"]),
     ],

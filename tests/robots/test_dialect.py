@@ -27,11 +27,6 @@ def test_the_default_reads_what_was_evidently_meant_and_documents_what_they_say(
         assert parse(body, strict).decide("ExampleBot", path)
 
 
-@pytest.mark.parametrize(("longer", "path"), [("/a b", "/a%20b"), ("/a%20b", "/a%20b"), ("/a\tb", "/a%09b")])
-def test_a_character_that_no_url_holds_counts_as_its_escape(longer: str, path: str):
-    assert not parse(f"User-agent: *\nAllow: /a*b$\nDisallow: {longer}").decide("ExampleBot", path)
-
-
 def test_google_ends_a_line_at_a_nul_and_after_so_many_octets():
     line = "disallow: /" + "a" * 20_000
 

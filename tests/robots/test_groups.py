@@ -1,15 +1,15 @@
-"""Groups: where they begin, whom they bind, and what it costs to read them."""
+"""Groups, where they begin and whom they bind; and UserAgent: what can be sent, and which names it gives."""
 
-from dataclasses import replace
+from dataclasses import FrozenInstanceError
 
 import pytest
 
-from polite.robots.agent import UserAgent
+from polite.errors import InvalidUserAgent
+from polite.robots.agent import UserAgent, names_agent
 from polite.robots.decision import Rule
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, RFC9309, Dialect
-from polite.robots.groups import Group, Sections
+from polite.robots.groups import Group
 from polite.robots.parse import parse
-from tests.support import calls_of
 
 
 def test_a_group_names_crawlers_and_its_rules_read_as_people_write_them():
@@ -19,28 +19,6 @@ def test_a_group_names_crawlers_and_its_rules_read_as_people_write_them():
     assert (news.names("examplebot-news"), news.names("examplebot"), news.names_all()) == (True, False, False)
     assert both.names_all()
     assert both.rules == (Rule(False, "/2", 5), Rule(True, "/ü", 6))
-
-
-def grouped(text: str, dialect: Dialect = RFC9309) -> list[list[str]]:
-    sections = Sections(text, dialect)
-    return [
-        [sections.agents[place][2] for place in group]
-        for group in sections.groups(range(len(sections.agents)))
-    ]
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["\tuser-agent : a # x", "\n\nUSER-AGENT: a", "x: user-agent\nuser-agent:a", "user-agents: a"],
-)
-def test_a_user_agent_line_is_found_wherever_it_stands(text: str):
-    assert grouped(text) == [["a"]]
-
-
-def test_a_dialect_may_call_a_user_agent_line_something_else():
-    own = replace(RFC9309, name="own", misspellings=(("robot", "user-agent"),))
-
-    assert grouped("robot: a\nallow: /\nuser-agent: b", own) == [["a"], ["b"]]
 
 
 def test_what_stands_below_keeps_its_line():
@@ -55,41 +33,6 @@ def test_what_stands_below_keeps_its_line():
     # A group is read in pieces.
     long = parse("User-agent: *\n" + "".join(f"Disallow: /{n}\n\n" for n in range(20_000))).rules_for("x")
     assert [(rule.line, rule.pattern) for rule in long.rules] == [(2 * n + 2, f"/{n}") for n in range(20_000)]
-
-
-def test_groups_that_follow_each_other_are_read_at_once_and_say_the_same():
-    group = "User-agent: a\nDisallow: /{}\nCrawl-delay: {}\nUser-agent b\nUser-agent: a\nAllow: /{}\n"
-    text = "User-agent: c\nDisallow: /c\n".join(group.replace("{}", str(each)) * 2 for each in range(3))
-    sections = Sections(text, RFC9309)
-    of_a = [each for each, (_, _, value) in enumerate(sections.agents) if value == "a"]
-
-    below = sections.below(sections.groups(of_a))
-    each = list(sections.each_below(sections.groups(of_a)))
-
-    assert below.paths == [path for one in each for path in one.paths]
-    assert below.paths == ["/0"] * 4 + ["/1"] * 4 + ["/2"] * 4
-    assert list(below.marks) == [mark for one in each for mark in one.marks]
-    assert below.paces == [pace for one in each for pace in one.paces]
-
-
-@pytest.mark.parametrize(
-    ("lines", "most"),
-    [
-        ("\n", 1),
-        ("x{}:\n", 8),
-        ("Disallow:/{}\n", 8),
-        ("User-agent:*\n", 16),
-        ("User-agent:*\n\n", 20),
-        ("User-agent:*\nDisallow:/{}\n", 28),
-    ],
-)
-def test_a_hostile_file_takes_a_few_calls_for_each_line(lines: str, most: int):
-    def calls(times: int) -> int:
-        robots = parse("User-agent: *\n" + "".join(map(lines.format, range(times))))
-        return calls_of(lambda: robots.rules_for("examplebot"))
-
-    calls(1)  # what is made once
-    assert calls(2_000) - calls(1_000) <= most * 1_000
 
 
 BOUND = """\
@@ -128,3 +71,65 @@ def test_rules_repeat_others_on_whatever_lines_they_stand(one: str, other: str, 
     first, second = (parse(f"User-agent: *\n{body}").rules_for("x") for body in (one, other))
 
     assert first.repeats(second) is repeats
+
+
+# UserAgent.
+
+
+@pytest.mark.parametrize(
+    ("header", "tokens"),
+    [
+        ("ExampleBot-News/1.0 (+https://example.com/bot)", ("examplebot-news", "examplebot")),
+        ("AdsBot-Google-Mobile", ("adsbot-google-mobile", "adsbot-google", "adsbot")),
+        ("MJ12bot/v1.4 (http://mj12bot.com/)", ("mj12bot",)),
+        ("Mozilla/5.0 (compatible; ExampleBot/1.0; +http://example.com/)", ("examplebot",)),
+        ("Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; Compatible;bingbot/2.0) Chrome/1", ("bingbot",)),
+        ("Mozilla/5.0 (compatible; )", ("mozilla",)),
+        ("Example_Bot--2-x", ("example_bot--2-x", "example_bot--2", "example_bot")),
+        ("7-up", ("7-up",)),
+        ("Bot/1 (für alle)", ("bot",)),
+    ],
+)
+def test_names_come_from_the_product(header: str, tokens: tuple[str, ...]):
+    assert UserAgent(header).tokens == tokens
+
+
+def test_explicit_names_are_kept_in_order_lower_case_and_once():
+    agent = UserAgent(" (no product) ", tokens=["ExampleBot-News", "other", "OTHER"])
+
+    assert agent.tokens == ("examplebot-news", "other")
+    assert agent.names(GOOGLE) == agent.names(RFC9309) == agent.tokens
+    assert len(UserAgent("a-" * 1_000 + "a").tokens) == 32
+    assert {agent: 1}[UserAgent("(no product)", tokens=["ExampleBot-News", "other"])] == 1
+    with pytest.raises(FrozenInstanceError):
+        agent.header = "other"
+
+
+@pytest.mark.parametrize(
+    "header", ["", "Bot\r\nX: y", "Bot\x85", "Bot €", "B" * 2_049, None, "*", "/1.0", "1.0", "--"]
+)
+def test_a_header_that_cannot_be_sent_or_names_no_product_is_refused(header: str):
+    with pytest.raises(InvalidUserAgent):
+        UserAgent(header)
+
+
+@pytest.mark.parametrize(
+    "tokens", ["examplebot", [""], ["a b"], ["*"], ["a/1"], ["12"], ["ä"], [None], ["a\n"], ["a"] * 33]
+)
+def test_names_that_no_file_can_hold_are_refused(tokens: list[str]):
+    with pytest.raises(InvalidUserAgent, match="tokens "):
+        UserAgent("ExampleBot", tokens=tokens)
+
+
+@pytest.mark.parametrize(
+    ("value", "name", "named"),
+    [
+        ("bot12", "bot1", False),
+        ("bot1x", "bot1", False),
+        ("bot1/2", "bot1", True),
+        ("bot2", "bot", True),
+        ("BOT", "bot", True),
+    ],
+)
+def test_a_name_in_a_file_ends_where_another_name_would_go_on(value: str, name: str, named: bool):
+    assert names_agent(value, name) is named

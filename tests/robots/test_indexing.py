@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from polite.terms.indexing import HTML_LIMIT, ImagePreview, Indexing, indexing
-from tests.support import calls_of
 
 IN_2010 = datetime(2010, 6, 25, 15, tzinfo=UTC)
 
@@ -139,20 +138,6 @@ def test_a_page_may_be_in_an_index_until_its_time_is_over():
     assert Indexing(unavailable_after=IN_2010).indexable(IN_2010 - timedelta(seconds=1))
     assert not Indexing(unavailable_after=IN_2010).indexable(IN_2010)
     assert not Indexing(index=False).indexable(IN_2010)
-
-
-@pytest.mark.parametrize(
-    "piece",
-    ["<!--", "<a x='", "<a>", "<meta name=a content=b>", f"<meta name=robots content=x{' a=1' * 60}>"],
-)
-def test_a_hostile_page_costs_little(piece: str):
-    whole, half = (piece * (size // len(piece)) for size in (HTML_LIMIT, HTML_LIMIT // 2))
-
-    taken = calls_of(lambda: indexing(html=whole))
-
-    assert taken <= 2.5 * calls_of(lambda: indexing(html=half)) + 1_000
-    # Two calls for each piece of a page, and what meta elements with a content take.
-    assert taken <= 2 * HTML_LIMIT + 20_000
 
 
 @pytest.mark.parametrize(

@@ -22,22 +22,6 @@ def test_each_line_has_its_number_field_name_and_value():
 
 
 @pytest.mark.parametrize(
-    ("text", "column"),
-    [
-        ("disallow: /a", 11),
-        ("disallow:/a # /a", 10),
-        ("  disallow :\t/a  ", 14),
-        ("дis: ü", 6),
-        ("  nonsense # x", 3),
-    ],
-)
-def test_the_column_is_where_the_value_starts(text: str, column: int):
-    (line,) = lines(text.encode(), RFC9309)
-
-    assert line.column == column
-
-
-@pytest.mark.parametrize(
     ("row", "field", "value"),
     [
         ("DisallowL /js/", Field.DISALLOW, "/js/"),

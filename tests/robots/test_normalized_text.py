@@ -1,20 +1,18 @@
 """to_text: a tidy file that decides as the one it was made from."""
 
 import re
-import tarfile
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polite.robots.dialect import BY_NAME, CLASSIC, GOOGLE, RFC9309, Dialect
+from polite.robots.dialect import BY_NAME, CLASSIC, RFC9309, Dialect
 from polite.robots.parse import Robots, parse
+from tests.standards.dialects import corpus, real_files
 from tests.support import examples
 
-CORPUS = Path(__file__).resolve().parents[2].parent / "shared" / "corpus"
 NAMED = list(BY_NAME.values())
 OWN = replace(RFC9309, name="own", any_field_ends_agents=True, blank_line_separates=True, max_line_bytes=40)
 
@@ -130,36 +128,14 @@ def _matched_by(pattern: str) -> Iterator[str]:
 
 
 @pytest.mark.slow("every file of the corpus", fast=1)
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real files is not beside the project")
+@real_files
 @pytest.mark.parametrize("dialect", NAMED, ids=lambda dialect: dialect.name)
 def test_the_text_of_a_real_file_says_what_the_file_says(dialect: Dialect):
     def plain(robots: Robots) -> str:
         # Stray octets of rules are shown as `\\xNN` before, and are `%NN` after.
         return repr(ruled(robots)).replace("\\\\x", "%").lower()
 
-    with tarfile.open(CORPUS / "bodies.tar.xz") as archive:
-        bodies = [file.read() for member in archive if (file := archive.extractfile(member)) is not None]
-
-    for body in bodies:
+    for body in corpus().values():
         robots = parse(body, dialect)
         if b"\xff" not in body:
             assert plain(again(robots)) == plain(robots)
-
-
-@pytest.mark.parametrize("dialect", [*NAMED, OWN], ids=lambda dialect: dialect.name)
-@pytest.mark.parametrize(
-    "line", ["disallow:/a", "user-agent:a\n", "useragent:q\ndisallow:/r", "ü:1\ndisallow:/r"]
-)
-def test_a_file_at_a_limit_stays_within_it(dialect: Dialect, line: str):
-    for limit in range(100, 130):
-        robots = parse("user-agent:*\n" + f"{line}\n" * 40, replace(dialect, max_bytes=limit))
-        assert ruled(again(robots)) == ruled(robots)
-
-
-def test_the_octets_of_a_text_at_a_limit_are_those_of_the_file():
-    robots = parse(b"user-agent:*\ndisallow:/" + b"\xfc" * 6_000, GOOGLE)
-
-    written = robots.to_text().encode("utf-8", "surrogateescape")
-
-    assert b"\xfc" * 6_000 in written
-    assert parse(written, GOOGLE).groups == again(robots).groups

@@ -1,9 +1,7 @@
 """RuleSet and Decision: what they say, and what a crawler without a file is told."""
 
-import copy
 import gc
 import inspect
-import pickle
 from dataclasses import FrozenInstanceError, fields
 from weakref import ref
 
@@ -98,32 +96,6 @@ def test_the_first_decision_is_that_of_rules_made_ready(lines):
     for path in ("/", "/a", "/a/b", "/b", "/7", "/x.pdf", "/x.pdf?", "/robots.txt"):
         assert parse(body).rules_for("x").decide(path)[:-1] == ready.decide(path)[:-1]
         assert parse(body).rules_for("x").allows(path) is ready.allows(path) is ready.decide(path).allowed
-
-
-TEXT = "User-agent: *\nDisallow: /a\nAllow: /a/b$\nCrawl-delay: 2\nRequest-rate: 1/5\nVisit-time: 0600-0845"
-# The fields that a copy must have, too.
-SAID = ("group", "dialect", "crawl_delay", "request_rates", "visit_time", "rules", "cause", "access")
-
-
-@pytest.mark.parametrize(
-    "copied",
-    [copy.copy, copy.deepcopy, lambda rules: pickle.loads(pickle.dumps(rules))],  # noqa: S301 - our own octets
-)
-@pytest.mark.parametrize(
-    "rules",
-    [
-        parse(TEXT).rules_for("ExampleBot").prepare(),
-        RuleSet.allow_all(Reason.UNREACHABLE, cause=Reason.NO_RULE),
-        RuleSet.deny_all(Reason.UNREACHABLE, access=Unreachable(Reason.TIMEOUT, URL)),
-    ],
-)
-def test_a_copy_decides_alike_and_says_the_same(copied, rules):
-    other = copied(rules)
-
-    for path in ("/a", "/a/b", "/c"):
-        assert other.decide(path) == rules.decide(path)
-        assert other.allows(path) is rules.allows(path)
-    assert [getattr(other, name) for name in SAID] == [getattr(rules, name) for name in SAID]
 
 
 def test_the_lifetime_of_rules_ends_with_them():

@@ -11,7 +11,7 @@ from polite.robots.dialect import BY_NAME, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC
 from polite.robots.lines import text
 from polite.robots.parse import parse
 from polite.robots.trace import Rereading
-from tests.support import calls_of, examples
+from tests.support import examples
 
 FILE = """\
 User-agent: *
@@ -33,13 +33,6 @@ def test_every_matching_rule_is_listed_in_order_with_its_line():
     ]
     assert explained.winner == explained.matches[0]
     assert explained.decision == parse(FILE).decide("ExampleBot/1.0", "/fish/salmon?big")
-
-
-def test_robots_txt_itself_has_matches_and_no_winner():
-    explained = parse("User-agent: *\nDisallow: /\n").explain("x", "/robots.txt")
-
-    assert explained.winner is None
-    assert [match.rule.line for match in explained.matches] == [2]
 
 
 def test_the_group_is_named_with_its_lines_and_with_what_was_not_found():
@@ -69,21 +62,12 @@ def test_a_conflict_that_the_document_leaves_undefined_is_named(dialect: Dialect
         ("Disallow: /a\n", RFC9309, None, ()),
     ],
 )
-def test_the_field_of_the_dialect_that_mattered_is_named(
-    body: str, dialect: Dialect, field: str | None, names: tuple[str, ...]
-):
+def test_the_field_of_the_dialect_that_mattered_is_named(body, dialect, field, names):
     explained = parse(f"User-agent: *\n{body}", dialect).explain("x", "/ab")
 
     found = {each.field: each.dialects for each in explained.sensitive_to}
     assert found.get(field, ()) == names
     assert bool(found) is (f"dialect: {field}=" in str(explained)) is (field is not None)
-
-
-def test_of_very_many_rules_the_first_are_told():
-    told = str(parse("User-agent: *\n" + "Disallow: /\n" * 100).explain("x", "/"))
-
-    assert "overruled: 80 more" in told
-    assert len(told.splitlines()) == 23
 
 
 @examples(100, fast=20)
@@ -144,24 +128,3 @@ def test_every_dialect_decides_as_if_it_had_read_the_file_alone(body: str, path:
 
     for dialect in VARIANTS:
         assert reread.allows(dialect, path) == parse(octets, dialect).rules_for(agent).allows(path), dialect
-
-
-@pytest.mark.parametrize(
-    ("unit", "limit"),
-    [
-        ("User-agent: *\nAllow:\n", 400),
-        ("User-agent: b{n}\nDisallow: /\n", 120),
-        ("Disallow: /{n}\n", 120),
-        ("Allow: /*{n}*x\n", 120),
-        ("Disallow: /%61*\n", 270),
-    ],
-)
-def test_an_explanation_takes_steps_by_the_size_of_the_file_and_few(unit: str, limit: int):
-    body = "User-agent: *\n" + "".join(unit.format(n=n) for n in range(2_000))
-    path = "/" + "a" * 40
-    few = calls_of(lambda: parse(body[: len(body) // 2]).explain("x", path))
-
-    taken = calls_of(lambda: parse(body).explain("x", path))
-
-    assert taken <= 2.5 * few + 5_000
-    assert taken <= limit * 2_000

@@ -1,5 +1,6 @@
-"""usage: what a site says of the use of a page, by which line of what, and what hostile input costs."""
+"""usage: what a site says of the use of a page, by which line of what, and what hostile input costs; and the TDM file of a site."""
 
+import json
 from typing import Any
 
 import pytest
@@ -10,9 +11,8 @@ from multidict import CIMultiDict
 from polite.errors import InvalidOption, InvalidURL, InvalidUserAgent
 from polite.robots.parse import parse
 from polite.terms.licenses import License
-from polite.terms.tdm import TdmFile, parse_tdm_file
+from polite.terms.tdm import TDM_LIMIT, TdmFile, parse_tdm_file
 from polite.terms.usage import Usage, UsageSource, usage
-from tests.support import calls_of
 
 PAGE = "https://example.com/a/page?x"
 RESERVED, FREE = (
@@ -72,9 +72,7 @@ def test_one_use_has_one_name_and_an_unknown_label_is_its_own_use():
         ("tdm", ("tdm", "ai-input", "ai-train")),
     ],
 )
-def test_the_refusal_of_a_wider_use_covers_narrower_ones_and_a_permission_does_not(
-    label: str, refused: tuple[str, ...]
-):
+def test_the_refusal_of_a_wider_use_covers_narrower_ones_and_a_permission_does_not(label, refused):
     assert by({"Content-Usage": f"{label}=n"}).refused == refused
     assert list(by({"Content-Usage": f"{label}=y"}).by_use) == [label]
 
@@ -99,15 +97,6 @@ def test_a_value_that_can_only_mean_no_refuses(no: str):
     assert by({"Content-Usage": f"train-ai={no}"}).ai_train is expected
     assert by(robots=group(f"Content-Usage: /a/ train-ai={no}")).ai_train is expected
     assert by({"Content-Signal": f"ai-train={no}"}).ai_train is expected
-
-
-@pytest.mark.parametrize(("label", "use"), [("train_ai", "ai-train"), ("ai_input", "ai-input")])
-def test_a_label_with_an_underscore_refuses_and_allows_nothing(label: str, use: str):
-    refused, allowed = (by({"Content-Signal": f"{label}={value}"}) for value in ("no", "yes"))
-
-    assert refused.allows(use) is False
-    assert refused.because(use)[0].careful
-    assert allowed.allows(use) is None
 
 
 @pytest.mark.parametrize(
@@ -185,9 +174,7 @@ def test_words_that_no_comma_separates_refuse_with_care(text: str):
         ("2", "yes", RESERVED, True, "https://example.com/meta"),
     ],
 )
-def test_the_page_replaces_the_headers_and_these_the_file(
-    meta_value: str | None, header: str | None, file: TdmFile, reserved: bool, policy: str | None
-):
+def test_the_page_replaces_the_headers_and_these_the_file(meta_value, header, file, reserved, policy):
     said = by(
         {} if header is None else {"tdm-reservation": header, "tdm-policy": "header"},
         html="" if meta_value is None else meta("tdm-reservation", meta_value) + meta("tdm-policy", "/meta"),
@@ -272,9 +259,7 @@ def test_arguments_that_are_none_are_refused(arguments: Any, error: type[Excepti
         ([("TDM-Reservation", "0")] * 1_025, {"tdm", "ai-input", "ai-train"}),
     ],
 )
-def test_a_header_that_is_too_long_refuses_with_care_what_its_end_could_refuse(
-    headers: Any, refused: set[str]
-):
+def test_a_header_that_is_too_long_refuses_with_care_what_its_end_could_refuse(headers, refused):
     said = by(headers)
 
     assert set(said.refused) == refused
@@ -300,20 +285,6 @@ def test_thousands_of_labels_are_few_uses_and_lose_no_refusal_of_a_known_one():
     assert {"ai-train", "search", "tdm", "image-ai"} <= set(said.refused)
 
 
-@pytest.mark.parametrize(
-    "line", ["Content-Usage: /*a train-ai=n", "Content-Signal: ai-train=n", "Content-Usage: / train-ai=n,"]
-)
-@pytest.mark.parametrize("above", [True, False])
-def test_lines_that_repeat_each_other_cost_nothing_for_each_page(line: str, above: bool):
-    def calls(lines: int) -> int:
-        repeated = "\n".join([line] * lines)
-        robots = parse(f"{repeated}\n{group()}" if above else group(repeated))
-        robots.signals_for("x")
-        return calls_of(lambda: usage((), robots, "x", PAGE))
-
-    assert calls(2_000) == calls(1)
-
-
 LINES = st.tuples(
     st.sampled_from(["Content-Usage: ", "Content-Signal: "]),
     st.sampled_from(["", "/ ", "/a ", "/* ", "/b "]),
@@ -332,3 +303,99 @@ def test_to_leave_out_lines_that_repeat_others_changes_nothing(lines: list[str],
     robots = parse(text)
 
     assert (usage((), robots, "x", PAGE), robots.signals("x", PAGE)) == expected
+
+
+# The TDM file: which rule applies to a path, and what a file means that cannot be read.
+
+
+# The example of TDMRep, 6.2.2, in our words.
+FILE = b"""[
+  {"location": "/directory-a/", "tdm-reservation": 1},
+  {"location": "/directory-b/html/", "tdm-reservation": 1, "tdm-policy": "https://example.com/policy.json"},
+  {"location": "/directory-b/images/*.jpg", "tdm-reservation": 0}
+]"""
+
+
+def of(*rules: Any) -> TdmFile:
+    return parse_tdm_file(json.dumps(rules).encode())
+
+
+def reserved(file: TdmFile, path: str) -> bool | None:
+    rule = file.at(path)
+    return None if rule is None else rule.reserved
+
+
+def test_a_rule_is_a_pattern_with_a_reservation_and_perhaps_a_policy():
+    file = parse_tdm_file(FILE)
+
+    assert ([rule.number for rule in file.rules], file.problem) == ([1, 2, 3], None)
+    assert [
+        reserved(file, path)
+        for path in ("/directory-a/x?y", "/directory-b/images/x.jpg", "/directory-b/images/x.png")
+    ] == [True, False, None]
+    rule = file.at("/directory-b/html/")
+    assert rule is not None
+    assert rule.policy == "https://example.com/policy.json"
+
+
+@pytest.mark.parametrize(
+    ("location", "path"),
+    [
+        ("/exact$", "/exact"),
+        ("/ü", "/%C3%BC"),
+        ("*", "/any"),
+        ("a/", "/a/b"),
+        ("https://example.com/a/", "/a/b"),
+    ],
+)
+def test_locations_are_matched_as_paths_of_robots_txt(location: str, path: str):
+    assert reserved(of({"location": location, "tdm-reservation": 1}), path) is True
+
+
+@pytest.mark.parametrize(
+    ("value", "reserves"),
+    [
+        *((value, True) for value in ("1", 1.0, True)),
+        *((value, None) for value in (2, "0", 0.0, False, None, [1], {}, "yes")),
+    ],
+)
+def test_a_value_that_can_only_mean_1_reserves_and_any_other_is_as_none(value: Any, reserves: bool | None):
+    file = of({"location": "/", "tdm-reservation": value}, 5, "x", {}, [[]])
+
+    assert reserved(file, "/") is reserves
+    assert all(rule.careful for rule in file.rules)
+
+
+@pytest.mark.parametrize("location", [{}, {"location": ["/a"]}, {"location": "/" + "a" * 5_000}])
+def test_a_reservation_without_a_usable_location_is_for_all_paths(location: dict[str, Any]):
+    assert reserved(of({"tdm-reservation": 1, **location}), "/any") is True
+    assert of({"tdm-reservation": 0, **location}).rules == ()
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"<html><p>No such page", b"5", b'"[]"', b"null", b"\xff\xfe[\0", b"<" * 9]
+)
+def test_a_page_for_any_path_is_no_file(body: bytes):
+    file = parse_tdm_file(body + b" " * TDM_LIMIT)
+
+    assert (file.rules, file.problem) == ((), "no list of rules")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [FILE[:-20], b"[" * 300_000, b"[" + b"9" * 10_000 + b"]", b"\xef\xbb\xbf [,]", FILE + b"]"],
+)
+def test_broken_json_reserves_everything(body: bytes):
+    file = parse_tdm_file(body)
+
+    assert (reserved(file, "/any"), file.problem) == (True, "broken JSON")
+
+
+def test_a_file_beyond_the_limits_reserves_what_is_not_read():
+    many = of(*[{"location": "/a", "tdm-reservation": 0}] * 10_001)
+    assert many.problem == "more than 10000 rules"
+    assert (reserved(many, "/a"), reserved(many, "/b")) == (False, True)
+
+    long = parse_tdm_file(FILE + b" " * TDM_LIMIT)
+    assert long.problem == f"more than {TDM_LIMIT} octets"
+    assert reserved(long, "/directory-b/images/x.jpg") is True

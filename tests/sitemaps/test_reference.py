@@ -133,9 +133,7 @@ def test_it_reads_what_a_slow_reference_reads(data: bytes, size: int) -> None:
 
 @examples(100, fast=10)
 @given(st.one_of(st.binary(max_size=200), files()), st.integers(1, 64), st.data())
-def test_any_octets_give_the_same_in_any_chunks_and_no_exception(
-    data: bytes, size: int, more: st.DataObject
-) -> None:
+def test_any_octets_give_the_same_in_any_chunks_and_no_exception(data: bytes, size: int, more: st.DataObject):
     cut = data[: more.draw(st.integers(0, len(data)))]
 
     small, found = read(cut, size=size)

@@ -2,22 +2,15 @@
 
 import gzip
 import json
-import tarfile
 from collections.abc import Iterator
 from dataclasses import fields, replace
-from pathlib import Path
 
 import pytest
 
 from polite.robots.agent import UserAgent
-from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
+from polite.robots.dialect import GOOGLE, RFC9309, Dialect
 from polite.robots.parse import parse
-
-CORPUS = Path(__file__).resolve().parents[2].parent / "shared" / "corpus"
-ALL = [CLASSIC, GOOGLE_2010, GOOGLE_2019, RFC9309, GOOGLE]
-real_files = pytest.mark.skipif(
-    not CORPUS.is_dir(), reason="the corpus of real files is not beside the project"
-)
+from tests.standards.dialects import CORPUS, corpus, every_dialect, real_files
 
 # The differences between the default and Google's library that may show, as the fields that make them.
 CAUSES = {
@@ -37,19 +30,15 @@ Question = tuple[bytes, UserAgent, str, bool]
 
 
 @pytest.fixture(scope="module")
-def bodies() -> dict[str, bytes]:
-    with tarfile.open(CORPUS / "bodies.tar.xz") as archive:
-        members = {member.name.removesuffix(".txt"): archive.extractfile(member) for member in archive}
-        return {name: member.read() for name, member in members.items() if member is not None}
-
-
-@pytest.fixture(scope="module")
-def questions(bodies: dict[str, bytes]) -> list[tuple[bytes, list[tuple[UserAgent, str, bool]]]]:
+def questions() -> list[tuple[bytes, list[tuple[UserAgent, str, bool]]]]:
     # The library was asked about one name each time, so the chain of names is that one.
     with gzip.open(CORPUS / "google_verdicts.jsonl.gz", "rt") as rows:
         answered = [json.loads(row) for row in rows]
     return [
-        (bodies[name], [(UserAgent(agent, tokens=(agent,)), path, bool(ok)) for agent, path, ok, _ in asked])
+        (
+            corpus()[name],
+            [(UserAgent(agent, tokens=(agent,)), path, bool(ok)) for agent, path, ok, _ in asked],
+        )
         for name, asked in answered
     ]
 
@@ -66,14 +55,14 @@ def differences(
 
 @pytest.mark.slow("every file of the corpus", fast=1)
 @real_files
-@pytest.mark.parametrize("dialect", ALL, ids=lambda dialect: dialect.name)
-def test_no_real_file_raises_in_any_dialect(bodies: dict[str, bytes], dialect: Dialect):
-    for body in bodies.values():
+@every_dialect
+def test_no_real_file_raises_in_any_dialect(dialect: Dialect):
+    for body in corpus().values():
         robots = parse(body, dialect)
         decision = robots.decide("ExampleBot-News/1.0", "/a/b.html?c=d")
         assert decision.allowed is robots.rules_for("ExampleBot-News/1.0").allows("/a/b.html?c=d")
 
-    assert len(bodies) == 2_000
+    assert len(corpus()) == 2_000
 
 
 @real_files

@@ -4,10 +4,8 @@ The Disallow patterns of each real file are made into paths, and asked for a cra
 """
 
 import re
-import tarfile
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from urllib.parse import quote
 
 import protego
@@ -17,12 +15,9 @@ from polite.robots.agent import UserAgent
 from polite.robots.dialect import GOOGLE, RFC9309, Dialect
 from polite.robots.lines import Field, lines
 from polite.robots.parse import parse
+from tests.standards.dialects import corpus, real_files
 from tests.support import STRICT
 
-CORPUS = Path(__file__).resolve().parents[2].parent / "shared" / "corpus"
-real_files = pytest.mark.skipif(
-    not CORPUS.is_dir(), reason="the corpus of real files is not beside the project"
-)
 GENERIC = "examplebot"
 # So many patterns of a file are asked, and so many of the names in it.
 MOST_PATTERNS, MOST_NAMES = 200, 12
@@ -48,12 +43,6 @@ REASONS = {
 }
 
 Place = tuple[bytes, str, str]
-
-
-@pytest.fixture(scope="module")
-def bodies() -> list[bytes]:
-    with tarfile.open(CORPUS / "bodies.tar.xz") as archive:
-        return [file.read() for member in archive if (file := archive.extractfile(member)) is not None]
 
 
 def decoded(body: bytes) -> str:
@@ -82,9 +71,9 @@ def names(text: str) -> list[str]:
     return list(dict.fromkeys(start[1].lower() for start in starts if start))[:MOST_NAMES]
 
 
-def laxer(bodies: list[bytes], dialect: Dialect, *, named: bool) -> Iterator[Place]:
+def laxer(dialect: Dialect, *, named: bool) -> Iterator[Place]:
     """Where polite allows and Protego denies."""
-    for body in bodies:
+    for body in corpus().values():
         text = decoded(body)
         robots, original = parse(body, dialect), protego.Protego.parse(text)
         for name in names(text) if named else [GENERIC]:
@@ -106,21 +95,21 @@ def reason(place: Place) -> str | None:
 
 
 @real_files
-def test_a_crawler_that_no_file_names_is_denied_whatever_protego_denies(bodies: list[bytes]):
-    assert list(laxer(bodies, RFC9309, named=False)) == []
+def test_a_crawler_that_no_file_names_is_denied_whatever_protego_denies():
+    assert list(laxer(RFC9309, named=False)) == []
 
 
 @pytest.mark.slow("every file of the corpus")
 @real_files
-def test_read_strictly_the_same_files_allow_what_protego_denies(bodies: list[bytes]):
+def test_read_strictly_the_same_files_allow_what_protego_denies():
     # Were there none, the test above could not fail.
-    assert len({body for body, _, _ in laxer(bodies, STRICT, named=False)}) > 20
+    assert len({body for body, _, _ in laxer(STRICT, named=False)}) > 20
 
 
 @pytest.mark.slow("every file of the corpus")
 @real_files
-def test_a_crawler_that_is_named_is_allowed_what_protego_denies_only_for_a_reason(bodies: list[bytes]):
-    found = list(laxer(bodies, RFC9309, named=True))
+def test_a_crawler_that_is_named_is_allowed_what_protego_denies_only_for_a_reason():
+    found = list(laxer(RFC9309, named=True))
     reasons = {place: reason(place) for place in found}
 
     assert found
@@ -130,9 +119,9 @@ def test_a_crawler_that_is_named_is_allowed_what_protego_denies_only_for_a_reaso
 
 @pytest.mark.slow("every file of the corpus")
 @real_files
-def test_every_disallow_and_every_name_that_google_reads_is_read(bodies: list[bytes]):
+def test_every_disallow_and_every_name_that_google_reads_is_read():
     for field in (Field.DISALLOW, Field.USER_AGENT):
-        for body in bodies:
+        for body in corpus().values():
             google = {line.number for line in lines(body, GOOGLE) if line.field is field}
             assert google <= {line.number for line in lines(body, RFC9309) if line.field is field}
 

@@ -169,9 +169,7 @@ def test_robots_txt_itself_is_allowed_and_nothing_else(url: str, exempt: bool):
         ("allow: /this/*/exactly", "/this/exactly", False),
     ],
 )
-def test_a_number_sign_starts_a_comment_a_dollar_ends_a_pattern_and_a_star_is_any_run(
-    rules: str, path: str, expected: bool
-):
+def test_a_number_sign_starts_a_comment_a_dollar_ends_a_pattern_and_a_star_is_any_run(rules, path, expected):
     assert allowed(f"user-agent: * # all\n{rules}\ndisallow: /", path) is expected
 
 

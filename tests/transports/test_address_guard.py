@@ -1,20 +1,29 @@
-"""Which addresses are permitted, and which are always blocked."""
+"""Which addresses are permitted, and which are always blocked; and the guard for the crawler's own sessions."""
 
+import asyncio
 import socket
 from ipaddress import ip_address
 
+import aiohttp
 import pytest
 
+import polite
+from polite.origin import Target
+from polite.robots.exchange import Ask, Failed, Reply
 from polite.robots.policy import FetchPolicy
+from polite.robots.reason import Reason
+from polite.testing import scripted_server
 from polite.transports.address_guard import (
     AddressGuard,
     AddressRefused,
-    blocked_message,
     collect_refused,
+    guarded_connector,
     ip_literal,
     permitted,
     public,
 )
+from polite.transports.connection_pool import ProxyRefused
+from polite.transports.http import HttpTransport
 
 NOT_PUBLIC = """
     0.0.0.0 0.1.2.3 10.0.0.1 100.64.0.1 127.0.0.1 127.255.255.254 169.254.169.254 172.16.0.1
@@ -56,14 +65,9 @@ def teredo(client: str, server: str = "65.54.227.120") -> str:
     return str(ip_address(upper | (int(ip_address(client)) ^ 0xFFFF_FFFF)))
 
 
-@pytest.mark.parametrize("address", NOT_PUBLIC)
-def test_an_address_that_is_not_public_is_refused(address: str) -> None:
-    assert not permitted(ip_address(address), FetchPolicy())
-
-
-@pytest.mark.parametrize("address", PUBLIC)
-def test_a_public_address_is_permitted(address: str) -> None:
-    assert public(ip_address(address))
+@pytest.mark.parametrize("address", [*NOT_PUBLIC, *PUBLIC])
+def test_an_address_is_permitted_if_it_is_public(address: str) -> None:
+    assert permitted(ip_address(address), FetchPolicy()) is public(ip_address(address)) is (address in PUBLIC)
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "10.1.2.3", "::1", "fd12::1"])
@@ -95,13 +99,6 @@ def test_a_private_address_inside_another_is_not_what_private_means(inner: str) 
 @pytest.mark.parametrize("kind", [*CARRYING][:5])
 def test_a_public_address_inside_another_is_permitted_with_private_ones(kind: str) -> None:
     assert permitted(ip_address(CARRYING[kind].format("1.1.1.1")), WITH_PRIVATE)
-
-
-def test_an_allowed_network_opens_that_network_only() -> None:
-    policy = FetchPolicy(allowed_networks=["127.0.0.0/8"])
-
-    assert permitted(ip_address("127.9.9.9"), policy)
-    assert not permitted(ip_address("10.0.0.1"), policy)
 
 
 @pytest.mark.parametrize(
@@ -151,17 +148,9 @@ def test_the_guard_refuses_before_any_socket_exists(monkeypatch: pytest.MonkeyPa
         ("localhost", WITH_PRIVATE, "not an IP address"),
     ],
 )
-def test_a_refusal_names_the_option_that_would_permit_the_address(
-    host: str, policy: FetchPolicy, message: str
-) -> None:
+def test_a_refusal_names_the_option_that_would_permit_the_address(host, policy, message):
     with pytest.raises(AddressRefused, match=message):
         AddressGuard(policy)(info(host))
-
-
-def test_several_refused_addresses_are_named_together() -> None:
-    text = blocked_message(["10.0.0.1", "fe80::1%eth0", "nonsense"], FetchPolicy())
-
-    assert text.startswith("10.0.0.1, fe80::1%eth0, nonsense are blocked; only FetchPolicy.allowed_networks")
 
 
 @pytest.mark.parametrize(
@@ -178,3 +167,113 @@ def test_several_refused_addresses_are_named_together() -> None:
 )
 def test_a_host_that_is_an_address_is_known_in_each_spelling(host: str, address: str | None) -> None:
     assert ip_literal(host) == (None if address is None else ip_address(address))
+
+
+# The crawler's own sessions: where they connect, which proxy they use, and what is left to aiohttp.
+
+
+HOME = {"allowed_networks": ["127.0.0.0/8"]}
+PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
+
+
+async def test_by_default_private_addresses_are_blocked() -> None:
+    async with (
+        scripted_server(PAGE) as server,
+        aiohttp.ClientSession(connector=guarded_connector()) as session,
+    ):
+        with pytest.raises(aiohttp.ClientConnectorError, match="allow_private"):
+            await session.get(server.url("/"))
+
+    assert server.hits == 0
+
+
+@pytest.mark.parametrize("configured", [None, "http://127.0.0.1:3128"])
+async def test_another_proxy_than_that_of_the_policy_is_refused_with_the_reason(configured, monkeypatch):
+    connector = guarded_connector(polite.FetchPolicy(**HOME, proxy=configured))
+
+    async with scripted_server(PAGE) as proxy, aiohttp.ClientSession(connector=connector) as session:
+        named = proxy.url("").replace("//", "//user:s3cret@")
+        with pytest.raises(ProxyRefused, match=r"FetchPolicy\.proxy|FetchPolicy: proxy") as refused:
+            await session.get("http://example.com/", proxy=named)
+        monkeypatch.setenv("http_proxy", named)
+        session._trust_env = True
+        with pytest.raises(ProxyRefused):
+            await session.get("http://example.com/")
+
+    assert refused.value.reason is Reason.PROXY_REFUSED
+    assert "s3cret" not in str(refused.value)
+    assert proxy.hits == 0
+
+
+async def test_the_proxy_that_was_asked_for_is_used_though_its_address_is_private() -> None:
+    async with scripted_server(PAGE) as proxy:
+        connector = guarded_connector(polite.FetchPolicy(proxy=proxy.url("")))
+        async with aiohttp.ClientSession(connector=connector) as session:
+            response = await session.get("http://example.com/page", proxy=proxy.url(""))
+            assert await response.text() == "page"
+
+    assert proxy.requests[0].startswith(b"GET http://example.com/page HTTP/1.1\r\n")
+
+
+@pytest.mark.parametrize("host", ["169.254.169.254", "0x7f.1", "[::ffff:10.0.0.1]"])
+async def test_a_blocked_address_is_requested_neither_from_a_proxy_nor_without_it(host: str) -> None:
+    async with scripted_server(PAGE) as proxy:
+        connector = guarded_connector(polite.FetchPolicy(proxy=proxy.url("")))
+        async with aiohttp.ClientSession(connector=connector) as session:
+            with pytest.raises(aiohttp.ClientConnectorError, match="allow_private|allowed_networks"):
+                await session.get(f"http://{host}/", proxy=proxy.url(""))
+            with pytest.raises(aiohttp.ClientConnectorError, match="allow_private"):
+                await session.get(proxy.url("/"))
+
+    assert proxy.hits == 0
+
+
+async def asked_through(proxy: str, url: str) -> Reply | Failed:
+    transport = HttpTransport("TestBot/1.0", polite.FetchPolicy(proxy=proxy))
+    try:
+        return await transport.get(Ask(Target.of(url)))
+    finally:
+        await transport.close()
+
+
+@pytest.mark.parametrize("status", [b"407 No", b"502 No", b"403 No"])
+async def test_a_refusal_or_absence_of_the_proxy_is_not_a_response_of_the_site(status: bytes) -> None:
+    async with scripted_server(b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n") as proxy:
+        refused = await asked_through(proxy.url(""), "https://example.com/robots.txt")
+    gone = await asked_through(proxy.url(""), "http://example.com/robots.txt")
+
+    for failed in (refused, gone):
+        assert isinstance(failed, Failed)
+        assert failed.reason is Reason.PROXY_FAILED
+
+
+async def test_nothing_goes_past_a_proxy_over_ftp() -> None:
+    fetching = polite.FetchPolicy(proxy="http://127.0.0.1:9")
+
+    async with polite.open_gate("TestBot/1.0", fetching=fetching) as gate:
+        decision = await gate.check("ftp://127.0.0.1:9/")
+
+    assert decision.cause is Reason.SCHEME_UNKNOWN
+
+
+async def test_the_guard_cannot_be_replaced() -> None:
+    with pytest.raises(polite.InvalidOption, match="socket_factory"):
+        guarded_connector(socket_factory=lambda info: None)
+
+
+async def test_closing_the_session_closes_our_resolver() -> None:
+    connector = guarded_connector(polite.FetchPolicy(nameservers=["127.0.0.1:1"]))
+    async with aiohttp.ClientSession(connector=connector) as session:
+        with pytest.raises(aiohttp.ClientConnectorDNSError):
+            await session.get("http://site.test/")
+        opened = connector._resolver._opened  # type: ignore[attr-defined]
+    await asyncio.sleep(0)
+
+    assert opened is not None
+    assert opened._closed
+
+
+@pytest.mark.parametrize("proxy", ["127.0.0.1:3128", "socks5://127.0.0.1:1080", "", "http://", 7])
+def test_what_is_no_proxy_is_refused_by_name(proxy: object) -> None:
+    with pytest.raises(polite.InvalidOption, match=r"FetchPolicy\.proxy|FetchPolicy: proxy"):
+        polite.FetchPolicy(proxy=proxy)  # type: ignore[arg-type]

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polite
-from polite.origin import Origin, Target
+from polite.origin import Target
 from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
-from polite.robots.result import Found, Unavailable
 from polite.testing import ScriptedServer, scripted_server
 from polite.testing.transport import Script
 from polite.transports.ftp import LONGEST_LINE, MOST_LINES, FtpTransport, InvalidFtpReply, read_reply
@@ -38,13 +37,6 @@ async def honest(folder: Path) -> AsyncIterator[int]:
         await server.close()
 
 
-@asynccontextmanager
-async def gated() -> AsyncIterator[polite.Gate]:
-    fetching = FetchPolicy(timeout=20.0, **HOME)
-    async with polite.open_gate("TestBot/1.0", fetching=fetching) as gate:
-        yield gate
-
-
 async def asked(url: str, *, max_bytes: int = 1_000, **fetching: object) -> Reply | Failed:
     transport = FtpTransport("TestBot/1.0", FetchPolicy(**{"timeout": 20.0, **HOME, **fetching}))  # type: ignore[arg-type]
     try:
@@ -62,31 +54,15 @@ async def lying(lie: Script) -> AsyncIterator[ScriptedServer]:
 async def test_l8_the_file_is_fetched_over_ftp_with_anonymous_login(tmp_path: Path) -> None:
     (tmp_path / "robots.txt").write_bytes(RULES)
 
-    async with honest(tmp_path) as port, gated() as gate:
-        explanation = await gate.explain(f"ftp://127.0.0.1:{port}/private/x")
-        other = await gate.check(f"ftp://127.0.0.1:{port}/public")
+    fetching = FetchPolicy(timeout=20.0, **HOME)
+    async with honest(tmp_path) as port, polite.open_gate("TestBot/1.0", fetching=fetching) as gate:
+        assert not await gate.check(f"ftp://127.0.0.1:{port}/private/x")
+        assert await gate.check(f"ftp://127.0.0.1:{port}/public")
+    (tmp_path / "robots.txt").unlink()
+    async with honest(tmp_path) as port, polite.open_gate("TestBot/1.0", fetching=fetching) as gate:
+        missing = await gate.check(f"ftp://127.0.0.1:{port}/private/x")
 
-    assert isinstance(explanation.snapshot.access, Found)
-    assert explanation.snapshot.access.body == RULES
-    assert not explanation.decision.allowed
-    assert other.allowed
-
-
-async def test_l8_no_file_is_no_restriction(tmp_path: Path) -> None:
-    async with honest(tmp_path) as port, gated() as gate:
-        explanation = await gate.explain(f"ftp://127.0.0.1:{port}/private/x")
-
-    assert isinstance(explanation.snapshot.access, Unavailable)
-    assert explanation.snapshot.access.status == 404
-    assert explanation.decision.allowed
-
-
-def test_l8_it_covers_ftp_at_that_host_and_port_and_not_http() -> None:
-    origin = Origin.of("ftp://example.com/pub/file")
-
-    assert origin.robots_url == "ftp://example.com/robots.txt"
-    assert origin == Origin.of("ftp://example.com:21/")
-    assert origin not in {Origin.of("http://example.com/"), Origin.of("ftp://example.com:2121/")}
+    assert (missing.allowed, missing.cause) == (True, Reason.CLIENT_ERROR)
 
 
 async def test_l8_what_is_said_to_the_server_is_this_and_no_more() -> None:
@@ -111,19 +87,6 @@ async def test_l8_what_is_said_to_the_server_is_this_and_no_more() -> None:
         b"EPSV\r\n",
         b"RETR " + path + b"\r\n",
     ]
-
-
-@pytest.mark.parametrize(
-    "says",
-    [
-        {"USER": b"230 come in\r\n", "PASS": b"503 what for?\r\n"},
-        {"": b"120 soon\r\n220-welcome\r\n to this\r\n220 server\r\n"},
-    ],
-    ids=["no password", "patience"],
-)
-async def test_a_server_may_want_no_password_or_some_patience(says: dict[str, bytes]) -> None:
-    async with lying(ftp(says)) as server:
-        assert await asked(server.url()) == Reply(200, RULES)
 
 
 @pytest.mark.parametrize(
@@ -163,9 +126,7 @@ async def test_a_path_with_a_command_in_it_is_not_sent(path: str) -> None:
         ({"RETR": b"500 what?\r\n"}, Reason.SERVER_ERROR, 500),
     ],
 )
-async def test_what_a_server_refuses_has_its_reason_and_code(
-    says: dict[str, bytes], reason: Reason, status: int | None
-) -> None:
+async def test_what_a_server_refuses_has_its_reason_and_code(says, reason, status):
     async with lying(ftp(says)) as server:
         failed = await asked(server.url())
 
@@ -180,14 +141,6 @@ async def test_addresses_of_a_name_are_tried_in_turn_and_a_refused_one_is_the_re
             url = server.url(host="site.test") if isinstance(reply, Reply) else "ftp://site.test:9/robots.txt"
             got = await asked(url, nameservers=[nameserver])
         assert reply in (got, getattr(got, "reason", None))
-
-
-async def test_an_ipv6_address_is_used() -> None:
-    async with scripted_server(b"421 later\r\n", host="::1", scheme="ftp", hears=b"") as server:
-        failed = await asked(server.url())
-
-    assert isinstance(failed, Failed)
-    assert failed.reason is Reason.FTP_BUSY
 
 
 async def test_a_cancelled_fetch_leaves_no_connection() -> None:
@@ -236,9 +189,7 @@ async def test_a_reply_is_read_to_its_end(data: bytes, code: int) -> None:
     [
         (b"", Reason.CONNECTION_LOST),
         (b"220 hi", Reason.CONNECTION_LOST),
-        (b"220-a\r\n220-b\r\n", Reason.CONNECTION_LOST),
         (b"999 hi\r\n", Reason.PROTOCOL_ERROR),
-        (b"22 hi\r\n", Reason.PROTOCOL_ERROR),
         (b"220hi\r\n", Reason.PROTOCOL_ERROR),
         (b"220 " + b"x" * LONGEST_LINE + b"\r\n", Reason.HEAD_TOO_LARGE),
         (b"220-\r\n" * (MOST_LINES + 1) + b"220 \r\n", Reason.HEAD_TOO_LARGE),

@@ -2,9 +2,16 @@
 
 import asyncio
 import gzip
+import os
+import socket
+import ssl
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Self
 
 import pytest
+import trustme
 
 import polite
 from polite.origin import Target
@@ -13,7 +20,6 @@ from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 from polite.testing import ScriptedServer, scripted_server
 from polite.transports.http import HttpTransport
-from tests.faults.names import A, telling
 from tests.support import REWRITTEN
 
 
@@ -33,9 +39,7 @@ def ask(server: ScriptedServer, path: str = "/robots.txt") -> Ask:
     return Ask(Target.of(server.url(path)), 1_000)
 
 
-async def test_l7_the_get_is_unconditional_and_speaks_for_us_only(
-    transport: HttpTransport, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_l7_the_get_is_unconditional_and_speaks_for_us_only(transport, monkeypatch):
     for name in ("HTTP_PROXY", "http_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     fields = ("Set-Cookie: track=1", "Cache-Control: max-age=60", "Cache-Control: public", "Age: 7")
@@ -119,31 +123,12 @@ async def test_h8_how_the_body_ended_is_known(transport: HttpTransport, answer: 
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: rot13\r\nConnection: close\r\n\r\nUser",
     ],
 )
-async def test_h8_an_answer_that_is_not_http_is_no_answer_and_is_asked_for_once(
-    transport: HttpTransport, answer: bytes
-) -> None:
+async def test_h8_an_answer_that_is_not_http_is_no_answer_and_is_asked_for_once(transport, answer: bytes):
     async with scripted_server(answer) as server:
         failed = await transport.get(ask(server))
 
     assert isinstance(failed, Failed) or failed.end is BodyEnd.CUT_SHORT
     assert answer or failed.reason is Reason.CONNECTION_LOST  # type: ignore[union-attr]
-    assert server.hits == 1
-
-
-async def test_names_are_resolved_by_the_policys_nameservers_and_their_addresses_are_guarded() -> None:
-    names = {("known.test", A): ("127.0.0.1",)}
-    async with scripted_server(ok(b"hello")) as server, telling(names) as nameserver:
-        url = server.url(host="known.test")
-        open_to = HttpTransport("TestBot/1.0", FetchPolicy(nameservers=[nameserver], allow_private=True))
-        known = await open_to.get(Ask(Target.of(url)))
-        guarded = HttpTransport("TestBot/1.0", FetchPolicy(nameservers=[nameserver]))
-        blocked = await guarded.get(Ask(Target.of(url)))
-
-    await open_to.close()
-    await guarded.close()
-    assert known == Reply(200, b"hello")
-    assert isinstance(blocked, Failed)
-    assert blocked.reason is Reason.ADDRESS_REFUSED
     assert server.hits == 1
 
 
@@ -207,16 +192,12 @@ async def test_the_head_is_told_before_the_body_is_there(transport: HttpTranspor
     ],
     ids=["capped", "at the limit", "cut short", "unknown coding", "redirect", "no file"],
 )
-async def test_how_the_body_that_was_passed_on_ended_is_known(
-    streamed: Streamed, answer: bytes, reply: Reply, body: bytes
-) -> None:
+async def test_how_the_body_that_was_passed_on_ended_is_known(streamed, answer, reply, body):
     async with scripted_server(answer) as server:
         assert (await streamed(server, 1_000))[:2] == (reply, body)
 
 
-async def test_a_server_that_hangs_up_is_a_failure_and_what_the_taker_raises_is_raised(
-    transport: HttpTransport, streamed: Streamed
-) -> None:
+async def test_a_server_that_hangs_up_is_a_failure_and_what_the_taker_raises_is_raised(transport, streamed):
     async def full(_: bytes) -> None:
         raise OSError("the disk is full")
 
@@ -242,3 +223,90 @@ async def test_a_sitemap_that_redirects_to_a_private_address_is_blocked() -> Non
     # The robots.txt of the other address cannot be fetched, so nothing there is allowed.
     assert "robots.txt is unreachable" in str(sitemaps.files[0].problem)
     assert server.hits == 2
+
+
+# Over TLS only a close_notify says that a body without length and chunks is whole (RFC 9112, 9.8).
+
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+RULES = b"User-agent: *\nDisallow: /private/\n"
+LIMIT_S = 60
+
+End = Callable[[ssl.SSLSocket], None]
+
+
+def farewell(connection: ssl.SSLSocket) -> None:
+    connection.unwrap().close()
+
+
+def cut(connection: ssl.SSLSocket) -> None:
+    os.close(connection.detach())
+
+
+class TlsServer:
+    """Answers one connection over TLS with `answer`, and ends it as `end` does."""
+
+    def __init__(self, folder: Path, answer: bytes, end: End) -> None:
+        authority = trustme.CA()
+        self.ca_file = str(folder / "ca.pem")
+        authority.cert_pem.write_to_path(self.ca_file)
+        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        authority.issue_cert("127.0.0.1").configure_cert(self._tls)
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        self._answer, self._end = answer, end
+        self._thread = threading.Thread(target=self._serve)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.join()
+        self._listening.close()
+
+    def _serve(self) -> None:
+        connection = self._tls.wrap_socket(self._listening.accept()[0], server_side=True)
+        connection.settimeout(LIMIT_S)
+        while not connection.recv(65_536).endswith(b"\r\n\r\n"):
+            pass
+        connection.sendall(self._answer)
+        self._end(connection)
+
+
+async def fetched(server: TlsServer) -> Reply:
+    transport = HttpTransport("TestBot/1.0", FetchPolicy(allow_private=True, ca_file=server.ca_file))
+    reply = await transport.get(Ask(Target.of(f"https://127.0.0.1:{server.port}/robots.txt")))
+    await transport.close()
+    assert isinstance(reply, Reply), reply
+    return reply
+
+
+LENGTH = b"Content-Length: %d\r\n\r\n" % len(RULES)
+CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(RULES), RULES)
+
+
+@pytest.mark.parametrize(
+    ("answer", "end", "comes_to"),
+    [
+        (HEAD + b"\r\n" + RULES, farewell, BodyEnd.COMPLETE),
+        (HEAD + b"\r\n" + RULES, cut, BodyEnd.CUT_SHORT),
+        (HEAD + b"\r\n" + b"#" * 500_000, cut, BodyEnd.CUT_SHORT),  # it made the reader pause
+        (HEAD + b"\r\n", cut, BodyEnd.CUT_SHORT),
+        (HEAD + LENGTH + RULES, cut, BodyEnd.COMPLETE),
+        (HEAD + CHUNKED, cut, BodyEnd.COMPLETE),
+    ],
+    ids=[
+        "farewell",
+        "cut",
+        "cut-large",
+        "cut-before-the-body",
+        "cut-after-the-length",
+        "cut-after-the-last-chunk",
+    ],
+)
+async def test_h8_over_tls_only_a_close_notify_ends_a_body_without_a_length(answer, end, comes_to, tmp_path):
+    with TlsServer(tmp_path, answer, end) as server:
+        reply = await fetched(server)
+
+    assert (reply.status, reply.end) == (200, comes_to)

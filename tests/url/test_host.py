@@ -3,7 +3,7 @@
 import pytest
 
 from polite.url.errors import InvalidPart
-from polite.url.host import ends_in_number, parse_host, parse_ipv4, parse_ipv6
+from polite.url.host import parse_host, parse_ipv4, parse_ipv6
 
 
 @pytest.mark.parametrize(
@@ -61,34 +61,6 @@ def test_the_host_of_an_unknown_scheme_is_opaque(text, host):
 def test_an_opaque_host_has_forbidden_characters_too(text):
     with pytest.raises(InvalidPart, match="not allowed"):
         parse_host(text, special=False)
-
-
-@pytest.mark.parametrize("host", ["1", "a.1", "1.2.3.4.", "0x", "a.0x", "a.0xff", "09", "1.2.3.08."])
-def test_a_host_whose_last_label_is_a_number_is_an_address(host):
-    assert ends_in_number(host)
-
-
-@pytest.mark.parametrize("host", ["", "a", "1a", "1.a", "1..", "0xg", "a1", "1.2.3.4a", "."])
-def test_any_other_host_is_a_name(host):
-    assert not ends_in_number(host)
-
-
-@pytest.mark.parametrize(
-    ("spelling", "address"),
-    [
-        ("192.168.0.1.", "192.168.0.1"),
-        ("3232235521", "192.168.0.1"),
-        ("0xc0a80001", "192.168.0.1"),
-        ("030052000001", "192.168.0.1"),
-        ("0300.0xa8.1", "192.168.0.1"),
-        ("127.1", "127.0.0.1"),
-        ("0x", "0.0.0.0"),
-        ("255.255.65535", "255.255.255.255"),
-        ("4294967295", "255.255.255.255"),
-    ],
-)
-def test_every_spelling_of_an_ipv4_address_is_read(spelling, address):
-    assert parse_ipv4(spelling) == address
 
 
 @pytest.mark.parametrize(

@@ -173,39 +173,5 @@ def test_other_texts_have_none(url):
     assert "did you mean" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("/a/../b", "/b"),
-        ("/a/..", "/"),
-        ("/a/.", "/a/"),
-        ("/..", "/"),
-        ("/../../a", "/a"),
-        ("/a/%2e%2E/b", "/b"),
-        ("/a/.%2e", "/"),
-        ("/a//../b", "/a/b"),
-        ("//a", "//a"),
-        ("/...", "/..."),
-        ("/a/%2ea", "/a/%2ea"),
-    ],
-)
-def test_dot_segments_are_resolved(path, expected):
-    assert normalise_path(path) == expected
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("/é", "/%C3%A9"),
-        ('/"<>`{}^', "/%22%3C%3E%60%7B%7D%5E"),
-        ("/%c3%A9%zz%", "/%c3%A9%zz%"),
-        ("/!$&'()*+,-.:;=@[]_|~", "/!$&'()*+,-.:;=@[]_|~"),
-        ("/\x00\x7f", "/%00%7F"),
-    ],
-)
-def test_what_is_not_encoded_is_and_what_is_stays(path, expected):
-    assert normalise_path(path) == expected
-
-
 def test_many_dot_segments_cost_no_more_than_their_length():
     assert normalise_path("/a" * 10_000 + "/.." * 10_000) == "/"

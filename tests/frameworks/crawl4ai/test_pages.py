@@ -2,11 +2,23 @@
 
 import asyncio
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
-from crawl4ai import AsyncWebCrawler, BrowserConfig, HTTPCrawlerConfig, ProxyConfig
+from crawl4ai import (
+    AsyncWebCrawler,
+    BFSDeepCrawlStrategy,
+    BrowserConfig,
+    FilterChain,
+    HTTPCrawlerConfig,
+    LinkPreviewConfig,
+    ProxyConfig,
+    SEOFilter,
+)
+from crawl4ai.antibot_detector import is_blocked
 from crawl4ai.async_crawler_strategy import AsyncHTTPCrawlerStrategy
 
 import polite
@@ -21,6 +33,8 @@ from tests.frameworks.crawl4ai.crawls import (
     page,
     says,
 )
+from tests.frameworks.crawl4ai.crawls import page as page_of
+from tests.frameworks.examples import PAGES, require_what_the_page_says
 from tests.integrations.site import AGENT
 
 
@@ -174,9 +188,7 @@ async def test_hooks_are_called(hosts: Hosts) -> None:
     assert (seen[0], len(seen)) == (200, 2)
 
 
-async def test_the_crawlers_robots_parser_is_the_gate_and_nothing_is_requested_when_that_is_closed(
-    hosts: Hosts,
-) -> None:
+async def test_the_crawlers_robots_parser_is_the_gate_and_nothing_is_requested_when_that_is_closed(hosts):
     async with crawling() as (crawler, gate):
         for url, allowed in ((hosts.url("/a"), True), (hosts.url("/private"), False), ("raw:<p>", True)):
             assert await crawler.robots_parser.can_fetch(url, "Mozilla/5.0") is allowed
@@ -213,6 +225,70 @@ async def test_a_cancelled_page_leaves_no_permit_and_a_crawler_may_be_started_ag
         assert task.cancelled()
         assert (gate.inside, gate.waiting) == (0, 0)
         await crawler.close()
+        closed = await crawler.arun(hosts.url("/a"), config())
         await crawler.start()
         await crawler.start()
         assert (await crawler.arun(hosts.url("/a"), config())).success
+
+    assert "start it again" in closed.error_message
+
+
+# What crawl4ai sends past polite is warned of, once.
+
+
+@pytest.mark.parametrize(
+    ("options", "warning"),
+    [
+        ({"link_preview_config": LinkPreviewConfig(include_internal=True)}, "link_preview_config"),
+        ({"check_cache_freshness": True}, "check_cache_freshness"),
+        ({"fetch_ssl_certificate": True}, "fetch_ssl_certificate"),
+        (
+            {
+                "deep_crawl_strategy": BFSDeepCrawlStrategy(
+                    max_depth=1, filter_chain=FilterChain([SEOFilter(keywords=["x"])])
+                )
+            },
+            "SEOFilter",
+        ),
+    ],
+)
+@pytest.mark.parametrize("many", [False, True])
+async def test_a_config_whose_requests_are_not_paced_is_warned_of_once(hosts, options, warning, many):
+    async with crawling() as (crawler, _):
+        call: Any = crawler.arun_many if many else crawler.arun
+        url = hosts.url("/a")
+        with pytest.warns(UserWarning, match=warning) as noticed:
+            await call([url] if many else url, config(**options))
+        with warnings.catch_warnings(record=True) as again:
+            warnings.simplefilter("always")
+            await call([url] if many else url, config(**options))
+
+    assert noticed[0].filename == __file__
+    assert not [each for each in again if warning in str(each.message)]
+    hosts.judge()
+
+
+@pytest.mark.parametrize("method", ["aseed_urls", "amap_domain"])
+async def test_discovery_past_the_gate_is_warned_of(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    async def discovered(*_: object, **__: object) -> list[str]:
+        return ["https://a.test/"]
+
+    monkeypatch.setattr(AsyncWebCrawler, method, discovered)
+    async with crawling() as (crawler, _):
+        with pytest.warns(UserWarning, match=rf"{method}.*gate\.sitemaps"):
+            assert await getattr(crawler, method)("a.test") == ["https://a.test/"]
+
+
+# The page on crawl4ai, and the five lines, run as they are.
+
+
+@PAGES
+async def test_examples_print_what_the_page_says(page: str, hosts, monkeypatch, capsys):
+    assert is_blocked(200, page_of("/").text or "") == (False, "")
+    hosts.answers["/robots.txt"] = says(200, "User-agent: *\nDisallow: /private/\n")
+    hosts.links["/"] = ["/about", "/private/diary"]
+    monkeypatch.setattr(aiohttp, "TCPConnector", lambda **_: CONNECTOR())
+
+    await require_what_the_page_says(
+        page, "crawl4ai", hosts.url("/"), monkeypatch, lambda: capsys.readouterr().out, logs=True
+    )

@@ -4,18 +4,25 @@ import asyncio
 import dataclasses
 import os
 import signal
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from aiohttp import web
 from crawlee import ConcurrencySettings, Request
 from crawlee.configuration import Configuration
 from crawlee.crawlers import BeautifulSoupCrawler, HttpCrawler, ParselCrawler
 
 import polite
 from tests.frameworks.crawlee.crawls import PACING, crawling, judge
-from tests.integrations.site import Site
+from tests.frameworks.examples import (
+    PAGES,
+    SIGNER,
+    hops_to_sign,
+    require_signatures,
+    require_what_the_page_says,
+)
+from tests.integrations.site import Answer, Site
 
 
 @pytest.mark.parametrize("kind", [HttpCrawler, BeautifulSoupCrawler, ParselCrawler])
@@ -60,9 +67,7 @@ async def test_each_redirect_hop_is_checked_and_waits(site: Site) -> None:
 
 
 @pytest.mark.parametrize("hop", [False, True])
-async def test_a_host_whose_budget_is_spent_is_skipped_and_not_tried_again(
-    site: Site, caplog: pytest.LogCaptureFixture, *, hop: bool
-) -> None:
+async def test_a_host_whose_budget_is_spent_is_skipped_and_not_tried_again(site, caplog, hop: bool):
     spent = site.url("/spent")
     led = f"{site.urls[1]}/hop?to={spent}" if hop else spent
     async with crawling(pacing=dataclasses.replace(PACING, max_pages=1)) as crawl:
@@ -260,22 +265,31 @@ async def test_ctrl_c_ends_the_crawl_at_once_and_leaves_nothing(site: Site) -> N
     assert crawl.pages == []
 
 
-class Signer:
-    """Says what it signed; it does not sign `/plain`."""
-
-    def sign(self, method: str, target: polite.Target, now: float) -> Mapping[str, str]:
-        return {} if target.path == "/plain" else {"Signature": f"{method} {target.url}"}
-
-
 async def test_pages_and_redirects_are_signed(site: Site) -> None:
-    urls = [f"{site.url('/hop')}?to={site.urls[1]}/end", f"{site.url('/hop/2')}?to=/plain"]
-
-    async with crawling(signer=Signer()) as crawl:
-        await crawl.run(urls)
+    async with crawling(signer=SIGNER) as crawl:
+        await crawl.run(hops_to_sign(site))
 
     judge(site)
-    signed = {f"{hit.url}{hit.raw}": hit.headers.get("Signature") for hit in site.hits}
-    plain = signed.pop(site.url("/plain"))
-    assert plain is None
-    assert len(signed) == 5
-    assert all(signature == f"GET {url}" for url, signature in signed.items())
+    require_signatures(site)
+
+
+# The page on crawlee, and the five lines, run as they are.
+
+
+PAGE_SITE = {"/robots.txt": "User-agent: *\nDisallow: /private/\n", "/about": "About this site"}
+
+
+def says(path: str) -> Answer:
+    async def answer(_: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(status=200 if path in PAGE_SITE else 404, text=PAGE_SITE.get(path, ""))
+
+    return answer
+
+
+@PAGES
+async def test_examples_print_what_the_page_says(page: str, site, monkeypatch, capsys):
+    site.answers = {path: says(path) for path in (*PAGE_SITE, "/")}
+
+    await require_what_the_page_says(
+        page, "crawlee", site.url("/"), monkeypatch, lambda: capsys.readouterr().out
+    )

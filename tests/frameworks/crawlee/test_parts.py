@@ -20,7 +20,6 @@ from crawlee.storages import RequestQueue
 
 import polite
 from polite.integrations.crawlee import PoliteHttpClient, PoliteRequestManager, polite_crawler
-from tests.frameworks.crawlee.conftest import forget
 from tests.frameworks.crawlee.crawls import PACING, crawling, judge, options_of_disk
 from tests.integrations.raw_site import PAGE, redirect, served_raw
 from tests.integrations.site import AGENT, LOOPBACK, PIECES, Site
@@ -64,38 +63,16 @@ async def test_a_client_that_follows_redirects_by_itself_sends_nothing_more(clie
     assert len(crawl.pages) + len(crawl.failed) == 6
 
 
-@asynccontextmanager
-async def proxy() -> AsyncIterator[tuple[str, list[str]]]:
-    """A proxy on loopback that notes the URLs that it is asked for."""
-    asked: list[str] = []
-
-    async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        method, url, rest = head.decode().split(" ", 2)
-        asked.append(url)
-        host, _, path = url.removeprefix("http://").partition("/")
-        name, port = host.split(":")
-        onward, out = await asyncio.open_connection(name, int(port))
-        rest = rest.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")
-        out.write(f"{method} /{path} {rest}".encode())
-        writer.write(await onward.read())
-        for stream in (out, writer):
-            stream.close()
-
-    server = await asyncio.start_server(forward, "127.0.0.1", 0)
-    async with server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
-
-
 async def test_pages_and_hops_go_through_the_proxy(site: Site) -> None:
-    async with proxy() as (address, asked):
-        proxies = ProxyConfiguration(proxy_urls=[address])
-        async with crawling(proxy_configuration=proxies) as crawl:
-            await crawl.run([site.url("/a"), site.url("/hop/1?to=/end")])
+    page, hop, end = (site.url(path) for path in ("/a", "/hop", "/end"))
+    with served_raw() as proxy:
+        proxy.respond = lambda url: redirect("/end") if url == hop else PAGE
+        async with crawling(proxy_configuration=ProxyConfiguration(proxy_urls=[proxy.url])) as crawl:
+            await crawl.run([page, hop])
 
-    judge(site)
     assert crawl.failed == []
-    assert sorted(asked) == sorted(site.url(path) for path in ("/a", "/hop/1?to=/end", "/end"))
+    assert sorted(proxy.targets) == sorted([page, hop, end])
+    assert site.paths == []
 
 
 async def test_a_proxy_that_is_down_is_no_failure_of_the_site(site: Site) -> None:
@@ -197,26 +174,6 @@ async def test_crawlers_that_send_by_themselves_use_the_permit_of_the_page(kind:
 
 
 # Storages.
-
-
-async def test_a_crawl_that_was_stopped_is_resumed_from_crawlees_storage(site: Site, tmp_path: Path) -> None:
-    urls = [f"{origin}/{n}" for n in range(5) for origin in site.urls]
-    async with crawling(**options_of_disk(tmp_path)) as crawl:
-
-        async def stop_at_3(context: Any) -> None:
-            await crawl.handle(context)
-            if len(crawl.pages) == 3:
-                crawl.crawler.stop()
-
-        crawl.crawler.router._default_handler = stop_at_3
-        await crawl.run([*urls, site.url("/private/x")])
-    forget()
-    async with crawling(**options_of_disk(tmp_path)) as resumed:
-        await resumed.run([])
-
-    assert 3 <= len(crawl.pages) < 10
-    assert sorted(crawl.pages + resumed.pages) == sorted(urls)
-    assert crawl.skipped + resumed.skipped == [(site.url("/private/x"), "robots_txt")]
 
 
 KILLED = """

@@ -145,9 +145,7 @@ async def test_a_closed_gate_blocks_everything(context: BrowserContext, site: Si
     assert site.paths == ["/a"]
 
 
-async def test_what_nobody_expected_blocks(
-    context: BrowserContext, site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_nobody_expected_blocks(context, site, monkeypatch):
     loop = asyncio.get_running_loop()
     said: list[BaseException] = []
     loop.set_exception_handler(lambda _, told: said.append(told["exception"]))

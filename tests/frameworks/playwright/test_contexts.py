@@ -13,9 +13,7 @@ from tests.frameworks.playwright.browsing import AGENT, FLAGS, Site, opened
 from tests.frameworks.playwright.conftest import CHROMIUM
 
 
-async def test_a_context_without_a_guard_goes_on_at_once(
-    browser: Browser, context: BrowserContext, site: Site
-) -> None:
+async def test_a_context_without_a_guard_goes_on_at_once(browser, context, site):
     site.pages["/page"] = f"<iframe src=/private/frame></iframe><iframe src={site.urls[1]}/nest></iframe>"
     site.pages["/nest"] = "<iframe src=/private/nested></iframe>"
     async with opened() as gate, await browser.new_context() as free:
@@ -49,9 +47,7 @@ async def test_two_contexts_with_gates_of_their_own(browser: Browser, site: Site
         assert frames == [("/two", agents[0]), ("/one", agents[1])]
 
 
-async def test_a_context_of_a_framework_is_guarded_once_and_forgotten_when_it_is_closed(
-    browser: Browser, site: Site
-) -> None:
+async def test_a_context_of_a_framework_is_guarded_once_and_forgotten_when_it_is_closed(browser, site):
     async with opened() as gate:
         contexts = GuardedContexts(gate)
         context = await browser.new_context()
@@ -81,32 +77,20 @@ async def test_a_persistent_context(tmp_path: Path, site: Site) -> None:
     assert site.paths == ["/a"]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"subresources": "block"}, "check, pace or allow"),
-        ({"context": "context"}, "needs a BrowserContext of playwright.async_api"),
-        ({"gate": "gate"}, "needs a gate of polite.open_gate"),
-    ],
-)
-async def test_wrong_arguments_are_named(
-    options: dict[str, Any], message: str, context: BrowserContext
-) -> None:
+async def test_what_cannot_be_guarded_is_refused_by_name(context: BrowserContext, monkeypatch) -> None:
     async with opened() as gate:
-        with pytest.raises(polite.InvalidOption, match=message):
-            await guard(**{"context": context, "gate": gate, **options})
 
+        async def refused(message: str, **options: Any) -> None:
+            with pytest.raises(polite.InvalidOption, match=message):
+                await guard(**{"context": context, "gate": gate, **options})
 
-async def test_a_second_guard_and_a_browser_without_cdp_are_refused(
-    context: BrowserContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened() as gate:
+        await refused("check, pace or allow", subresources="block")
+        await refused("needs a BrowserContext of playwright.async_api", context="context")
+        await refused("needs a gate of polite.open_gate", gate="gate")
         await guard(context, gate)
-        with pytest.raises(polite.InvalidOption, match="has a guard already"):
-            await guard(context, gate)
+        await refused("has a guard already")
         monkeypatch.setattr(type(context.browser.browser_type), "name", "firefox")  # type: ignore[union-attr]
-        with pytest.raises(polite.InvalidOption, match="Chromium"):
-            await guard(context, gate)
+        await refused("Chromium")
 
 
 async def test_a_context_with_another_agent_is_refused(browser: Browser, site: Site) -> None:

@@ -1,16 +1,16 @@
 """Documents take a permit: pages, redirect hops, frames and popups."""
 
 import pytest
-from playwright.async_api import BrowserContext, Error
+from playwright.async_api import BrowserContext, BrowserType, Error
 
 import polite
 from polite.integrations.playwright import guard
-from tests.frameworks.playwright.browsing import AGENT, Site, opened, until
+from tests.frameworks.examples import PAGES, require_what_the_page_says
+from tests.frameworks.playwright.browsing import AGENT, FLAGS, Site, opened, until
+from tests.frameworks.playwright.conftest import CHROMIUM
 
 
-async def test_pages_wait_for_their_turn_and_have_the_gates_agent(
-    context: BrowserContext, site: Site
-) -> None:
+async def test_pages_wait_for_their_turn_and_have_the_gates_agent(context: BrowserContext, site: Site):
     async with opened() as gate:
         await guard(context, gate)
         page = await context.new_page()
@@ -26,9 +26,7 @@ async def test_pages_wait_for_their_turn_and_have_the_gates_agent(
         assert (gate.waiting, gate.inside, gate.counters.granted) == (0, 0, 3)
 
 
-async def test_each_redirect_hop_is_checked_and_waits_and_goto_raises_what_the_gate_says(
-    context: BrowserContext, site: Site
-) -> None:
+async def test_each_redirect_hop_is_checked_and_waits_and_goto_raises_what_the_gate_says(context, site):
     site.pages |= {"/first": "->/second", "/second": "->/third", "/out": "->/private/x"}
     async with opened() as gate:
         guarded = await guard(context, gate)
@@ -62,9 +60,7 @@ async def test_frames_and_popups_are_documents(context: BrowserContext, site: Si
         assert site.short(*site.paths) == []
 
 
-async def test_a_turn_takes_over_a_permit_that_was_awaited_before(
-    context: BrowserContext, site: Site
-) -> None:
+async def test_a_turn_takes_over_a_permit_that_was_awaited_before(context: BrowserContext, site: Site):
     async with opened() as gate:
         guarded = await guard(context, gate)
         permit = await gate.acquire(site.url("/a"))
@@ -75,3 +71,19 @@ async def test_a_turn_takes_over_a_permit_that_was_awaited_before(
 
         assert site.paths == ["/a"]
         assert (gate.waiting, gate.inside, gate.counters.granted) == (0, 0, 1)
+
+
+# The page on Playwright, and the five lines, run as they are.
+
+
+@PAGES
+async def test_examples_print_what_the_page_says(page: str, site, monkeypatch, capsys):
+    site.pages |= {"/robots.txt": "User-agent: *\nDisallow: /private/\n", "/about": "About this site"}
+    launch = BrowserType.launch
+    monkeypatch.setattr(
+        BrowserType, "launch", lambda kind: launch(kind, executable_path=CHROMIUM, args=FLAGS)
+    )
+
+    await require_what_the_page_says(
+        page, "playwright", site.url("/"), monkeypatch, lambda: capsys.readouterr().out
+    )

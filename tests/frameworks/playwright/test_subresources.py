@@ -16,9 +16,7 @@ IMAGES = f"{NO_ICON}<img src=/1.png><img src=/2.png><img src=/private/3.png>"
     ("subresources", "seen", "short"),
     [("check", 3, True), ("pace", 3, False), ("allow", 4, True)],
 )
-async def test_three_ways_to_treat_them(
-    subresources: Subresources, seen: int, short: bool, context: BrowserContext, site: Site
-) -> None:
+async def test_three_ways_to_treat_them(subresources: Subresources, seen: int, short: bool, context, site):
     site.pages["/page"] = IMAGES
     async with opened() as gate:
         await guard(context, gate, subresources=subresources)
@@ -110,9 +108,7 @@ async def test_a_websocket_and_a_prefetch_are_charged(context: BrowserContext, s
             assert site.short(sent, "/next") == []
 
 
-async def test_pages_from_before_are_charged_and_their_scripts_checked(
-    context: BrowserContext, site: Site
-) -> None:
+async def test_pages_from_before_are_charged_and_their_scripts_checked(context: BrowserContext, site: Site):
     page = await context.new_page()
     await page.goto(site.url("/before"))
     async with opened(min_delay=1.0) as gate:

@@ -1,6 +1,7 @@
-"""The end of a crawl: spiders that close while requests wait, Ctrl-C, and processes of each kind."""
+"""The end of a crawl: spiders that close while requests wait, Ctrl-C, processes of each kind, jobs that go on; and the page."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 from scrapy.exceptions import CloseSpider
 
 from polite.integrations.scrapy.turns import EngineSlot
-from tests.frameworks.scrapy.crawls import Noting, Reactor, crawl, judge
+from tests.frameworks.scrapy.crawls import Noting, Reactor, crawl, crawl_all, judge
 from tests.frameworks.scrapy.test_parts_of_scrapy import ALONE
 from tests.integrations.site import Site
 
@@ -19,9 +20,7 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("settings", [{}, ALONE], ids=["addon", "middleware alone"])
-def test_a_spider_closes_though_requests_wait_for_a_minute(
-    reactor: Reactor, site: Site, settings: dict[str, object]
-) -> None:
+def test_a_spider_closes_though_requests_wait_for_a_minute(reactor, site, settings: dict[str, object]):
     site.refusals = 1
 
     class Closing(Noting):
@@ -105,9 +104,7 @@ BY_NAME = {**ALONE, "DOWNLOADER_MIDDLEWARES": {"polite.integrations.scrapy.Polit
 
 
 @pytest.mark.parametrize(("process", "settings"), [*KINDS, ("CrawlerProcess", BY_NAME)])
-def test_each_kind_of_process_crawls_leaves_nothing_and_retries_in_turns_only(
-    site: Site, process: str, settings: dict[str, object]
-) -> None:
+def test_each_kind_of_process_crawls_leaves_nothing_and_retries_in_turns_only(site, process, settings):
     """Twisted and aiohttp send a request again at once, if its connection was used before and the server closes it."""
     urls = [site.url(path) for path in ("/a", "/broken", "/b", "/private/x")]
 
@@ -122,9 +119,7 @@ def test_each_kind_of_process_crawls_leaves_nothing_and_retries_in_turns_only(
 
 
 @pytest.mark.parametrize(("process", "settings"), KINDS)
-def test_ctrl_c_ends_a_crawl_and_its_job_goes_on(
-    site: Site, tmp_path: Path, process: str, settings: dict[str, object]
-) -> None:
+def test_ctrl_c_ends_a_crawl_and_its_job_goes_on(site, tmp_path, process: str, settings: dict[str, object]):
     urls = [site.url(f"/{number}") for number in range(5)]
     job = {**settings, "JOBDIR": str(tmp_path)}
 
@@ -147,3 +142,122 @@ def test_ctrl_c_ends_a_crawl_and_its_job_goes_on(
     ]
     assert sorted(fetched) == sorted(urls)
     judge(site)
+
+
+# Crawls that end early, and go on later.
+
+
+@pytest.mark.parametrize("fifo", [False, True])
+def test_a_job_goes_on_with_all_that_was_left(reactor: Reactor, site: Site, tmp_path: Path, fifo: bool):
+    urls = [f"{origin}/{number}" for number in range(15) for origin in site.urls]
+    settings = {"JOBDIR": str(tmp_path)}
+    if fifo:
+        settings |= {
+            "SCHEDULER_DISK_QUEUE": "scrapy.squeues.PickleFifoDiskQueue",
+            "SCHEDULER_START_DISK_QUEUE": None,
+        }
+
+    first = crawl(reactor, Noting, urls, settings={**settings, "CLOSESPIDER_PAGECOUNT": 8})
+    kept = json.loads((tmp_path / "requests.queue" / "active.json").read_text())
+    second = crawl(reactor, Noting, urls, settings=settings)
+
+    judge(site)
+    assert first.stats["finish_reason"] == "closespider_pagecount"
+    assert len(first.spider.pages) < 20
+    assert set(kept) == set(site.urls)
+    assert sorted(first.spider.pages + second.spider.pages) == sorted(urls)
+    assert sorted(site.paths) == sorted(url.removeprefix(url.rpartition("/")[0]) for url in urls)
+    assert "left_in_queue" not in first.counted
+
+
+def test_a_job_that_scrapys_own_queue_began_goes_on(reactor: Reactor, site: Site, tmp_path: Path) -> None:
+    urls = [f"{origin}/{number}" for number in range(8) for origin in site.urls]
+    alone = {"JOBDIR": str(tmp_path), "ADDONS": {}, "ROBOTSTXT_OBEY": False, "CLOSESPIDER_PAGECOUNT": 3}
+
+    first = crawl(reactor, Noting, urls, settings=alone)
+    site.hits.clear()
+    second = crawl(reactor, Noting, urls, settings={"JOBDIR": str(tmp_path)})
+
+    judge(site)
+    assert sorted(first.spider.pages + second.spider.pages) == sorted(urls)
+
+
+def test_requests_that_no_disk_can_keep_are_fetched_from_memory(reactor: Reactor, site: Site, tmp_path: Path):
+    class Unwritable(Noting):
+        async def start(self):
+            for number in range(4):
+                yield self.request(site.url(f"/{number}"), meta={"number": lambda: None})
+
+    done = crawl(reactor, Unwritable, settings={"JOBDIR": str(tmp_path)})
+
+    judge(site)
+    assert len(done.spider.pages) == 4
+    assert done.stats["scheduler/unserializable"] == 4
+
+
+def test_what_waits_in_memory_when_a_spider_closes_is_counted(reactor: Reactor, site: Site) -> None:
+    urls = [f"{origin}/{number}" for number in range(15) for origin in site.urls]
+
+    done = crawl(reactor, Noting, urls, settings={"CLOSESPIDER_PAGECOUNT": 8})
+
+    judge(site)
+    assert len(done.spider.pages) + done.counted["left_in_queue"] + len(done.spider.errors) == 30
+
+
+@pytest.mark.parametrize("in_turn", [False, True])
+def test_spiders_of_one_process_keep_delays_together(reactor: Reactor, site: Site, *, in_turn: bool) -> None:
+    urls = [f"{origin}/{number}" for number in range(4) for origin in site.urls]
+
+    class Other(Noting):
+        name = "other"
+
+    done = crawl_all(reactor, [(Noting, (urls,), {}), (Other, (urls,), {})], in_turn=in_turn)
+
+    judge(site)
+    assert len(site.paths) == 16
+    assert done[0].gate is done[1].gate
+    assert all(len(each.spider.pages) == 8 for each in done)
+
+
+def test_of_the_delays_of_spiders_the_longest_counts(reactor: Reactor, site: Site) -> None:
+    urls = [site.url(f"/{number}") for number in range(3)]
+
+    class Slow(Noting):
+        name = "slow"
+        custom_settings = {"DOWNLOAD_DELAY": 0.3}  # noqa: RUF012 - as Scrapy has it
+
+    done = crawl_all(reactor, [(Noting, (urls,), {}), (Slow, (urls,), {})])
+
+    judge(site, 0.3)
+    assert done[0].gate is done[1].gate
+
+
+# The how-to page, run as a reader would.
+
+
+HOW_TO = (ROOT / "docs/how-to/scrapy.md").read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```", HOW_TO, re.DOTALL)
+# What a reader's crawl of the internet does not need.
+HERE = 'import polite\nPOLITE = {"fetching": polite.FetchPolicy(allow_private=True)}\n'
+
+
+def run(source: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", source], capture_output=True, text=True, timeout=100, cwd=ROOT, check=True
+    )
+    return done.stdout
+
+
+def test_the_page_prints_what_it_says(site: Site) -> None:
+    (said,) = re.findall(r"```text\n(.*?)```", HOW_TO, re.DOTALL)
+    said = said.replace("About this site", "page /about").replace("/private/ (", "/private (")
+    source = HERE + "".join(BLOCKS).replace(
+        '"USER_AGENT": USER_AGENT', '"USER_AGENT": USER_AGENT, "POLITE": POLITE'
+    )
+
+    printed = run(source.replace("https://example.com", site.url("")))
+
+    assert sorted(printed.splitlines()) == sorted(
+        said.replace("https://example.com", site.url("")).splitlines()
+    )
+    assert site.paths == ["/about"]

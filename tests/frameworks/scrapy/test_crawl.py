@@ -2,46 +2,40 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Mapping
 
 import scrapy
 from scrapy.exceptions import IgnoreRequest
 
 import polite
 from polite.gate.fetcher import SignerFailed
+from tests.frameworks.examples import hops_to_sign, require_signatures
 from tests.frameworks.scrapy.crawls import DELAY_S, Noting, Reactor, crawl, judge, serving
 from tests.integrations.site import LOOPBACK, Site
 
 
-def test_pages_keep_the_delay_and_disallowed_ones_get_an_errback(reactor: Reactor, site: Site) -> None:
-    urls = [f"{origin}/{page}" for page in ("a", "b", "c", "private/x") for origin in site.urls]
+def test_pages_keep_the_delay_and_others_get_an_errback_or_need_no_turn(reactor, site, tmp_path):
+    urls = [f"{origin}/{page}" for page in ("a", "b", "private/x") for origin in site.urls]
+    (tmp_path / "page").write_text("from a file")
+    no_turn = ["data:,from%20data", (tmp_path / "page").as_uri()]
+    twice = scrapy.Request(site.url("/twice"), dont_filter=True)
 
-    done = crawl(reactor, Noting, urls)
+    done = crawl(reactor, Noting, [*urls, *no_turn, "http://1.2.3.999/", twice, twice])
 
     judge(site)
-    assert sorted(done.spider.pages) == sorted(url for url in urls if "private" not in url)
-    assert sorted(url for url, _ in done.spider.errors) == sorted(url for url in urls if "private" in url)
-    for _, error in done.spider.errors:
-        assert isinstance(error, IgnoreRequest)
-        assert isinstance(error.__cause__, polite.Disallowed)
-        assert "Disallow: /private (line 2)" in str(error)
+    pages = [*(url for url in urls if "private" not in url), *no_turn, *[twice.url] * 2]
+    assert sorted(done.spider.pages) == sorted(pages)
+    causes = [error.__cause__ for _, error in done.spider.errors if isinstance(error, IgnoreRequest)]
+    assert sorted(type(cause).__name__ for cause in causes) == ["Disallowed"] * 2 + ["InvalidURL"]
+    assert any("Disallow: /private (line 2)" in str(error) for _, error in done.spider.errors)
     assert done.counted == {
         "granted": 6,
-        "denied": 2,
+        "denied": 3,
         "denied/Disallowed": 2,
+        "denied/InvalidURL": 1,
         "robots_fetched": 2,
         "robots_fetched/found": 2,
     }
     assert done.stats["finish_reason"] == "finished"
-
-
-def test_one_object_that_is_yielded_twice_gets_two_turns(reactor: Reactor, site: Site) -> None:
-    request = scrapy.Request(site.url("/a"), dont_filter=True)
-
-    done = crawl(reactor, Noting, [request, request])
-
-    judge(site)
-    assert done.spider.pages == [site.url("/a")] * 2
 
 
 def test_retries_take_turns_and_a_429_backs_off(reactor: Reactor, site: Site) -> None:
@@ -81,14 +75,6 @@ def test_another_user_agent_is_refused(reactor: Reactor, site: Site) -> None:
     assert done.counted["unsent"] == 1
 
 
-def test_data_and_file_urls_need_no_turn(reactor: Reactor, tmp_path) -> None:
-    (tmp_path / "page").write_text("from a file")
-    done = crawl(reactor, Noting, ["data:,from data", (tmp_path / "page").as_uri()])
-
-    assert sorted(done.spider.texts) == ["from a file", "from data"]
-    assert done.counted == {}
-
-
 OUT_OF_REACH = {
     "fetching": LOOPBACK,
     "pacing": polite.PacingPolicy(min_delay=DELAY_S, backoff=0.2, max_backoff=0.4),
@@ -96,9 +82,7 @@ OUT_OF_REACH = {
 }
 
 
-def test_a_site_that_is_down_does_not_keep_the_crawl_open_for_each_of_its_requests(
-    reactor: Reactor, site: Site
-) -> None:
+def test_a_site_that_is_down_does_not_keep_the_crawl_open_for_each_of_its_requests(reactor, site):
     site.robots_status = 503
     urls = [site.url(f"/{number}") for number in range(30)]
     done = crawl(reactor, Noting, urls, settings={"RETRY_TIMES": 1, "POLITE": OUT_OF_REACH})
@@ -127,9 +111,7 @@ def test_a_site_whose_robots_txt_is_there_again_is_readmitted(reactor: Reactor, 
     assert done.spider.pages == [site.url("/again")]
 
 
-def test_a_host_whose_budget_is_spent_gets_no_more_requests_and_says_why(
-    reactor: Reactor, site: Site
-) -> None:
+def test_a_host_whose_budget_is_spent_gets_no_more_requests_and_says_why(reactor: Reactor, site: Site):
     pacing = polite.PacingPolicy(min_delay=DELAY_S, max_pages=2)
     urls = [f"{origin}/{number}" for number in range(4) for origin in site.urls]
     done = crawl(reactor, Noting, urls, settings={"POLITE": {"fetching": LOOPBACK, "pacing": pacing}})
@@ -139,13 +121,6 @@ def test_a_host_whose_budget_is_spent_gets_no_more_requests_and_says_why(
     causes = [error.__cause__ for _, error in done.spider.errors]
     assert {(type(cause), cause.option) for cause in causes} == {(polite.OriginDeclined, "max_pages")}
     assert done.counted["denied/OriginDeclined"] == len(urls) - len(done.spider.pages)
-
-
-def test_a_url_that_polite_cannot_interpret_gets_an_errback(reactor: Reactor) -> None:
-    done = crawl(reactor, Noting, ["http://1.2.3.999/"])
-
-    assert [type(error.__cause__) for _, error in done.spider.errors] == [polite.InvalidURL]
-    assert done.counted == {"denied": 1, "denied/InvalidURL": 1}
 
 
 # A thousand requests of all kinds: each ends in a callback, in an errback, or in a stat.
@@ -249,44 +224,18 @@ def test_each_of_a_thousand_mixed_requests_has_one_fate(reactor: Reactor) -> Non
     assert done.stats["scheduler/enqueued"] == done.stats["scheduler/dequeued"]
 
 
-class Signer:
-    """Says what it signed; it does not sign `/plain`."""
-
-    def sign(self, method: str, target: polite.Target, now: float) -> Mapping[str, str]:
-        return {} if target.path == "/plain" else {"Signature": f"{method} {target.url}"}
-
-
-class Failing(Signer):
-    """Has no key for `/unsigned`."""
-
-    def sign(self, method: str, target: polite.Target, now: float) -> Mapping[str, str]:
-        if target.path == "/unsigned":
-            raise OSError("no key")
-        return super().sign(method, target, now)
-
-
-SIGNER, FAILING = Signer(), Failing()
-
-
 def test_pages_and_redirects_are_signed(reactor: Reactor, site: Site) -> None:
-    urls = [f"{site.url('/hop')}?to={site.urls[1]}/end", f"{site.url('/hop/2')}?to=/plain"]
-    options = {"fetching": LOOPBACK, "signer": f"{__name__}.SIGNER"}
+    options = {"fetching": LOOPBACK, "signer": "tests.frameworks.examples.SIGNER"}
 
-    crawl(reactor, Noting, urls, settings={"POLITE": options})
+    crawl(reactor, Noting, hops_to_sign(site), settings={"POLITE": options})
 
     judge(site)
-    signed = {f"{hit.url}{hit.raw}": hit.headers.get("Signature") for hit in site.hits}
-    plain = signed.pop(site.url("/plain"))
-    assert plain is None
-    assert len(signed) == 5
-    assert all(signature == f"GET {url}" for url, signature in signed.items())
+    require_signatures(site)
 
 
-def test_a_signer_that_fails_says_nothing_of_the_server_and_a_broken_connection_does(
-    reactor: Reactor, site: Site
-) -> None:
+def test_a_signer_that_fails_says_nothing_of_the_server_and_a_broken_connection_does(reactor, site):
     pacing = polite.PacingPolicy(min_delay=0.1, circuit_failures=1, circuit_rest=0.2)
-    options = {"fetching": LOOPBACK, "signer": f"{__name__}.FAILING", "pacing": pacing}
+    options = {"fetching": LOOPBACK, "signer": "tests.frameworks.examples.SIGNER", "pacing": pacing}
     urls = [site.url("/unsigned"), site.url("/a"), f"{site.urls[1]}/broken"]
 
     done = crawl(reactor, Noting, urls, settings={"POLITE": options, "RETRY_ENABLED": False})

@@ -7,7 +7,6 @@ import scrapy
 from scrapy.core.downloader.handlers.datauri import DataURIDownloadHandler
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.crawler import Crawler
-from scrapy.extensions.httpcache import FilesystemCacheStorage
 from scrapy.settings import Settings
 
 import polite
@@ -35,26 +34,6 @@ def test_what_the_cache_has_needs_neither_turn_nor_robots_txt(reactor: Reactor, 
     assert both.counted["granted"] == 1
     assert again.counted == {}
     assert again.stats["httpcache/hit"] == 3
-
-
-def test_a_page_that_the_cache_lost_meanwhile_waits_in_the_middleware(
-    reactor: Reactor, site: Site, tmp_path: Path
-) -> None:
-    class Forgetful(FilesystemCacheStorage):
-        asked = 0
-
-        def retrieve_response(self, spider, request):
-            self.asked += 1
-            if self.asked % 2:
-                return scrapy.http.TextResponse(request.url)
-            return None
-
-    settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path), "HTTPCACHE_STORAGE": Forgetful}
-    done = crawl(reactor, Noting, [site.url("/a"), site.url("/private/x")], settings=settings)
-
-    judge(site)
-    assert done.spider.pages == [site.url("/a")]
-    assert done.counted["denied/Disallowed"] == 1
 
 
 class Media(Noting):
@@ -101,12 +80,7 @@ class Hasty(Noting):
         ({}, Hasty, {"AUTOTHROTTLE_ENABLED": False, "POLITE_DELAY": 2}),
     ],
 )
-def test_the_addon_overrides_what_a_project_or_a_spider_sets(
-    project: dict[str, object],
-    spider: type[Noting],
-    expected: dict[str, object],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_the_addon_overrides_what_a_project_or_a_spider_sets(project, spider, expected, caplog):
     settings = applied(project, spider)
 
     assert {name: settings[name] for name in expected} == expected
@@ -114,15 +88,10 @@ def test_the_addon_overrides_what_a_project_or_a_spider_sets(
     assert settings["SCHEDULER_PRIORITY_QUEUE"] is PoliteQueue
     assert settings["DOWNLOADER_MIDDLEWARES"][PoliteMiddleware] == 990
     assert bool(caplog.records) is (spider is Hasty)
-
-
-def test_its_middleware_is_inside_all_others() -> None:
-    class Later:
-        pass
-
-    settings = applied({"DOWNLOADER_MIDDLEWARES": {Later: 2000}})
-
-    assert settings["DOWNLOADER_MIDDLEWARES"][PoliteMiddleware] == 2001
+    # It is inside of all others.
+    assert (
+        applied({"DOWNLOADER_MIDDLEWARES": {Hasty: 2000}})["DOWNLOADER_MIDDLEWARES"][PoliteMiddleware] == 2001
+    )
 
 
 class OwnScheduler(scrapy.core.scheduler.BaseScheduler):
@@ -144,9 +113,7 @@ class OwnQueue(scrapy.pqueues.ScrapyPriorityQueue):
         ({"DOWNLOAD_DELAY": 2, "POLITE": {"pacing": polite.PacingPolicy()}}, "has no effect"),
     ],
 )
-def test_it_says_what_of_a_project_it_changes(
-    settings: dict[str, object], said: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_it_says_what_of_a_project_it_changes(settings: dict[str, object], said: str, caplog):
     applied(settings)
 
     assert [record for record in caplog.records if said in record.getMessage()]
@@ -161,9 +128,7 @@ ALONE = {
 }
 
 
-def test_the_middleware_alone_is_polite_and_warns(
-    reactor: Reactor, site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_middleware_alone_is_polite_and_warns(reactor, site, caplog):
     urls = [f"{origin}/{page}" for page in ("a", "b", "private/x") for origin in site.urls]
     hindering = {"ROBOTSTXT_OBEY": True, "DOWNLOAD_DELAY": 0.1, "AUTOTHROTTLE_ENABLED": True}
 
@@ -177,9 +142,7 @@ def test_the_middleware_alone_is_polite_and_warns(
     assert all(setting in caplog.text for setting in hindering)
 
 
-def test_another_gate_of_the_process_is_told(
-    reactor: Reactor, site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_another_gate_of_the_process_is_told(reactor: Reactor, site: Site, caplog: pytest.LogCaptureFixture):
     crawl(reactor, Noting, [site.url("/a")])
     crawl(reactor, Noting, [site.url("/b")], settings={"USER_AGENT": "SecondBot/1.0"})
 
@@ -199,9 +162,7 @@ def test_another_gate_of_the_process_is_told(
         ({"ADDONS": {}, "SCHEDULER_PRIORITY_QUEUE": PoliteQueue}, "needs PoliteMiddleware"),
     ],
 )
-def test_a_setting_that_is_a_mistake_is_an_error_before_the_crawl(
-    reactor: Reactor, settings: dict[str, object], said: str
-) -> None:
+def test_a_setting_that_is_a_mistake_is_an_error_before_the_crawl(reactor, settings, said):
     with pytest.raises(polite.InvalidOption, match=said):
         crawl(reactor, Noting, settings=settings)
 
@@ -216,34 +177,11 @@ def test_settings_that_may_be_mistakes_are_warned_of(caplog: pytest.LogCaptureFi
     assert "USER_AGENT is not set, so robots.txt is obeyed for 'Scrapy/" in caplog.text
 
 
-@pytest.mark.parametrize("unexpected", [False, True])
-def test_whatever_fails_at_the_start_ends_the_crawl(
-    reactor: Reactor, site: Site, monkeypatch: pytest.MonkeyPatch, *, unexpected: bool
-) -> None:
-    async def broken(*_: object) -> None:
-        raise RuntimeError("no gate")
-
-    if unexpected:
-        monkeypatch.setattr("polite.integrations.scrapy.turns.shared_gate", broken)
-    settings = {"POLITE": {"fetching": LOOPBACK, "pacing": "slow"}}
-    done = crawl(reactor, Noting, [site.url("/a")], settings=settings)
-
-    assert site.hits == []
-    assert done.stats["finish_reason"] == "polite_failed"
-
-
-class OwnHandler(HTTP11DownloadHandler):
-    """A handler of the project, on Scrapy's."""
-
-
-class Browser(DataURIDownloadHandler):
-    """A handler that sends requests in a way of its own."""
-
-
-@pytest.mark.parametrize(("handler", "warned"), [(OwnHandler, False), (Browser, True)])
-def test_a_handler_that_may_send_more_is_warned_of(
-    reactor: Reactor, site: Site, handler: type, *, warned: bool, caplog: pytest.LogCaptureFixture
-) -> None:
+@pytest.mark.parametrize(
+    ("handler", "warned"), [(HTTP11DownloadHandler, False), (DataURIDownloadHandler, True)]
+)
+def test_a_handler_that_may_send_more_is_warned_of(reactor, site, handler: type, warned: bool, caplog):
+    handler = type("Own", (handler,), {})
     done = crawl(reactor, Noting, ["data:,a"], settings={"DOWNLOAD_HANDLERS": {"https": handler}})
 
     https = done.crawler.engine.downloader.handlers._get_handler("https")
@@ -258,9 +196,7 @@ def listen(event: object) -> None:
     heard.append(type(event).__name__)
 
 
-def test_the_listener_of_the_options_hears_events_and_robots_txt_may_have_another_name(
-    reactor: Reactor, site: Site
-) -> None:
+def test_the_listener_of_the_options_hears_events_and_robots_txt_may_have_another_name(reactor, site):
     heard.clear()
     options = {"fetching": LOOPBACK, "listener": f"{__name__}.listen"}
     settings = {"POLITE": options, "ROBOTSTXT_USER_AGENT": "OtherBot/2.0"}

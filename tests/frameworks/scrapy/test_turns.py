@@ -1,17 +1,17 @@
 """What must not happen, and what polite does then: nothing is sent without a permit, and nothing is left."""
 
 import asyncio
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from scrapy.extensions.httpcache import FilesystemCacheStorage
+from scrapy.http import TextResponse
 
 import polite
 from polite.frontier.permit import TaskPermit
 from polite.integrations.scrapy import PoliteMiddleware
-from polite.integrations.scrapy.turns import EngineSlot, WaitingRequests
+from polite.integrations.scrapy.turns import WaitingRequests
 from tests.frameworks.scrapy.crawls import Noting, Reactor, crawl, judge, serving
 from tests.integrations.site import Site
 
@@ -41,15 +41,14 @@ def test_few_requests_have_their_turn_while_the_engine_is_busy(reactor: Reactor)
     assert most <= 20
 
 
-def test_a_pump_that_fails_in_any_way_ends_the_crawl(
-    reactor: Reactor, site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: object) -> None:
-        raise RuntimeError("no engine")
+@pytest.mark.parametrize("broken", ["turns.shared_gate", "turns.EngineSlot.wake", ""])
+def test_whatever_fails_ends_the_crawl(reactor: Reactor, site: Site, monkeypatch, broken: str) -> None:
+    if broken:
+        monkeypatch.setattr(f"polite.integrations.scrapy.{broken}", lambda *_: 1 / 0)
+    settings = {} if broken else {"POLITE": {"pacing": "slow"}}
+    done = crawl(reactor, Noting, [site.url("/a")], settings=settings)
 
-    monkeypatch.setattr(EngineSlot, "wake", broken)
-    done = crawl(reactor, Noting, [site.url("/a")])
-
+    assert site.paths == []
     assert done.stats["finish_reason"] == "polite_failed"
 
 
@@ -99,9 +98,26 @@ def test_a_gate_that_closes_ends_the_crawl_and_the_next_has_another(reactor: Rea
     assert len(second.spider.pages) == 6
 
 
-def test_a_turn_that_is_lost_is_taken_again(
-    reactor: Reactor, site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cache_that_lost_a_page_or_cannot_be_read_is_no_reason_to_skip_the_turn(reactor, site, tmp_path):
+    class Forgetful(FilesystemCacheStorage):
+        asked = 0
+
+        def retrieve_response(self, spider: Any, request: Any) -> Any:
+            self.asked += 1
+            if request.url.endswith("/b"):
+                raise OSError("no disk")
+            return TextResponse(request.url) if self.asked % 2 else None
+
+    settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path), "HTTPCACHE_STORAGE": Forgetful}
+    for paths in (["/a", "/private/x"], ["/b"]):
+        done = crawl(reactor, Noting, [site.url(path) for path in paths], settings=settings)
+        assert done.counted["granted"] == 1
+
+    judge(site)
+    assert site.paths == ["/a", "/b"]
+
+
+def test_a_turn_that_is_lost_is_taken_again(reactor: Reactor, site: Site, monkeypatch: pytest.MonkeyPatch):
     lost = []
     enter = TaskPermit.enter
 
@@ -120,17 +136,3 @@ def test_a_turn_that_is_lost_is_taken_again(
     assert len(lost) == 2
     assert sorted(done.spider.pages) == sorted(urls)
     assert len(site.paths) == 4
-
-
-def test_a_cache_that_cannot_be_read_is_no_reason_to_skip_the_turn(
-    reactor: Reactor, site: Site, tmp_path: Path
-) -> None:
-    class Broken(FilesystemCacheStorage):
-        def retrieve_response(self, spider: Any, request: Any) -> None:
-            raise OSError("no disk")
-
-    settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path), "HTTPCACHE_STORAGE": Broken}
-    done = crawl(reactor, Noting, [site.url("/a"), site.url("/b")], settings=settings)
-
-    judge(site)
-    assert done.counted["granted"] == 2

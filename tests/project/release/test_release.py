@@ -1,44 +1,39 @@
 """`./dev release` refuses what must not be published. It runs these tests itself, as its first step."""
 
 import io
-import json
 import re
+import sys
 import tarfile
 import tomllib
 import zipfile
+from contextlib import nullcontext
 from datetime import date
-from io import StringIO
 from pathlib import Path
 
 import pytest
 
-from tests.project.release import builds, contents, sbom, version
+from tests.project.release import contents, sbom, version
 from tests.project.release.checklist import LeftOut, Step, StepFailed, run, walk
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def raising(error: BaseException):
-    def run_step() -> str:
+def test_a_walk_tries_what_it_can_and_remembers_a_failure(capsys) -> None:
+    def fail(error: Exception) -> str:
         raise error
 
-    return run_step
-
-
-def test_a_walk_tries_what_it_can_and_remembers_a_failure() -> None:
-    out = StringIO()
     steps = [
         Step("version", lambda: "1.2.3"),
-        Step("build", raising(StepFailed("two\nlines"))),
-        Step("files", raising(AssertionError), needs=("build",)),
-        Step("compile", raising(LeftOut("no compiler"))),
-        Step("try", raising(AssertionError), needs=("compile",)),
+        Step("build", lambda: fail(StepFailed("two\nlines"))),
+        Step("files", lambda: fail(AssertionError()), needs=("build",)),
+        Step("compile", lambda: fail(LeftOut("no compiler"))),
+        Step("try", lambda: fail(AssertionError()), needs=("compile",)),
     ]
 
-    assert not walk(steps, out)
-    words = [line[:9].strip() for line in out.getvalue().splitlines()]
+    assert not walk(steps, sys.stdout)
+    words = [line[:9].strip() for line in capsys.readouterr().out.splitlines()]
     assert [word for word in words if word] == ["ok", "failed", "not tried", "left out", "not tried"]
-    assert walk(steps[3:], out)  # what this machine cannot try is no failure
+    assert walk(steps[3:], sys.stdout)  # what this machine cannot try is no failure
 
 
 def changelog(*headings: str, text: str = "- a change") -> str:
@@ -61,14 +56,8 @@ def changelog(*headings: str, text: str = "- a change") -> str:
     ],
 )
 def test_the_changelog_has_the_version_with_its_day(now: str, text: str, why: str | None) -> None:
-    def found() -> str:
-        return version.check_changelog(now, text, date(2026, 3, 1), final=True)
-
-    if why is None:
-        assert found() == "0.2.0 of 2026-02-28"
-        return
-    with pytest.raises(StepFailed, match=why):
-        found()
+    with nullcontext() if why is None else pytest.raises(StepFailed, match=why):
+        assert version.check_changelog(now, text, date(2026, 3, 1), final=True) == "0.2.0 of 2026-02-28"
 
 
 @pytest.mark.parametrize("bad", ["1.0", "v1.0.0", "01.0.0", "1.0.0-rc.1", "1.0.0\n", "1.0.1٠"])
@@ -90,6 +79,7 @@ INFO = "polite_crawl-1.0.0.dist-info/"
 PAGE = "polite_crawl-1.0.0.data/data/share/man/man1/polite.1"
 PURE = "polite_crawl-1.0.0-py3-none-any.whl"
 COMPILED = "polite_crawl-1.0.0-cp311-cp311-linux_x86_64.whl"
+SDIST = "polite_crawl-1.0.0.tar.gz"
 METADATA = """\
 Metadata-Version: 2.4
 Name: polite-crawl
@@ -146,51 +136,30 @@ def sdist(path: Path, changes: dict[str, str | None]) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("name", "changes", "why"),
-    [
-        (PURE, {}, None),
-        (COMPILED, {"polite/url/parse.cpython-311.so": "", "0a1b__mypyc.cpython-311.so": ""}, None),
-        (PURE, {"polite/url/parse.py": None}, "polite/url/parse.py is not in the wheel"),
-        (PURE, {"polite/url/parse.so": ""}, "polite/url/parse.so is foreign to the wheel"),
-        (PURE, {"polite/__init__.py": "changed = 1"}, "polite/__init__.py has other octets"),
-        (PURE, {PAGE: None}, "polite.1 is not in the wheel"),
-        (COMPILED, {"polite/url/other.cpython-311.so": ""}, "other.cpython-311.so is foreign"),
-        (COMPILED, {}, "has no extension module"),
-    ],
-)
-def test_a_wheel_has_the_package_and_nothing_else(
-    source: Path, tmp_path: Path, name: str, changes: dict[str, str | None], why: str | None
-) -> None:
-    made = wheel(tmp_path / name, changes)
+ARCHIVES = [
+    (PURE, {}, None),
+    (COMPILED, {"polite/url/parse.cpython-311.so": "", "0a1b__mypyc.cpython-311.so": ""}, None),
+    (PURE, {"polite/url/parse.py": None}, "polite/url/parse.py is not in the wheel"),
+    (PURE, {"polite/url/parse.so": ""}, "polite/url/parse.so is foreign to the wheel"),
+    (PURE, {"polite/__init__.py": "changed = 1"}, "polite/__init__.py has other octets"),
+    (PURE, {PAGE: None}, "polite.1 is not in the wheel"),
+    (COMPILED, {"polite/url/other.cpython-311.so": ""}, "other.cpython-311.so is foreign"),
+    (COMPILED, {}, "has no extension module"),
+    (SDIST, {}, None),
+    (SDIST, {".env": "SECRET=1"}, ".env is foreign to the sdist"),
+    (SDIST, {"LICENSE": "other"}, "LICENSE has other octets in the sdist"),
+]
 
-    if why is None:
-        assert contents.check_wheel(made, source, {*TREE})
+
+@pytest.mark.parametrize(("name", "changes", "why"), ARCHIVES)
+def test_an_archive_has_the_files_of_the_commit_and_nothing_else(source, tmp_path, name, changes, why):
+    made = (sdist if name == SDIST else wheel)(tmp_path / name, changes)
+    check = contents.check_sdist if name == SDIST else contents.check_wheel
+
+    with nullcontext() if why is None else pytest.raises(StepFailed, match=re.escape(why)):
+        assert check(made, source, {*TREE})
         assert contents.requires(made) == ["aiohttp>=3"]
-        return
-    with pytest.raises(StepFailed, match=re.escape(why)):
-        contents.check_wheel(made, source, {*TREE})
-
-
-@pytest.mark.parametrize(
-    ("changes", "why"),
-    [
-        ({}, None),
-        ({".env": "SECRET=1"}, ".env is foreign to the sdist"),
-        ({"LICENSE": "other"}, "LICENSE has other octets in the sdist"),
-    ],
-)
-def test_an_sdist_has_each_file_as_committed(
-    source: Path, tmp_path: Path, changes: dict[str, str | None], why: str | None
-) -> None:
-    made = sdist(tmp_path / "polite_crawl-1.0.0.tar.gz", changes)
-
-    if why is None:
-        assert contents.check_sdist(made, source, {*TREE}) == "5 files, each as committed"
         assert contents.check_metadata(made, "1.0.0") == "polite-crawl 1.0.0, MIT, Python >=3.11"
-        return
-    with pytest.raises(StepFailed, match=why):
-        contents.check_sdist(made, source, {*TREE})
 
 
 @pytest.mark.parametrize(
@@ -199,14 +168,10 @@ def test_an_sdist_has_each_file_as_committed(
         ("Version: 1.0.0", "Version: 1.0.1", "'version': '1.0.1'"),
         ("License-Expression: MIT", "License-Expression: of our own", "license"),
         ("Framework :: AsyncIO", "Framework :: Politeness", "Framework :: Politeness is no classifier"),
-        ("text/markdown", "text/plain", "where .*'description': 'text/markdown'"),
         ("# polite\n", "# polite\n[a](docs/a.md)", "docs/a.md in the description of .* leads nowhere"),
-        ("License-File: LICENSE\n", "", "licence files"),
     ],
 )
-def test_metadata_that_an_index_would_refuse_are_refused(
-    tmp_path: Path, before: str, after: str, why: str
-) -> None:
+def test_metadata_that_an_index_would_refuse_are_refused(tmp_path, before, after, why) -> None:
     made = wheel(tmp_path / PURE, {f"{INFO}METADATA": METADATA.replace(before, after)})
 
     with pytest.raises(StepFailed, match=why):
@@ -238,19 +203,3 @@ def test_what_is_needed_is_found_through_all_levels_as_it_is_pinned() -> None:
     for pins in (PINS.replace("2.1", "2.0"), PINS.replace("winonly", "other")):
         with pytest.raises(StepFailed, match=r"make it \w+==\d\.\d"):
             sbom.needed(OWN, pins, INSTALLED.__getitem__)
-
-
-def test_an_sbom_names_the_artefact_and_each_package_the_same_each_time(tmp_path: Path) -> None:
-    pytest.importorskip("cyclonedx")
-    made, packages = wheel(tmp_path / PURE), sbom.needed(OWN, PINS, INSTALLED.__getitem__)
-
-    text = sbom.write(made, OWN, packages, 1_700_000_000).read_text()
-
-    found = json.loads(text)
-    needs = {each["ref"]: each.get("dependsOn", []) for each in found["dependencies"]}
-    assert [each["purl"] for each in found["components"]] == [
-        f"pkg:pypi/{name}@{each.version}" for name, each in INSTALLED.items()
-    ]
-    assert needs["pkg:pypi/polite-crawl@1.0.0"] == ["pkg:pypi/client@1.0"]
-    assert found["metadata"]["component"]["hashes"] == [{"alg": "SHA-256", "content": builds.digest(made)}]
-    assert sbom.write(made, OWN, packages, 1_700_000_000).read_text() == text

@@ -1,9 +1,9 @@
-"""The robots exchange step by step: what each answer leads to, without a socket. What any Location leads to: tests/fuzz."""
+"""The robots exchange step by step, without a socket: what each answer leads to, and what is inferred of a file that is missing."""
 
 import pytest
 
 from polite.origin import Origin
-from polite.robots.exchange import BodyEnd, Exchange, Failed, Reply
+from polite.robots.exchange import BodyEnd, Exchange, Failed, MissingProbe, Reply
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
 from polite.robots.result import FetchResult, Found, Unavailable, Unreachable
@@ -36,9 +36,7 @@ def test_h1_a_success_is_the_file(status: int) -> None:
     ("content_range", "whole"),
     [("bytes 0-9/10", True), ("bytes 0-8/10", False), ("bytes 1-9/10", False), (None, False), ("x", False)],
 )
-def test_h1_an_unrequested_part_counts_only_when_it_is_the_whole(
-    content_range: str | None, *, whole: bool
-) -> None:
+def test_h1_an_unrequested_part_counts_only_when_it_is_the_whole(content_range: str | None, whole: bool):
     access = begun().next(Reply(206, b"0123456789", content_range=content_range))
 
     assert isinstance(access, Found) is whole
@@ -88,9 +86,7 @@ def test_h2_a_loop_is_recognised_however_it_is_spelled() -> None:
         ("gopher://example.com/robots.txt", Reason.REDIRECT_SCHEME),
     ],
 )
-def test_a_redirect_that_leads_nowhere_denies_or_is_a_404_where_the_policy_says_so(
-    location: str | None, reason: Reason
-) -> None:
+def test_a_redirect_that_leads_nowhere_denies_or_is_a_404_where_the_policy_says_so(location, reason):
     reply = Reply(302, location=location)
     denied = begun().next(reply)
 
@@ -172,14 +168,9 @@ def test_h5_a_server_error_denies_and_never_means_no_file(status: int) -> None:
 )
 def test_h8_what_says_nothing_of_the_file_denies(response: Reply | Failed, access: FetchResult) -> None:
     assert begun().next(response) == access
-
-
-def test_a_protocols_own_code_can_be_said_to_mean_no_file() -> None:
-    refused = Failed(Reason.FTP_LOGIN_REFUSED, "530 no", 530)
-
-    assert begun(RobotsPolicy(allowed_statuses=frozenset({530}))).next(refused) == Unavailable(
-        Reason.FTP_LOGIN_REFUSED, URL, 530
-    )
+    unknown = Exchange.begin(Origin.of("gopher://example.com/"))
+    assert isinstance(unknown, Unreachable)
+    assert unknown.reason is Reason.SCHEME_UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -196,9 +187,7 @@ def test_a_protocols_own_code_can_be_said_to_mean_no_file() -> None:
         *((b"Allow: /" + end, b"Allow: /" + end) for end in (b"\r", b"\n", b"\r\n")),
     ],
 )
-def test_h9_of_the_line_at_the_cap_only_a_disallow_counts_which_then_forbids_more(
-    cut: bytes, counts: bytes
-) -> None:
+def test_h9_of_the_line_at_the_cap_only_a_disallow_counts_which_then_forbids_more(cut: bytes, counts: bytes):
     start = b"User-agent: *\nAllow: /public\n"
 
     assert begun().next(Reply(200, start + cut, BodyEnd.CAPPED)) == Found(
@@ -206,8 +195,75 @@ def test_h9_of_the_line_at_the_cap_only_a_disallow_counts_which_then_forbids_mor
     )
 
 
-def test_a_scheme_that_nothing_speaks_denies() -> None:
-    access = Exchange.begin(Origin.of("gopher://example.com/"))
+# H7: what a page that cannot exist and the front page tell of a robots.txt that answers 5xx.
+
+
+SITE = Origin.of("https://site.test:8443/")
+NAME = "6d697373696e67"
+ON = RobotsPolicy(infer_missing=True)
+
+
+def broken(status: int = 500, **more: float) -> Unreachable:
+    return Unreachable(Reason.SERVER_ERROR, SITE.robots_url, status, **more)
+
+
+def probing(access: FetchResult, policy: RobotsPolicy = ON) -> MissingProbe | FetchResult:
+    return MissingProbe.begin(SITE, access, policy, missing=NAME)
+
+
+def asked(*answers: Reply | Failed, status: int = 500) -> MissingProbe | FetchResult:
+    step = probing(broken(status))
+    for answer in answers:
+        assert isinstance(step, MissingProbe)
+        step = step.next(answer)
+    return step
+
+
+def test_h7_a_page_that_cannot_exist_is_asked_for_and_then_the_front_page() -> None:
+    for step, path in ((asked(), f"/{NAME}"), (asked(Reply(500)), "/")):
+        assert isinstance(step, MissingProbe)
+        assert (step.ask.target.url, step.ask.max_bytes) == (f"https://site.test:8443{path}", 1)
+
+
+@pytest.mark.parametrize(("robots", "missing", "front"), [(500, 501, 200), (502, 500, 206), (599, 504, 299)])
+def test_h7_5xx_for_the_one_and_2xx_for_the_other_means_no_robots_txt(robots: int, missing: int, front: int):
+    inferred = Unavailable(Reason.INFERRED_MISSING, SITE.robots_url, robots, probes=2)
+
+    assert asked(Reply(missing), Reply(front), status=robots) == inferred
+
+
+@pytest.mark.parametrize(
+    ("before", "page", "answers"),
+    [
+        ([], "a page that cannot exist", [Reply(404), Reply(200), Reply(503), Failed(Reason.TIMEOUT)]),
+        ([Reply(500)], "the front page", [Reply(404), Reply(301), Reply(500), Failed(Reason.TIMEOUT)]),
+    ],
+)
+@pytest.mark.parametrize("number", range(4))
+def test_h7_any_other_answer_ends_the_inference(before, page, answers, number):
+    access = asked(*before, answers[number])
 
     assert isinstance(access, Unreachable)
-    assert access.reason is Reason.SCHEME_UNKNOWN
+    assert (access.reason, access.status, access.probes) == (Reason.SERVER_ERROR, 500, len(before) + 1)
+    assert page in access.detail
+
+
+@pytest.mark.parametrize(
+    "access",
+    [
+        Found(b"", 200, SITE.robots_url),
+        Unavailable(Reason.CLIENT_ERROR, SITE.robots_url, 404),
+        Unreachable(Reason.TIMEOUT, SITE.robots_url),
+        Unreachable(Reason.CLIENT_ERROR, SITE.robots_url, 429),
+        broken(503),
+        broken(retry_after_s=9.0),
+        broken(hops=1),
+    ],
+)
+def test_h7_nothing_is_inferred_from_anything_but_a_lasting_5xx_of_the_site_itself_and_if_asked_for(access):
+    step = asked()
+    assert isinstance(step, MissingProbe)
+
+    assert probing(access) is access
+    assert isinstance(step.next(Reply(500), retry_after_s=60.0), Unreachable)
+    assert isinstance(probing(broken(), RobotsPolicy()), Unreachable)

@@ -2,17 +2,18 @@
 
 import gzip
 import random
-import time
+from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from polite.robots.dialect import BY_NAME, CLASSIC, GOOGLE, GOOGLE_2010, RFC9309, Dialect
-from polite.robots.lines import lines
-from polite.robots.lint.checks import Finding
+from polite.robots.dialect import BY_NAME, GOOGLE, GOOGLE_2010, RFC9309, Dialect
+from polite.robots.lint.checks import Finding, shadowed_rules
 from polite.robots.lint.lint import lint
 from polite.robots.parse import parse
 from polite.terms.usage import usage
-from tests.support import STRICT, calls_of
+from tests.support import STRICT, examples
 
 # No mistakes: values of other conventions, every form of a path and of a name.
 HONEST = """\
@@ -71,6 +72,10 @@ def test_what_is_well_formed_is_no_mistake() -> None:
         ("Content-Usage: search=y, train-ai", "D19"),
         ("Content-Usage: Train-AI=n", "D19"),
         *(
+            (f"Content-Signal: search=yes, {odd}", "D19")
+            for odd in ("ai-train=n", "search", "use=all", "other=")
+        ),
+        *(
             (line, "X7")
             for line in ("dissallow: /", "DisallowL /js/", "Disallow\u00a0: /-/", "Disallowed /y")
         ),
@@ -81,19 +86,12 @@ def test_a_line_that_says_nothing_or_something_else_is_found(line: str, code: st
     assert of_line(f"# {line}") == []
 
 
-@pytest.mark.parametrize("line", ["useragent: *", "User-agent\u00a0: *", "Useragents-of-all-kinds: *"])
-def test_each_misspelling_that_the_default_reads_is_found(line: str):
-    assert (3, "X7") in codes(f"User-agent: a\nDisallow: /a\n{line}\n")
-
-
 @pytest.mark.parametrize(
     ("value", "reading", "refused"),
     [
         ("train-ai=no", "a refusal of 'train-ai', others may ignore it", 1),
         ("train-ai=n, search=n,", "a refusal of 'train-ai', 'search', others may ignore it", 2),
-        ("train-ai=yes", "it is ignored", 0),
         ("search=no, train-ai=yes", "it is ignored", 1),
-        ("Train-AI=y", "it is ignored", 0),
         (", ".join(f"a{each}=n" for each in range(6)) + ",", "'a4', ..., others may ignore it", 6),
     ],
 )
@@ -102,22 +100,6 @@ def test_a_malformed_content_usage_says_what_usage_reads(value: str, reading: st
 
     assert of_line(f"Content-Usage: {value}")[-1].message.endswith(reading)
     assert len(read.refused) == refused
-
-
-@pytest.mark.parametrize(
-    ("value", "wanted"),
-    [
-        ("ai-train=n", "yes or no"),
-        ("search", "yes or no"),
-        ("use=all", "immediate, reference or full"),
-        ("other=", "given"),
-    ],
-)
-def test_a_content_signal_that_says_nothing_is_found(value: str, wanted: str):
-    (found,) = of_line(f"Content-Signal: search=yes, {value}")
-
-    assert found.code == "D19"
-    assert found.message.endswith(f"is not {wanted}")
 
 
 @pytest.mark.parametrize(
@@ -163,13 +145,7 @@ def test_a_name_that_no_crawler_has_and_several_names_in_one_line_are_found(name
     assert [code for _, code in codes(f"User-agent: {name}\nDisallow: /x\n")] == found
 
 
-def test_the_finding_says_which_name_is_read() -> None:
-    for names, read in (("Foo, Bar", "is read as 'foo'"), ("*, Bar", "names no crawler")):
-        assert lint(f"User-agent: {names}\nDisallow: /x\n")[0].message.endswith(read)
-    assert codes("User-agent: MJ12bot\nDisallow: /x\n", GOOGLE) == [(1, "D9")]
-
-
-@pytest.mark.parametrize("field", ["Crawl-delay: 1", "Request-rate: 1/5", "Visit-time: 0600-0800"])
+@pytest.mark.parametrize("field", ["Crawl-delay: 1", "Visit-time: 0600-0800"])
 def test_a_pace_between_user_agent_lines_is_found(field: str) -> None:
     assert codes(f"User-agent: a\n{field}\nUser-agent: b\nDisallow: /x\n") == [(2, "D10")]
     assert lint(f"User-agent: a\n{field}\nDisallow: /x\n\nUser-agent: b\nDisallow: /x\n") == []
@@ -228,13 +204,6 @@ def test_a_file_that_is_no_text_is_that_and_nothing_else(body: bytes, kind: str)
     assert f"the file is {kind}, not text" in found.message
 
 
-@pytest.mark.parametrize("encoding", ["latin-1", "shift-jis", "iso-2022-jp", "ascii"])
-def test_text_in_any_encoding_is_none(encoding: str):
-    texts = {"latin-1": "größer" * 20, "ascii": "\0\1\2"}
-
-    assert of_line(b"# " + texts.get(encoding, "文字" * 50).encode(encoding)) == []
-
-
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
 def test_a_file_in_wide_characters_that_is_read_is_looked_at_line_by_line(encoding: str):
     body = "User-agent: *\r\nDisalow: /a\r\nDisallow: /b c\r\n".encode(encoding)
@@ -250,6 +219,8 @@ def test_a_file_in_wide_characters_that_is_read_is_looked_at_line_by_line(encodi
         ("\n<!doctype html>\n<html><p style='color: red'>Hello: world</p></html>", [(2, "D4")]),
         ("\ufeff<html>\nLicense: none\nNoindex: /\n", [(1, "D2"), (1, "D4")]),
         (f"# <html>\n{START}", []),
+        (b"# " + ("文字" * 50).encode("iso-2022-jp") + b"\0\1", []),
+        (b"# " + ("größer" * 20).encode("latin-1"), []),
         (f"< p\n{START}", []),
         ("User-agent: *\nDisallow: /<html>\n", [(2, "D11")]),
     ],
@@ -273,31 +244,74 @@ def test_what_is_no_file_is_refused() -> None:
         lint("", "google")
 
 
-HOSTILE = {
-    "wildcards": "Disallow: /*a*b*c\n",
-    "numbered": "".join(f"Disallow: /*{number}*x\n" for number in range(30_000)),
-    "groups": "User-agent: a\nDisallow: /*b*c*d*e*f\nDisallow: /\n",
-    "agents": "".join(f"User-agent: a{number}\n" for number in range(30_000)),
-    "long paths": "Disallow: /" + "*a" * 2_000 + "\n",
-    "mark-up": " <",
-}
+# D7: rules that never decide, which rule wins instead, and where nobody looks.
 
 
-@pytest.mark.parametrize("block", HOSTILE.values(), ids=HOSTILE)
-@pytest.mark.parametrize("dialect", [CLASSIC, RFC9309, GOOGLE], ids=lambda dialect: dialect.name)
-def test_a_hostile_file_costs_a_bounded_search(block: str, dialect: Dialect) -> None:
-    body = "User-agent: *\n" + block * (512_000 // len(block))
-
-    started = time.process_time()
-    lint(body, dialect=dialect)
-
-    # 1 s at most where this was written; anything quadratic needs minutes.
-    assert time.process_time() - started < 15.0
+BOTH = replace(RFC9309, name="both", dollar_is_both=True)
+INDEX = ["Allow: /a/index.html", "Allow: /*a/index.html"]
+NO_SLASH = ["Disallow: fish", "Disallow: /fish", "Disallow: fish"]
 
 
-def test_lines_of_a_field_that_is_no_mistake_cost_little_more_than_to_read_them() -> None:
-    body = b"x:\n" * 8_000
-    reading = calls_of(lambda: list(lines(body, RFC9309)))
+def found(body: str, dialect: Dialect = RFC9309) -> list[tuple[int, int]]:
+    return [(idle.line, winner.line) for idle, winner in shadowed_rules(parse(body, dialect).groups, dialect)]
 
-    # Six calls a line more when each was looked at.
-    assert calls_of(lambda: lint(body)) <= reading + 4.5 * 8_000
+
+@pytest.mark.parametrize(
+    ("rules", "dialect", "pairs"),
+    [
+        (["Disallow: /a", "Disallow: /a"], RFC9309, [(3, 2)]),
+        (["Allow: /a", "Disallow: /a"], RFC9309, [(3, 2)]),
+        (["Disallow: /x/b", "Allow: /*x*/b"], RFC9309, [(2, 3)]),
+        (["Disallow: /a", "Disallow: /a*"], RFC9309, [(2, 3)]),
+        (["Disallow: /%C3%BC", "Allow: /ü"], RFC9309, [(2, 3)]),
+        (["Disallow: /x$", "Allow: /*x"], RFC9309, [(2, 3)]),
+        (["Disallow: /x$", "Allow: /*x"], BOTH, []),
+        (["Disallow: /x", "Allow: /*x$"], RFC9309, []),
+        (["Disallow: /", "Disallow: /a", "Allow: /a/b"], RFC9309, []),
+        (["Disallow: /*b", "Disallow: /a*"], RFC9309, []),
+        # An index page stands for its folder, too.
+        (INDEX, RFC9309, [(2, 3)]),
+        (INDEX, GOOGLE, []),
+        (NO_SLASH, GOOGLE_2010, [(3, 2), (4, 2)]),
+        (NO_SLASH, RFC9309, []),
+    ],
+)
+def test_a_rule_that_never_decides_is_found_with_the_one_that_does(rules, dialect, pairs):
+    body = "\n".join(["User-agent: *", *rules, "User-agent: b", "Disallow: /a"])
+
+    assert found(body, dialect) == pairs
+    assert [finding.line for finding in lint(body, dialect) if finding.code == "D7"] == [
+        idle for idle, _ in pairs
+    ]
+
+
+def test_groups_of_very_many_rules_and_groups_beyond_a_number_are_passed_over():
+    many, last = "Disallow: /x\n" * 1_001, "User-agent: b\nDisallow: /x\nDisallow: /x\n"
+    group = "User-agent: a\n" + "Disallow: /x\n" * 1_000
+
+    assert found(f"User-agent: a\n{many}\n{last}") == [(1_006, 1_005)]
+    assert len(found(group * 6)) == 5 * 999
+
+
+def test_wildcard_rules_that_would_take_too_long_to_compare_are_passed_over():
+    def group(rules: int) -> str:
+        rows = (f"Disallow: /*a*{n}*{'x' * 100}\n" for n in range(rules))
+        return "User-agent: a\n" + "".join(rows) + "Disallow: /*a*1*" + "x" * 100 + "\n"
+
+    assert len(found(group(300))) == 1
+    assert found(group(900)) == []
+
+
+@examples(300, fast=30)
+@given(
+    st.lists(st.tuples(st.sampled_from(["Allow", "Disallow"]), st.text("/ab*$", max_size=6)), max_size=6),
+    st.sampled_from([*BY_NAME.values()]),
+    st.lists(st.text("/ab$x", max_size=6).map("/{}".format), max_size=20),
+)
+def test_a_rule_that_is_said_never_to_decide_never_does(rules, dialect, asked):
+    body = "\n".join(["User-agent: *", *(f"{field}: {path}" for field, path in rules)])
+    idle = {idle for idle, _ in found(body, dialect)}
+
+    bound = parse(body, dialect).rules_for("x")
+
+    assert idle.isdisjoint({decision.rule.line for path in asked if (decision := bound.decide(path)).rule})

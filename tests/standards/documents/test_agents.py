@@ -70,9 +70,7 @@ def test_a3_the_documents_table_by_derived_names(dialect: Dialect, header: str, 
 
 @every_dialect
 @pytest.mark.parametrize(("header", "group", "forbidden"), TABLE)
-def test_a3_the_documents_table_by_an_explicit_chain(
-    dialect: Dialect, header: str, group: str, forbidden: str
-):
+def test_a3_the_documents_table_by_an_explicit_chain(dialect, header: str, group: str, forbidden: str):
     name = header.partition("/")[0]
 
     rules = parse("\n".join(THREE_GROUPS), dialect).rules_for(

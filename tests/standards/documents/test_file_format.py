@@ -92,9 +92,7 @@ def test_f4_a_cut_byte_order_mark_is_ignored_by_google_alone(mark: bytes):
         *((line, []) for line in ("#Disallow: /", " # Disallow: /", "Disallow#: /", ": /", "Disallow", "")),
     ],
 )
-def test_f5_white_space_and_comments_are_not_part_of_field_or_value(
-    dialect: Dialect, line: str, patterns: list[str]
-):
+def test_f5_white_space_and_comments_are_not_part_of_field_or_value(dialect, line: str, patterns: list[str]):
     robots = parse(f"# first\nUser-agent: * # everyone\n{line}\n", dialect)
 
     assert [rule.pattern for rule in robots.groups[0].rules] == patterns

@@ -23,9 +23,7 @@ def forbids(rule: str, path: str, dialect: Dialect) -> bool:
         ("/a?b", "https://example.com/?/a?b", False),
     ],
 )
-def test_m1_a_rule_is_compared_with_the_start_of_path_and_query(
-    dialect: Dialect, rule: str, path: str, matches: bool
-):
+def test_m1_a_rule_is_compared_with_the_start_of_path_and_query(dialect, rule: str, path: str, matches: bool):
     assert forbids(rule, path, dialect) is matches
 
 
@@ -80,9 +78,7 @@ def test_m3_elsewhere_a_path_without_its_slash_matches_nothing(dialect: Dialect,
         ("/a$$", "/a$", True),
     ],
 )
-def test_m4_a_star_is_any_run_and_a_last_dollar_pins_the_end(
-    dialect: Dialect, rule: str, path: str, matches: bool
-):
+def test_m4_a_star_is_any_run_and_a_last_dollar_pins_the_end(dialect, rule: str, path: str, matches: bool):
     assert forbids(rule, path, dialect) is matches
 
 
@@ -170,8 +166,6 @@ def test_m6_a_folder_without_its_first_slash_is_that_folder_in_google_2010(path:
         ("/dir", False),
     ],
 )
-def test_m7_classic_forbids_whatever_starts_like_the_rule_and_a_folder_by_its_last_slash(
-    path: str, in_folder: bool
-):
+def test_m7_classic_forbids_whatever_starts_like_the_rule_and_a_folder_by_its_last_slash(path, in_folder):
     assert forbids("/dir", path, CLASSIC)
     assert forbids("/dir/", path, CLASSIC) is in_folder

@@ -101,9 +101,7 @@ def test_p3_the_undefined_situation_is_named_with_both_rules(dialect: Dialect):
         (["allow: /page", "disallow: /*.doc"], False),
     ],
 )
-def test_p3_a_decision_by_the_position_of_a_wildcard_rule_alone_is_undefined(
-    rules: list[str], undefined: bool
-):
+def test_p3_a_decision_by_the_position_of_a_wildcard_rule_alone_is_undefined(rules, undefined):
     assert decide(rules, "/page.htm", GOOGLE_2010).undefined is undefined
 
 
