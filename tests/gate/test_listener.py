@@ -53,7 +53,7 @@ async def test_a_listener_that_names_an_event_receives_no_other(kind: type[Event
     assert {type(event) for event in listener.seen} == {kind}
 
 
-@pytest.mark.parametrize("events", [[], (), "Granted", [int], Granted, [Granted("", 0.0, "")], {Event}, 3])
+@pytest.mark.parametrize("events", [[], "Granted", [int], Granted, [Granted("", 0.0, "")], 3])
 async def test_what_names_no_classes_of_events_is_refused(events: Any) -> None:
     class Recorder:
         def __init__(self) -> None:
@@ -66,31 +66,21 @@ async def test_what_names_no_classes_of_events_is_refused(events: Any) -> None:
             pass
 
 
-async def left(status: int | None, **options: Any) -> Left:
-    """Hold a permit for 7 s, and report after 2 s."""
-    listener = Choosy(Left)
-    async with opened(listener=listener, **options) as (gate, _), gate.permit(PAGE) as permit:
-        await asyncio.sleep(2)
-        if status is not None:
-            permit.report(status=status)
-        await asyncio.sleep(5)
-    (event,) = listener.seen
-    assert isinstance(event, Left)
-    return event
-
-
 @pytest.mark.parametrize("latency_factor", [0.0, 2.0])
 @pytest.mark.parametrize(
-    ("reported", "status", "elapsed_s"),
-    [(200, 200, 2.0), (503, 503, 2.0), (99, None, 2.0), (None, None, None)],
+    ("reported", "status", "elapsed_s"), [(503, 503, 2.0), (99, None, 2.0), (None, None, None)]
 )
 async def test_the_end_of_a_permit_tells_its_status_and_times(
     reported: int | None, status: int | None, elapsed_s: float | None, latency_factor: float
 ) -> None:
-    event = await left(reported, pacing=polite.PacingPolicy(latency_factor=latency_factor))
+    listener, pacing = Choosy(Left), polite.PacingPolicy(latency_factor=latency_factor)
+    async with opened(listener=listener, pacing=pacing) as (gate, _), gate.permit(PAGE) as permit:
+        await asyncio.sleep(2)
+        if reported is not None:
+            permit.report(status=reported)
+        await asyncio.sleep(5)
 
-    assert event.url == PAGE
-    assert (event.status, event.elapsed_s, event.held_s) == (status, elapsed_s, 7.0)
+    assert listener.seen == [Left(PAGE, status, elapsed_s, 7.0)]
 
 
 async def test_each_end_of_a_permit_is_told_once() -> None:
@@ -125,12 +115,12 @@ async def test_listeners_that_come_later_receive_what_they_want_until_they_go() 
 
 async def test_a_listener_that_fails_or_goes_does_not_hinder_the_next() -> None:
     told = Choosy(Granted)
+
+    def once(_: Event, /) -> None:
+        end()
+        raise ZeroDivisionError
+
     async with opened() as (gate, _):
-
-        def once(_: Event, /) -> None:
-            end()
-            raise ZeroDivisionError
-
         end = gate.listen(once)
         gate.listen(told)
         await visit(gate)
@@ -165,63 +155,45 @@ class Failing:
         raise self.error
 
 
-async def hold(gate: polite.Gate, seconds: float, status: int | None) -> None:
-    async with gate.permit(PAGE) as permit:
-        if status is not None:
-            permit.report(status=status)
-        await asyncio.sleep(seconds)
-
-
-async def test_a_meter_receives_how_long_permits_waited_and_were_held() -> None:
+async def test_a_meter_receives_how_long_permits_and_tasks_waited_and_permits_were_held() -> None:
     meter = Noting()
     async with opened() as (gate, _):
         gate.measure(meter)
-        await hold(gate, 0.25, 200)
-        await hold(gate, 3, None)
-
-    # One delay after robots.txt, and one after the first page.
-    assert meter.grants == [(1.0, None), (0.75, None)]
-    assert meter.ends == [(200, 0.25), (None, 3.0)]
-
-
-async def test_a_meter_receives_how_long_a_task_was_queued() -> None:
-    meter = Noting()
-    async with opened() as (gate, _):
-        gate.measure(meter)
+        async with gate.permit(PAGE) as permit:
+            permit.report(status=200)
+            await asyncio.sleep(0.25)
+        await visit(gate, status=None, took=3)
         frontier = polite.Frontier(gate)
         await frontier.put(PAGE)
         await asyncio.sleep(5)
-        async with await frontier.__anext__() as permit:
+        async with await anext(frontier) as permit:
             permit.report(status=503)
 
-    assert meter.grants == [(5.0, PAGE)]
-    assert meter.ends == [(503, 0.0)]
+    # One delay after robots.txt, and one after the first page.
+    assert meter.grants == [(1.0, None), (0.75, None), (5.0, PAGE)]
+    assert meter.ends == [(200, 0.25), (None, 3.0), (503, 0.0)]
 
 
-@pytest.mark.parametrize("others", [0, 1])
 @pytest.mark.parametrize("error", [ZeroDivisionError(), asyncio.CancelledError()])
 async def test_what_a_meter_raises_is_logged_and_hinders_nothing(
-    error: BaseException, others: int, caplog: pytest.LogCaptureFixture
+    error: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
     meter = Noting()
     async with opened() as (gate, _):
         gate.measure(Failing(error))
-        for _ in range(others):
-            gate.measure(meter)
+        gate.measure(meter)
         await visit(gate)
         await visit(gate)
         assert gate.inside == 0
 
-    failures = [each for each in caplog.records if each.levelno == logging.ERROR]
-    assert len(failures) == 4
-    assert len(meter.grants) == 2 * others
+    assert len([each for each in caplog.records if each.levelno == logging.ERROR]) == 4
+    assert len(meter.grants) == 2
 
 
-@pytest.mark.parametrize("meter", [None, 3, print, [].append])
-async def test_what_lacks_a_method_is_no_meter(meter: Any) -> None:
+async def test_what_lacks_a_method_is_no_meter() -> None:
     async with opened() as (gate, _):
         with pytest.raises(polite.InvalidOption, match="meter must be a Meter"):
-            gate.measure(meter)
+            gate.measure(print)  # type: ignore[arg-type]
 
 
 async def test_queued_counts_the_tasks_of_all_frontiers_that_were_not_stopped() -> None:
@@ -267,32 +239,31 @@ async def test_permits_wait_for_rules_then_for_their_turn_and_are_inside_from_th
 
 async def test_a_permit_says_how_far_it_is_and_shows_no_credentials() -> None:
     async with opened() as (gate, _):
-        permit = gate.permit("https://user:secret@site.test/page")
-        said = [repr(permit)]
         await visit(gate)
+        permit = gate.permit("https://user:secret@site.test/page")
+
+        def is_said(state: str) -> None:
+            assert repr(permit) == f"<Permit {PAGE}: {state}>"
+
+        is_said("not entered")
         entering = asyncio.ensure_future(permit.enter())
         await asyncio.sleep(0)
-        said.append(repr(permit))
+        is_said("waiting")
         await entering
-        said.append(repr(permit))
+        is_said("granted")
         permit.began()
-        said.append(repr(permit))
+        is_said("granted, response began")
         permit.report(status=404)
-        said.append(repr(permit))
+        is_said("granted, status 404")
         permit.leave()
-        said.append(repr(permit))
-
-    states = ["not entered", "waiting", "granted", "granted, response began", "granted, status 404", "left"]
-    assert said == [f"<Permit {PAGE}: {state}>" for state in states]
+        is_said("left")
 
 
 EIGHT_HOSTS = [f"https://{host}.test/{page}" for host in "abcdefgh" for page in range(5)]
 
 
-async def fetched_by(
-    workers: int, urls: list[str], caplog: pytest.LogCaptureFixture
-) -> tuple[float, list[Any]]:
-    """Fetch a list with workers that share it; return when they were done, and the origins that the log names."""
+async def fetched_by(workers: int, urls: list[str], caplog: pytest.LogCaptureFixture) -> tuple[float, int]:
+    """Fetch a list with workers that share it; return when they were done, and how many lines the log has about one origin."""
     left = iter(urls)
 
     async def work(gate: polite.Gate) -> None:
@@ -303,8 +274,7 @@ async def fetched_by(
 
     async with scripted_gate() as gate:
         await asyncio.gather(*(work(gate) for _ in range(workers)))
-    hints = [line for line in caplog.records if line.polite_event == "one_origin_awaited"]
-    return now(), [line.polite_origin for line in hints]
+    return now(), sum(line.polite_event == "one_origin_awaited" for line in caplog.records)
 
 
 async def test_workers_that_all_wait_for_one_origin_are_slow_and_the_log_says_so_once(
@@ -312,14 +282,11 @@ async def test_workers_that_all_wait_for_one_origin_are_slow_and_the_log_says_so
 ) -> None:
     took, hints = await fetched_by(4, EIGHT_HOSTS, caplog)
 
-    assert round(took) == 22
-    assert len(hints) == 1
+    assert (round(took), hints) == (22, 1)
     assert "polite.Frontier" in caplog.text
 
 
 IN_TURN = [f"https://{host}.test/{page}" for page in range(5) for host in "abcdefgh"]
-
-
 ONE_HOST = [f"https://a.test/{page}" for page in range(200)]
 
 
@@ -335,4 +302,4 @@ ONE_HOST = [f"https://a.test/{page}" for page in range(200)]
 async def test_a_crawl_that_a_frontier_would_not_quicken_gets_no_hint(
     workers: int, urls: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert (await fetched_by(workers, urls, caplog))[1] == []
+    assert (await fetched_by(workers, urls, caplog))[1] == 0
