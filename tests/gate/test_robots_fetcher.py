@@ -21,7 +21,8 @@ from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
 from polite.robots.result import FetchResult, Found, Unavailable, Unreachable
 from polite.testing import LoopClock, ScriptedTransport
-from tests.gate.support import PAGE, ROBOTS, RULES, opened
+from tests.gate.support import PAGE, PRIVATE, ROBOTS, RULES, opened
+from tests.support import now
 
 pytestmark = pytest.mark.virtual_time
 
@@ -42,7 +43,7 @@ class TimedTransport:
         self.busy = self.busiest = 0
 
     async def get(self, ask: Ask) -> Reply | Failed:
-        self.asked.append((asyncio.get_running_loop().time(), ask.target.url))
+        self.asked.append((now(), ask.target.url))
         self.busy += 1
         self.busiest = max(self.busiest, self.busy)
         try:
@@ -147,24 +148,21 @@ def only_the_front_page(url: str) -> Reply:
     return Reply(200 if url == f"{SITE}/" else 500)
 
 
-async def test_h7_the_two_questions_take_their_turns_and_are_counted() -> None:
-    transport = TimedTransport(only_the_front_page, takes_s=2.0)
+@pytest.mark.parametrize(
+    ("takes_s", "pace", "at"), [(2.0, None, [0, 3, 6]), (0.0, RequestedPace(20.0), [0, 20, 40])]
+)
+async def test_h7_the_two_questions_take_their_turns_and_are_counted(
+    takes_s: float, pace: RequestedPace | None, at: list[float]
+) -> None:
+    transport = TimedTransport(only_the_front_page, takes_s)
 
-    access = await fetcher(transport, robots=INFERRING).fetch(SITE)
+    access = await fetcher(transport, robots=INFERRING).fetch(SITE, pace_of=lambda _: pace)
 
     assert isinstance(access, Unavailable)
     assert (access.reason, access.probes) == (Reason.INFERRED_MISSING, 2)
-    assert access.elapsed_s == pytest.approx(6.0)
+    assert access.elapsed_s == pytest.approx(3 * takes_s)
     assert [url for _, url in transport.asked] == [SITE.robots_url, f"{SITE}/no-such-page", f"{SITE}/"]
-    assert [at for at, _ in transport.asked] == pytest.approx([0, 3, 6])
-
-
-async def test_h7_the_two_questions_keep_the_crawl_delay_of_the_last_file() -> None:
-    transport = TimedTransport(only_the_front_page)
-
-    await fetcher(transport, robots=INFERRING).fetch(SITE, pace_of=lambda _: RequestedPace(20.0))
-
-    assert [at for at, _ in transport.asked] == pytest.approx([0, 20, 40])
+    assert [time for time, _ in transport.asked] == pytest.approx(at)
 
 
 class Slow(TimedTransport):
@@ -214,7 +212,7 @@ async def test_redirects_of_many_origins_into_one_hold_its_pages_up_by_one_turn(
 
     page = await fetching._turns.take(Target.of(f"{AWAY}/page"))
     fetching._turns.release(page)
-    waited = asyncio.get_running_loop().time() - 1.5
+    waited = now() - 1.5
     await asyncio.gather(*redirected)
 
     assert waited <= 2.0
@@ -242,13 +240,8 @@ async def test_a_back_off_that_is_met_while_a_fetch_waits_for_a_connection_keeps
 
 
 async def test_h7_a_site_that_answers_5xx_for_missing_pages_has_no_robots_txt() -> None:
-    class OnlyTheFrontPage(ScriptedTransport):
-        async def get(self, ask: Ask) -> Reply | Failed:
-            self.asked.append(ask.target.url)
-            return Reply(200 if ask.target.path == "/" else 500)
-
     events: list[Event] = []
-    transport = OnlyTheFrontPage()
+    transport = TimedTransport(lambda url: Reply(200 if url == f"{SITE}/" else 500))
 
     async with opened(transport, robots=INFERRING, listener=events.append) as (gate, _):
         decision = await gate.check(PAGE)
@@ -286,7 +279,7 @@ async def test_h7_the_copy_of_a_file_that_was_there_goes_on_deciding() -> None:
     async with opened(transport, robots=INFERRING) as (gate, _):
         await gate.check(PAGE)
         await asyncio.sleep(2 * 86_400)
-        decision = await gate.check("https://site.test/private")
+        decision = await gate.check(PRIVATE)
 
     assert not decision.allowed
     assert transport.asked == [ROBOTS, ROBOTS]
