@@ -147,7 +147,7 @@ class TaskRules:
         """
         allowed = self.allows(task, known)
         if allowed is None:
-            allowed = await self._decider.allows(known.rules, task.target.path)
+            allowed = (await self._decider.decide(known.rules, task.target.path)).allowed
             if not self._origins.still_valid(known.grounds, renewed=queue.renewed):
                 return None
         return allowed

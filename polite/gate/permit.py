@@ -448,7 +448,7 @@ class Permit:
         services.require_open(target)
         if turns.declines:
             # Before robots.txt is fetched: that is a request, too.
-            turns.require(target, services.origins.pace(target.origin))
+            turns.require(target, services.origins.known.pace(target.origin))
         if task is not None and task in services.open_permits:
             await turns.meet(target)
             # All scopes can be named now. Perhaps another task waits on behalf of this one.

@@ -143,6 +143,7 @@ class OriginManager:
 
     Attributes:
         agent: The user agent whose rules these are.
+        known: The rules that are remembered.
     """
 
     def __init__(
@@ -167,7 +168,7 @@ class OriginManager:
         self._owns_store = True
         self._jitter = jitter
         self._reader = RulesReader(agent, turns, clock, policy)
-        self._known = RulesCache(policy.max_origins, policy.max_memory)
+        self.known: RulesCache = RulesCache(policy.max_origins, policy.max_memory)
         self._flights: dict[Origin, SingleFlight[OriginRules]] = {}
         self._ahead = 0  # flights without waiters
         # Origins delayed because the store knew them, and not fetched since: one whose fetch is cancelled is not delayed again.
@@ -176,7 +177,7 @@ class OriginManager:
 
     def current(self, origin: Origin) -> OriginRules | None:
         """Return the rules if they are known and valid, without waiting; else None. Near their end, a refresh of them starts."""
-        known = self._known.get(origin)
+        known = self.known.get(origin)
         # Hot path: inlines OriginRules.suffices.
         if known is None or known.fresh_from < (now := self._clock.wall()) < known.refresh_at:
             return known
@@ -214,7 +215,7 @@ class OriginManager:
                 raise GateClosed(f"the gate is closed: no robots.txt of {origin}", url=str(origin))
             flight = self._flights.get(origin)
             if flight is None:
-                self._known.admit(origin, self._clock.monotonic())
+                self.known.admit(origin, self._clock.monotonic())
                 flight = self._start(origin, lambda: self._ask(origin))
             elif flight.leaving:
                 # A fetch that is being cancelled cannot be joined: wait until it has ended, then look again.
@@ -237,16 +238,8 @@ class OriginManager:
 
     def remembered(self, origin: Origin, grounds: Grounds) -> OriginRules | None:
         """Return the rules that allowed a request, however old by now; None if they were replaced or forgotten."""
-        known = self._known.get(origin)
+        known = self.known.get(origin)
         return None if known is None or known.meaning != grounds.meaning else known
-
-    def last_known(self, origin: Origin) -> OriginRules | None:
-        """Return the origin's last rules, fresh or not, without any effect: nothing is fetched, and nothing kept for longer."""
-        return self._known.peek(origin)
-
-    def pace(self, origin: Origin) -> RequestedPace | None:
-        """Return the pace that the origin's last file requested, as far as it is remembered."""
-        return self._known.pace(origin)
 
     def use_store(self, store: RobotsStore) -> None:
         """Use a store, if there is none. To be called before the first fetch. It is closed by its owner, after the gate."""
@@ -280,14 +273,6 @@ class OriginManager:
             if self._store is not None and self._owns_store:
                 await self._store.close()
 
-    def __len__(self) -> int:
-        return len(self._known)
-
-    @property
-    def memory(self) -> int:
-        """About how many octets the cached rules take."""
-        return self._known.memory
-
     def _start(
         self, origin: Origin, work: Callable[[], Awaitable[OriginRules]], *, ahead: bool = False
     ) -> SingleFlight[OriginRules]:
@@ -318,7 +303,7 @@ class OriginManager:
 
     async def _ask(self, origin: Origin) -> OriginRules:
         """Look into the store, then fetch; but do not fetch from a failed server before its back-off is over."""
-        known = self._known.get(origin)
+        known = self.known.get(origin)
         before = await self._look_up(origin, known)
         if self._decides(before, known):
             return self._put(origin, before)
@@ -342,7 +327,7 @@ class OriginManager:
         except (asyncio.CancelledError, GeneratorExit):
             raise
         except BaseException as error:
-            if self._known.get(origin) is before:
+            if self.known.get(origin) is before:
                 extra = fields("robots_not_refreshed", origin=origin, error=error)
                 log.warning(
                     "robots.txt of %s was not refreshed ahead of time: %r", origin, error, extra=extra
@@ -398,7 +383,7 @@ class OriginManager:
                 raise _Spared(found)
 
         def pace_of(there: Origin) -> RequestedPace | None:
-            return before.pace if before is not None and there == origin else self._known.pace(there)
+            return before.pace if before is not None and there == origin else self.known.pace(there)
 
         shared = self._turns.shared
         # Until the result is saved: the origin's next owner looks for it there.
@@ -450,7 +435,7 @@ class OriginManager:
 
     def _put(self, origin: Origin, known: OriginRules) -> OriginRules:
         self._delayed.pop(origin, None)
-        return self._known.put(origin, known, self._clock.monotonic())
+        return self.known.put(origin, known, self._clock.monotonic())
 
     def _extended(self, origin: Origin, known: OriginRules) -> OriginRules:
         """Extend rules until their origin's next turn can come, and one delay longer, whatever their lifetime.

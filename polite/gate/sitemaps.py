@@ -347,7 +347,7 @@ class Sitemaps:
         known = services.origins.current(self._origin) or await services.learn(usual)
         if isinstance(known.rules.access, Unreachable):
             raise services.refusal(usual, known)
-        robots = await _robots(known)
+        robots = await parsed(known, lambda robots: robots.sitemaps)
         named = []
         for url in () if robots is None else robots.sitemaps:
             with suppress(InvalidURL):
@@ -458,12 +458,11 @@ def _site(origin: Origin) -> str:
     return origin.host.removeprefix("www.")
 
 
-async def _robots(known: OriginRules) -> Robots | None:
-    """Return the file of the origin, or None if it has none."""
+async def parsed(known: OriginRules, read: Callable[[Robots], object]) -> Robots | None:
+    """Return the file of the origin, or None if it has none. Of a large one, `read` reads in a thread what the caller needs."""
     if known.file is None:
         return None
     robots = parse(known.file.body, dialect=known.rules.dialect)
     if known.file.length > PARSE_SIZE_FOR_THREAD:
-        # Reads its lines there.
-        await asyncio.to_thread(lambda: robots.sitemaps)
+        await asyncio.to_thread(read, robots)
     return robots

@@ -54,7 +54,8 @@ class EffectivePolicy:
         self.circuit: CircuitLimits = CircuitLimits(
             policy.circuit_failures, policy.circuit_rest, policy.max_backoff
         )
-        own = throttle_of(policy)
+        options = (*DELAYS, "backoff_statuses", "on_long_delay")
+        own = DelayThrottle(**{name: getattr(policy, name) for name in options})
         self.rest: Rest = (
             own.rest if throttle is None else guarded(throttle, own.rest, floor=not policy.may_undercut_site)
         )
@@ -108,7 +109,7 @@ class EffectivePolicies:
         self.circuits: Circuits = Circuits()
         self.quotas: KnownQuotas = KnownQuotas()
         self.budgets: Budgets = Budgets()
-        self._set_general(replace(policy, overrides=Overrides()))
+        self.general: EffectivePolicy = EffectivePolicy(replace(policy, overrides=Overrides()), throttle)
         self._set(policy)
 
     def of(self, origin: Origin) -> EffectivePolicy:
@@ -171,7 +172,7 @@ class EffectivePolicies:
         before, base = self._own, replace(policy, overrides=Overrides())
         alike = base == self.general.policy
         if not alike:
-            self._set_general(base)
+            self.general = EffectivePolicy(base, self._throttle)
         self._set(policy)
         return self._own.changed(before) if alike else None
 
@@ -183,9 +184,6 @@ class EffectivePolicies:
                 "PacingPolicy: may_undercut_site needs open_gate(throttle=...): without a throttle of your own, "
                 "min_delay and the limits of the policy decide"
             )
-
-    def _set_general(self, base: PacingPolicy) -> None:
-        self.general: EffectivePolicy = EffectivePolicy(base, self._throttle)
 
     def _set(self, policy: PacingPolicy) -> None:
         self.policy: PacingPolicy = policy
@@ -227,9 +225,3 @@ class EffectivePolicies:
             return float(getattr(limit, name))
         own = self._own.options(scope) if self._own and isinstance(scope, Origin) else ()
         return float(dict(own).get(option, getattr(self.general.policy, option)))
-
-
-def throttle_of(policy: PacingPolicy) -> DelayThrottle:
-    """Return the throttle that a policy describes."""
-    options = (*DELAYS, "backoff_statuses", "on_long_delay")
-    return DelayThrottle(**{name: getattr(policy, name) for name in options})

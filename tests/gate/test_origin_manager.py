@@ -55,7 +55,7 @@ async def managing(
         jitter=lambda: 0.0,
     )
     yield manager, transport
-    await turns.close()
+    await turns.pacer.close()
     await manager.close()
 
 
@@ -168,11 +168,11 @@ async def test_no_back_off_is_forgotten_and_more_than_the_limit_are_refused_unti
         with pytest.raises(Overloaded, match="max_origins=5"):
             for number in range(10, 20):
                 await manager.learn(other(number))
-        assert len(manager) <= 11
+        assert len(manager.known) <= 11
         await asyncio.sleep(3_700)
         await manager.learn(other(50))
 
-        assert len(manager) <= 6
+        assert len(manager.known) <= 6
 
 
 async def test_a_file_is_kept_compressed_and_a_large_one_is_compressed_off_the_loop(
