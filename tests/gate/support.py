@@ -27,6 +27,26 @@ async def opened(
         yield gate, transport
 
 
+class Names:
+    """A nameserver: by host the addresses, or for all hosts if they are a str. A look-up takes `took_s`."""
+
+    def __init__(self, addresses: dict[str, str] | str = "192.0.2.1", *, took_s: float = 0.0) -> None:
+        self.addresses_of = addresses
+        self.took_s = took_s
+        self.closed = 0
+
+    async def addresses(self, host: str) -> tuple[list[str], float]:
+        await asyncio.sleep(self.took_s)
+        if isinstance(self.addresses_of, str):
+            return [self.addresses_of], 60.0
+        if host not in self.addresses_of:
+            raise OSError(host)
+        return [self.addresses_of[host]], 60.0
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
 def serving(robots: bytes) -> ScriptedTransport:
     """Return a transport with this robots.txt."""
     return ScriptedTransport({ROBOTS: Reply(200, robots)})

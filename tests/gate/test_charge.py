@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 import polite
-from polite.ports import AddressSource
 from polite.robots.exchange import Reply
 from polite.testing import LoopClock
-from tests.gate.support import PAGE, ROBOTS, opened, visit
+from tests.gate.support import PAGE, ROBOTS, Names, opened, visit
 from tests.gate.test_shared_gate import World
 from tests.gate.test_shared_gate import opened as shared
 from tests.pacers.homes import FakeStore
@@ -39,19 +38,9 @@ async def test_the_delay_is_that_of_the_origins_file() -> None:
         assert await visit(gate) == pytest.approx(charged + 30)
 
 
-class Slow(AddressSource):
-    """Both hosts have one address, which takes 2 s to look up."""
-
-    async def addresses(self, host: str) -> tuple[list[str], float]:
-        await asyncio.sleep(2.0)
-        return ["192.0.2.1"], 3_600.0
-
-    async def close(self) -> None: ...
-
-
 def by_address(**options: Any) -> Any:
     pacing = polite.PacingPolicy(scopes=polite.Scopes(address=polite.ScopeLimit(delay=10.0)))
-    return scripted_gate(pacing=pacing, addresses=Slow(), **options)
+    return scripted_gate(pacing=pacing, addresses=Names(took_s=2.0), **options)
 
 
 async def test_an_address_that_is_not_known_yet_is_delayed_when_it_is() -> None:

@@ -10,6 +10,7 @@ import polite
 from polite.gate.permit import Permit
 from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport, VirtualTimeLoop
+from tests.gate.support import Names
 from tests.support import scripted_gate
 
 pytestmark = pytest.mark.virtual_time
@@ -112,21 +113,12 @@ async def test_a_task_that_has_all_turns_of_an_origin_asks_for_no_further_one() 
         assert len(gate.services.open_permits) == 0
 
 
-class OneAddress:
-    """All hosts have the same address."""
-
-    async def addresses(self, host: str) -> tuple[list[str], float]:
-        return ["192.0.2.1"], 3600.0
-
-    async def close(self) -> None: ...
-
-
 @pytest.mark.parametrize("known", [False, True])
 async def test_a_scope_that_is_known_only_after_a_look_up_is_not_waited_for_inside_either(
     known: bool,
 ) -> None:
     pacing = polite.PacingPolicy(scopes=polite.Scopes(address=polite.ScopeLimit(1.0)))
-    async with scripted_gate(addresses=OneAddress(), pacing=pacing) as gate, asyncio.timeout(PATIENCE_S):
+    async with scripted_gate(addresses=Names(), pacing=pacing) as gate, asyncio.timeout(PATIENCE_S):
         if known:
             await gate.check(host(1))
         first, second = await entered(gate, 0), gate.permit(host(1))

@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 
 import polite
-from polite.compose.shared import share_turns
 from polite.events import Event, Reclaimed, Skipped
 from tests.gate.support import PAGE, PRIVATE, opened, visit
-from tests.pacers.homes import FakeStore
 from tests.support import now
 
 pytestmark = pytest.mark.virtual_time
@@ -221,16 +219,3 @@ async def test_a_permit_that_is_never_left_loses_its_turn_and_leaving_it_later_c
         assert await visit(gate) == pytest.approx(reported + 60)
 
     assert [e for e in events if isinstance(e, Reclaimed)] == [Reclaimed(PAGE, pytest.approx(600))] * 2
-
-
-async def test_a_shared_gate_keeps_the_home_until_the_permit_is_left() -> None:
-    async with opened() as (gate, _):
-        homes = FakeStore(gate.services.clock).process()
-        share_turns(gate, homes, lease_s=15.0)
-        permit = await gate.acquire(PAGE)
-        assert homes.homes["site.test"].open == 1
-        permit.leave()
-        permit.leave()
-        assert homes.homes["site.test"].open == 0
-        (await gate.acquire(PAGE)).unsent()
-        assert homes.homes["site.test"].open == 0

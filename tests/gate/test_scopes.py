@@ -12,28 +12,10 @@ import polite
 from polite import PacingPolicy, ScopeLimit, Scopes
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.testing import ScriptedTransport
-from tests.gate.support import gaps, visit
+from tests.gate.support import Names, gaps, visit
 from tests.support import OpenedGate, now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
-
-
-class Names:
-    """A nameserver that knows what the test tells it."""
-
-    def __init__(self, **addresses: str) -> None:
-        self.addresses_of = {name.replace("_", "."): value for name, value in addresses.items()}
-        self.took_s = 0.0
-        self.closed = 0
-
-    async def addresses(self, host: str) -> tuple[Sequence[str], float]:
-        await asyncio.sleep(self.took_s)
-        if host not in self.addresses_of:
-            raise OSError(host)
-        return [self.addresses_of[host]], 60.0
-
-    async def close(self) -> None:
-        self.closed += 1
 
 
 def opened(
@@ -57,7 +39,7 @@ async def test_the_hosts_of_one_domain_take_turns_and_others_do_not_wait() -> No
 
 
 async def test_hosts_at_one_address_take_turns() -> None:
-    names = Names(a_test="192.0.2.1", b_test="192.0.2.1", c_test="192.0.2.2")
+    names = Names({"a.test": "192.0.2.1", "b.test": "192.0.2.1", "c.test": "192.0.2.2"})
     async with opened(Scopes(address=ScopeLimit(delay=2.0)), names) as gate:
         assert await visits(gate, "a.test", "b.test", "192.0.2.1") == [2.0, 2.0]
         assert await visits(gate, "a.test", "c.test") == [0.0]
@@ -66,15 +48,15 @@ async def test_hosts_at_one_address_take_turns() -> None:
 
 
 async def test_a_host_that_moves_while_its_page_waits_takes_a_turn_where_it_is_now() -> None:
-    names = Names(a_test="192.0.2.1", b_test="192.0.2.2")
+    hosts = {"a.test": "192.0.2.1", "b.test": "192.0.2.2"}
     slow = Reply(200, b"User-agent: *\nCrawl-delay: 300\n")
     transport = ScriptedTransport({"https://a.test/robots.txt": slow})
     scopes = Scopes(address=ScopeLimit(delay=20.0))
-    async with opened(scopes, names, transports={"https": transport}) as gate:
+    async with opened(scopes, Names(hosts), transports={"https": transport}) as gate:
         await visit(gate, "https://a.test/")
         waiting = asyncio.create_task(visit(gate, "https://a.test/"))
         await asyncio.sleep(100)
-        names.addresses_of["a.test"] = "192.0.2.2"
+        hosts["a.test"] = "192.0.2.2"
 
         at_b = [await visit(gate, "https://b.test/") for _ in range(12)]
         moved = await waiting

@@ -76,30 +76,6 @@ async def visit(gate: polite.Gate, world: World, url: str, **report: Any) -> Non
         permit.report(**({"status": 200} | report))
 
 
-async def test_refusals_that_one_gate_counted_make_the_others_back_off_longer() -> None:
-    world = World()
-    async with opened(world, robots=SharedStore()) as [(first, _), (second, _)]:
-        for number, gate in enumerate((first, second, first)):
-            await visit(gate, world, f"https://a.test/{number}", status=503)
-        began = now()
-        await visit(second, world, "https://a.test/3")
-
-    # 10 s, 20 s, 40 s.
-    assert now() - began >= 40.0 - 1e-6
-
-
-async def test_a_crawl_delay_counts_after_a_gate_that_ended_without_a_word() -> None:
-    world = World(Reply(200, b"User-agent: *\nCrawl-delay: 30\n"))
-    store = FakeStore(LoopClock(), lease_s=6.0)
-    async with opened(world, store=store, robots=SharedStore()) as [(first, homes), (second, _)]:
-        await visit(first, world, "https://a.test/1")
-        homes.lose_all()
-        lost = now()
-        await visit(second, world, "https://a.test/2")
-
-    assert now() - lost == pytest.approx(36.0, abs=0.5)
-
-
 async def test_a_gate_that_has_sent_requests_cannot_be_shared() -> None:
     store = FakeStore(LoopClock())
     async with scripted_gate() as gate:
