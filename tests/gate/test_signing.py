@@ -130,6 +130,15 @@ class AwayForPages(Away):
         return {} if target.url == ROBOTS else super().sign(method, target, now)
 
 
+async def test_a_permit_that_ends_by_its_failed_signer_is_no_failure_of_the_site() -> None:
+    async with opened(Sending({}), signer=AwayForPages(), pacing=STRICT) as (gate, _):
+        with pytest.raises(RuntimeError, match="the signer failed"):
+            async with gate.permit(PAGE) as permit:
+                permit.sign("GET")
+
+        assert gate.counters.opened == 0
+
+
 async def test_a_sitemap_that_cannot_be_signed_is_no_failure_of_the_site() -> None:
     transport = Sending({ROBOTS: Reply(200, b"Sitemap: https://site.test/map.xml")})
     async with opened(transport, signer=AwayForPages(), pacing=STRICT) as (gate, _):
