@@ -47,78 +47,6 @@ class ReadFile(NamedTuple):
     rules: RuleSet
 
 
-class RulesReader:
-    """Reads files for one agent, the large ones one at a time in a thread."""
-
-    def __init__(self, agent: UserAgent, turns: Turns, clock: Clock, policy: RobotsPolicy) -> None:
-        self._agent = agent
-        self._turns = turns
-        self._clock = clock
-        self._policy = policy
-        self._reading = asyncio.Semaphore(1)
-
-    async def read(self, origin: Origin, fetched: Found, before: OriginRules | None) -> ReadFile:
-        """Compress and parse a file that was fetched, in one step. The same octets as `before` are not parsed again."""
-
-        def work() -> ReadFile:
-            kept = fetched.kept()
-            if before is not None and before.read_from(kept):
-                return ReadFile(kept, before.rules)
-            # Of `kept`, the octets would be inflated again.
-            return ReadFile(kept, self._parsed(fetched))
-
-        return await self._apart(origin, fetched, work)
-
-    async def rules_of(
-        self,
-        origin: Origin,
-        snapshot: Snapshot,
-        before: OriginRules | None = None,
-        *,
-        read: ReadFile | None = None,
-    ) -> OriginRules:
-        """Return the rules of a snapshot. A file with the same octets as `before` is not parsed again.
-
-        A failure whose good copy is still valid was a refresh ahead of time.
-
-        Args:
-            origin: The origin.
-            snapshot: What is known of its robots.txt.
-            before: The rules that were in force.
-            read: What `read` returned for the latest result, if that is a file.
-        """
-        good = snapshot.last_good
-        if good is not None and snapshot.failures and good.fresh(self._clock.wall()):
-            return (await self.rules_of(origin, good, before)).attempted(snapshot)
-        access, reason = snapshot.effective(self._policy, self._clock.wall())
-        match access:
-            case Found() if read is not None and read.file is access:
-                rules = read.rules
-            case Found() if before is not None and before.read_from(access):
-                rules = before.rules
-            case Found():
-                rules = await self._apart(origin, access, lambda: self._parsed(access))
-            case Unavailable():
-                rules = RuleSet.allow_all(reason, access=access, dialect=self._policy.dialect)
-            case Unreachable():
-                rules = RuleSet.deny_all(reason, access=access, dialect=self._policy.dialect)
-        return OriginRules.of(rules, snapshot, ahead=self._policy.refresh_ahead, skew=skew(self._clock))
-
-    async def _apart(self, origin: Origin, file: Found, work: Callable[[], T]) -> T:
-        """Call `work`, which compresses or parses the file; in a thread if that may take milliseconds."""
-        if file.length <= PARSE_SIZE_FOR_THREAD:
-            return work()
-        # One at a time: each thread that computes takes the interpreter from the loop for 5 ms at a time.
-        # The file's pace is known at the end only: until then the origin grants no turn.
-        with self._turns.renewed_delay(origin.robots, _BEING_READ):
-            async with self._reading:
-                return await asyncio.to_thread(work)
-
-    def _parsed(self, file: Found) -> RuleSet:
-        rules = parse(file.body, dialect=self._policy.dialect).rules_for(self._agent)
-        return rules.prepare() if file.length > PARSE_SIZE_FOR_THREAD else rules
-
-
 class _Spared(Exception):
     """Another process has fetched the robots.txt while this one waited for its turn."""
 
@@ -167,7 +95,7 @@ class OriginManager:
         self._store = store
         self._owns_store = True
         self._jitter = jitter
-        self._reader = RulesReader(agent, turns, clock, policy)
+        self._reading = asyncio.Semaphore(1)
         self.known: RulesCache = RulesCache(policy.max_origins, policy.max_memory)
         self._flights: dict[Origin, SingleFlight[OriginRules]] = {}
         self._ahead = 0  # flights without waiters
@@ -311,7 +239,7 @@ class OriginManager:
             # A refresh ahead of time failed, or the clock was set: the failure decides, in dates of the clock as it is now.
             known = before.dated(skew(self._clock))
             # By one of the clocks the good copy is old now, whatever the dates say.
-            known = await self._reader.rules_of(origin, replace(known.latest, good_until=None), known)
+            known = await self._rules_of(origin, replace(known.latest, good_until=None), known)
             if self._store is not None:
                 await self._store.save(origin, known.snapshot)
             return self._put(origin, known)
@@ -352,8 +280,8 @@ class OriginManager:
         if known is not None:
             ours = known.dated(skew(clock)).latest
             both = merged(stored, ours, clock.wall())
-            return known if both is ours or both == ours else await self._reader.rules_of(origin, both, known)
-        known = await self._reader.rules_of(origin, stored.restored(clock.wall()))
+            return known if both is ours or both == ours else await self._rules_of(origin, both, known)
+        known = await self._rules_of(origin, stored.restored(clock.wall()))
         # Another process may just have sent a request: a delay runs first. If turns are shared between processes, the pacer knows
         # exactly how long it still runs.
         if origin not in self._delayed and not self._turns.shared:
@@ -414,7 +342,7 @@ class OriginManager:
         self, origin: Origin, access: FetchResult, before: OriginRules | None
     ) -> tuple[Snapshot, OriginRules]:
         """Return the snapshot after a fetch, and the rules that follow from it."""
-        read = await self._reader.read(origin, access, before) if isinstance(access, Found) else None
+        read = await self._read(origin, access, before) if isinstance(access, Found) else None
         access = access if read is None else read.file
         now = self._clock.wall()
         still_good = before is not None and before.fresh(now)
@@ -431,7 +359,70 @@ class OriginManager:
         if before is not None and snapshot.failures and still_good:
             # A refresh ahead of time that failed makes nothing worse.
             return snapshot, before.attempted(snapshot)
-        return snapshot, await self._reader.rules_of(origin, snapshot, before, read=read)
+        return snapshot, await self._rules_of(origin, snapshot, before, read=read)
+
+    # Reading files for one agent, the large ones one at a time in a thread.
+
+    async def _read(self, origin: Origin, fetched: Found, before: OriginRules | None) -> ReadFile:
+        """Compress and parse a file that was fetched, in one step. The same octets as `before` are not parsed again."""
+
+        def work() -> ReadFile:
+            kept = fetched.kept()
+            if before is not None and before.read_from(kept):
+                return ReadFile(kept, before.rules)
+            # Of `kept`, the octets would be inflated again.
+            return ReadFile(kept, self._parsed(fetched))
+
+        return await self._apart(origin, fetched, work)
+
+    async def _rules_of(
+        self,
+        origin: Origin,
+        snapshot: Snapshot,
+        before: OriginRules | None = None,
+        *,
+        read: ReadFile | None = None,
+    ) -> OriginRules:
+        """Return the rules of a snapshot. A file with the same octets as `before` is not parsed again.
+
+        A failure whose good copy is still valid was a refresh ahead of time.
+
+        Args:
+            origin: The origin.
+            snapshot: What is known of its robots.txt.
+            before: The rules that were in force.
+            read: What `_read` returned for the latest result, if that is a file.
+        """
+        good = snapshot.last_good
+        if good is not None and snapshot.failures and good.fresh(self._clock.wall()):
+            return (await self._rules_of(origin, good, before)).attempted(snapshot)
+        access, reason = snapshot.effective(self._policy, self._clock.wall())
+        match access:
+            case Found() if read is not None and read.file is access:
+                rules = read.rules
+            case Found() if before is not None and before.read_from(access):
+                rules = before.rules
+            case Found():
+                rules = await self._apart(origin, access, lambda: self._parsed(access))
+            case Unavailable():
+                rules = RuleSet.allow_all(reason, access=access, dialect=self._policy.dialect)
+            case Unreachable():
+                rules = RuleSet.deny_all(reason, access=access, dialect=self._policy.dialect)
+        return OriginRules.of(rules, snapshot, ahead=self._policy.refresh_ahead, skew=skew(self._clock))
+
+    async def _apart(self, origin: Origin, file: Found, work: Callable[[], T]) -> T:
+        """Call `work`, which compresses or parses the file; in a thread if that may take milliseconds."""
+        if file.length <= PARSE_SIZE_FOR_THREAD:
+            return work()
+        # One at a time: each thread that computes takes the interpreter from the loop for 5 ms at a time.
+        # The file's pace is known at the end only: until then the origin grants no turn.
+        with self._turns.renewed_delay(origin.robots, _BEING_READ):
+            async with self._reading:
+                return await asyncio.to_thread(work)
+
+    def _parsed(self, file: Found) -> RuleSet:
+        rules = parse(file.body, dialect=self._policy.dialect).rules_for(self.agent)
+        return rules.prepare() if file.length > PARSE_SIZE_FOR_THREAD else rules
 
     def _put(self, origin: Origin, known: OriginRules) -> OriginRules:
         self._delayed.pop(origin, None)
