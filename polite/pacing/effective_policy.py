@@ -54,8 +54,7 @@ class EffectivePolicy:
         self.circuit: CircuitLimits = CircuitLimits(
             policy.circuit_failures, policy.circuit_rest, policy.max_backoff
         )
-        options = (*DELAYS, "backoff_statuses", "on_long_delay")
-        own = DelayThrottle(**{name: getattr(policy, name) for name in options})
+        own = throttle_of(policy)
         self.rest: Rest = (
             own.rest if throttle is None else guarded(throttle, own.rest, floor=not policy.may_undercut_site)
         )
@@ -225,3 +224,9 @@ class EffectivePolicies:
             return float(getattr(limit, name))
         own = self._own.options(scope) if self._own and isinstance(scope, Origin) else ()
         return float(dict(own).get(option, getattr(self.general.policy, option)))
+
+
+def throttle_of(policy: PacingPolicy) -> DelayThrottle:
+    """Return the throttle that a policy describes."""
+    options = (*DELAYS, "backoff_statuses", "on_long_delay")
+    return DelayThrottle(**{name: getattr(policy, name) for name in options})
