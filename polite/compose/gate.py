@@ -214,11 +214,11 @@ async def open_gate(
         validators = both if isinstance(both, ValidatorStore) else MemoryValidators()
     kept, remembered = checked_store(own), checked_validators(validators)
     turns = Turns(pacer, policies, clock, tell, keep_back_off=keep_back_off(kept, clock), find=find)
-    fetcher = RobotsFetcher(spoken, turns, clock, fetching, robots, signatures=signatures)
+    downloads = Downloads(spoken, fetching, signatures)
+    fetcher = RobotsFetcher(downloads, turns, clock, robots)
     origins = OriginManager(agent, fetcher, turns, clock, robots, tell, store=kept)
     pages = None if recrawl is None or remembered is None else Recrawl(recrawl, remembered, clock)
-    downloads = Downloads(spoken, fetching, signatures)
-    gate = Gate(Services(clock, origins, turns, tell, downloads, pages, signatures))
+    gate = Gate(Services(clock, origins, turns, tell, downloads, pages))
     # Each is closed even if closing another fails or is cancelled. What is shared comes after the gate, which grants no turn any
     # more by then: homes leave with what is left of their delays.
     async with gate.services.resources as resources, AsyncExitStack() as closing:

@@ -241,7 +241,7 @@ class Gate:
     @property
     def signs(self) -> bool:
         """Whether it has a signer (`open_gate(signer=...)`): then a client sends the fields of `permit.sign` with each request."""
-        return self.services.signatures is not None
+        return self.services.downloads.signatures is not None
 
     @property
     def pacing(self) -> PacingPolicy:

@@ -158,7 +158,7 @@ class Permit:
             InvalidURL: The URL cannot be fetched.
             RuntimeError: The signer failed; its error is the cause.
         """
-        signatures = self._services.signatures
+        signatures = self._services.downloads.signatures
         if signatures is None:
             raise InvalidOption(f"sign needs open_gate(signer=...): {self.url}", url=self.url)
         self.require()

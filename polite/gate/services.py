@@ -11,7 +11,7 @@ from weakref import WeakMethod, ref
 
 from polite.errors import GateClosed, PermitMisused, TurnLost, redact_url
 from polite.events import Reclaimed, Refused
-from polite.gate.fetcher import Downloads, Signatures
+from polite.gate.fetcher import Downloads
 from polite.gate.recrawl import Recrawl
 from polite.gate.rules import OriginManager
 from polite.gate.rules_cache import Grounds, OriginRules
@@ -351,9 +351,8 @@ class Services:
 
     Attributes:
         listener: Passes events to those that listen, and the times of permits to meters.
-        downloads: Fetches what is no robots.txt, in the turns of permits.
+        downloads: What the gate's own requests are sent with, and signed.
         recrawl: What is remembered of pages; None without `open_gate(recrawl=...)`.
-        signatures: Signs requests; None without `open_gate(signer=...)`.
         resources: What is closed after the gate, the last first.
         open_permits: Permits that were entered and not left, by task.
         held_turns: Turns that were granted and not released, with the permit that holds each. Of a permit that was not entered yet
@@ -366,7 +365,6 @@ class Services:
     listener: Notifier
     downloads: Downloads
     recrawl: Recrawl | None = None
-    signatures: Signatures | None = None
 
     def __post_init__(self) -> None:
         clock, turns = self.clock, self.turns

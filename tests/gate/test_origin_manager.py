@@ -10,7 +10,7 @@ import pytest
 
 from polite.errors import Overloaded
 from polite.events import Event
-from polite.gate.fetcher import RobotsFetcher
+from polite.gate.fetcher import Downloads, RobotsFetcher
 from polite.gate.rules import OriginManager
 from polite.gate.single_flight import start_later
 from polite.gate.turns import Turns
@@ -43,7 +43,7 @@ async def managing(
     events: list[Event] = []
     turns = Turns(LocalPacer(clock), EffectivePolicies(PacingPolicy()), clock, events.append)
     robots = RobotsPolicy(**policy)
-    fetcher = RobotsFetcher({"https": transport}, turns, clock, FetchPolicy(), robots)
+    fetcher = RobotsFetcher(Downloads({"https": transport}, FetchPolicy()), turns, clock, robots)
     manager = OriginManager(
         UserAgent("TestBot/1.0"),
         fetcher,

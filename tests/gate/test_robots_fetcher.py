@@ -8,7 +8,7 @@ import pytest
 
 import polite
 from polite.events import Event, RobotsFetched
-from polite.gate.fetcher import RobotsFetcher
+from polite.gate.fetcher import Downloads, RobotsFetcher
 from polite.gate.turns import Turns
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
@@ -47,10 +47,8 @@ def fetcher(
     concurrency, delay = policies.limits
     pacer = LocalPacer(clock, concurrency=concurrency, provisional_s=delay)
     turns = Turns(pacer, policies, clock, lambda _: None)
-    policy = FetchPolicy(**fetching)  # type: ignore[arg-type]
-    return RobotsFetcher(
-        {"https": transport}, turns, clock, policy, robots or RobotsPolicy(), missing=lambda: "no-such-page"
-    )
+    downloads = Downloads({"https": transport}, FetchPolicy(**fetching))  # type: ignore[arg-type]
+    return RobotsFetcher(downloads, turns, clock, robots or RobotsPolicy(), missing=lambda: "no-such-page")
 
 
 # /robots.txt -> /1 -> /2 ... -> the file at the last.
