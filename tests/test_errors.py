@@ -2,8 +2,6 @@
 
 import copy
 import pickle
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 
 import pytest
 from hypothesis import given
@@ -39,19 +37,6 @@ def test_a_refusal_pickles_and_copies_with_its_decision_and_url(error, again):
     assert (type(other), other.decision, other.args) == (type(error), REFUSAL, (REFUSAL,))
     assert vars(other) == vars(error)
     assert (str(other), repr(other)) == (str(error), repr(error))
-
-
-def refused() -> None:
-    raise UNREACHABLE
-
-
-def test_a_pool_of_processes_survives_a_refusal():
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        with pytest.raises(polite.RobotsUnreachable) as caught:
-            pool.submit(refused).result()
-        assert pool.submit(abs, -1).result() == 1
-
-    assert caught.value.retry_after_s == 5.0
 
 
 def test_every_error_is_a_polite_error() -> None:

@@ -184,15 +184,7 @@ async def open_gate(
     robots = checked("robots", robots, RobotsPolicy)
     pacing = checked("pacing", pacing, PacingPolicy)
     fetching = checked("fetching", fetching, FetchPolicy)
-    _refuse_odd(
-        recrawl=recrawl,
-        validators=validators,
-        clock=clock,
-        listener=listener,
-        addresses=addresses,
-        signer=signer,
-        transports=transports,
-    )
+    _refuse_odd(locals())
     clock = clock or getattr(asyncio.get_running_loop(), "polite_clock", None) or SystemClock()
     if throttle is not None:
         require_throttle(throttle, clock.wall())
@@ -234,8 +226,8 @@ async def open_gate(
         yield gate
 
 
-def _refuse_odd(**given: object) -> None:
-    """Refuse objects that lack a method of their port, so that a crawl does not fail later."""
+def _refuse_odd(given: Mapping[str, object]) -> None:
+    """Refuse options of `open_gate` that lack a method of their port, so that a crawl does not fail later."""
     for option, kind, needed in (
         ("recrawl", RecrawlPolicy, "a RecrawlPolicy"),
         ("validators", ValidatorStore, "a ValidatorStore of polite.ports"),
