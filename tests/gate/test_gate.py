@@ -195,6 +195,15 @@ async def test_the_first_use_of_what_was_not_opened_by_a_block_says_so(
             wrong()
 
 
+async def test_what_was_opened_opens_once() -> None:
+    opening = polite.open_gate(AGENT)
+    async with opening:
+        pass
+
+    with pytest.raises(TypeError, match=r"polite\.open_gate\(\.\.\.\) returns opens once"):
+        await opening.__aenter__()
+
+
 async def test_on_a_loop_in_virtual_time_a_gate_follows_that_time_by_itself() -> None:
     site = ScriptedTransport({ROBOTS: Reply(200, b"User-agent: *\nCrawl-delay: 60")})
     async with polite.open_gate(AGENT, transports={"https": site}) as gate:
