@@ -85,6 +85,16 @@ async def test_rules_that_a_refresh_replaced_while_it_was_held_decide_nothing_mo
         assert (frontier.refused, frontier.in_flight, gate.counters.skipped) == (1, 0, 1)
 
 
+async def test_entered_after_another_was_granted_it_waits_for_that_ones_delay() -> None:
+    async with opened(concurrency=2, min_delay=10.0) as (_, frontier, _reclaimed):
+        first = await given(frontier)
+        await frontier.put(f"{PAGE}/2")
+        async with await anext(frontier):
+            granted = now()
+            async with first:
+                assert now() >= granted + 10.0
+
+
 @pytest.mark.parametrize("anchor", polite.Anchor)
 async def test_a_block_that_is_not_left_gives_its_turn_back_and_a_late_report_still_counts(
     anchor: polite.Anchor,
