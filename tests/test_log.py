@@ -130,8 +130,11 @@ def test_whatever_is_around_a_url_its_query_is_not_shown(around: str, scheme: st
 def test_a_long_text_is_scrubbed_in_linear_time() -> None:
     # Quadratic, each of these would take minutes.
     for text in (
-        *("://" * 300_000, "a" * 1_000_000, "http://" * 100_000, "a://" + "@" * 500_000),
-        *("a://" + "'" * 300_000, "a://" + "'a" * 200_000 + "@", "a://'" * 100_000),
+        "://" * 300_000,
+        "a" * 1_000_000,
+        "a://" + "@" * 500_000,
+        "a://" + "'a" * 200_000 + "@",
+        "a://'" * 100_000,
     ):
         scrubbed(text)
 

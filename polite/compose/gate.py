@@ -184,15 +184,7 @@ async def open_gate(
     robots = checked("robots", robots, RobotsPolicy)
     pacing = checked("pacing", pacing, PacingPolicy)
     fetching = checked("fetching", fetching, FetchPolicy)
-    _refuse_odd(
-        recrawl=recrawl,
-        validators=validators,
-        clock=clock,
-        listener=listener,
-        addresses=addresses,
-        signer=signer,
-        transports=transports,
-    )
+    _refuse_odd(locals())
     clock = clock or getattr(asyncio.get_running_loop(), "polite_clock", None) or SystemClock()
     if throttle is not None:
         require_throttle(throttle, clock.wall())
@@ -214,11 +206,11 @@ async def open_gate(
         validators = both if isinstance(both, ValidatorStore) else MemoryValidators()
     kept, remembered = checked_store(own), checked_validators(validators)
     turns = Turns(pacer, policies, clock, tell, keep_back_off=keep_back_off(kept, clock), find=find)
-    fetcher = RobotsFetcher(spoken, turns, clock, fetching, robots, signatures=signatures)
+    downloads = Downloads(spoken, fetching, signatures)
+    fetcher = RobotsFetcher(downloads, turns, clock, robots)
     origins = OriginManager(agent, fetcher, turns, clock, robots, tell, store=kept)
     pages = None if recrawl is None or remembered is None else Recrawl(recrawl, remembered, clock)
-    downloads = Downloads(spoken, fetching, signatures)
-    gate = Gate(Services(clock, origins, turns, tell, downloads, pages, signatures))
+    gate = Gate(Services(clock, origins, turns, tell, downloads, pages))
     # Each is closed even if closing another fails or is cancelled. What is shared comes after the gate, which grants no turn any
     # more by then: homes leave with what is left of their delays.
     async with gate.services.resources as resources, AsyncExitStack() as closing:
@@ -234,8 +226,8 @@ async def open_gate(
         yield gate
 
 
-def _refuse_odd(**given: object) -> None:
-    """Refuse objects that lack a method of their port, so that a crawl does not fail later."""
+def _refuse_odd(given: Mapping[str, object]) -> None:
+    """Refuse options of `open_gate` that lack a method of their port, so that a crawl does not fail later."""
     for option, kind, needed in (
         ("recrawl", RecrawlPolicy, "a RecrawlPolicy"),
         ("validators", ValidatorStore, "a ValidatorStore of polite.ports"),

@@ -9,9 +9,9 @@ from weakref import WeakKeyDictionary
 from polite.errors import InvalidOption
 from polite.gate.gate import Gate
 from polite.origin import Origin
+from polite.pacers.homes import HomeNames, Homes
 from polite.pacers.shared import SharedPacer
 from polite.pacing.effective_policy import EffectivePolicies
-from polite.pacing.homes import HomeNames, Homes
 from polite.pacing.pacer import process_delays
 from polite.pacing.scopes import ScopeResolver, registrable_domains
 from polite.ports import LONGEST_BACK_OFF_S, BackOffStore, Clock, Listener, RobotsStore, SavedBackOff

@@ -273,7 +273,7 @@ class Dispatcher:
             task = undecided.pop() if anew else queue.unchecked[0]  # type: ignore[index]
             allowed = self._decider.allows_now(known.rules, task.target.path)
             if allowed is None:
-                allowed = await self._decider.allows(known.rules, task.target.path)
+                allowed = (await self._decider.decide(known.rules, task.target.path)).allowed
                 if not self._origins.still_valid(known.grounds, renewed=queue.first):
                     return False
             refusal = None if allowed else self._decider.decide_again(known.rules, task.target.path)

@@ -79,13 +79,13 @@ async def answer(
 
 
 class Downloads:
-    """What requests other than those for robots.txt are sent with: the gate's User-Agent and its guarded addresses.
+    """What the gate's own requests are sent with: its User-Agent and its guarded addresses.
 
     Attributes:
         transports: The transports by scheme.
         fetching: The limits of the transports.
-        signatures: Signs each request, if the gate has a signer.
-        connections: How many requests may be in flight. Half of the gate's connections are left to robots.txt.
+        signatures: Signs each request, for the server that it is sent to, if the gate has a signer.
+        connections: How many requests other than those for robots.txt may be in flight: half of the gate's connections.
     """
 
     def __init__(
@@ -190,31 +190,25 @@ class RobotsFetcher:
 
     Args:
         missing: Makes up the name of a page that no site has (`RobotsPolicy.infer_missing`).
-        signatures: Signs each request, for the server that it is sent to.
     """
 
     def __init__(
         self,
-        transports: Mapping[str, Transport],
+        downloads: Downloads,
         turns: Turns,
         clock: Clock,
-        fetching: FetchPolicy,
         robots: RobotsPolicy,
         *,
         missing: Callable[[], str] = lambda: secrets.token_hex(_NAME_OCTETS),
-        signatures: Signatures | None = None,
     ) -> None:
-        self._transports = transports
-        self._schemes = frozenset(transports)
+        self._downloads = downloads
         self._turns = turns
         self._clock = clock
-        self._policy = fetching
         self._robots = robots
         self._missing = missing
-        self._signatures = signatures
         self.awaited: AwaitedTurns = AwaitedTurns()
         self._begun: set[Origin] = set()  # origins whose fetch has had its first turn
-        self._connections = asyncio.Semaphore(fetching.connections)
+        self._connections = asyncio.Semaphore(downloads.fetching.connections)
         # By the origin that redirects lead to: one of them at a time waits for its turn there.
         self._redirect_locks: WeakValueDictionary[Origin, asyncio.Lock] = WeakValueDictionary()
 
@@ -239,7 +233,9 @@ class RobotsFetcher:
         """
         fetch = _Fetch(origin, pace_of, kept)
         step: Exchange | MissingProbe | FetchResult
-        step = Exchange.begin(origin, self._robots, self._policy, schemes=self._schemes)
+        downloads = self._downloads
+        schemes = frozenset(downloads.transports)
+        step = Exchange.begin(origin, self._robots, downloads.fetching, schemes=schemes)
         try:
             turn = None
             if meanwhile is not None and isinstance(step, Exchange):
@@ -313,7 +309,7 @@ class RobotsFetcher:
                 if backs_off or not turns.holds(turn):
                     outcome = None
                     return None
-                network = NetworkTimeout(self._policy.timeout - fetch.spent_s, ready)
+                network = NetworkTimeout(self._downloads.fetching.timeout - fetch.spent_s, ready)
                 started = self._clock.monotonic()
                 response = await self._ask(ask, network)
             elapsed = self._clock.monotonic() - started - network.waited_s
@@ -354,10 +350,11 @@ class RobotsFetcher:
                 return await turns.take(target, pace=pace, urgent=True, overtake=False)
 
     async def _ask(self, ask: Ask, network: NetworkTimeout) -> Reply | Failed:
-        send = self._transports[ask.target.origin.scheme].get
-        limit = f"FetchPolicy.timeout={self._policy.timeout:g}"
+        downloads = self._downloads
+        send = downloads.transports[ask.target.origin.scheme].get
+        limit = f"FetchPolicy.timeout={downloads.fetching.timeout:g}"
         try:
-            return await answer(ask, send, network, self._signatures, limit)
+            return await answer(ask, send, network, downloads.signatures, limit)
         except (Exception, asyncio.CancelledError) as error:
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):

@@ -11,7 +11,7 @@ from polite.gate.explanation import Explanation, explained
 from polite.gate.permit import Permit
 from polite.gate.services import Services
 from polite.gate.single_flight import start_later
-from polite.gate.sitemaps import Sitemaps, fetch_tdm_file
+from polite.gate.sitemaps import Sitemaps, fetch_tdm_file, parsed
 from polite.gate.tally import Counters
 from polite.log import fields
 from polite.origin import Origin, Target
@@ -19,7 +19,7 @@ from polite.pacing.policy import PacingPolicy
 from polite.ports import Listener, Meter
 from polite.robots.agent import UserAgent
 from polite.robots.decision import Decision
-from polite.robots.parse import PARSE_SIZE_FOR_THREAD, Robots, parse
+from polite.robots.parse import Robots
 from polite.sitemaps.entry import SitemapPolicy
 from polite.terms.tdm import TdmFile
 
@@ -132,7 +132,7 @@ class Gate:
         services, target = self.services, Target.of(url)
         if services.shutdown.begun:
             return
-        services.turns.delayed(target, services.origins.pace(target.origin))
+        services.turns.delayed(target, services.origins.known.pace(target.origin))
         if services.turns.owns(target):
             return
         scopes = tuple(services.turns.scopes_of(target))
@@ -154,7 +154,7 @@ class Gate:
             text = "a request that was sent to %s delays only this process: %s"
             log.warning(text, target.origin, error, extra=extra)
             return
-        services.turns.delayed(target, services.origins.pace(target.origin))
+        services.turns.delayed(target, services.origins.known.pace(target.origin))
 
     async def explain(self, url: str) -> Explanation:
         """Return everything that decides about the URL now: the rule, the file's age, the delay, the next turn.
@@ -178,13 +178,8 @@ class Gate:
         target = Target.of(url)
         self.services.require_open(target)
         known = await self.services.learn(target)
-        if known.file is None:
-            return None
-        robots = parse(known.file.body, known.rules.dialect)
-        if known.file.length > PARSE_SIZE_FOR_THREAD:
-            # Reads its signals there, for `usage`.
-            await asyncio.to_thread(robots.signals_for, self.agent)
-        return robots
+        # Its signals are for `usage`.
+        return await parsed(known, lambda robots: robots.signals_for(self.agent))
 
     async def tdm_file(self, url: str) -> TdmFile:
         """Fetch the `/.well-known/tdmrep.json` of the URL's site, as `polite.usage` takes it. Keep it: each call fetches it again.
@@ -246,7 +241,7 @@ class Gate:
     @property
     def signs(self) -> bool:
         """Whether it has a signer (`open_gate(signer=...)`): then a client sends the fields of `permit.sign` with each request."""
-        return self.services.signatures is not None
+        return self.services.downloads.signatures is not None
 
     @property
     def pacing(self) -> PacingPolicy:
@@ -286,7 +281,7 @@ class Gate:
     @property
     def known_origins(self) -> int:
         """How many origins' rules are remembered now; `RobotsPolicy.max_origins` is the limit."""
-        return len(self.services.origins)
+        return len(self.services.origins.known)
 
     @property
     def memory_used(self) -> int:
@@ -294,7 +289,7 @@ class Gate:
 
         Large rules that were forgotten count while a `Decision` refers to them.
         """
-        return self.services.origins.memory
+        return self.services.origins.known.memory
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Pass events to one more listener from now on, as `open_gate(listener=...)` does. Return what ends that.
@@ -337,7 +332,7 @@ class Gate:
             await asyncio.gather(*charges, return_exceptions=True)
         finally:
             try:
-                await self.services.turns.close()
+                await self.services.turns.pacer.close()
             finally:
                 await self.services.origins.close()
 

@@ -158,7 +158,7 @@ class Permit:
             InvalidURL: The URL cannot be fetched.
             RuntimeError: The signer failed; its error is the cause.
         """
-        signatures = self._services.signatures
+        signatures = self._services.downloads.signatures
         if signatures is None:
             raise InvalidOption(f"sign needs open_gate(signer=...): {self.url}", url=self.url)
         self.require()
@@ -448,7 +448,7 @@ class Permit:
         services.require_open(target)
         if turns.declines:
             # Before robots.txt is fetched: that is a request, too.
-            turns.require(target, services.origins.pace(target.origin))
+            turns.require(target, services.origins.known.pace(target.origin))
         if task is not None and task in services.open_permits:
             await turns.meet(target)
             # All scopes can be named now. Perhaps another task waits on behalf of this one.

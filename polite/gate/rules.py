@@ -47,78 +47,6 @@ class ReadFile(NamedTuple):
     rules: RuleSet
 
 
-class RulesReader:
-    """Reads files for one agent, the large ones one at a time in a thread."""
-
-    def __init__(self, agent: UserAgent, turns: Turns, clock: Clock, policy: RobotsPolicy) -> None:
-        self._agent = agent
-        self._turns = turns
-        self._clock = clock
-        self._policy = policy
-        self._reading = asyncio.Semaphore(1)
-
-    async def read(self, origin: Origin, fetched: Found, before: OriginRules | None) -> ReadFile:
-        """Compress and parse a file that was fetched, in one step. The same octets as `before` are not parsed again."""
-
-        def work() -> ReadFile:
-            kept = fetched.kept()
-            if before is not None and before.read_from(kept):
-                return ReadFile(kept, before.rules)
-            # Of `kept`, the octets would be inflated again.
-            return ReadFile(kept, self._parsed(fetched))
-
-        return await self._apart(origin, fetched, work)
-
-    async def rules_of(
-        self,
-        origin: Origin,
-        snapshot: Snapshot,
-        before: OriginRules | None = None,
-        *,
-        read: ReadFile | None = None,
-    ) -> OriginRules:
-        """Return the rules of a snapshot. A file with the same octets as `before` is not parsed again.
-
-        A failure whose good copy is still valid was a refresh ahead of time.
-
-        Args:
-            origin: The origin.
-            snapshot: What is known of its robots.txt.
-            before: The rules that were in force.
-            read: What `read` returned for the latest result, if that is a file.
-        """
-        good = snapshot.last_good
-        if good is not None and snapshot.failures and good.fresh(self._clock.wall()):
-            return (await self.rules_of(origin, good, before)).attempted(snapshot)
-        access, reason = snapshot.effective(self._policy, self._clock.wall())
-        match access:
-            case Found() if read is not None and read.file is access:
-                rules = read.rules
-            case Found() if before is not None and before.read_from(access):
-                rules = before.rules
-            case Found():
-                rules = await self._apart(origin, access, lambda: self._parsed(access))
-            case Unavailable():
-                rules = RuleSet.allow_all(reason, access=access, dialect=self._policy.dialect)
-            case Unreachable():
-                rules = RuleSet.deny_all(reason, access=access, dialect=self._policy.dialect)
-        return OriginRules.of(rules, snapshot, ahead=self._policy.refresh_ahead, skew=skew(self._clock))
-
-    async def _apart(self, origin: Origin, file: Found, work: Callable[[], T]) -> T:
-        """Call `work`, which compresses or parses the file; in a thread if that may take milliseconds."""
-        if file.length <= PARSE_SIZE_FOR_THREAD:
-            return work()
-        # One at a time: each thread that computes takes the interpreter from the loop for 5 ms at a time.
-        # The file's pace is known at the end only: until then the origin grants no turn.
-        with self._turns.renewed_delay(origin.robots, _BEING_READ):
-            async with self._reading:
-                return await asyncio.to_thread(work)
-
-    def _parsed(self, file: Found) -> RuleSet:
-        rules = parse(file.body, dialect=self._policy.dialect).rules_for(self._agent)
-        return rules.prepare() if file.length > PARSE_SIZE_FOR_THREAD else rules
-
-
 class _Spared(Exception):
     """Another process has fetched the robots.txt while this one waited for its turn."""
 
@@ -143,6 +71,7 @@ class OriginManager:
 
     Attributes:
         agent: The user agent whose rules these are.
+        known: The rules that are remembered.
     """
 
     def __init__(
@@ -166,8 +95,8 @@ class OriginManager:
         self._store = store
         self._owns_store = True
         self._jitter = jitter
-        self._reader = RulesReader(agent, turns, clock, policy)
-        self._known = RulesCache(policy.max_origins, policy.max_memory)
+        self._reading = asyncio.Semaphore(1)
+        self.known: RulesCache = RulesCache(policy.max_origins, policy.max_memory)
         self._flights: dict[Origin, SingleFlight[OriginRules]] = {}
         self._ahead = 0  # flights without waiters
         # Origins delayed because the store knew them, and not fetched since: one whose fetch is cancelled is not delayed again.
@@ -176,7 +105,7 @@ class OriginManager:
 
     def current(self, origin: Origin) -> OriginRules | None:
         """Return the rules if they are known and valid, without waiting; else None. Near their end, a refresh of them starts."""
-        known = self._known.get(origin)
+        known = self.known.get(origin)
         # Hot path: inlines OriginRules.suffices.
         if known is None or known.fresh_from < (now := self._clock.wall()) < known.refresh_at:
             return known
@@ -214,7 +143,7 @@ class OriginManager:
                 raise GateClosed(f"the gate is closed: no robots.txt of {origin}", url=str(origin))
             flight = self._flights.get(origin)
             if flight is None:
-                self._known.admit(origin, self._clock.monotonic())
+                self.known.admit(origin, self._clock.monotonic())
                 flight = self._start(origin, lambda: self._ask(origin))
             elif flight.leaving:
                 # A fetch that is being cancelled cannot be joined: wait until it has ended, then look again.
@@ -237,16 +166,8 @@ class OriginManager:
 
     def remembered(self, origin: Origin, grounds: Grounds) -> OriginRules | None:
         """Return the rules that allowed a request, however old by now; None if they were replaced or forgotten."""
-        known = self._known.get(origin)
+        known = self.known.get(origin)
         return None if known is None or known.meaning != grounds.meaning else known
-
-    def last_known(self, origin: Origin) -> OriginRules | None:
-        """Return the origin's last rules, fresh or not, without any effect: nothing is fetched, and nothing kept for longer."""
-        return self._known.peek(origin)
-
-    def pace(self, origin: Origin) -> RequestedPace | None:
-        """Return the pace that the origin's last file requested, as far as it is remembered."""
-        return self._known.pace(origin)
 
     def use_store(self, store: RobotsStore) -> None:
         """Use a store, if there is none. To be called before the first fetch. It is closed by its owner, after the gate."""
@@ -280,14 +201,6 @@ class OriginManager:
             if self._store is not None and self._owns_store:
                 await self._store.close()
 
-    def __len__(self) -> int:
-        return len(self._known)
-
-    @property
-    def memory(self) -> int:
-        """About how many octets the cached rules take."""
-        return self._known.memory
-
     def _start(
         self, origin: Origin, work: Callable[[], Awaitable[OriginRules]], *, ahead: bool = False
     ) -> SingleFlight[OriginRules]:
@@ -318,7 +231,7 @@ class OriginManager:
 
     async def _ask(self, origin: Origin) -> OriginRules:
         """Look into the store, then fetch; but do not fetch from a failed server before its back-off is over."""
-        known = self._known.get(origin)
+        known = self.known.get(origin)
         before = await self._look_up(origin, known)
         if self._decides(before, known):
             return self._put(origin, before)
@@ -326,7 +239,7 @@ class OriginManager:
             # A refresh ahead of time failed, or the clock was set: the failure decides, in dates of the clock as it is now.
             known = before.dated(skew(self._clock))
             # By one of the clocks the good copy is old now, whatever the dates say.
-            known = await self._reader.rules_of(origin, replace(known.latest, good_until=None), known)
+            known = await self._rules_of(origin, replace(known.latest, good_until=None), known)
             if self._store is not None:
                 await self._store.save(origin, known.snapshot)
             return self._put(origin, known)
@@ -342,7 +255,7 @@ class OriginManager:
         except (asyncio.CancelledError, GeneratorExit):
             raise
         except BaseException as error:
-            if self._known.get(origin) is before:
+            if self.known.get(origin) is before:
                 extra = fields("robots_not_refreshed", origin=origin, error=error)
                 log.warning(
                     "robots.txt of %s was not refreshed ahead of time: %r", origin, error, extra=extra
@@ -367,8 +280,8 @@ class OriginManager:
         if known is not None:
             ours = known.dated(skew(clock)).latest
             both = merged(stored, ours, clock.wall())
-            return known if both is ours or both == ours else await self._reader.rules_of(origin, both, known)
-        known = await self._reader.rules_of(origin, stored.restored(clock.wall()))
+            return known if both is ours or both == ours else await self._rules_of(origin, both, known)
+        known = await self._rules_of(origin, stored.restored(clock.wall()))
         # Another process may just have sent a request: a delay runs first. If turns are shared between processes, the pacer knows
         # exactly how long it still runs.
         if origin not in self._delayed and not self._turns.shared:
@@ -398,7 +311,7 @@ class OriginManager:
                 raise _Spared(found)
 
         def pace_of(there: Origin) -> RequestedPace | None:
-            return before.pace if before is not None and there == origin else self._known.pace(there)
+            return before.pace if before is not None and there == origin else self.known.pace(there)
 
         shared = self._turns.shared
         # Until the result is saved: the origin's next owner looks for it there.
@@ -429,7 +342,7 @@ class OriginManager:
         self, origin: Origin, access: FetchResult, before: OriginRules | None
     ) -> tuple[Snapshot, OriginRules]:
         """Return the snapshot after a fetch, and the rules that follow from it."""
-        read = await self._reader.read(origin, access, before) if isinstance(access, Found) else None
+        read = await self._read(origin, access, before) if isinstance(access, Found) else None
         access = access if read is None else read.file
         now = self._clock.wall()
         still_good = before is not None and before.fresh(now)
@@ -446,11 +359,74 @@ class OriginManager:
         if before is not None and snapshot.failures and still_good:
             # A refresh ahead of time that failed makes nothing worse.
             return snapshot, before.attempted(snapshot)
-        return snapshot, await self._reader.rules_of(origin, snapshot, before, read=read)
+        return snapshot, await self._rules_of(origin, snapshot, before, read=read)
+
+    # Reading files for one agent, the large ones one at a time in a thread.
+
+    async def _read(self, origin: Origin, fetched: Found, before: OriginRules | None) -> ReadFile:
+        """Compress and parse a file that was fetched, in one step. The same octets as `before` are not parsed again."""
+
+        def work() -> ReadFile:
+            kept = fetched.kept()
+            if before is not None and before.read_from(kept):
+                return ReadFile(kept, before.rules)
+            # Of `kept`, the octets would be inflated again.
+            return ReadFile(kept, self._parsed(fetched))
+
+        return await self._apart(origin, fetched, work)
+
+    async def _rules_of(
+        self,
+        origin: Origin,
+        snapshot: Snapshot,
+        before: OriginRules | None = None,
+        *,
+        read: ReadFile | None = None,
+    ) -> OriginRules:
+        """Return the rules of a snapshot. A file with the same octets as `before` is not parsed again.
+
+        A failure whose good copy is still valid was a refresh ahead of time.
+
+        Args:
+            origin: The origin.
+            snapshot: What is known of its robots.txt.
+            before: The rules that were in force.
+            read: What `_read` returned for the latest result, if that is a file.
+        """
+        good = snapshot.last_good
+        if good is not None and snapshot.failures and good.fresh(self._clock.wall()):
+            return (await self._rules_of(origin, good, before)).attempted(snapshot)
+        access, reason = snapshot.effective(self._policy, self._clock.wall())
+        match access:
+            case Found() if read is not None and read.file is access:
+                rules = read.rules
+            case Found() if before is not None and before.read_from(access):
+                rules = before.rules
+            case Found():
+                rules = await self._apart(origin, access, lambda: self._parsed(access))
+            case Unavailable():
+                rules = RuleSet.allow_all(reason, access=access, dialect=self._policy.dialect)
+            case Unreachable():
+                rules = RuleSet.deny_all(reason, access=access, dialect=self._policy.dialect)
+        return OriginRules.of(rules, snapshot, ahead=self._policy.refresh_ahead, skew=skew(self._clock))
+
+    async def _apart(self, origin: Origin, file: Found, work: Callable[[], T]) -> T:
+        """Call `work`, which compresses or parses the file; in a thread if that may take milliseconds."""
+        if file.length <= PARSE_SIZE_FOR_THREAD:
+            return work()
+        # One at a time: each thread that computes takes the interpreter from the loop for 5 ms at a time.
+        # The file's pace is known at the end only: until then the origin grants no turn.
+        with self._turns.renewed_delay(origin.robots, _BEING_READ):
+            async with self._reading:
+                return await asyncio.to_thread(work)
+
+    def _parsed(self, file: Found) -> RuleSet:
+        rules = parse(file.body, dialect=self._policy.dialect).rules_for(self.agent)
+        return rules.prepare() if file.length > PARSE_SIZE_FOR_THREAD else rules
 
     def _put(self, origin: Origin, known: OriginRules) -> OriginRules:
         self._delayed.pop(origin, None)
-        return self._known.put(origin, known, self._clock.monotonic())
+        return self.known.put(origin, known, self._clock.monotonic())
 
     def _extended(self, origin: Origin, known: OriginRules) -> OriginRules:
         """Extend rules until their origin's next turn can come, and one delay longer, whatever their lifetime.

@@ -4,13 +4,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from inspect import ismethod
 from typing import Any, Protocol
 from weakref import WeakMethod, ref
 
 from polite.errors import GateClosed, PermitMisused, TurnLost, redact_url
 from polite.events import Reclaimed, Refused
-from polite.gate.fetcher import Downloads, Signatures
+from polite.gate.fetcher import Downloads
 from polite.gate.recrawl import Recrawl
 from polite.gate.rules import OriginManager
 from polite.gate.rules_cache import Grounds, OriginRules
@@ -49,7 +50,7 @@ class Decider:
         self._decided: dict[str, tuple[ref[Lifetime], tuple[Any, ...]]] = {}
 
     def allows_now(self, rules: RuleSet, path: str) -> bool | None:
-        """Return whether the path is allowed; None if that may take too long now: then await `allows`."""
+        """Return whether the path is allowed; None if that may take too long now: then await `decide`."""
         length, quick = len(path), rules.quick_length
         if length * _FREE <= quick:
             return rules.allows(path)
@@ -61,11 +62,6 @@ class Decider:
                 asyncio.get_running_loop().call_soon(self._renew)
             return rules.allows(path)
         return None
-
-    async def allows(self, rules: RuleSet, path: str) -> bool:
-        """Return what `rules.allows` returns."""
-        allowed = self.allows_now(rules, path)
-        return (await self._decide_in_thread(rules, path)).allowed if allowed is None else allowed
 
     async def decide(self, rules: RuleSet, path: str) -> Decision:
         """Return what `rules.decide` returns."""
@@ -349,37 +345,29 @@ class OpenPermits(dict[asyncio.Task[Any], dict[EnteredPermit, None]]):
 _PROMPT_S = 30.0
 
 
+@dataclass(eq=False)
 class Services:
     """The parts of one gate, and what is decided by several of them.
 
     Attributes:
         listener: Passes events to those that listen, and the times of permits to meters.
-        downloads: Fetches what is no robots.txt, in the turns of permits.
+        downloads: What the gate's own requests are sent with, and signed.
         recrawl: What is remembered of pages; None without `open_gate(recrawl=...)`.
-        signatures: Signs requests; None without `open_gate(signer=...)`.
         resources: What is closed after the gate, the last first.
         open_permits: Permits that were entered and not left, by task.
         held_turns: Turns that were granted and not released, with the permit that holds each. Of a permit that was not entered yet
             only its target is kept: a permit that is dropped must be noticed.
     """
 
-    def __init__(
-        self,
-        clock: Clock,
-        origins: OriginManager,
-        turns: Turns,
-        listener: Notifier,
-        downloads: Downloads,
-        recrawl: Recrawl | None = None,
-        signatures: Signatures | None = None,
-    ) -> None:
-        self.clock = clock
-        self.origins = origins
-        self.turns = turns
-        self.listener = listener
-        self.downloads = downloads
-        self.recrawl = recrawl
-        self.signatures = signatures
+    clock: Clock
+    origins: OriginManager
+    turns: Turns
+    listener: Notifier
+    downloads: Downloads
+    recrawl: Recrawl | None = None
+
+    def __post_init__(self) -> None:
+        clock, turns = self.clock, self.turns
         self.counters: Counters = turns.counters
         self.decider: Decider = Decider()
         self.open_permits: OpenPermits = OpenPermits()
@@ -445,7 +433,7 @@ class Services:
         """
         rules, renewed = known.rules, False
         while (allowed := self.decider.allows_now(rules, target.path)) is None:
-            allowed = await self.decider.allows(rules, target.path)
+            allowed = (await self.decider.decide(rules, target.path)).allowed
             # Renewed rules are good for this decision, however long it takes: else it might never end.
             if self.origins.still_valid(known.grounds, renewed=renewed):
                 break

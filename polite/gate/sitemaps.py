@@ -22,6 +22,7 @@ from polite.ports import Ask, Failed, Reply, StreamingTransport
 from polite.robots.decision import Disallowed, RobotsUnreachable
 from polite.robots.exchange import BodyEnd, as_sent
 from polite.robots.parse import PARSE_SIZE_FOR_THREAD, Robots, parse
+from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 from polite.robots.result import Unreachable
 from polite.sitemaps.entry import SitemapEntry, SitemapFile, SitemapLink, SitemapPolicy
@@ -71,6 +72,10 @@ class Spool:
 
 log: logging.Logger = logging.getLogger("polite")
 
+_UNREADABLE = {
+    BodyEnd.UNKNOWN_CODING: Reason.CODING_UNKNOWN.value,
+    BodyEnd.CORRUPT: Reason.BODY_CORRUPT.value,
+}
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _OPEN_SCHEMES = frozenset({"http", "ftp"})
 # Octets of a body that a transport can only return whole.
@@ -106,18 +111,14 @@ class FileFetch:
 
     Attributes:
         take: Awaited with each piece of the body, while the turn is held.
-        option: The policy that sets the limits, for messages: "SitemapPolicy".
+        policy: Limits the redirects that are followed, each in its turn, and the seconds on the network, redirects included.
         max_bytes: Octets as they are sent.
-        max_redirects: Redirects that are followed, each in its turn.
-        timeout: Seconds on the network, redirects included.
     """
 
     services: Services
     take: Callable[[bytes], Awaitable[None]]
-    option: str
+    policy: SitemapPolicy | FetchPolicy
     max_bytes: int
-    max_redirects: int
-    timeout: float
     _spent_s: float = field(default=0.0, init=False)
 
     async def run(self, target: Target) -> Fetched:
@@ -180,9 +181,10 @@ class FileFetch:
             # It may have waited for a connection.
             await permit.ready()
             started = clock.monotonic()
-            network = NetworkTimeout(max(0.0, self.timeout - self._spent_s), permit.ready)
+            timeout = self.policy.timeout
+            network = NetworkTimeout(max(0.0, timeout - self._spent_s), permit.ready)
             try:
-                ask, limit = Ask(target, self.max_bytes), f"{self.option}.timeout={self.timeout:g}"
+                ask, limit = Ask(target, self.max_bytes), f"{type(self.policy).__name__}.timeout={timeout:g}"
                 response = await answer(ask, send, network, downloads.signatures, limit)
             except TurnLost:
                 raise
@@ -214,26 +216,21 @@ class FileFetch:
             return Reason.REDIRECT_DOWNGRADE.value
         if following.url in visited:
             return Reason.REDIRECT_LOOP.value
-        if len(visited) > self.max_redirects:
-            return f"more than {self.option}.max_redirects={self.max_redirects} redirects"
+        if len(visited) > (most := self.policy.max_redirects):
+            return f"more than {type(self.policy).__name__}.max_redirects={most} redirects"
         return following
 
 
 def _fetched(target: Target, reply: Reply) -> Fetched:
     if not 200 <= reply.status < 300:
         return Fetched(target, reply.status, f"the server returned status {reply.status}")
-    match reply.end:
-        case BodyEnd.UNKNOWN_CODING:
-            return Fetched(target, reply.status, Reason.CODING_UNKNOWN.value)
-        case BodyEnd.CORRUPT:
-            return Fetched(target, reply.status, Reason.BODY_CORRUPT.value)
-        case end:
-            return Fetched(
-                target,
-                reply.status,
-                cut_short=end is BodyEnd.CUT_SHORT,
-                too_long=end is BodyEnd.CAPPED,
-            )
+    return Fetched(
+        target,
+        reply.status,
+        _UNREADABLE.get(reply.end),
+        cut_short=reply.end is BodyEnd.CUT_SHORT,
+        too_long=reply.end is BodyEnd.CAPPED,
+    )
 
 
 _SCHEMES = frozenset({"http", "https"})
@@ -249,9 +246,8 @@ async def fetch_tdm_file(services: Services, origin: Origin) -> TdmFile:
     async def take(octets: bytes) -> None:
         body.extend(octets[: TDM_LIMIT + 1 - len(body)])
 
-    fetching = services.downloads.fetching
     # One octet more tells a file that is too large.
-    fetch = FileFetch(services, take, "FetchPolicy", TDM_LIMIT + 1, fetching.max_redirects, fetching.timeout)
+    fetch = FileFetch(services, take, services.downloads.fetching, TDM_LIMIT + 1)
     fetched = await fetch.run(Target(origin, TDM_PATH))
     if fetched.problem is None:
         return parse_tdm_file(_decoded(bytes(body)))
@@ -347,7 +343,7 @@ class Sitemaps:
         known = services.origins.current(self._origin) or await services.learn(usual)
         if isinstance(known.rules.access, Unreachable):
             raise services.refusal(usual, known)
-        robots = await _robots(known)
+        robots = await parsed(known, lambda robots: robots.sitemaps)
         named = []
         for url in () if robots is None else robots.sitemaps:
             with suppress(InvalidURL):
@@ -383,14 +379,7 @@ class _File:
         """Fetch the file, and then yield what it names."""
         with closing(Spool()) as spool:
             policy = self._policy
-            fetch = FileFetch(
-                self._services,
-                spool.write,
-                "SitemapPolicy",
-                policy.max_bytes,
-                policy.max_redirects,
-                policy.timeout,
-            )
+            fetch = FileFetch(self._services, spool.write, policy, policy.max_bytes)
             self._fetched = fetched = await fetch.run(self._target)
             if fetched.problem is not None:
                 return
@@ -458,12 +447,11 @@ def _site(origin: Origin) -> str:
     return origin.host.removeprefix("www.")
 
 
-async def _robots(known: OriginRules) -> Robots | None:
-    """Return the file of the origin, or None if it has none."""
+async def parsed(known: OriginRules, read: Callable[[Robots], object]) -> Robots | None:
+    """Return the file of the origin, or None if it has none. Of a large one, `read` reads in a thread what the caller needs."""
     if known.file is None:
         return None
     robots = parse(known.file.body, dialect=known.rules.dialect)
     if known.file.length > PARSE_SIZE_FOR_THREAD:
-        # Reads its lines there.
-        await asyncio.to_thread(lambda: robots.sitemaps)
+        await asyncio.to_thread(read, robots)
     return robots

@@ -445,10 +445,6 @@ class Turns:
         given = ThrottleContext(pace, 0, self._clock.wall(), self._quota(origin))
         return self.policies.of(origin).rest(Outcome(200), given)
 
-    async def close(self) -> None:
-        """Close the pacer: waiting calls get GateClosed. May be called twice."""
-        await self.pacer.close()
-
     def _closed_s(self, target: Target, pace: RequestedPace | None) -> float:
         """Return the seconds until the site is open (Visit-time)."""
         if pace is None or pace.visit_time is None:

@@ -16,9 +16,8 @@ from polite import blocking
 from polite.errors import InvalidOption, redact_url
 from polite.events import Event, Granted, Left, RobotsFetched
 from polite.gate.gate import Gate
-from polite.gate.tally import BOUNDS_S, Measures
 from polite.integrations.hop import needing, require_any_gate
-from polite.integrations.metrics import COUNTS, GAUGES, TIMES, Metric, ObservedGates
+from polite.integrations.metrics import BOUNDS_S, COUNTS, GAUGES, TIMES, Measures, Metric, ObservedGates
 from polite.origin import Target
 from polite.task import Task
 from polite.version import __version__

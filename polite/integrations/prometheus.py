@@ -9,9 +9,17 @@ from weakref import WeakKeyDictionary, ref
 from polite import blocking
 from polite.errors import InvalidOption
 from polite.gate.gate import Gate
-from polite.gate.tally import BOUNDS_S, Measures
 from polite.integrations.hop import needing, require_any_gate
-from polite.integrations.metrics import COUNTS, GAUGES, TIMES, Metric, ObservedGates, Reading
+from polite.integrations.metrics import (
+    BOUNDS_S,
+    COUNTS,
+    GAUGES,
+    TIMES,
+    Measures,
+    Metric,
+    ObservedGates,
+    Reading,
+)
 
 with needing("prometheus-client", "prometheus"):
     from prometheus_client import REGISTRY, CollectorRegistry

@@ -5,9 +5,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from contextlib import contextmanager
 
 from polite.errors import GateClosed, Overloaded, TurnLost
+from polite.pacers.homes import HomeNames, Homes, TakenHome
 from polite.pacers.tenancies import Tenancies, Tenure
 from polite.pacing.effective_policy import EffectivePolicies
-from polite.pacing.homes import HomeNames, Homes, TakenHome
 from polite.pacing.pacer import Call, LocalPacer
 from polite.pacing.scopes import ScopePolicy, ScopeResolver
 from polite.pacing.turn import Provisional, Turn

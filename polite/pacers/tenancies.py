@@ -4,9 +4,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import islice
 
 from polite.origin import Origin
-from polite.pacing.budgets import Spent
-from polite.pacing.effective_policy import EffectivePolicies
-from polite.pacing.homes import (
+from polite.pacers.homes import (
     Home,
     HomeNames,
     Homes,
@@ -17,6 +15,8 @@ from polite.pacing.homes import (
     encoded,
     scope_name,
 )
+from polite.pacing.budgets import Spent
+from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.turn import Provisional
 from polite.pacing.turnstile import Turnstile
 from polite.ports import Clock

@@ -11,6 +11,4 @@ new law of pacing is a new part there; what it reads of a response is a field of
 adds a delay after failures in a row, and `budgets` end a site's visits. Settling a turn starts the delay, and a delay only ever
 grows.
 `policy` holds the user's options, `effective_policy` resolves them for one origin or scope.
-
-`homes` is for a crawl of many processes: what one of them owns, and what the next owner must know.
 """

@@ -108,7 +108,7 @@ class EffectivePolicies:
         self.circuits: Circuits = Circuits()
         self.quotas: KnownQuotas = KnownQuotas()
         self.budgets: Budgets = Budgets()
-        self._set_general(replace(policy, overrides=Overrides()))
+        self.general: EffectivePolicy = EffectivePolicy(replace(policy, overrides=Overrides()), throttle)
         self._set(policy)
 
     def of(self, origin: Origin) -> EffectivePolicy:
@@ -171,7 +171,7 @@ class EffectivePolicies:
         before, base = self._own, replace(policy, overrides=Overrides())
         alike = base == self.general.policy
         if not alike:
-            self._set_general(base)
+            self.general = EffectivePolicy(base, self._throttle)
         self._set(policy)
         return self._own.changed(before) if alike else None
 
@@ -183,9 +183,6 @@ class EffectivePolicies:
                 "PacingPolicy: may_undercut_site needs open_gate(throttle=...): without a throttle of your own, "
                 "min_delay and the limits of the policy decide"
             )
-
-    def _set_general(self, base: PacingPolicy) -> None:
-        self.general: EffectivePolicy = EffectivePolicy(base, self._throttle)
 
     def _set(self, policy: PacingPolicy) -> None:
         self.policy: PacingPolicy = policy

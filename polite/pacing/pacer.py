@@ -11,6 +11,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from threading import Lock
 from typing import Protocol
@@ -35,18 +36,14 @@ class TurnRequest(Protocol):
         """Cancel the request, or give its turn back. May be called at any time; does nothing once the callback has run."""
 
 
+@dataclass(slots=True, eq=False)
 class Call:
     """A TurnRequest: lighter than a task that waits."""
 
-    __slots__ = ("_back", "_done", "_pacer", "turn")
-
-    def __init__(
-        self, pacer: "LocalPacer", turn: Turn, back: Callable[[Turn, Exception | None], None]
-    ) -> None:
-        self._pacer = pacer
-        self._back = back
-        self._done = False
-        self.turn: Turn = turn
+    _pacer: "LocalPacer"
+    turn: Turn
+    _back: Callable[[Turn, Exception | None], None]
+    _done: bool = False
 
     def cancel(self) -> None:
         if not self._done:

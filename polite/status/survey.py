@@ -237,7 +237,7 @@ class Survey:
         if state is QueueState.POSTPONED:
             if not queue.failures:
                 return self._by_outlook(queue, now, queue.wakes_at)
-            known = self._services.origins.last_known(queue.origin)
+            known = self._services.origins.known.peek(queue.origin)
             wall = None if known is None else known.latest.unreachable_since
             since = None if wall is None else now - max(0.0, self._clock.wall() - wall)
             return WaitReason.UNREACHABLE, since, queue.wakes_at
@@ -355,7 +355,7 @@ class Survey:
 
     def _of_queue(self, queue: OriginQueue, wait: Wait) -> Row:
         turns, target = self._turns, queue.requested
-        known = self._services.origins.last_known(queue.origin)
+        known = self._services.origins.known.peek(queue.origin)
         outlook = turns.outlook(target, None if known is None else known.pace)
         because = queue.drop_reason or outlook.because
         if wait.reason is WaitReason.UNREACHABLE and known is not None:
@@ -396,7 +396,7 @@ class Survey:
 
     async def explain(self, target: Target) -> Row:
         """Return why a URL waits, or does not come. No robots.txt is fetched for it, and no turn taken."""
-        known = self._services.origins.last_known(target.origin)
+        known = self._services.origins.known.peek(target.origin)
         explanation = None if known is None else await explained(self._services, target, known)
         looked_up = self._looked_up(target.url)
         queue = None if looked_up is None else self._row(*looked_up)

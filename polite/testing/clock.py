@@ -3,16 +3,15 @@
 import asyncio
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from threading import get_ident
 
 
+@dataclass(slots=True, eq=False)
 class _Timer:
-    __slots__ = ("callback", "cancelled")
-
-    def __init__(self, callback: Callable[[], None]) -> None:
-        self.callback: Callable[[], None] = callback
-        self.cancelled: bool = False
+    callback: Callable[[], None]
+    cancelled: bool = False
 
     def cancel(self) -> None:
         self.cancelled = True

@@ -5,18 +5,14 @@ import math
 import selectors
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, Unpack
+from typing import Any, TypeVar, TypeVarTuple, Unpack
 from weakref import WeakSet
 
 from polite.testing.clock import LoopClock
-
-if TYPE_CHECKING:
-    from _typeshed import FileDescriptorLike
-
 
 _T = TypeVar("_T")
 _Args = TypeVarTuple("_Args")
@@ -97,14 +93,14 @@ class Deadlock(RuntimeError):
     """
 
 
-class _JumpingSelector(selectors.BaseSelector):
-    """Polls the real selector without waiting.
+class _JumpingSelector(selectors.DefaultSelector):
+    """Polls without waiting.
 
     If no socket is ready, virtual time passes at once.
     """
 
     def __init__(self) -> None:
-        self._real = selectors.DefaultSelector()
+        super().__init__()
         self.now = 0.0
         self.held = 0  # jobs of threads, during which time stands still
         self.signals: set[int] = set()
@@ -118,10 +114,10 @@ class _JumpingSelector(selectors.BaseSelector):
             self.each_round(timeout)
             return []
         if self.held and timeout != 0:
-            return self._real.select(None)
+            return super().select(None)
         if timeout is None:
             return self._await_outside()
-        ready = self._real.select(0)
+        ready = super().select(0)
         if not ready and timeout > 0:
             # Far from zero a small step is lost in rounding, but time must move.
             self.now = max(self.now + timeout, math.nextafter(self.now, math.inf))
@@ -130,28 +126,14 @@ class _JumpingSelector(selectors.BaseSelector):
     def _await_outside(self) -> list[tuple[selectors.SelectorKey, int]]:
         """Wait in real time, since there is no timer to jump to. Raises Deadlock."""
         if len(self.get_map()) > self.own or self.signals:
-            return self._real.select(None)
+            return super().select(None)
         while self.threads.may_wake_the_loop():
-            if ready := self._real.select(_LOOK_AGAIN_S):
+            if ready := super().select(_LOOK_AGAIN_S):
                 return ready
         # The last thread may have woken the loop before it ended.
-        if ready := self._real.select(0):
+        if ready := super().select(0):
             return ready
         raise Deadlock(_describe(asyncio.all_tasks(), self.now))
-
-    def register(
-        self, fileobj: "FileDescriptorLike", events: int, data: object = None
-    ) -> selectors.SelectorKey:
-        return self._real.register(fileobj, events, data)
-
-    def unregister(self, fileobj: "FileDescriptorLike") -> selectors.SelectorKey:
-        return self._real.unregister(fileobj)
-
-    def get_map(self) -> Mapping["FileDescriptorLike", selectors.SelectorKey]:
-        return self._real.get_map() or {}
-
-    def close(self) -> None:
-        self._real.close()
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):

@@ -15,7 +15,7 @@ from polite.blocking.loop_thread import Call, ThreadTask
 from polite.events import Event, Granted
 from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
-from tests.blocking.support import AGENT, LIMIT_S, OTHER, PAGE, ROBOTS, Thread, opened
+from tests.blocking.support import LIMIT_S, OTHER, PAGE, ROBOTS, Thread, opened
 from tests.hasty_clock import HastyClock
 
 RULES = b"User-agent: *\nDisallow: /private\nCrawl-delay: 7\n"
@@ -44,15 +44,6 @@ def gate(clock: HastyClock) -> Iterator[Gate]:
     transport = ScriptedTransport({ROBOTS: Reply(200, RULES)})
     with opened(transport, clock=clock) as gate:
         yield gate
-
-
-def test_a_permit_has_the_url_to_send(gate: Gate):
-    with gate.permit("HTTPS://user:pw@SITE.test/a/../page#x") as permit:
-        assert permit.url == PAGE
-        assert permit.target == polite.Target.of(PAGE)
-        assert permit.valid
-        permit.require()
-    assert not permit.valid
 
 
 def test_an_unsent_permit_costs_no_delay(gate: Gate, clock: HastyClock):
@@ -128,16 +119,19 @@ def test_a_thread_that_would_wait_for_itself_is_refused(gate: Gate):
         pass
 
 
-def test_a_permit_is_entered_once_and_reported_once(gate: Gate):
-    permit = gate.permit(PAGE)
+def test_a_permit_has_the_url_to_send_and_is_entered_and_reported_once(gate: Gate):
+    permit = gate.permit("HTTPS://user:pw@SITE.test/a/../page#x")
     with pytest.raises(polite.PermitMisused, match="outside"):
         permit.report(status=200)
     with permit:
+        assert (permit.url, permit.target, permit.valid) == (PAGE, polite.Target.of(PAGE), True)
+        permit.require()
         with pytest.raises(polite.InvalidOption):
             permit.report(status="200")  # type: ignore[arg-type]
         permit.report(status=200)
         with pytest.raises(polite.PermitMisused, match="twice"):
             permit.report(status=200)
+    assert not permit.valid
     with pytest.raises(polite.PermitMisused, match="entered twice"), permit:
         pass
     with pytest.raises(polite.PermitMisused, match="outside"):
@@ -324,13 +318,9 @@ async def test_a_task_goes_on_after_a_call_that_was_abandoned():
 
 
 @pytest.mark.parametrize("left", [True, False])
-def test_octets_of_a_permit_that_is_left_or_dropped_count(clock: HastyClock, left: bool):
-    pacing = polite.PacingPolicy(max_bytes=1_000_000)
-    transport = ScriptedTransport()
-    with polite.blocking.open_gate(
-        AGENT, clock=clock, pacing=pacing, transports={"https": transport}
-    ) as gate:
-        permit = gate.permit("https://a.test/a").enter()
+def test_octets_of_a_permit_that_is_left_or_dropped_count(left: bool):
+    with opened(pacing=polite.PacingPolicy(max_bytes=1_000_000)) as gate:
+        permit = gate.permit(PAGE).enter()
         permit.received(400_000)
         permit.received(600_000)
         with pytest.raises(polite.InvalidOption):
@@ -340,4 +330,4 @@ def test_octets_of_a_permit_that_is_left_or_dropped_count(clock: HastyClock, lef
         del permit
 
         with pytest.raises(polite.OriginDeclined, match="1000000 octets came"):
-            gate.permit("https://a.test/b").enter()
+            gate.permit(PAGE).enter()

@@ -3,18 +3,17 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import Any
-
-import pytest
 
 import polite
 from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
-from tests.support import calls_of, now, scripted_gate
+from tests.support import now, scripted_gate
 
 AGENT = "TestBot/1.0 (+https://bot.test)"
-ROBOTS = "https://site.test/robots.txt"
-PAGE = "https://site.test/page"
+SITE = "https://site.test"
+ROBOTS, PAGE, PRIVATE = f"{SITE}/robots.txt", f"{SITE}/page", f"{SITE}/private"
 RULES = b"User-agent: testbot\nDisallow: /private\nAllow: /private/open\n\nUser-agent: *\nDisallow: /\n"
 
 
@@ -28,25 +27,43 @@ async def opened(
         yield gate, transport
 
 
-async def visit(gate: polite.Gate, url: str = PAGE, status: int | None = 200, **headers: str) -> float:
+class Names:
+    """A nameserver: by host the addresses, or for all hosts if they are a str. A look-up takes `took_s`."""
+
+    def __init__(self, addresses: dict[str, str] | str = "192.0.2.1", *, took_s: float = 0.0) -> None:
+        self.addresses_of = addresses
+        self.took_s = took_s
+        self.closed = 0
+
+    async def addresses(self, host: str) -> tuple[list[str], float]:
+        await asyncio.sleep(self.took_s)
+        if isinstance(self.addresses_of, str):
+            return [self.addresses_of], 60.0
+        if host not in self.addresses_of:
+            raise OSError(host)
+        return [self.addresses_of[host]], 60.0
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+def serving(robots: bytes) -> ScriptedTransport:
+    """Return a transport with this robots.txt."""
+    return ScriptedTransport({ROBOTS: Reply(200, robots)})
+
+
+async def visit(
+    gate: polite.Gate, url: str = PAGE, status: int | None = 200, *, took: float = 0.0, **headers: str
+) -> float:
     """Fetch one page; return when its turn came. Without a status nothing is reported."""
     async with gate.permit(url) as permit:
         granted = now()
+        await asyncio.sleep(took)
         if status is not None:
             permit.report(status=status, headers={name.replace("_", "-"): v for name, v in headers.items()})
     return granted
 
 
-async def calls_of_a_permit(gate: polite.Gate) -> int:
-    """Return how many calls a permit for the page takes, whose rules are known and whose turn is free."""
-    await asyncio.sleep(10)
-    permit = gate.permit(PAGE)
-
-    def enter_and_leave() -> None:
-        # It waits for nothing.
-        with pytest.raises(StopIteration):
-            permit.__aenter__().send(None)
-        permit.report(status=200)
-        permit.leave()
-
-    return calls_of(enter_and_leave)
+def gaps(times: list[float]) -> list[float]:
+    """Return the gaps between visits."""
+    return [round(later - earlier, 6) for earlier, later in pairwise(times)]

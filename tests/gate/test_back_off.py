@@ -1,88 +1,81 @@
-"""Retry-After, refusals in a row and statuses below 100 delay an origin, and only that origin."""
+"""Refusals, Retry-After and failures in a row delay an origin, and only that origin; responses make the next back-off shorter."""
 
-from itertools import pairwise
+import asyncio
 from typing import Any
 
 import pytest
 
 import polite
 from polite import throttles
-from polite.robots.exchange import Reply
+from polite.events import BackedOff, CircuitClosed, CircuitOpened, Event
+from polite.robots.exchange import Failed, Reply
 from polite.testing import ScriptedTransport
-from tests.gate.support import PAGE, ROBOTS, opened, visit
+from tests.gate.support import PAGE, ROBOTS, SITE, gaps, opened, visit
 from tests.support import now
 
 pytestmark = pytest.mark.virtual_time
 
-
-@pytest.mark.parametrize("status", [429, 503])
-async def test_t4_retry_after_moves_the_origins_next_turn(status: int) -> None:
-    async with opened() as (gate, _):
-        first = await visit(gate, status=status, Retry_After="120")
-
-        assert await visit(gate) == pytest.approx(first + 120)
-
-
-@pytest.mark.parametrize("value", ["soon", "-5", "", "1e3", "\udcff"])
-async def test_t4_a_retry_after_that_says_nothing_leaves_the_back_off(value: str) -> None:
-    async with opened() as (gate, _):
-        first = await visit(gate, status=429, Retry_After=value)
-
-        assert 10.0 <= await visit(gate) - first <= 12.5
-
-
-async def test_t4_refusals_in_a_row_are_waited_for_ever_longer() -> None:
-    async with opened() as (gate, _):
-        times = [await visit(gate, status=429) for _ in range(4)]
-
-    gaps = [after - before for before, after in pairwise(times)]
-    assert gaps[1] > gaps[0] * 1.5
-    assert gaps[2] > gaps[1] * 1.5
-
-
-async def test_statuses_that_only_an_own_throttle_refuses_are_waited_for_ever_longer() -> None:
-    throttle = throttles.Longest(
-        throttles.MinDelay(1.0), throttles.BackOff(10.0, statuses=frozenset({403}), random=lambda: 0.0)
-    )
-    async with opened(throttle=throttle) as (gate, _):
-        times = [await visit(gate, status=403) for _ in range(4)]
-
-    assert [after - before for before, after in pairwise(times)] == pytest.approx([10, 20, 40])
-
-
-async def test_t4_a_429_on_robots_txt_allows_and_slows_the_origin_down() -> None:
-    transport = ScriptedTransport({ROBOTS: Reply(429, retry_after="30")})
-
-    async with opened(transport) as (gate, _):
-        assert await visit(gate) == pytest.approx(30)
-
-
-@pytest.mark.parametrize("status", [0, 1, 99])
-async def test_a_status_below_100_is_a_failure_and_ends_no_worker(status: int) -> None:
-    async with opened(pacing=polite.PacingPolicy(circuit_failures=2)) as (gate, _):
-        for _ in range(2):
-            await visit(gate, status=status)
-
-        assert gate.counters.opened == 1
+AFTER_2_MINUTES = {"Retry-After": "120"}
+NO_CIRCUIT = {"circuit_failures": 0}
+OF_403 = throttles.Longest(
+    throttles.MinDelay(1.0), throttles.BackOff(10.0, statuses=frozenset({403}), random=lambda: 0.0)
+)
 
 
 @pytest.mark.parametrize(
-    "headers",
+    ("statuses", "headers", "pacing", "least"),
     [
-        {"retry-AFTER": "30"},
-        {b"Retry-After": b"30"},
-        [("x", "y"), ("Retry-After", "30")],
-        [(b"retry-after", b"30")],
-        {"Retry-After": 30},
+        ([429], AFTER_2_MINUTES, {}, 120),
+        ([503], AFTER_2_MINUTES, {}, 120),
+        ([200], AFTER_2_MINUTES, {}, 120),
+        ([301], AFTER_2_MINUTES, {}, 120),
+        ([404], [(b"x", b"y"), (b"retry-AFTER", b"120")], {}, 120),
+        ([429], {"Retry-After": "soon"}, {}, 10),
+        ([429], {"Retry-After": "\udcff"}, {}, 10),
+        ([429, 429, 429], {}, {}, 40),
+        ([403, 403], {}, {"backoff_statuses": {429, 503, 403}}, 20),
+        ([429], {}, {"backoff_statuses": set()}, 1),
+        # Four refusals and one good answer count like two: 10 s, doubled twice.
+        ([503, 503, 503, 503, 200, 503], {}, NO_CIRCUIT, 40),
+        # A server's own error forgives none.
+        ([429, 429, 500, 429], {}, NO_CIRCUIT, 40),
     ],
 )
-async def test_t4_retry_after_is_found_in_whatever_headers_a_client_has(headers: Any) -> None:
-    async with opened() as (gate, _):
-        async with gate.permit(PAGE) as permit:
-            permit.report(status=429, headers=headers)
-            start = now()
+async def test_t4_what_an_origin_answered_delays_its_next_turn(
+    statuses: list[int], headers: Any, pacing: dict[str, Any], least: float
+) -> None:
+    async with opened(pacing=polite.PacingPolicy(**pacing)) as (gate, _):
+        for status in statuses:
+            async with gate.permit(PAGE) as permit:
+                permit.report(status=status, headers=headers)
+                refused = now()
 
-        assert await visit(gate) == pytest.approx(start + 30)
+        # Up to a quarter is added to a back-off of ours.
+        most = 1.25 * least if 10 <= least <= 40 else least
+        assert least <= round(await visit(gate) - refused, 6) <= most
+
+
+async def test_statuses_that_only_an_own_throttle_refuses_are_waited_for_ever_longer() -> None:
+    events: list[Event] = []
+    async with opened(throttle=OF_403, listener=events.append) as (gate, _):
+        assert gaps([await visit(gate, status=403) for _ in range(4)]) == [10, 20, 40]
+        assert gate.counters.slowed == 4
+
+    assert [each.status for each in events if isinstance(each, BackedOff)] == [403] * 4
+
+
+async def test_t4_the_statuses_of_one_origin_may_differ() -> None:
+    pacing = polite.PacingPolicy().override(SITE, backoff_statuses={403})
+    async with opened(pacing=pacing) as (gate, _):
+        times = [await visit(gate, status=status) for status in (403, 429, 200)]
+
+    assert 10.0 <= gaps(times)[0] <= 12.5
+    assert gaps(times)[1] == 1.0
+
+
+async def test_t4_a_429_on_robots_txt_allows_and_slows_the_origin_down() -> None:
+    async with opened(ScriptedTransport({ROBOTS: Reply(429, retry_after="30")})) as (gate, _):
+        assert await visit(gate) == pytest.approx(30)
 
 
 async def test_one_origins_retry_after_does_not_stop_what_other_origins_share() -> None:
@@ -91,8 +84,75 @@ async def test_one_origins_retry_after_does_not_stop_what_other_origins_share() 
 
     async with opened(pacing=polite.PacingPolicy(scopes=scopes)) as (gate, _):
         first = await visit(gate, status=429, Retry_After="600")
-        elsewhere = await visit(gate, "https://other.test/")
-        again = await visit(gate)
+        assert await visit(gate, "https://other.test/") == pytest.approx(first + 2.0)
+        assert await visit(gate) == pytest.approx(first + 600)
 
-    assert elsewhere == pytest.approx(first + 2.0)
-    assert again == pytest.approx(first + 600)
+
+# Circuits.
+
+
+async def test_failures_in_a_row_open_the_circuit_and_one_answer_closes_it() -> None:
+    events: list[Event] = []
+    pacing = polite.PacingPolicy(circuit_failures=3)
+    async with opened(pacing=pacing, listener=events.append) as (gate, _):
+        # A status below 100 is a failure, too.
+        visits = await asyncio.gather(*(visit(gate, status=status) for status in (500, 0, 99, 500, 500)))
+        visits += [await visit(gate), await visit(gate)]
+        assert (gate.counters.opened, gate.counters.closed) == (3, 1)
+
+    took = gaps(visits)
+    assert took[:2] == [1.0, 1.0]
+    assert all(rest <= gap <= 1.25 * rest for rest, gap in zip((60, 120, 240), took[2:5], strict=True))
+    assert took[5] == 1.0
+    told = [event for event in events if isinstance(event, CircuitOpened | CircuitClosed)]
+    assert [type(event) for event in told] == [CircuitOpened, CircuitOpened, CircuitOpened, CircuitClosed]
+    assert (told[0].origin, told[0].failures) == (SITE, 3)
+    assert told[3] == CircuitClosed(SITE, 200)
+
+
+async def test_a_probe_goes_alone_whatever_the_concurrency() -> None:
+    under_way = most = 0
+
+    async def slow(gate: polite.Gate) -> None:
+        nonlocal under_way, most
+        async with gate.permit(PAGE) as permit:
+            under_way += 1
+            most = max(most, under_way) if now() > 60.0 else 0
+            await asyncio.sleep(20)
+            under_way -= 1
+            permit.report(status=500)
+
+    async with opened(pacing=polite.PacingPolicy(circuit_failures=2, concurrency=4)) as (gate, _):
+        await asyncio.gather(*(slow(gate) for _ in range(8)))
+        assert most == 1
+        await visit(gate)
+        first, second = asyncio.create_task(visit(gate, took=30)), asyncio.create_task(visit(gate))
+        assert await second - await first < 30
+
+
+async def test_a_block_left_by_an_error_without_a_report_is_a_failure_and_a_cancelled_one_is_not() -> None:
+    async with opened(pacing=polite.PacingPolicy(circuit_failures=1)) as (gate, _):
+        await gate.check(PAGE)
+        cancelled = asyncio.create_task(visit(gate, took=100))
+        await asyncio.sleep(5)
+        cancelled.cancel()
+        await visit(gate, status=None)
+        assert gate.counters.opened == 0
+        with pytest.raises(ConnectionError):
+            async with gate.permit(PAGE):
+                raise ConnectionError
+        assert gate.counters.opened == 1
+
+
+async def test_a_circuit_that_robots_txt_opens_keeps_a_question_waiting_no_longer_than_a_503_does() -> None:
+    events: list[Event] = []
+    transport = ScriptedTransport({ROBOTS: Failed(polite.Reason.TIMEOUT)})
+    pacing = polite.PacingPolicy(circuit_failures=1, circuit_rest=3_000.0)
+    async with opened(transport, pacing=pacing, listener=events.append) as (gate, _):
+        await gate.check(PAGE)
+        await asyncio.sleep(60)
+        asked = now()
+        await gate.check(PAGE)
+
+        assert now() - asked == pytest.approx(240.0)
+    assert {event.for_s for event in events if isinstance(event, CircuitOpened)} == {300.0}

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 import polite
-from polite.ports import AddressSource
 from polite.robots.exchange import Reply
 from polite.testing import LoopClock
-from tests.gate.support import PAGE, ROBOTS, opened, visit
+from tests.gate.support import PAGE, ROBOTS, Names, opened, visit
 from tests.gate.test_shared_gate import World
 from tests.gate.test_shared_gate import opened as shared
 from tests.pacers.homes import FakeStore
@@ -30,8 +29,7 @@ async def test_the_origin_is_delayed_from_now_and_nothing_is_counted_or_fetched(
 
 
 async def test_the_delay_is_that_of_the_origins_file() -> None:
-    body = b"User-agent: *\nCrawl-delay: 30\n"
-    async with scripted_gate({ROBOTS: Reply(200, body)}) as gate:
+    async with scripted_gate({ROBOTS: Reply(200, b"User-agent: *\nCrawl-delay: 30\n")}) as gate:
         await visit(gate)
         await asyncio.sleep(100)
         gate.charge("https://site.test/favicon.ico")
@@ -40,19 +38,9 @@ async def test_the_delay_is_that_of_the_origins_file() -> None:
         assert await visit(gate) == pytest.approx(charged + 30)
 
 
-class Slow(AddressSource):
-    """Both hosts have one address, which takes 2 s to look up."""
-
-    async def addresses(self, host: str) -> tuple[list[str], float]:
-        await asyncio.sleep(2.0)
-        return ["192.0.2.1"], 3_600.0
-
-    async def close(self) -> None: ...
-
-
 def by_address(**options: Any) -> Any:
     pacing = polite.PacingPolicy(scopes=polite.Scopes(address=polite.ScopeLimit(delay=10.0)))
-    return scripted_gate(pacing=pacing, addresses=Slow(), **options)
+    return scripted_gate(pacing=pacing, addresses=Names(took_s=2.0), **options)
 
 
 async def test_an_address_that_is_not_known_yet_is_delayed_when_it_is() -> None:
@@ -82,9 +70,8 @@ async def test_a_look_up_for_a_charge_ends_with_the_gate() -> None:
 async def test_processes_that_share_a_crawl_keep_the_gap_after_a_charge_of_either() -> None:
     world, page = World(), "https://a.test/page"
     async with shared(world, store=FakeStore(LoopClock(), slow_s=0.2)) as ((one, _), (two, homes)):
-        for gate in (one, two):
-            async with gate.permit(page) as permit:
-                permit.report(status=200)
+        await visit(one, page)
+        await visit(two, page)
         await asyncio.sleep(100)
         # The other process holds the home.
         assert homes.held("a.test") is not None
@@ -92,13 +79,11 @@ async def test_processes_that_share_a_crawl_keep_the_gap_after_a_charge_of_eithe
         charged = now()
         await asyncio.sleep(1.5)
         assert homes.held("a.test") is None
-        async with two.permit(page):
-            assert now() >= charged + 1.0
+        assert await visit(two, page) >= charged + 1.0
         await asyncio.sleep(100)
         two.charge(page)
         charged = now()
-        async with one.permit(page):
-            assert now() >= charged + 1.0
+        assert await visit(one, page) >= charged + 1.0
 
 
 async def test_a_store_that_stays_away_delays_this_process_all_the_same(
@@ -115,5 +100,4 @@ async def test_a_store_that_stays_away_delays_this_process_all_the_same(
         homes.take = take  # type: ignore[method-assign]
 
         assert "delays only this process" in caplog.text
-        async with gate.permit("https://b.test/page"):
-            assert now() >= charged + 2.0
+        assert await visit(gate, "https://b.test/page") >= charged + 2.0

@@ -2,8 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from itertools import product
 from typing import Any
 
@@ -14,165 +13,36 @@ from polite.gate.services import Decider
 from polite.robots.exchange import Ask, Reply
 from polite.robots.parse import parse
 from polite.robots.rule_index import RuleIndex
-from polite.robots.rules import RuleSet
-from polite.testing import LoopClock, ScriptedTransport
+from polite.testing import ScriptedTransport
+from tests.gate.support import SITE
 from tests.support import OpenedGate, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
-
-counts_steps = pytest.mark.pure("replaces a method of RuleIndex")
-
-
-SITE = "https://a.test"
-
-
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
-
-
 # Rules that nothing tells apart, and a path that holds what they look for, but for the last.
-BODY = "User-agent: *\nDisallow: /secret\n" + "".join(
-    f"Disallow: /*{'*'.join(letters)}*0\n" for letters in product(LETTERS, LETTERS, "abcdef")
-)
-
-
-LONG = 200 * LETTERS[::-1]
-
-
-@pytest.fixture
-def held(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Steps that each question took at most which was answered on the loop's own thread."""
-    steps: list[int] = []
-    here = threading.get_ident()
-    strongest = RuleIndex.strongest
-
-    def watched(self: RuleIndex, path: str, **options: bool) -> int:
-        if threading.get_ident() == here:
-            indexes = self._indexes.values()
-            walked = sum(
-                getattr(getattr(each, "_automaton", None), "_starts", 0).bit_length() for each in indexes
-            )
-            steps.append(len(path) * walked // 3)
-        return strongest(self, path, **options)
-
-    monkeypatch.setattr(RuleIndex, "strongest", watched)
-    return steps
-
-
-@asynccontextmanager
-async def opened(body: str = BODY, store: str | None = None) -> AsyncIterator[tuple[Any, Any]]:
-    transport = ScriptedTransport({f"{SITE}/robots.txt": Reply(200, body.encode())})
-    spoken = {"http": transport, "https": transport}
-    pacing = polite.PacingPolicy(min_delay=0.0)
-    async with (
-        polite.open_gate("TestBot/1.0", transports=spoken, clock=LoopClock(), pacing=pacing) as gate,
-        polite.open_frontier(gate, store=store) as queue,
-    ):
-        yield gate, queue
-
-
-@counts_steps
-@pytest.mark.parametrize("path", [f"/{LONG}", f"/secret/{LONG}"])
-async def test_a_gate_decides_about_a_long_url_in_a_thread(path: str, held: list[int]):
-    expected = parse(BODY).rules_for("TestBot/1.0").decide(path)
-    held.clear()
-
-    async with opened() as (gate, _):
-        decision = await gate.check(SITE + path)
-        explained = await gate.explain(SITE + path)
-        permit = gate.permit(SITE + path)
-        if expected:
-            async with permit:
-                pass
-        else:
-            with pytest.raises(polite.Disallowed) as refused:
-                await permit.__aenter__()
-            assert refused.value.decision == expected
-
-    assert decision == explained.decision == expected
-    assert max(held, default=0) < 30_000_000
-
-
-def hostile() -> RuleSet:
-    return parse(BODY).rules_for("TestBot/1.0").prepare()
-
-
-async def test_what_is_decided_at_once_has_a_budget_for_each_pass_of_the_loop():
-    rules, decider = hostile(), Decider()
-    path = "/" + "z" * (rules.quick_length - 1)
-
-    at_once = [decider.allows_now(rules, path) for _ in range(100)]
-
-    assert at_once[:48] == [True] * 48
-    assert set(at_once[48:]) == {None}
-    assert decider.busy
-    await asyncio.sleep(0)
-    assert decider.allows_now(rules, path)
-    assert not decider.busy
-
-
-async def test_only_one_thread_computes_at_a_time_and_a_cancelled_question_frees_it():
-    rules, decider = hostile(), Decider()
-    loop = asyncio.get_running_loop()
-    asking = [loop.create_task(decider.decide(rules, f"/{LONG}{n}")) for n in range(20)]
-    await asyncio.sleep(0)
-    for each in asking[::2]:
-        each.cancel()
-
-    answers = await asyncio.gather(*asking, return_exceptions=True)
-
-    assert [isinstance(answer, asyncio.CancelledError) for answer in answers] == [True, False] * 10
-    assert len(decider._decided) == 8
-
-
-SITE, OTHER = "https://a.test", "https://other.test"
-
-
 HOSTILE = "".join(f"Disallow: /*{'*'.join(each)}*0\n" for each in product(LETTERS, LETTERS, "abcdef"))
-
-
-LONG_URL = f"{SITE}/{200 * LETTERS[::-1]}"
-
-
-NOTHING = "Disallow: /\n"
+LONG = 200 * LETTERS[::-1]
+LONG_URL = f"{SITE}/{LONG}"
+RULES = parse(f"User-agent: *\nDisallow: /secret\n{HOSTILE}").rules_for("TestBot/1.0")
 
 
 class Site(ScriptedTransport):
     """Serves `rules`, good for `max_age` seconds, and counts how often it is asked for them."""
 
-    def __init__(self, rules: str, max_age: int) -> None:
+    def __init__(self, rules: str, max_age: int = 86_400) -> None:
         super().__init__({})
-        self.rules, self.max_age, self.asked = rules, max_age, 0
+        self.rules, self.max_age, self.count = rules, max_age, 0
 
     async def get(self, ask: Ask) -> Reply:
         if not ask.target.url.startswith(SITE):
             return Reply(404)
-        self.asked += 1
+        self.count += 1
         return Reply(200, f"User-agent: *\n{self.rules}".encode(), cache_control=f"max-age={self.max_age}")
 
 
 def opened_on(site: Site, **robots: Any) -> OpenedGate:
     return scripted_gate(site, robots=polite.RobotsPolicy(**robots))
-
-
-@pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """From now each job of a thread takes so many seconds."""
-    seconds = 0.0
-
-    def run(_: object, job: Callable[[], object]) -> "Awaitable[object]":
-        async def later() -> object:
-            await asyncio.sleep(seconds)
-            return job()
-
-        return asyncio.ensure_future(later())
-
-    def switch(to: float) -> None:
-        nonlocal seconds
-        seconds = to
-        monkeypatch.setattr(asyncio.get_running_loop(), "run_in_executor", run)
-
-    return switch
 
 
 async def fetched(gate: polite.Gate) -> bool:
@@ -189,8 +59,88 @@ async def checked(gate: polite.Gate) -> bool:
     return (await gate.check(LONG_URL)).allowed
 
 
+QUESTIONS = pytest.mark.parametrize("question", [fetched, checked])
+
+
+@pytest.mark.pure("replaces a method of RuleIndex")
+@pytest.mark.parametrize("path", [f"/{LONG}", f"/secret/{LONG}"])
+async def test_a_gate_decides_about_a_long_url_in_a_thread(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = RULES.decide(path)
+    here, strongest = threading.get_ident(), RuleIndex.strongest
+    # Steps that each question took at most which was answered on the loop's own thread.
+    steps: list[int] = []
+
+    def watched(self: RuleIndex, path: str, **options: bool) -> int:
+        if threading.get_ident() == here:
+            indexes = self._indexes.values()
+            walked = sum(
+                getattr(getattr(each, "_automaton", None), "_starts", 0).bit_length() for each in indexes
+            )
+            steps.append(len(path) * walked // 3)
+        return strongest(self, path, **options)
+
+    monkeypatch.setattr(RuleIndex, "strongest", watched)
+    async with opened_on(Site(f"Disallow: /secret\n{HOSTILE}")) as gate:
+        decision = await gate.check(SITE + path)
+        explained = await gate.explain(SITE + path)
+        if expected:
+            (await gate.acquire(SITE + path)).leave()
+        else:
+            with pytest.raises(polite.Disallowed) as refused:
+                await gate.acquire(SITE + path)
+            assert refused.value.decision == expected
+
+    assert decision == explained.decision == expected
+    assert max(steps, default=0) < 30_000_000
+
+
+async def test_what_is_decided_at_once_has_a_budget_for_each_pass_of_the_loop() -> None:
+    rules, decider = RULES.prepare(), Decider()
+    path = "/" + "z" * (rules.quick_length - 1)
+
+    at_once = [decider.allows_now(rules, path) for _ in range(100)]
+
+    assert at_once == [True] * 48 + [None] * 52
+    assert decider.busy
+    await asyncio.sleep(0)
+    assert decider.allows_now(rules, path)
+    assert not decider.busy
+
+
+async def test_only_one_thread_computes_at_a_time_and_a_cancelled_question_frees_it() -> None:
+    rules, decider = RULES.prepare(), Decider()
+    asking = [asyncio.ensure_future(decider.decide(rules, f"/{LONG}{n}")) for n in range(20)]
+    await asyncio.sleep(0)
+    for each in asking[::2]:
+        each.cancel()
+
+    answers = await asyncio.gather(*asking, return_exceptions=True)
+
+    assert [isinstance(answer, asyncio.CancelledError) for answer in answers] == [True, False] * 10
+    assert len(decider._decided) == 8
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """From now each job of a thread takes so many seconds."""
+
+    def switch(seconds: float) -> None:
+        def run(_: object, job: Callable[[], object]) -> "Awaitable[object]":
+            async def later() -> object:
+                await asyncio.sleep(seconds)
+                return job()
+
+            return asyncio.ensure_future(later())
+
+        monkeypatch.setattr(asyncio.get_running_loop(), "run_in_executor", run)
+
+    return switch
+
+
 @pytest.mark.parametrize("evicted", [False, True])
-@pytest.mark.parametrize("question", [fetched, checked])
+@QUESTIONS
 async def test_rules_replaced_while_a_thread_decides_are_asked_again(
     question: Callable[[polite.Gate], Awaitable[bool]], evicted: bool, slow: Callable[[float], None]
 ) -> None:
@@ -198,7 +148,7 @@ async def test_rules_replaced_while_a_thread_decides_are_asked_again(
     async with opened_on(site, max_origins=1) as gate, asyncio.timeout(100_000):
         await gate.check(SITE)
         await asyncio.sleep(910)
-        site.rules = NOTHING
+        site.rules = "Disallow: /\n"
         slow(120)
 
         asking = asyncio.ensure_future(question(gate))
@@ -207,12 +157,12 @@ async def test_rules_replaced_while_a_thread_decides_are_asked_again(
         await asyncio.sleep(5)
         assert not await gate.check(SITE)
         if evicted:
-            await gate.check(OTHER)
+            await gate.check("https://other.test")
 
         assert not await asking
 
 
-@pytest.mark.parametrize("question", [fetched, checked])
+@QUESTIONS
 async def test_rules_that_always_expire_before_a_thread_has_decided_are_asked_for_a_few_times_only(
     question: Callable[[polite.Gate], Awaitable[bool]], slow: Callable[[float], None]
 ) -> None:
@@ -221,28 +171,27 @@ async def test_rules_that_always_expire_before_a_thread_has_decided_are_asked_fo
         slow(600)
 
         assert await question(gate)
-        assert site.asked <= 3
+        assert site.count <= 3
 
 
 async def test_a_frontier_refuses_nothing_by_rules_that_were_replaced_while_a_thread_decided(
     slow: Callable[[float], None],
 ) -> None:
-    site = Site(HOSTILE + NOTHING, max_age=1000)
+    site = Site(f"{HOSTILE}Disallow: /\n", max_age=1000)
     async with (
         opened_on(site, max_origins=1) as gate,
         polite.open_frontier(gate) as frontier,
+        asyncio.timeout(100_000),
     ):
-        async with asyncio.timeout(100_000):
-            await gate.check(SITE)
-            await asyncio.sleep(880)
-            site.rules = HOSTILE
-            slow(3_600)
+        await gate.check(SITE)
+        await asyncio.sleep(880)
+        site.rules = HOSTILE
+        slow(3_600)
+        urls = {LONG_URL, f"{LONG_URL}x"}
+        await frontier.put_many(urls)
+        for _ in range(2):
+            async with await anext(frontier) as permit:
+                urls.remove(permit.url)
+                permit.report(status=200)
 
-            await frontier.put_many([LONG_URL, f"{LONG_URL}x"])
-            async with await anext(frontier) as first:
-                first.report(status=200)
-            async with await anext(frontier) as second:
-                second.report(status=200)
-
-        assert {first.url, second.url} == {LONG_URL, f"{LONG_URL}x"}
         assert frontier.refused == 0

@@ -1,58 +1,71 @@
-"""Requests of an origin keep its delay, its quota and its concurrency; other origins do not wait."""
+"""Requests of an origin keep its delay, its hours, its quota and its concurrency; other origins do not wait."""
 
 import asyncio
-from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import polite
+from polite.events import Event, Skipped
 from polite.robots.exchange import Reply
-from polite.testing import ScriptedTransport
-from tests.gate.support import PAGE, ROBOTS, opened, visit
-from tests.support import now
+from polite.testing import LoopClock, ScriptedTransport
+from tests.gate.support import PAGE, ROBOTS, SITE, gaps, opened, serving, visit
+from tests.support import OpenedGate, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
 
-async def test_t3_requests_keep_min_delay() -> None:
-    async with opened(pacing=polite.PacingPolicy(min_delay=2.5)) as (gate, _):
-        times = await asyncio.gather(*(visit(gate) for _ in range(5)))
-
-    assert sorted(times) == pytest.approx([2.5, 5.0, 7.5, 10.0, 12.5])
-
-
 @pytest.mark.parametrize(
-    ("asked", "max_crawl_delay", "gap", "because"),
+    ("rule", "pacing", "gap", "because"),
     [
-        ("0.5", 300.0, 1.0, "min_delay 1 s"),
-        ("4", 300.0, 4.0, "Crawl-delay 4 s"),
-        ("1.5", 300.0, 1.5, "Crawl-delay 1.5 s"),
-        ("900", 60.0, 60.0, "Crawl-delay 900 s, held to max_crawl_delay 60 s"),
-        ("nan", 300.0, 1.0, "min_delay 1 s"),
+        ("", {"min_delay": 2.5}, 2.5, "min_delay 2.5 s"),
+        ("Crawl-delay: 0.5", {}, 1.0, "min_delay 1 s"),
+        ("Crawl-delay: nan", {}, 1.0, "min_delay 1 s"),
+        ("Crawl-delay: 1.5", {}, 1.5, "Crawl-delay 1.5 s"),
+        ("Request-rate: 1/30", {}, 30.0, "Request-rate 1/30"),
+        ("Crawl-delay: 4000", {}, 300.0, "Crawl-delay 4000 s, held to max_crawl_delay 300 s"),
+        ("Request-rate: 1/4000", {}, 300.0, "Request-rate 1/4000, held to max_crawl_delay 300 s"),
+        ("Crawl-delay: 300", {"on_long_delay": "refuse"}, 300.0, "Crawl-delay 300 s"),
+        ("Crawl-delay: 4000", {"on_long_delay": "obey"}, 4000.0, "and obeyed (on_long_delay)"),
+        ("Request-rate: 1/4000", {"on_long_delay": "obey"}, 4000.0, "and obeyed (on_long_delay)"),
     ],
 )
-async def test_t3_crawl_delay_and_min_delay_give_the_larger(
-    asked: str, max_crawl_delay: float, gap: float, because: str
+async def test_t3_what_a_file_asks_for_and_min_delay_give_the_larger(
+    rule: str, pacing: dict[str, Any], gap: float, because: str
 ) -> None:
-    transport = ScriptedTransport({ROBOTS: Reply(200, f"User-agent: *\nCrawl-delay: {asked}\n".encode())})
-    pacing = polite.PacingPolicy(max_crawl_delay=max_crawl_delay)
-
-    async with opened(transport, pacing=pacing) as (gate, _):
+    async with opened(serving(f"User-agent: *\n{rule}\n".encode()), pacing=polite.PacingPolicy(**pacing)) as (
+        gate,
+        _,
+    ):
         times = sorted(await asyncio.gather(*(visit(gate) for _ in range(3))))
         explanation = await gate.explain(PAGE)
 
     assert times == pytest.approx([gap, 2 * gap, 3 * gap])
-    assert explanation.pause.because == because
-    assert because in str(explanation)
+    assert because in explanation.pause.because
+    assert f"delay: {gap:g} s between requests ({explanation.pause.because})" in str(explanation)
 
 
-async def test_a_task_cannot_wait_for_a_turn_that_it_has_itself() -> None:
-    async with opened() as (gate, _):
-        async with gate.permit(PAGE), gate.permit("https://other.test/"):
-            with pytest.raises(polite.PermitMisused, match="leave that block first"):
-                await visit(gate, "https://site.test/again")
-        await visit(gate, "https://site.test/again")
+async def test_t3_a_long_delay_may_be_refused() -> None:
+    pacing = polite.PacingPolicy(on_long_delay="refuse")
+    async with opened(serving(b"User-agent: *\nCrawl-delay: 301"), pacing=pacing) as (gate, _):
+        with pytest.raises(polite.OriginDeclined, match=r"max_crawl_delay=300: robots\.txt requests 301 s"):
+            await visit(gate)
+        assert "turn: never. PacingPolicy.max_crawl_delay=300" in str(await gate.explain(PAGE))
+
+
+@pytest.mark.parametrize(
+    ("min_delay", "crawl_delay", "gap"), [(5.0, b"", 5.0), (0.0, b"4", 4.0), (1.0, b"7", 7.0)]
+)
+async def test_t3_with_concurrency_grants_keep_the_delay_too(
+    min_delay: float, crawl_delay: bytes, gap: float
+) -> None:
+    pacing = polite.PacingPolicy(min_delay=min_delay, concurrency=3)
+    async with opened(serving(b"User-agent: *\nCrawl-delay: " + crawl_delay), pacing=pacing) as (gate, _):
+        times = await asyncio.gather(*(visit(gate, took=1.5 * gap) for _ in range(6)))
+
+    assert min(gaps(times)) >= gap - 1e-6
+    assert gaps(times)[0] == pytest.approx(gap)
 
 
 async def test_cancelling_a_waiter_loses_nothing_and_shortens_no_delay() -> None:
@@ -76,34 +89,14 @@ async def test_too_many_waiting_requests_are_refused_by_name_of_the_option() -> 
     assert "max_waiting" in str(results[2])
 
 
-@pytest.mark.parametrize(
-    ("min_delay", "crawl_delay", "gap"), [(5.0, b"", 5.0), (0.0, b"4", 4.0), (1.0, b"7", 7.0)]
-)
-async def test_t3_with_concurrency_grants_keep_the_delay_too(
-    min_delay: float, crawl_delay: bytes, gap: float
-) -> None:
-    transport = ScriptedTransport({ROBOTS: Reply(200, b"User-agent: *\nCrawl-delay: " + crawl_delay)})
-    times: list[float] = []
-
-    async def slow_visit(gate: polite.Gate) -> None:
-        async with gate.permit(PAGE) as permit:
-            times.append(now())
-            await asyncio.sleep(1.5 * gap)
-            permit.report(status=200)
-
-    async with opened(transport, pacing=polite.PacingPolicy(min_delay=min_delay, concurrency=3)) as (gate, _):
-        await asyncio.gather(*(slow_visit(gate) for _ in range(6)))
-
-    gaps = [after - before for before, after in pairwise(times)]
-    assert min(gaps) >= gap - 1e-6
-    assert times[1] - times[0] == pytest.approx(gap)
+# Quotas: RateLimit and RateLimit-Policy.
 
 
 async def test_a_policy_holds_for_responses_that_do_not_repeat_it() -> None:
     async with opened() as (gate, _):
         times = [await visit(gate, RateLimit_Policy='"d";q=10;w=60'), await visit(gate), await visit(gate)]
 
-        assert [after - before for before, after in pairwise(times)] == pytest.approx([10, 10])
+        assert gaps(times) == [10, 10]
         await asyncio.sleep(60)
         assert "delay: 6 s between requests (RateLimit-Policy: 10 in 60 s)" in str(await gate.explain(ROBOTS))
 
@@ -121,3 +114,70 @@ async def test_a_long_wait_for_a_quota_is_kept_in_a_store(tmp_path: Path) -> Non
         await visit(gate, RateLimit='"d";r=0;t=3000')
     async with opened(store=store) as (gate, _):
         assert await visit(gate) >= 2_900
+
+
+# Visit-time, and the hours of a Request-rate.
+
+MIDNIGHT, HOUR = 19_676 * 86_400.0, 3_600.0
+OFFICE = b"User-agent: *\nVisit-time: 0600-0845\n"
+
+
+def opened_at(hour: float, robots: bytes = OFFICE, **options: Any) -> OpenedGate:
+    """Open a gate; the wall clock shows so many hours after midnight, UTC."""
+    return scripted_gate(serving(robots), clock=LoopClock(epoch=MIDNIGHT + hour * HOUR), **options)
+
+
+async def test_a_request_that_waits_when_the_site_closes_waits_until_it_opens_again() -> None:
+    events: list[Event] = []
+    async with opened_at(8.74, OFFICE + b"Crawl-delay: 20\n", listener=events.append) as gate:
+        visits = await asyncio.gather(*(visit(gate) for _ in range(4)))
+
+    opening = (24 + 6 - 8.74) * HOUR
+    assert visits == pytest.approx([20.0, opening, opening + 20.0, opening + 40.0], abs=0.01)
+    assert Skipped(PAGE, "the site closed while it waited") in events
+
+
+async def test_while_it_is_closed_robots_txt_is_asked_for_and_others_go() -> None:
+    async with opened_at(12.0) as gate:
+        waiting = asyncio.create_task(visit(gate))
+        await asyncio.sleep(0)
+        assert await visit(gate, "https://other.test/page") == pytest.approx(1.0)
+        await asyncio.sleep(10)
+        assert (await gate.check(PAGE)).allowed
+        assert not waiting.done()
+        waiting.cancel()
+
+
+async def test_explain_says_until_when_the_site_is_closed_and_why_before_any_request_waits() -> None:
+    async with opened_at(9.0) as gate:
+        explanation = await gate.explain(PAGE)
+
+    assert explanation.wait_s == pytest.approx(21 * HOUR)
+    assert explanation.held_s == pytest.approx(0.25 * HOUR)
+    assert str(explanation.outlook.scope) == f"the opening hours of {SITE}"
+    assert f"at 2023-11-16 06:00:00 UTC, held by the opening hours of {SITE}" in str(explanation)
+    assert "(Visit-time 06:00-08:45 UTC: the site is closed)" in str(explanation)
+
+
+async def test_the_wall_clock_is_set_while_the_site_is_closed() -> None:
+    async with opened_at(9.0) as gate:
+        waiting = asyncio.create_task(visit(gate))
+        await asyncio.sleep(10)
+        gate.services.clock.set_wall(MIDNIGHT + 30.5 * HOUR)  # type: ignore[attr-defined]
+
+        # Looked at every quarter of an hour.
+        assert await waiting == pytest.approx(901, abs=1.0)
+
+
+async def test_a_policy_may_disregard_opening_hours() -> None:
+    async with opened_at(12.0, pacing=polite.PacingPolicy(obey_visit_time=False)) as gate:
+        assert await visit(gate) == pytest.approx(1.0)
+        assert (await gate.explain(PAGE)).wait_s == pytest.approx(1.0)
+
+
+async def test_t3_a_rate_counts_in_its_hours_only() -> None:
+    rates = b"User-agent: *\nRequest-rate: 1/60 0000-0100\nRequest-rate: 1/5 0100-0000\n"
+    async with opened_at(0.9, rates) as gate:
+        visits = [await visit(gate) for _ in range(9)]
+
+    assert gaps(visits) == pytest.approx([60] * 5 + [5] * 3, abs=0.1)

@@ -1,4 +1,4 @@
-"""A price or a licence that a server asks for is told, and neither retried nor paid; statuses that back off can be chosen."""
+"""A price or a licence that a server asks for is told, and neither retried nor paid."""
 
 from http import HTTPStatus
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 import polite
-from polite.events import BackedOff, Dropped, LicenseRequired, PaymentRequired, Retried
-from tests.gate.support import PAGE, ROBOTS, opened, visit
+from polite.events import Dropped, LicenseRequired, PaymentRequired, Retried
+from tests.gate.support import PAGE, opened, visit
 from tests.support import now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
@@ -73,63 +73,3 @@ async def test_a_task_that_meets_a_demand_is_not_sent_out_again(
     assert [(each.url, each.tries) for each in dropped] == [(PAGE, 1)]
     assert dropped[0].because.startswith("the server asks for a ")
     assert not [each for each in events if isinstance(each, Retried)]
-
-
-# Statuses that back off.
-
-
-@pytest.mark.parametrize("status", [403, 500])
-async def test_t4_statuses_that_are_named_back_the_origin_off(status: int) -> None:
-    events: list[Any] = []
-    pacing = polite.PacingPolicy(backoff_statuses={429, 503, status})
-    async with opened(pacing=pacing, listener=events.append) as (gate, _):
-        times = [await visit(gate, status=status) for _ in range(3)]
-
-        assert 10.0 <= times[1] - times[0] <= 12.5
-        assert 20.0 <= times[2] - times[1] <= 25.0
-        assert gate.counters.slowed == 3
-
-    assert [each.status for each in events if isinstance(each, BackedOff)] == [status] * 3
-
-
-async def test_t4_a_429_that_is_not_named_is_an_ordinary_response() -> None:
-    async with opened(pacing=polite.PacingPolicy(backoff_statuses=set())) as (gate, _):
-        first = await visit(gate, status=429)
-
-        assert await visit(gate) == pytest.approx(first + 1)
-
-
-async def test_t4_the_statuses_of_one_origin_may_differ() -> None:
-    pacing = polite.PacingPolicy().override("https://site.test", backoff_statuses={403})
-    async with opened(pacing=pacing) as (gate, _):
-        first = await visit(gate, status=403)
-        second = await visit(gate, status=429)
-
-        assert 10.0 <= second - first <= 12.5
-        assert await visit(gate) == pytest.approx(second + 1)
-        assert gate.pacing.at(polite.Origin.of(PAGE)).backoff_statuses == frozenset({403})
-
-
-@pytest.mark.parametrize("status", [200, 301, 304, 403, 404, 500])
-async def test_t4_retry_after_counts_on_any_status(status: int) -> None:
-    async with opened() as (gate, _):
-        first = await visit(gate, status=status, Retry_After="50")
-
-        assert await visit(gate) == pytest.approx(first + 50)
-
-
-# A long Crawl-delay.
-
-
-@pytest.mark.parametrize(("rule", "delay_s"), [("Crawl-delay: 4000", 4_000), ("Request-rate: 1/4000", 4_000)])
-async def test_t3_a_long_delay_is_held_to_the_limit_or_obeyed(rule: str, delay_s: float) -> None:
-    body = f"User-agent: *\n{rule}\n".encode()
-    capped, obeyed = polite.PacingPolicy(), polite.PacingPolicy(on_long_delay="obey")
-    for pacing, expected, why in (
-        (capped, 300, "held to max_crawl_delay 300 s"),
-        (obeyed, delay_s, "and obeyed (on_long_delay)"),
-    ):
-        async with scripted_gate({ROBOTS: polite.ports.Reply(200, body)}, pacing=pacing) as gate:
-            first = await visit(gate)
-            assert await visit(gate) == pytest.approx(first + expected)
-            assert why in str(await gate.explain(PAGE))

@@ -6,9 +6,9 @@ import random
 import threading
 import time
 import warnings
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
-from itertools import count, pairwise
+from itertools import count
 from typing import Any
 
 import pytest
@@ -20,23 +20,15 @@ from polite.pacing.pacer import process_delays
 from polite.pacing.process_delays import ProcessDelays
 from polite.pacing.turnstile import Turnstile
 from polite.robots.exchange import Reply
-from polite.testing import LoopClock, ScriptedTransport
-from tests.gate.support import AGENT, PAGE, ROBOTS, visit
-from tests.support import now, scripted_gate
+from polite.testing import LoopClock
+from tests.gate.support import AGENT, PAGE, ROBOTS, gaps, visit
+from tests.support import TimedTransport, now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
 
-class Site(ScriptedTransport):
-    """A site that notes when its robots.txt is requested."""
-
-    def __init__(self, robots_txt: bytes = b"") -> None:
-        super().__init__({ROBOTS: Reply(200, robots_txt)})
-        self.times: list[float] = []
-
-    async def get(self, *request: Any, **options: Any) -> Any:
-        self.times.append(now())
-        return await super().get(*request, **options)
+def serving(robots_txt: bytes = b"") -> TimedTransport:
+    return TimedTransport({ROBOTS: Reply(200, robots_txt)})
 
 
 @pytest.fixture
@@ -52,14 +44,14 @@ def told() -> Iterator[list[warnings.WarningMessage]]:
         yield told
 
 
-def opened(site: ScriptedTransport, clock: LoopClock, agent: str = AGENT, **options: Any) -> Any:
+def opened(site: TimedTransport, clock: LoopClock, agent: str = AGENT, **options: Any) -> Any:
     return scripted_gate(site, agent=agent, clock=clock, **options)
 
 
 async def test_a_gate_for_each_call_keeps_the_delay_and_is_warned_of_once(
     clock: LoopClock, told: list[warnings.WarningMessage]
 ) -> None:
-    site = Site(b"User-agent: *\nCrawl-delay: 2")
+    site = serving(b"User-agent: *\nCrawl-delay: 2")
     for _ in range(4):
         async with opened(site, clock) as gate:
             site.times.append(await visit(gate))
@@ -72,49 +64,39 @@ async def test_a_gate_for_each_call_keeps_the_delay_and_is_warned_of_once(
 
 
 async def test_gates_that_are_open_together_share_the_turns_of_an_origin(clock: LoopClock) -> None:
-    site = Site()
-    turns: dict[polite.Gate, list[float]] = {}
+    site = serving()
+    turns: list[asyncio.Future[list[float]]] = []
 
-    async def crawl(gate: polite.Gate) -> None:
-        async with asyncio.TaskGroup() as group:
-            for page in range(20):
-                group.create_task(note(gate, visit(gate, f"{PAGE}/{page}")))
-
-    async def note(gate: polite.Gate, visited: Awaitable[float]) -> None:
-        turns.setdefault(gate, []).append(await visited)
-
-    async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
+    async with AsyncExitStack() as stack:
         for agent in (AGENT, "OtherBot/1.0", "ThirdBot/1.0"):
-            group.create_task(crawl(await stack.enter_async_context(opened(site, clock, agent=agent))))
+            gate = await stack.enter_async_context(opened(site, clock, agent=agent))
+            turns.append(asyncio.gather(*(visit(gate, f"{PAGE}/{page}") for page in range(20))))
             await asyncio.sleep(0.3)
-        await asyncio.sleep(200)
+        each = await asyncio.gather(*turns)
 
-    times = sorted(site.times + [at for each in turns.values() for at in each])
+    times = sorted([*site.times, *each[0], *each[1], *each[2]])
     assert len(times) == 63
-    assert min(later - earlier for earlier, later in pairwise(times)) >= 1.0
-    assert max(later - earlier for earlier, later in pairwise(times)) <= 1.1
+    assert 1.0 <= min(gaps(times)) <= max(gaps(times)) <= 1.1
     # None of them waits until another is done.
-    assert [len([at for at in each if at < 33]) for each in turns.values()] == [10, 10, 10]
+    assert [len([at for at in times if at < 33]) for times in each] == [10, 10, 10]
 
 
 async def test_a_task_that_holds_the_turn_of_one_gate_does_not_wait_for_ever_for_another(
     clock: LoopClock,
 ) -> None:
-    async with opened(Site(), clock) as one, opened(Site(), clock) as other, one.permit(PAGE):
+    async with opened(serving(), clock) as one, opened(serving(), clock) as other, one.permit(PAGE):
         assert await visit(other) < 70
 
 
-@pytest.mark.parametrize(("first", "second", "gap"), [(1, 10, 10.0), (10, 1, 10.0), (0, 3, 3.0)])
-async def test_the_longer_delay_of_two_gates_counts(
-    clock: LoopClock, first: float, second: float, gap: float
-) -> None:
-    async with opened(Site(), clock, pacing=polite.PacingPolicy(min_delay=first)) as gate:
+@pytest.mark.parametrize(("first", "second"), [(1, 10), (10, 1), (0, 3)])
+async def test_the_longer_delay_of_two_gates_counts(clock: LoopClock, first: float, second: float) -> None:
+    async with opened(serving(), clock, pacing=polite.PacingPolicy(min_delay=first)) as gate:
         ended = await visit(gate)
-    site = Site()
+    site = serving()
     async with opened(site, clock, pacing=polite.PacingPolicy(min_delay=second)) as gate:
         await visit(gate)
 
-    assert site.times == [ended + gap]
+    assert site.times == [ended + max(first, second)]
 
 
 @pytest.mark.parametrize("meanwhile", ["a turn is given back", "the gate visits others"])
@@ -122,7 +104,7 @@ async def test_the_longer_delay_counts_from_the_last_request_of_the_other_gate(
     clock: LoopClock, meanwhile: str
 ) -> None:
     slower = polite.PacingPolicy(min_delay=30)
-    async with opened(Site(), clock) as one, opened(Site(), clock, pacing=slower) as other:
+    async with opened(serving(), clock) as one, opened(serving(), clock, pacing=slower) as other:
         await visit(other)
         await visit(one)
         await asyncio.sleep(100)
@@ -139,10 +121,10 @@ async def test_the_longer_delay_counts_from_the_last_request_of_the_other_gate(
 
 
 async def test_a_back_off_outlives_its_gate(clock: LoopClock, told: list[warnings.WarningMessage]) -> None:
-    async with opened(Site(), clock) as gate:
+    async with opened(serving(), clock) as gate:
         ended = await visit(gate, status=429, Retry_After="600")
     await asyncio.sleep(100)
-    site = Site()
+    site = serving()
     async with opened(site, clock) as gate:
         await visit(gate, "https://elsewhere.test/")
         assert not told
@@ -154,7 +136,7 @@ async def test_a_back_off_outlives_its_gate(clock: LoopClock, told: list[warning
 
 async def test_a_gate_that_yields_to_another_keeps_its_own_delay_before_a_third(clock: LoopClock) -> None:
     """While a gate waits for another's turn, a third one still reads the delay that its own last response began."""
-    site = Site(b"User-agent: *\nCrawl-delay: 2")
+    site = serving(b"User-agent: *\nCrawl-delay: 2")
 
     async def call(page: int) -> float:
         async with opened(site, clock) as gate:
@@ -162,18 +144,18 @@ async def test_a_gate_that_yields_to_another_keeps_its_own_delay_before_a_third(
 
     times = sorted([*await asyncio.gather(*map(call, range(5))), *site.times])
     assert len(times) == 10
-    assert min(later - earlier for earlier, later in pairwise(times)) >= 2.0
+    assert min(gaps(times)) >= 2.0
 
 
 async def test_a_request_in_flight_when_its_gate_closes_begins_its_delay_when_it_ends(
     clock: LoopClock,
 ) -> None:
-    async with opened(Site(), clock) as gate:
+    async with opened(serving(), clock) as gate:
         permit = await gate.acquire(PAGE)
     await asyncio.sleep(100)
     permit.report(status=503, headers={"Retry-After": "30"})
     permit.leave()
-    site = Site()
+    site = serving()
     async with opened(site, clock) as gate:
         await visit(gate)
 
@@ -185,7 +167,10 @@ async def test_a_request_that_waited_since_its_grant_keeps_the_delays_of_other_g
     clock: LoopClock, status: int
 ) -> None:
     pacing = polite.PacingPolicy(min_delay=2, concurrency=2)
-    async with opened(Site(), clock, pacing=pacing) as one, opened(Site(), clock, pacing=pacing) as other:
+    async with (
+        opened(serving(), clock, pacing=pacing) as one,
+        opened(serving(), clock, pacing=pacing) as other,
+    ):
         await visit(one)
         await visit(other)
         await asyncio.sleep(100)
@@ -208,7 +193,7 @@ async def test_gates_of_other_limits_that_hold_turns_for_long_keep_the_longer_de
         polite.PacingPolicy(min_delay=chance.choice([1, 2, 5, 10]), concurrency=chance.choice([1, 1, 2, 3]))
         for _ in range(2)
     ]
-    sites, sent = [Site(), Site()], []
+    sites, sent = [serving(), serving()], []
 
     async def crawl(number: int, gate: polite.Gate) -> None:
         for _ in range(6):
@@ -237,12 +222,12 @@ async def test_delays_of_wider_scopes_are_kept_but_not_those_of_a_whole_crawl(cl
     limit = polite.ScopeLimit(delay=7)
     scopes = polite.Scopes(crawl=limit, custom=[polite.CustomScope("customer", lambda _: "acme", limit)])
     pacing = polite.PacingPolicy(scopes=scopes)
-    async with opened(Site(), clock, pacing=pacing) as gate:
+    async with opened(serving(), clock, pacing=pacing) as gate:
         ended = await visit(gate)
-    other = Site()
+    other = serving()
     async with opened(other, clock, pacing=polite.PacingPolicy(scopes=polite.Scopes(crawl=limit))) as gate:
         await visit(gate, "https://other.test/")
-    third = Site()
+    third = serving()
     async with opened(third, clock, pacing=pacing) as gate:
         await visit(gate, "https://third.test/")
 
@@ -253,7 +238,7 @@ async def test_delays_of_wider_scopes_are_kept_but_not_those_of_a_whole_crawl(cl
 async def test_gates_with_clocks_of_their_own_know_nothing_of_each_other(
     told: list[warnings.WarningMessage],
 ) -> None:
-    site = Site()
+    site = serving()
     for _ in range(3):
         async with opened(site, LoopClock()) as gate:
             await gate.check(PAGE)
@@ -267,11 +252,11 @@ async def test_the_delays_of_closed_gates_are_forgotten(
 ) -> None:
     monkeypatch.setattr(module, "_MOST_LEFT", 100)
     delays = process_delays(clock)
-    async with opened(Site(), clock) as gate:
+    async with opened(serving(), clock) as gate:
         for host in range(300):
             await visit(gate, f"https://host{host}.test/", status=429, Retry_After=str(1_000 + host))
     kept = set(delays.left)
-    async with opened(Site(), clock) as gate:
+    async with opened(serving(), clock) as gate:
         await asyncio.sleep(2_000)
         await visit(gate)
         await visit(gate)

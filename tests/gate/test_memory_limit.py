@@ -4,7 +4,7 @@ import asyncio
 import gc
 import tracemalloc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -124,6 +124,22 @@ def failing(number: int, kind: str) -> tuple[Origin, OriginRules]:
     return origin, standing.bare() if kind == "bare" else standing
 
 
+@contextmanager
+def measured() -> Iterator[Callable[[], int]]:
+    """Gives the octets that were allocated since, and are in use."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+
+        def in_use() -> int:
+            gc.collect()
+            return tracemalloc.get_traced_memory()[0]
+
+        yield in_use
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.mark.parametrize("kind", ["whole", "bare", "redirected to a long URL"])
 @pytest.mark.parametrize("max_origins", [1_000, 2])
 def test_the_gauge_counts_a_back_off_for_what_it_takes_and_no_more_than_twice_that(
@@ -143,22 +159,6 @@ def test_the_gauge_counts_a_back_off_for_what_it_takes_and_no_more_than_twice_th
 
 # Too large for a MiB, and so slow that all pages wait for their turns together.
 SLOW = b"User-agent: *\nCrawl-delay: 300\n" + b"".join(b"Disallow: /a%d*b%d\n" % (n, n) for n in range(6_000))
-
-
-@contextmanager
-def measured() -> Iterator[Callable[[], int]]:
-    """Gives the octets that were allocated since, and are in use."""
-    gc.collect()
-    tracemalloc.start()
-    try:
-
-        def in_use() -> int:
-            gc.collect()
-            return tracemalloc.get_traced_memory()[0]
-
-        yield in_use
-    finally:
-        tracemalloc.stop()
 
 
 @pytest.mark.slow("many origins")
@@ -187,42 +187,38 @@ async def test_permits_that_wait_keep_no_rules() -> None:
 
 
 async def test_rules_that_a_decision_refers_to_count_until_it_is_gone() -> None:
-    async with opened(serving(*range(10)), max_memory=4 * MIB) as gate:
+    async with opened(serving(*range(10)), max_memory=8 * MIB) as gate:
         await gate.check(page(0))
         one = gate.memory_used
         kept = [await gate.check(page(number)) for number in range(10)]
         with_kept = gate.memory_used
+        known = gate.known_origins
         kept.clear()
         await gate.check("https://other.test/")
 
         assert with_kept >= 8 * one
-        assert gate.memory_used <= 4 * MIB
+        # Half of the memory is for those that are remembered: the newest.
+        assert known == 1
+        assert gate.memory_used <= 8 * MIB
 
 
-@pytest.mark.slow("many origins")
-async def test_a_question_looks_at_few_of_many_back_offs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_origin_looks_at_few_of_many_back_offs_and_is_let_in_once_some_are_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     looked: list[object] = []
     real = OriginRules.back_off_left_s
     monkeypatch.setattr(
         OriginRules, "back_off_left_s", lambda self, now: looked.append(self) or real(self, now)
     )
-    dead = {f"https://dead{n}.test/robots.txt": Reply(503, retry_after=str(1_000 + n)) for n in range(3_000)}
+    cache = RulesCache(2_500)
+    for number in range(5_000):
+        cache.put(*failing(number, "bare"), now=0.0)
+    new = Origin.of("https://new.test")
 
-    async with opened(ScriptedTransport(dead), max_origins=2_500) as gate:
-        for number in range(2_500):
-            await gate.check(f"https://dead{number}.test/")
-        await asyncio.sleep(1_000)
-        most = []
-        for number in range(2_500, 3_000):
-            await asyncio.sleep(1.0)
-            looked.clear()
-            with suppress(Overloaded):
-                await gate.check(f"https://dead{number}.test/")
-            most.append(len(looked))
-        # Of those that are over, each question finds some: new origins are let in again.
-        await asyncio.sleep(4_000)
-        for number in range(3):
-            assert await gate.check(f"https://live{number}.test/")
+    with pytest.raises(Overloaded):
+        cache.admit(new, 0.0)
+    looked.clear()
+    # Those of the first thousand are over.
+    cache.admit(new, 978.0)
 
-    # Each is set aside once, when there is no room any more; after that few are looked at.
-    assert sum(count > 1_100 for count in most) <= 1
+    assert 0 < len(looked) <= 1_000

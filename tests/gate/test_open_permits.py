@@ -3,22 +3,22 @@
 import asyncio
 import gc
 from collections import deque
-from typing import Any
 
 import pytest
 
 import polite
 from polite.gate.permit import Permit
 from polite.robots.exchange import Reply
-from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
-from tests.support import OpenedGate, scripted_gate
+from polite.testing import ScriptedTransport, VirtualTimeLoop
+from tests.gate.support import Names
+from tests.support import scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
-
-def opened(**options: Any) -> OpenedGate:
-    script = {"https://h0.test/robots.txt": Reply(404)}
-    return scripted_gate(script, **options)
+# Less than PacingPolicy.max_hold, after which a turn is taken back.
+PATIENCE_S = 3_000.0
+EXPIRING = Reply(200, b"User-agent: *\nDisallow: /private\n", cache_control="no-cache")
+WHOLE_CRAWL = polite.PacingPolicy(scopes=polite.Scopes(crawl=polite.ScopeLimit(1.0)))
 
 
 def host(number: int) -> str:
@@ -34,28 +34,16 @@ async def leave(permit: Permit) -> None:
 
 
 async def test_a_permit_left_before_an_inner_one_hides_none_of_the_others() -> None:
-    async with opened() as gate, asyncio.timeout(10_000):
+    async with scripted_gate() as gate, asyncio.timeout(PATIENCE_S):
         first, second = await entered(gate, 0), await entered(gate, 1)
         await leave(first)
         with pytest.raises(polite.PermitMisused, match=r"h1\.test.*leave that block first"):
             await entered(gate, 1)
+        # One that another task leaves is free, too.
+        await asyncio.create_task(leave(await entered(gate, 0)))
         await leave(await entered(gate, 0))
         await leave(second)
         await leave(await entered(gate, 1))
-
-        assert len(gate.services.open_permits) == 0
-
-
-async def test_permits_left_by_other_tasks_are_freed() -> None:
-    async with opened() as gate, asyncio.timeout(10_000):
-        permits = [await entered(gate, number) for number in range(20)]
-
-        for permit in permits:
-            await asyncio.create_task(leave(permit))
-        # Its turns are free, and the task that entered them may ask again.
-        again = [await entered(gate, number) for number in range(20)]
-        for permit in reversed(again):
-            await asyncio.create_task(leave(permit))
 
         assert len(gate.services.open_permits) == 0
 
@@ -67,7 +55,7 @@ def alive() -> int:
 
 @pytest.mark.slow("thousands of permits")
 async def test_ten_thousand_overlapping_permits_of_one_task_take_constant_memory() -> None:
-    async with opened(robots=polite.RobotsPolicy(max_origins=100)) as gate, asyncio.timeout(10**7):
+    async with scripted_gate(robots=polite.RobotsPolicy(max_origins=100)) as gate, asyncio.timeout(10**7):
         open_permits: deque[Permit] = deque()
         # Other tests may have left some alive: a failure that is kept has its frames.
         before, peaks = alive(), []
@@ -87,7 +75,7 @@ async def test_ten_thousand_overlapping_permits_of_one_task_take_constant_memory
 
 @pytest.mark.parametrize("what", ["join", "drain"])
 async def test_the_end_is_not_waited_for_inside_any_permit_of_the_frontier(what: str) -> None:
-    async with opened() as gate, polite.open_frontier(gate) as frontier, asyncio.timeout(10_000):
+    async with scripted_gate() as gate, polite.open_frontier(gate) as frontier, asyncio.timeout(PATIENCE_S):
         await frontier.put(host(0))
         async with await anext(frontier), gate.permit(host(1)):
             with pytest.raises(polite.PermitMisused, match=rf"{what} inside the permit for https://h0\.test"):
@@ -105,26 +93,15 @@ def test_a_gate_that_another_loop_uses_knows_the_tasks_of_that_loop() -> None:
         asyncio.Runner(loop_factory=VirtualTimeLoop) as first,
         asyncio.Runner(loop_factory=VirtualTimeLoop) as second,
     ):
-        opening = opened()
+        opening = scripted_gate()
         gate = first.run(opening.__aenter__())
-
         first.run(misused(gate))
         second.run(misused(gate))
-
         first.run(opening.__aexit__(None, None, None))
 
 
-class OneAddress:
-    """All hosts have the same address."""
-
-    async def addresses(self, host: str) -> tuple[list[str], float]:
-        return ["192.0.2.1"], 3600.0
-
-    async def close(self) -> None: ...
-
-
 async def test_a_task_that_has_all_turns_of_an_origin_asks_for_no_further_one() -> None:
-    async with opened(pacing=polite.PacingPolicy(concurrency=2)) as gate, asyncio.timeout(100):
+    async with scripted_gate(pacing=polite.PacingPolicy(concurrency=2)) as gate, asyncio.timeout(PATIENCE_S):
         first, second = await entered(gate, 0), await entered(gate, 0)
         third = gate.permit(host(0))
         with pytest.raises(polite.PermitMisused, match="leave that block first"):
@@ -140,88 +117,68 @@ async def test_a_task_that_has_all_turns_of_an_origin_asks_for_no_further_one() 
 async def test_a_scope_that_is_known_only_after_a_look_up_is_not_waited_for_inside_either(
     known: bool,
 ) -> None:
-    scopes = polite.Scopes(address=polite.ScopeLimit(1.0))
-    async with opened(addresses=OneAddress(), pacing=polite.PacingPolicy(scopes=scopes)) as gate:
-        async with asyncio.timeout(100):
-            if known:
-                await gate.check(host(1))
-            first, second = await entered(gate, 0), gate.permit(host(1))
-            with pytest.raises(
-                polite.PermitMisused, match=r"h1\.test.*inside the permit for https://h0\.test"
-            ):
-                await second.__aenter__()
-            await leave(first)
-            await leave(await second.__aenter__())
+    pacing = polite.PacingPolicy(scopes=polite.Scopes(address=polite.ScopeLimit(1.0)))
+    async with scripted_gate(addresses=Names(), pacing=pacing) as gate, asyncio.timeout(PATIENCE_S):
+        if known:
+            await gate.check(host(1))
+        first, second = await entered(gate, 0), gate.permit(host(1))
+        with pytest.raises(polite.PermitMisused, match=r"h1\.test.*inside the permit for https://h0\.test"):
+            await second.__aenter__()
+        await leave(first)
+        await leave(await second.__aenter__())
 
-            assert len(gate.services.open_permits) == 0
+        assert len(gate.services.open_permits) == 0
 
 
-# Less than PacingPolicy.max_hold, after which a turn is taken back.
-PATIENCE_S = 3_000.0
-
-
-EXPIRING = Reply(200, b"User-agent: *\nDisallow: /private\n", cache_control="no-cache")
-
-
-WHOLE_CRAWL = polite.PacingPolicy(scopes=polite.Scopes(crawl=polite.ScopeLimit(1.0)))
-
-
-@pytest.mark.parametrize(("path", "allowed"), [("/other", True), ("/private/1", False)])
-async def test_rules_that_expire_inside_a_block_still_answer_there(path: str, allowed: bool) -> None:
-    async with scripted_gate({"https://h0.test/robots.txt": EXPIRING}) as gate:
-        async with asyncio.timeout(PATIENCE_S), gate.permit("https://h0.test/page"):
-            await asyncio.sleep(400)
-            decision = await gate.check(f"https://h0.test{path}")
-            explained = await gate.explain(f"https://h0.test{path}")
-
-        assert (decision.allowed, explained.decision.allowed) == (allowed, allowed)
-
-
-async def test_when_the_block_is_left_expired_rules_are_fetched_again() -> None:
+async def test_rules_that_expire_inside_a_block_answer_there_and_are_fetched_again_after_it() -> None:
     transport = ScriptedTransport({"https://h0.test/robots.txt": EXPIRING})
-    clock = LoopClock()
-    async with scripted_gate(transport, clock=clock) as gate:
-        async with asyncio.timeout(PATIENCE_S), gate.permit("https://h0.test/page"):
+    async with scripted_gate(transport) as gate:
+        async with asyncio.timeout(PATIENCE_S), gate.permit(host(0)):
             await asyncio.sleep(400)
-            await gate.check("https://h0.test/other")
-            fetched_inside = len(transport.asked)
+            for path, allowed in (("other", True), ("private/1", False)):
+                url = f"https://h0.test/{path}"
+                assert (await gate.check(url)).allowed is allowed
+                assert (await gate.explain(url)).decision.allowed is allowed
+            assert len(transport.asked) == 1
             transport.answer("https://h0.test/robots.txt", Reply(200, b"User-agent: *\nDisallow: /\n"))
-        decision = await gate.check("https://h0.test/other")
 
-    assert fetched_inside == 1
-    assert not decision.allowed
-
-
-@pytest.mark.parametrize("question", ["check", "explain"])
-async def test_an_unknown_origin_whose_robots_txt_needs_the_turn_held_is_misuse(question: str) -> None:
-    async with scripted_gate({}, pacing=WHOLE_CRAWL) as gate, asyncio.timeout(PATIENCE_S):
-        async with gate.permit("https://h0.test/page"):
-            with pytest.raises(
-                polite.PermitMisused, match=r"h1\.test.*inside the permit for https://h0\.test/page"
-            ):
-                await getattr(gate, question)("https://h1.test/page")
-        assert (await gate.check("https://h1.test/page")).allowed
+        assert not (await gate.check("https://h0.test/other")).allowed
 
 
 @pytest.mark.parametrize("question", ["check", "explain", "permit"])
-async def test_a_robots_txt_that_redirects_to_the_origin_held_is_not_waited_for(question: str) -> None:
-    redirect = Reply(301, location="https://h0.test/robots.txt")
-    async with scripted_gate({"http://h0.test/robots.txt": redirect}) as gate, asyncio.timeout(PATIENCE_S):
+@pytest.mark.parametrize(
+    ("asked", "script", "pacing"),
+    [
+        ("https://h1.test/page", {}, WHOLE_CRAWL),
+        (
+            "http://h0.test/link",
+            {"http://h0.test/robots.txt": Reply(301, location="https://h0.test/robots.txt")},
+            None,
+        ),
+    ],
+    ids=["of a shared scope", "redirected to the origin held"],
+)
+async def test_a_robots_txt_that_needs_the_turn_held_is_not_waited_for(
+    question: str, asked: str, script: dict[str, Reply], pacing: polite.PacingPolicy | None
+) -> None:
+    async with scripted_gate(script, pacing=pacing) as gate, asyncio.timeout(PATIENCE_S):
         async with gate.permit("https://h0.test/page"):
-            with pytest.raises(polite.PermitMisused, match=r"http://h0\.test/link.*https://h0\.test/page"):
+            with pytest.raises(
+                polite.PermitMisused, match=rf"{asked}.*inside the permit for https://h0\.test/page"
+            ):
                 if question == "permit":
-                    await gate.permit("http://h0.test/link").__aenter__()
+                    await gate.permit(asked).__aenter__()
                 else:
-                    await getattr(gate, question)("http://h0.test/link")
-        assert (await gate.check("http://h0.test/link")).allowed
+                    await getattr(gate, question)(asked)
+        assert (await gate.check(asked)).allowed
 
 
 async def test_other_tasks_go_on_waiting_for_the_same_robots_txt() -> None:
     async with scripted_gate({}, pacing=WHOLE_CRAWL) as gate, asyncio.timeout(PATIENCE_S):
-        async with gate.permit("https://h0.test/page"):
-            other = asyncio.ensure_future(gate.check("https://h1.test/page"))
+        async with gate.permit(host(0)):
+            other = asyncio.ensure_future(gate.check(host(1)))
             await asyncio.sleep(10)
             with pytest.raises(polite.PermitMisused):
-                await gate.check("https://h1.test/page")
+                await gate.check(host(1))
             assert not other.done()
         assert (await other).allowed

@@ -13,7 +13,6 @@ pytestmark = pytest.mark.virtual_time
 
 RECRAWL = polite.RecrawlPolicy()
 DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
-HOUR, DAY = 3_600.0, 86_400.0
 
 
 async def conditional_after(*reports: Any, url: str = PAGE) -> dict[str, str]:
@@ -35,11 +34,29 @@ async def test_headers_that_can_be_read_once_serve_retry_after_as_well() -> None
         assert await visit(gate) == pytest.approx(reported + 7_200.0)
 
 
-async def test_a_304_keeps_what_it_does_not_name_and_renews_the_rest() -> None:
-    first = (200, {"ETag": '"1"', "Last-Modified": DATE})
+ONE = {"ETag": '"1"'}
+BOTH = ONE | {"Last-Modified": DATE}
+KEPT = {"If-None-Match": '"1"'}
 
-    assert (await conditional_after(first, (304, {}))) == {"If-None-Match": '"1"', "If-Modified-Since": DATE}
-    assert (await conditional_after(first, (304, {"ETag": '"2"'})))["If-None-Match"] == '"2"'
+
+@pytest.mark.parametrize(
+    ("reports", "conditions"),
+    [
+        ([(200, BOTH), (304, {})], KEPT | {"If-Modified-Since": DATE}),
+        ([(200, BOTH), (304, {"ETag": '"2"'})], {"If-None-Match": '"2"', "If-Modified-Since": DATE}),
+        ([(200, ONE | {"Cache-Control": "no-store"})], {}),
+        ([(200, ONE), (304, {"Cache-Control": "no-store"})], {}),
+        # A response that says nothing of the page changes nothing.
+        *(([(200, ONE), (status, {"ETag": '"2"'})], KEPT) for status in (408, 425, 429, 500, 503, 99)),
+        # A redirect or an error is not the page.
+        *(([(200, ONE), (status, {"ETag": '"2"'})], {}) for status in (204, 301, 307, 404, 410)),
+        ([(404, {"ETag": '"2"'})], {}),
+    ],
+)
+async def test_the_next_request_has_the_conditions_that_the_last_responses_left(
+    reports: Any, conditions: dict[str, str]
+) -> None:
+    assert await conditional_after(*reports) == conditions
 
 
 async def test_a_304_to_a_request_without_conditions_adds_nothing() -> None:
@@ -53,24 +70,6 @@ async def test_a_304_to_a_request_without_conditions_adds_nothing() -> None:
         assert await gate.conditional(PAGE) == {"If-None-Match": '"1"'}
 
 
-@pytest.mark.parametrize("status", [408, 425, 429, 500, 503, 99])
-async def test_a_response_that_says_nothing_of_the_page_changes_nothing(status: int) -> None:
-    assert await conditional_after((200, {"ETag": '"1"'}), (status, {"ETag": '"2"'})) == {
-        "If-None-Match": '"1"'
-    }
-
-
-@pytest.mark.parametrize("status", [204, 301, 302, 307, 403, 404, 410])
-async def test_a_redirect_or_an_error_is_not_the_page(status: int) -> None:
-    assert await conditional_after((status, {"ETag": '"2"'})) == {}
-    assert await conditional_after((200, {"ETag": '"1"'}), (status, {"ETag": '"2"'})) == {}
-
-
-async def test_nothing_of_a_response_with_no_store_is_kept() -> None:
-    assert await conditional_after((200, {"ETag": '"1"', "Cache-Control": "no-store"})) == {}
-    assert await conditional_after((200, {"ETag": '"1"'}), (304, {"Cache-Control": "no-store"})) == {}
-
-
 async def test_a_response_that_was_not_read_to_its_end_is_not_remembered() -> None:
     async with opened(recrawl=RECRAWL) as (gate, _):
         await visit(gate, ETag='"1"')
@@ -78,19 +77,14 @@ async def test_a_response_that_was_not_read_to_its_end_is_not_remembered() -> No
             async with gate.permit(PAGE) as permit:
                 permit.report(status=200, headers={"ETag": '"2"'})
                 raise ConnectionError
-        assert await gate.conditional(PAGE) == {"If-None-Match": '"1"'}
-
-
-async def test_a_response_that_the_crawler_calls_unread_is_not_remembered() -> None:
-    async with opened(recrawl=RECRAWL) as (gate, _):
         permit = await gate.acquire(PAGE)
         permit.unread()
-        permit.report(status=200, headers={"ETag": '"1"', "Cache-Control": "max-age=7200"})
+        permit.report(status=200, headers={"ETag": '"3"', "Cache-Control": "max-age=7200"})
         permit.unread()
         permit.unread()
         permit.leave()
 
-        assert await gate.conditional(PAGE) == {}
+        assert await gate.conditional(PAGE) == KEPT
         assert permit.due == pytest.approx(gate.services.clock.wall() + 7_200.0)
 
 
@@ -140,8 +134,8 @@ async def test_due_needs_a_report_and_the_option() -> None:
 async def test_nothing_is_remembered_of_a_url_that_is_too_long() -> None:
     longest = PAGE + "/" + "x" * (2_047 - len(PAGE))
 
-    assert await conditional_after((200, {"ETag": '"1"'}), url=longest)
-    assert not await conditional_after((200, {"ETag": '"1"'}), url=longest + "x")
+    assert await conditional_after((200, ONE), url=longest)
+    assert not await conditional_after((200, ONE), url=longest + "x")
 
 
 async def test_conditional_requests_that_are_never_made_are_forgotten(

@@ -8,26 +8,17 @@ import pytest
 import polite
 from polite.errors import StoreFailed
 from polite.events import Event, RobotsFetched
-from polite.robots.exchange import Failed, Reply
+from polite.robots.exchange import Reply
 from polite.stores.memory import MemoryStore
 from polite.testing import ScriptedTransport
+from tests.gate.support import PAGE, PRIVATE, ROBOTS
 from tests.support import OpenedGate, TimedTransport, now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
-HOUR = 3_600.0
-DAY = 24 * HOUR
-SITE = "https://site.test"
-ROBOTS = f"{SITE}/robots.txt"
-PAGE = f"{SITE}/page"
-PRIVATE = f"{SITE}/private"
+HOUR, DAY = 3_600.0, 86_400.0
 RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
 STRICTER = Reply(200, b"User-agent: *\nDisallow: /\n")
-
-
-def slow(*answers: Reply | Failed | Exception) -> TimedTransport:
-    """Return a transport that takes two seconds for each response."""
-    return TimedTransport({ROBOTS: answers or (RULES,)}, delay_s=2.0)
 
 
 def opened(
@@ -47,7 +38,7 @@ async def sleep_until(time: float) -> None:
 
 
 async def test_a_refresh_that_fails_keeps_the_copy_and_is_tried_again_as_any_failure() -> None:
-    transport = slow(RULES, Reply(500))
+    transport = TimedTransport({ROBOTS: (RULES, Reply(500))}, delay_s=2.0)
     events: list[Event] = []
 
     async with opened(transport, listener=events.append, keep_stale=False) as gate:

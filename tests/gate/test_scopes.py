@@ -3,7 +3,6 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -13,27 +12,10 @@ import polite
 from polite import PacingPolicy, ScopeLimit, Scopes
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.testing import ScriptedTransport
+from tests.gate.support import Names, gaps, visit
 from tests.support import OpenedGate, now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
-
-
-class Names:
-    """A nameserver that knows what the test tells it."""
-
-    def __init__(self, **addresses: str) -> None:
-        self.addresses_of = {name.replace("_", "."): value for name, value in addresses.items()}
-        self.took_s = 0.0
-        self.closed = 0
-
-    async def addresses(self, host: str) -> tuple[Sequence[str], float]:
-        await asyncio.sleep(self.took_s)
-        if host not in self.addresses_of:
-            raise OSError(host)
-        return [self.addresses_of[host]], 60.0
-
-    async def close(self) -> None:
-        self.closed += 1
 
 
 def opened(
@@ -42,21 +24,12 @@ def opened(
     return scripted_gate(pacing=PacingPolicy(scopes=scopes, min_delay=min_delay), addresses=names, **options)
 
 
-async def visit(gate: polite.Gate, host: str, *, status: int = 200, took: float = 0.0) -> float:
-    async with gate.permit(f"https://{host}/") as permit:
-        granted = now()
-        await asyncio.sleep(took)
-        permit.report(status=status)
-    return granted
-
-
-async def visits(gate: polite.Gate, *hosts: str, took: float = 0.0) -> list[float]:
+async def visits(gate: polite.Gate, *hosts: str) -> list[float]:
     """All at one time, where robots.txt is known: the gaps between their turns."""
     for host in hosts:
         await gate.check(f"https://{host}/")
     await asyncio.sleep(100)
-    granted = sorted(await asyncio.gather(*(visit(gate, host, took=took) for host in hosts)))
-    return [round(after - before, 6) for before, after in pairwise(granted)]
+    return gaps(sorted(await asyncio.gather(*(visit(gate, f"https://{host}/") for host in hosts))))
 
 
 async def test_the_hosts_of_one_domain_take_turns_and_others_do_not_wait() -> None:
@@ -66,7 +39,7 @@ async def test_the_hosts_of_one_domain_take_turns_and_others_do_not_wait() -> No
 
 
 async def test_hosts_at_one_address_take_turns() -> None:
-    names = Names(a_test="192.0.2.1", b_test="192.0.2.1", c_test="192.0.2.2")
+    names = Names({"a.test": "192.0.2.1", "b.test": "192.0.2.1", "c.test": "192.0.2.2"})
     async with opened(Scopes(address=ScopeLimit(delay=2.0)), names) as gate:
         assert await visits(gate, "a.test", "b.test", "192.0.2.1") == [2.0, 2.0]
         assert await visits(gate, "a.test", "c.test") == [0.0]
@@ -75,21 +48,21 @@ async def test_hosts_at_one_address_take_turns() -> None:
 
 
 async def test_a_host_that_moves_while_its_page_waits_takes_a_turn_where_it_is_now() -> None:
-    names = Names(a_test="192.0.2.1", b_test="192.0.2.2")
+    hosts = {"a.test": "192.0.2.1", "b.test": "192.0.2.2"}
     slow = Reply(200, b"User-agent: *\nCrawl-delay: 300\n")
     transport = ScriptedTransport({"https://a.test/robots.txt": slow})
     scopes = Scopes(address=ScopeLimit(delay=20.0))
-    async with opened(scopes, names, transports={"https": transport}) as gate:
-        await visit(gate, "a.test")
-        waiting = asyncio.create_task(visit(gate, "a.test"))
+    async with opened(scopes, Names(hosts), transports={"https": transport}) as gate:
+        await visit(gate, "https://a.test/")
+        waiting = asyncio.create_task(visit(gate, "https://a.test/"))
         await asyncio.sleep(100)
-        names.addresses_of["a.test"] = "192.0.2.2"
+        hosts["a.test"] = "192.0.2.2"
 
-        at_b = [await visit(gate, "b.test") for _ in range(12)]
+        at_b = [await visit(gate, "https://b.test/") for _ in range(12)]
         moved = await waiting
 
     assert moved >= 600.0
-    assert all(later - earlier >= 20.0 for earlier, later in pairwise(sorted([*at_b, moved])))
+    assert min(gaps(sorted([*at_b, moved]))) >= 20.0
 
 
 async def test_a_host_whose_addresses_change_each_time_goes_all_the_same() -> None:
@@ -104,7 +77,7 @@ async def test_a_host_whose_addresses_change_each_time_goes_all_the_same() -> No
     slow = Reply(200, b"User-agent: *\nCrawl-delay: 300\n")
     transport = ScriptedTransport({"https://a.test/robots.txt": slow})
     async with opened(Scopes(address=ScopeLimit(1.0)), names, transports={"https": transport}) as gate:
-        granted = [await visit(gate, "a.test") for _ in range(4)]
+        granted = [await visit(gate, "https://a.test/") for _ in range(4)]
 
     assert granted == pytest.approx([300, 600, 900, 1200], abs=10)
 
@@ -185,5 +158,4 @@ def _require_gaps(servers: SlowServers, scope_of: Callable[[polite.Target], str]
     for at, url in servers.arrived:
         times[scope_of(polite.Target.of(url))].append(at)
     for scope, arrived in times.items():
-        closest = min((after - before for before, after in pairwise(arrived)), default=delay)
-        assert closest >= delay - 1e-6, scope
+        assert min(gaps(arrived), default=delay) >= delay, scope

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -16,7 +15,8 @@ from polite.pacing.turn import Turn
 from polite.ports import RobotsStore
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.stores.memory import MemoryStore
-from polite.testing import LoopClock, ScriptedTransport
+from polite.testing import LoopClock
+from tests.gate.support import PAGE, ROBOTS, RULES, SITE
 from tests.pacers.homes import FakeHomes, FakeStore
 from tests.support import TimedTransport, now, scripted_gate
 
@@ -24,10 +24,6 @@ pytestmark = [
     pytest.mark.virtual_time,
     pytest.mark.pure("its pacer inherits from one of polite's, which the compiled form forbids"),
 ]
-
-
-# Floating point of the virtual clock.
-TINY_S = 1e-6
 
 
 class World:
@@ -45,13 +41,6 @@ class World:
 
     def note(self, url: str) -> None:
         self.sent.setdefault(polite.Origin.of(url).host, []).append((now(), url))
-
-    @property
-    def gaps(self) -> list[float]:
-        return [later[0] - sooner[0] for sent in self.sent.values() for sooner, later in pairwise(sent)]
-
-    def robots_fetched(self, host: str) -> int:
-        return sum(url.endswith("/robots.txt") for _, url in self.sent[host])
 
 
 class SharedStore(MemoryStore):
@@ -87,30 +76,6 @@ async def visit(gate: polite.Gate, world: World, url: str, **report: Any) -> Non
         permit.report(**({"status": 200} | report))
 
 
-async def test_refusals_that_one_gate_counted_make_the_others_back_off_longer() -> None:
-    world = World()
-    async with opened(world, robots=SharedStore()) as [(first, _), (second, _)]:
-        for number, gate in enumerate((first, second, first)):
-            await visit(gate, world, f"https://a.test/{number}", status=503)
-        began = now()
-        await visit(second, world, "https://a.test/3")
-
-    # 10 s, 20 s, 40 s.
-    assert now() - began >= 40.0 - TINY_S
-
-
-async def test_a_crawl_delay_counts_after_a_gate_that_ended_without_a_word() -> None:
-    world = World(Reply(200, b"User-agent: *\nCrawl-delay: 30\n"))
-    store = FakeStore(LoopClock(), lease_s=6.0)
-    async with opened(world, store=store, robots=SharedStore()) as [(first, homes), (second, _)]:
-        await visit(first, world, "https://a.test/1")
-        homes.lose_all()
-        lost = now()
-        await visit(second, world, "https://a.test/2")
-
-    assert now() - lost == pytest.approx(36.0, abs=0.5)
-
-
 async def test_a_gate_that_has_sent_requests_cannot_be_shared() -> None:
     store = FakeStore(LoopClock())
     async with scripted_gate() as gate:
@@ -118,12 +83,6 @@ async def test_a_gate_that_has_sent_requests_cannot_be_shared() -> None:
 
         with pytest.raises(polite.InvalidOption, match="before the first permit"):
             share_turns(gate, store.process(), lease_s=15.0)
-
-
-SITE = "https://site.test"
-
-
-PAGE = f"{SITE}/page"
 
 
 class LosingPacer(LocalPacer):
@@ -150,31 +109,21 @@ async def opened_losing(
         yield gate, events
 
 
-async def test_a_permit_whose_turn_is_lost_requires_another() -> None:
-    pacer = LosingPacer()
-    async with opened_losing(pacer) as (gate, _), gate.permit(PAGE) as permit:
-        await asyncio.sleep(4.0)
-        pacer.lose_all()
+@pytest.mark.parametrize(
+    ("lost", "because"), [(True, r"granted 11.0 s ago.*another process"), (False, "max_hold is 10 s")]
+)
+async def test_a_permit_whose_turn_is_lost_says_why_and_requires_another(lost: bool, because: str) -> None:
+    pacer, pacing = LosingPacer(), polite.PacingPolicy(max_hold=3_600.0 if lost else 10.0)
+    async with opened_losing(pacer, pacing=pacing) as (gate, _), gate.permit(PAGE) as permit:
+        await asyncio.sleep(11.0)
+        if lost:
+            pacer.lose_all()
 
         assert not permit.valid
-        with pytest.raises(
-            polite.TurnLost, match=r"https://site.test/page, granted 4.0 s ago.*another process"
-        ) as caught:
+        with pytest.raises(polite.TurnLost, match=because) as caught:
             permit.require()
 
     assert caught.value.url == PAGE
-
-
-async def test_a_reclaimed_permit_is_not_valid_and_says_which_limit() -> None:
-    async with (
-        opened_losing(LosingPacer(), pacing=polite.PacingPolicy(max_hold=10.0)) as (gate, _),
-        gate.permit(PAGE) as permit,
-    ):
-        await asyncio.sleep(11.0)
-
-        assert not permit.valid
-        with pytest.raises(polite.TurnLost, match="max_hold is 10 s"):
-            permit.require()
 
 
 async def test_a_task_whose_turn_is_lost_goes_back_untried() -> None:
@@ -222,31 +171,13 @@ async def test_robots_txt_whose_turn_is_lost_while_it_waits_for_a_connection_is_
     assert transport.times == [pytest.approx(0.0), pytest.approx(22.0)]
 
 
-class MeanwhileStore:
-    """A store in which another process saves a file while this one waits."""
-
-    def __init__(self) -> None:
-        self.saved: dict[Any, Any] = {}
-        self.loads = 0
-
-    async def load(self, origin: polite.Origin) -> Any:
-        self.loads += 1
-        return self.saved.get(origin)
-
-    async def save(self, origin: polite.Origin, snapshot: Any) -> None:
-        self.saved[origin] = snapshot
-
-    async def close(self) -> None: ...
-
-
-async def saved_by_another(store: MeanwhileStore) -> None:
-    script = {f"{SITE}/robots.txt": Reply(200, b"User-agent: *\nDisallow: /private\n")}
-    async with scripted_gate(script, store=store) as other:
+async def saved_by_another(store: RobotsStore) -> None:
+    async with scripted_gate({ROBOTS: Reply(200, RULES)}, store=store) as other:
         await other.check(PAGE)
 
 
 async def test_a_file_that_another_process_saved_during_the_wait_is_not_fetched_again() -> None:
-    pacer, store = LosingPacer(), MeanwhileStore()
+    pacer, store = LosingPacer(), SharedStore()
     transport = TimedTransport({})
     async with opened_losing(pacer, transport, store=store) as (gate, _):
         pacer.hold([polite.Origin.of(SITE)], 5.0, "another process sends")
@@ -264,24 +195,25 @@ async def test_a_file_that_another_process_saved_during_the_wait_is_not_fetched_
 
 
 async def test_a_look_into_the_store_that_fails_gives_the_turn_back() -> None:
-    class Failing(MeanwhileStore):
-        async def load(self, origin: polite.Origin) -> Any:
-            if await super().load(origin) is None and self.loads == 2:
-                raise polite.StoreFailed("away")
-            return None
+    class Failing(SharedStore):
+        loads = 0
 
-    pacer, transport = LosingPacer(), ScriptedTransport()
-    async with opened_losing(pacer, transport, store=Failing()) as (gate, _):
+        async def load(self, origin: polite.Origin) -> Any:
+            self.loads += 1
+            if self.loads == 2:
+                raise polite.StoreFailed("away")
+
+    pacer = LosingPacer()
+    async with opened_losing(pacer, store=Failing()) as (gate, _):
         pacer.hold([polite.Origin.of(SITE)], 5.0, "another process sends")
         with pytest.raises(polite.StoreFailed):
             await gate.check(PAGE)
-        open_turns = gate.services.turns.outlook(polite.Target.of(PAGE)).open
 
-    assert open_turns == 0
+        assert gate.services.turns.outlook(polite.Target.of(PAGE)).open == 0
 
 
 async def test_rules_of_the_store_delay_no_origin_whose_delay_the_pacer_knows() -> None:
-    store, transport = MeanwhileStore(), TimedTransport({})
+    store, transport = SharedStore(), TimedTransport({})
     await saved_by_another(store)
     began = now()
     async with opened_losing(LosingPacer(), transport, store=store) as (gate, _), gate.permit(PAGE):

@@ -9,20 +9,19 @@ from typing import Any
 import pytest
 
 import polite
-from polite.ports import RobotsStore, SavedBackOff, Validators
+from polite.ports import RobotsStore, SavedBackOff
 from polite.robots.exchange import Reply
 from polite.robots.result import Unavailable
 from polite.robots.snapshot import Snapshot
 from polite.stores.memory import MemoryStore
 from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock, ScriptedTransport
-from tests.support import OpenedGate, scripted_gate
+from tests.gate.support import PAGE, PRIVATE, ROBOTS, visit
+from tests.support import OpenedGate, now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
 HOUR, DAY = 3_600.0, 86_400.0
-SITE = "https://site.test"
-ROBOTS, PAGE, PRIVATE = f"{SITE}/robots.txt", f"{SITE}/page", f"{SITE}/private"
 RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
 CLOSED = Reply(200, b"User-agent: *\nDisallow: /\n")
 BUSY = Reply(503, retry_after="86000")
@@ -95,9 +94,7 @@ async def test_k4_the_back_off_of_one_gate_holds_for_a_gate_that_knew_the_origin
     assert len(knew.asked) == 1
 
 
-async def test_robots_txt_is_fetched_again_after_the_page_back_off_of_another_gate(
-    tmp_path: Path,
-) -> None:
+async def test_robots_txt_is_fetched_again_after_the_page_back_off_of_another_gate(tmp_path: Path) -> None:
     def store() -> RobotsStore:
         return SqliteStore(tmp_path / "crawl.sqlite", wall=lambda: LoopClock().wall())
 
@@ -106,15 +103,12 @@ async def test_robots_txt_is_fetched_again_after_the_page_back_off_of_another_ga
         await one.check(PAGE)
         await other.check(PAGE)
         await asyncio.sleep(DAY - 100)
-        async with one.permit(PAGE) as permit:
-            permit.report(status=429, headers={"Retry-After": "7200"})
+        refused_at = await visit(one, status=429, Retry_After="7200")
         await one.check("https://another.test/")  # what is saved then keeps the back-off for good
-        refused_at = asyncio.get_running_loop().time()
         await asyncio.sleep(200)
         await other.check(PAGE)
-        queued_at = asyncio.get_running_loop().time()
 
-    assert queued_at - refused_at >= 7_199
+        assert now() - refused_at >= 7_199
 
 
 # A store of the user's own, which may do anything.
@@ -144,12 +138,6 @@ class Own(MemoryStore):
 
     async def held(self, origin: polite.Origin) -> Any:
         return self._answer("held")
-
-    async def validators(self, target: polite.Target) -> Any:
-        return self._answer("validators", Validators())
-
-    def remember(self, target: polite.Target, validators: Validators) -> None:
-        self._answer("remember")
 
     async def close(self) -> None:
         self._answer("close")
@@ -194,18 +182,14 @@ async def test_a_store_that_fails_or_returns_nonsense_is_named_and_gives_no_perm
                 pass
 
 
-@pytest.mark.parametrize("answer", [OSError("disk"), "nonsense"])
 async def test_a_store_that_cannot_keep_a_back_off_is_named_in_the_log_and_the_back_off_runs(
-    answer: object, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with scripted_gate({ROBOTS: RULES}, store=Own(hold=answer)) as gate:
-        async with gate.permit(PAGE) as permit:
-            permit.report(status=429, headers={"Retry-After": "600"})
-        wait_s = (await gate.explain(PAGE)).wait_s
+    async with scripted_gate({ROBOTS: RULES}, store=Own(hold=OSError("disk"))) as gate:
+        await visit(gate, status=429, Retry_After="600")
 
-    assert wait_s == pytest.approx(600, abs=2)
-    if isinstance(answer, OSError):
-        assert "Own.hold(https://site.test) raised OSError('disk')" in caplog.text
+        assert (await gate.explain(PAGE)).wait_s == pytest.approx(600, abs=2)
+    assert "Own.hold(https://site.test) raised OSError('disk')" in caplog.text
 
 
 async def test_a_store_that_fails_to_close_is_named() -> None:

@@ -42,29 +42,25 @@ class Sending(ScriptedTransport):
         return await super().get(ask)
 
 
-async def test_each_hop_of_robots_txt_is_signed_for_its_own_server() -> None:
+async def test_each_hop_of_robots_txt_is_signed_for_its_own_server_when_its_connection_is_there() -> None:
     signer = Noting()
     transport = Sending(
-        {ROBOTS: Reply(301, location="https://www.site.test/r"), "https://www.site.test/r": Reply(200, RULES)}
+        {
+            ROBOTS: Reply(301, location="https://www.site.test/r"),
+            "https://www.site.test/r": Reply(200, RULES),
+        },
+        connecting_s=9.0,
     )
 
     async with opened(transport, signer=signer) as (gate, _):
+        began = gate.services.clock.wall()
         await gate.check(PAGE)
 
     assert transport.sent == [
         (ROBOTS, {"Signature": "GET https://site.test"}),
         ("https://www.site.test/r", {"Signature": "GET https://www.site.test"}),
     ]
-
-
-async def test_a_signature_is_made_when_the_connection_is_there() -> None:
-    signer = Noting()
-
-    async with opened(Sending({ROBOTS: Reply(200, RULES)}, 20.0), signer=signer) as (gate, _):
-        began = gate.services.clock.wall()
-        await gate.check(PAGE)
-
-    assert [round(at - began) for _, _, at in signer.signed] == [20]
+    assert [round(at - began) for _, _, at in signer.signed] == [9, 18]
 
 
 async def test_a_permit_signs_its_url_and_a_redirect_of_it() -> None:
@@ -83,22 +79,15 @@ async def test_a_permit_signs_its_url_and_a_redirect_of_it() -> None:
     ]
 
 
-async def test_without_a_signer_sign_says_which_option_is_missing() -> None:
+async def test_without_a_signer_or_a_method_nothing_is_signed() -> None:
     async with opened() as (gate, _), gate.permit(PAGE) as permit:
         assert not gate.signs
-        with pytest.raises(
-            polite.InvalidOption, match=r"open_gate\(signer=...\): https://site.test/page"
-        ) as caught:
+        with pytest.raises(polite.InvalidOption, match=r"open_gate\(signer=...\): https://site.test/page"):
             permit.sign("GET")
-
-    assert caught.value.url == PAGE
-
-
-@pytest.mark.parametrize("method", ["", "GET /", "GÄT", "A" * 65, "GET\r\nX: y"])
-async def test_what_is_no_method_is_refused(method: str) -> None:
     async with opened(signer=Noting()) as (gate, _), gate.permit(PAGE) as permit:
-        with pytest.raises(polite.InvalidOption, match="sign: method must be one such as GET"):
-            permit.sign(method)
+        for method in ("", "GET /", "GÄT", "A" * 65, "GET\r\nX: y"):
+            with pytest.raises(polite.InvalidOption, match="sign: method must be one such as GET"):
+                permit.sign(method)
 
 
 class Away:
@@ -139,6 +128,15 @@ class AwayForPages(Away):
 
     def sign(self, method: str, target: polite.Target, now: float) -> Mapping[str, str]:
         return {} if target.url == ROBOTS else super().sign(method, target, now)
+
+
+async def test_a_permit_that_ends_by_its_failed_signer_is_no_failure_of_the_site() -> None:
+    async with opened(Sending({}), signer=AwayForPages(), pacing=STRICT) as (gate, _):
+        with pytest.raises(RuntimeError, match="the signer failed"):
+            async with gate.permit(PAGE) as permit:
+                permit.sign("GET")
+
+        assert gate.counters.opened == 0
 
 
 async def test_a_sitemap_that_cannot_be_signed_is_no_failure_of_the_site() -> None:

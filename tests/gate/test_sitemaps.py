@@ -82,32 +82,28 @@ async def test_an_index_leads_to_its_files_and_no_loop_is_followed_twice():
     assert [file.problem for file in files] == [None] * 4
 
 
-async def test_indexes_that_lead_to_ever_more_indexes_end():
-    class Endless(ScriptedTransport):
-        async def get(self, ask: Ask) -> Reply | Failed:
-            self.asked.append(ask.target.url)
-            number = len(self.asked)
-            return xml(index(*(f"{SITE}/{number}-{each}.xml" for each in range(3))))
+class Endless(ScriptedTransport):
+    """Each sitemap is an index of three others."""
 
-    transport = Endless()
-    async with scripted_gate(transport, pacing=polite.PacingPolicy(min_delay=0)) as gate:
-        _, files = await listed(gate)
-
-    # One file, three, and nine. Robots.txt was fetched first.
-    assert len(transport.asked) == 1 + 1 + 3 + 9
-    assert files[-1].problem == "indexes are nested deeper than SitemapPolicy.max_depth=2"
-    assert files[0].problem is None
+    async def get(self, ask: Ask) -> Reply | Failed:
+        self.asked.append(ask.target.url)
+        return xml(index(*(f"{SITE}/{len(self.asked)}-{each}.xml" for each in range(3))))
 
 
-async def test_the_limit_of_files_is_told():
-    _, files = await of(
-        {USUAL: xml(index(f"{SITE}/a.xml", f"{SITE}/b.xml"))}, policy=SitemapPolicy(max_files=2)
-    )
+@pytest.mark.parametrize(
+    ("limit", "fetched", "problem"),
+    [
+        # One file, three, and nine.
+        ({}, 13, "indexes are nested deeper than SitemapPolicy.max_depth=2"),
+        ({"max_files": 2}, 2, "more than SitemapPolicy.max_files=2 files"),
+    ],
+)
+async def test_indexes_that_lead_to_ever_more_indexes_end(limit: Any, fetched: int, problem: str):
+    async with scripted_gate(Endless(), pacing=polite.PacingPolicy(min_delay=0)) as gate:
+        _, files = await listed(gate, policy=SitemapPolicy(**limit))
 
-    assert [file.problem for file in files] == [
-        "more than SitemapPolicy.max_files=2 files",
-        "the server returned status 404",
-    ]
+    assert len(files) == fetched
+    assert files[-1].problem == problem
 
 
 async def test_a_file_on_another_host_counts_only_if_robots_txt_names_it():

@@ -3,7 +3,6 @@
 import asyncio
 import gzip
 import tracemalloc
-from collections.abc import Awaitable
 from typing import Any
 
 import pytest
@@ -23,11 +22,6 @@ ROBOTS, FILE = f"{SITE}/robots.txt", f"{SITE}/.well-known/tdmrep.json"
 RULES = b'[{"location": "/a/", "tdm-reservation": 1}]'
 
 
-async def fetched(script: dict[str, Any], **options: Any) -> polite.TdmFile:
-    async with scripted_gate(script, **options) as gate:
-        return await gate.tdm_file(f"{SITE}/any/page?x")
-
-
 async def test_the_file_of_the_site_is_fetched_in_its_turn_and_each_call_fetches_it_again():
     transport = TimedTransport({FILE: Reply(200, RULES), ROBOTS: Reply(404)})
     async with scripted_gate(transport, pacing=polite.PacingPolicy(min_delay=5)) as gate:
@@ -44,47 +38,42 @@ async def test_the_file_of_the_site_is_fetched_in_its_turn_and_each_call_fetches
 
 
 @pytest.mark.parametrize(
-    ("script", "problem"),
+    ("reply", "problem", "reserved"),
     [
-        ({FILE: Reply(404)}, "the server returned status 404"),
-        ({FILE: Reply(403)}, "the server returned status 403"),
-        ({FILE: Reply(200, b"<html>")}, "no list of rules"),
-        ({FILE: Reply(302)}, "a redirect without a Location"),
-        ({FILE: Reply(302, location=FILE)}, "the redirects form a loop"),
-        (
-            {ROBOTS: Reply(200, b"User-agent: *\nDisallow: /.well-known/\n"), FILE: Reply(200, RULES)},
-            "disallowed by Disallow: /.well-known/ (line 2)",
-        ),
+        # A site that gives no file has no rules.
+        (Reply(404), "the server returned status 404", False),
+        (Reply(200, b"<html>"), "no list of rules", False),
+        (Reply(302), "a redirect without a Location", False),
+        (Reply(302, location=FILE), "the redirects form a loop", False),
+        # A file that may be there and cannot be read reserves everything.
+        (Reply(503), "the server returned status 503", True),
+        (Reply(429), "the server returned status 429", True),
+        (Failed(Reason.CONNECTION_REFUSED, "refused"), "refused", True),
+        (Reply(200, RULES, end=BodyEnd.CORRUPT), "the body's coding is corrupt", True),
+        (Reply(200, RULES[:20], end=BodyEnd.CUT_SHORT), "broken JSON", True),
+        (Reply(200, gzip.compress(RULES)[:-12]), "broken JSON", True),
+        (Reply(200, b"\x1f\x8bno gzip"), "broken JSON", True),
+        (Reply(200, b"[" + b" " * TDM_LIMIT), f"more than {TDM_LIMIT} octets", True),
+        (Reply(200, gzip.compress(b"[" + b" " * 50_000_000)), f"more than {TDM_LIMIT} octets", True),
     ],
 )
-async def test_a_site_that_gives_no_file_has_no_rules(script: dict[str, Any], problem: str):
-    file = await fetched(script)
-
-    assert file.rules == ()
-    assert file.problem == problem
-
-
-@pytest.mark.parametrize(
-    ("script", "problem"),
-    [
-        ({FILE: Reply(503)}, "the server returned status 503"),
-        ({FILE: Reply(429)}, "the server returned status 429"),
-        ({FILE: Failed(Reason.CONNECTION_REFUSED, "refused")}, "refused"),
-        ({FILE: Reply(200, RULES, end=BodyEnd.CORRUPT)}, "the body's coding is corrupt"),
-        ({FILE: Reply(200, RULES[:20], end=BodyEnd.CUT_SHORT)}, "broken JSON"),
-        ({FILE: Reply(200, gzip.compress(RULES)[:-12])}, "broken JSON"),
-        ({FILE: Reply(200, b"\x1f\x8bno gzip")}, "broken JSON"),
-        ({FILE: Reply(200, b"[" + b" " * TDM_LIMIT)}, f"more than {TDM_LIMIT} octets"),
-        ({FILE: Reply(200, gzip.compress(b"[" + b" " * 50_000_000))}, f"more than {TDM_LIMIT} octets"),
-    ],
-)
-async def test_a_file_that_may_be_there_and_cannot_be_read_reserves_everything(
-    script: dict[str, Any], problem: str
-):
-    file = await fetched(script)
+async def test_what_is_no_file_reserves_nothing_or_everything(reply: Any, problem: str, reserved: bool):
+    async with scripted_gate({FILE: reply}) as gate:
+        file = await gate.tdm_file(f"{SITE}/any/page?x")
 
     assert file.problem == problem
-    assert [(rule.location, rule.reserved, rule.careful) for rule in file.rules] == [("/", True, True)]
+    assert [(rule.location, rule.reserved, rule.careful) for rule in file.rules] == [
+        ("/", True, True)
+    ] * reserved
+
+
+async def test_a_file_that_robots_txt_disallows_is_not_fetched_and_reserves_nothing():
+    transport = ScriptedTransport({ROBOTS: Reply(200, b"User-agent: *\nDisallow: /.well-known/\n")})
+    async with scripted_gate(transport) as gate:
+        file = await gate.tdm_file(SITE)
+
+    assert (file.rules, file.problem) == ((), "disallowed by Disallow: /.well-known/ (line 2)")
+    assert transport.asked == [ROBOTS]
 
 
 async def test_without_a_reliable_robots_txt_nothing_is_fetched_and_everything_is_reserved():
@@ -107,18 +96,13 @@ async def test_a_transport_that_ignores_the_limit_fills_no_memory():
 
     async with scripted_gate(Endless({})) as gate:
         await gate.check(SITE)
-        assert await peak_of(gate.tdm_file(SITE)) < 8 * TDM_LIMIT
-
-
-async def peak_of(fetching: Awaitable[polite.TdmFile]) -> int:
-    """The octets that it takes at most."""
-    tracemalloc.start()
-    try:
-        file = await fetching
-        assert file.problem == f"more than {TDM_LIMIT} octets"
-        return tracemalloc.get_traced_memory()[1]
-    finally:
+        tracemalloc.start()
+        file = await gate.tdm_file(SITE)
+        _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
+
+    assert file.problem == f"more than {TDM_LIMIT} octets"
+    assert peak < 8 * TDM_LIMIT
 
 
 async def test_ftp_has_no_such_file():

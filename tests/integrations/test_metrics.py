@@ -25,9 +25,9 @@ from opentelemetry.trace import SpanKind, StatusCode
 from prometheus_client import CollectorRegistry, Counter, generate_latest
 
 import polite
-from polite.gate.tally import BOUNDS_S
+from polite.events import BackedOff
 from polite.integrations import opentelemetry, prometheus
-from polite.integrations.metrics import COUNTS, GAUGES, TIMES
+from polite.integrations.metrics import BOUNDS_S, COUNTS, GAUGES, TIMES, Histogram, Measures
 from polite.pacing.outcome import Pause
 from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
@@ -38,6 +38,33 @@ from tests.support import scripted_gate
 pytestmark = pytest.mark.virtual_time
 
 METRICS = {metric.name: metric for metric in (*COUNTS, *TIMES, *GAUGES)}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "bucket"), [(0.0, 0), (0.005, 0), (0.0051, 1), (86_400.0, 17), (1e300, 18)]
+)
+def test_a_bound_belongs_to_the_bucket_below_it(seconds: float, bucket: int) -> None:
+    histogram = Histogram()
+
+    histogram.add(seconds)
+
+    assert histogram.counts.index(1) == bucket
+    assert (histogram.total_s, len(histogram.counts)) == (seconds, len(BOUNDS_S) + 1)
+
+
+def test_a_server_that_makes_up_statuses_makes_no_more_than_a_bounded_number_of_keys() -> None:
+    measures = Measures()
+    for status in range(1_000):
+        measures(BackedOff("https://site.test", status, 1.0, ""))
+    for status in (None, *range(100, 1_000)):
+        measures.left(status, 0.0)
+
+    classes = {f"{digit}xx": 100 for digit in range(1, 6)}
+    assert measures.ended == {"none": 1, **classes, "other": 400}
+    assert len(measures.backed_off) < 80
+    assert measures.backed_off["429"] == measures.backed_off["503"] == 1
+    assert measures.backed_off["4xx"] > 50
+    assert measures.backed_off["none"] == 100
 
 
 class Prometheus:

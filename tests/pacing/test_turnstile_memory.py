@@ -2,9 +2,6 @@
 
 from collections.abc import Hashable
 
-import pytest
-
-from polite.errors import Overloaded
 from polite.pacing.turn import ScopeState, Turn, TurnState
 from polite.pacing.turnstile import Turnstile
 from tests.pacing.support import ALL, IP, A, B, finish
@@ -53,19 +50,6 @@ def test_a_scope_that_a_request_waits_for_is_not_forgotten() -> None:
     assert turnstile.due(100.0) == []
     turnstile.cancel(other, 100.0)
     assert turnstile.due(100.0) == [both]
-
-
-def test_scopes_of_a_request_that_was_refused_are_forgotten_too() -> None:
-    turnstile = Turnstile(max_waiting=1)
-    turnstile.request((ALL,), 0.0)
-    turnstile.request((ALL,), 0.0)
-    for at in range(500):
-        with pytest.raises(Overloaded):
-            turnstile.request((at, ALL), 0.0)
-
-    pass_by(turnstile, 1.0, 1_000, B)
-
-    assert len(turnstile) <= 2
 
 
 def test_forgetting_keeps_up_with_requests_of_several_new_scopes() -> None:

@@ -1,10 +1,11 @@
-"""A key file."""
+"""A key of its own, its file, and the key of the standards."""
 
 from pathlib import Path
 
 import pytest
 
 from polite.signing.key import SigningKey
+from tests.signing import vectors
 
 
 @pytest.fixture
@@ -16,3 +17,9 @@ def key_file(tmp_path: Path) -> Path:
 @pytest.fixture
 def key(key_file: Path) -> SigningKey:
     return SigningKey.read(key_file)
+
+
+@pytest.fixture
+def rfc_key(tmp_path: Path) -> SigningKey:
+    (tmp_path / "rfc.pem").write_bytes(vectors.PEM)
+    return SigningKey.read(tmp_path / "rfc.pem")

@@ -13,12 +13,6 @@ from tests.signing import vectors
 
 
 @pytest.fixture
-def rfc_key(tmp_path: Path) -> SigningKey:
-    (tmp_path / "rfc.pem").write_bytes(vectors.PEM)
-    return SigningKey.read(tmp_path / "rfc.pem")
-
-
-@pytest.fixture
 def other(tmp_path: Path) -> SigningKey:
     return SigningKey.make(tmp_path / "other.pem")
 

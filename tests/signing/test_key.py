@@ -44,7 +44,10 @@ def jwk(**members: Any) -> bytes:
     ids=["pem", "jwk", "space", "padding"],
 )
 def test_a_key_is_read_from_pem_or_jwk(tmp_path: Path, content: bytes) -> None:
-    assert read(tmp_path, content).thumbprint == vectors.THUMBPRINT
+    key = read(tmp_path, content)
+
+    assert key.thumbprint == vectors.THUMBPRINT
+    assert key.is_an_example
 
 
 @pytest.mark.parametrize(
@@ -74,11 +77,6 @@ def test_what_is_no_such_key_is_refused_by_name(tmp_path: Path, content: bytes, 
 
     assert why in str(caught.value)
     assert str(tmp_path / "key") in str(caught.value)
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(polite.InvalidOption, match="no.pem.*No such file"):
-        SigningKey.read(tmp_path / "no.pem")
 
 
 @pytest.mark.parametrize("content", [jwk(d=vectors.SEED[:-3]), vectors.PEM.replace(b"DFtM", b"D")])
@@ -113,11 +111,6 @@ def test_a_key_that_others_can_read_is_warned_of(
     assert (f"(mode {mode:04o}): chmod 600 it" in caplog.text) is warned
 
 
-def test_a_key_is_not_pickled(key: SigningKey) -> None:
-    with pytest.raises(TypeError, match="not pickled"):
-        pickle.dumps(key)
-
-
 def test_a_new_key_is_for_its_owner_only_and_replaces_none(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
@@ -127,14 +120,12 @@ def test_a_new_key_is_for_its_owner_only_and_replaces_none(tmp_path: Path) -> No
 
     assert stat.S_IMODE((tmp_path / "new.pem").stat().st_mode) == 0o600
     assert SigningKey.read(tmp_path / "new.pem").thumbprint == made.thumbprint
+    assert not made.is_an_example
+    with pytest.raises(polite.InvalidOption, match="no.pem.*No such file"):
+        SigningKey.read(tmp_path / "no.pem")
     with pytest.raises(polite.InvalidOption, match="new.pem.*the file exists"):
         SigningKey.make(tmp_path / "new.pem")
     assert SigningKey.read(tmp_path / "new.pem").thumbprint == made.thumbprint
-
-
-def test_the_key_of_the_standards_is_known(tmp_path: Path, key: SigningKey) -> None:
-    assert read(tmp_path, vectors.PEM).is_an_example
-    assert not key.is_an_example
 
 
 def test_without_cryptography_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,8 +136,10 @@ def test_without_cryptography_the_extra_is_named(tmp_path: Path, monkeypatch: py
             use(tmp_path / "key.pem")
 
 
-def test_copies_of_settings_have_the_same_key_and_signer(key: SigningKey) -> None:
+def test_copies_of_settings_have_the_same_key_and_signer_and_no_key_is_pickled(key: SigningKey) -> None:
     signer = polite.WebBotAuth(key, "https://bot.test")
 
     assert copy.copy(key) is copy.deepcopy(key) is key
     assert copy.deepcopy({"signer": signer})["signer"] is signer
+    with pytest.raises(TypeError, match="not pickled"):
+        pickle.dumps(key)

@@ -1,5 +1,6 @@
 """The standards' own vectors, byte for byte."""
 
+import json
 from base64 import urlsafe_b64decode
 
 import pytest
@@ -10,12 +11,6 @@ from polite.signing.key import SigningKey
 from polite.signing.web_bot_auth import WebBotAuth
 from tests.signing import vectors
 from tests.signing.vectors import Vector
-
-
-@pytest.fixture
-def rfc_key(tmp_path) -> SigningKey:
-    (tmp_path / "key.pem").write_bytes(vectors.PEM)
-    return SigningKey.read(tmp_path / "key.pem")
 
 
 @pytest.mark.parametrize("vector", vectors.REQUESTS, ids=lambda vector: vector.name)
@@ -35,8 +30,6 @@ def test_the_thumbprint_is_that_of_the_drafts(rfc_key: SigningKey) -> None:
 
 
 def test_a_key_its_thumbprint_and_its_signature_are_those_of_rfc_8037(tmp_path) -> None:
-    import json
-
     (tmp_path / "key.jwk").write_text(json.dumps(vectors.RFC8037_JWK))
 
     key = SigningKey.read(tmp_path / "key.jwk")
@@ -45,39 +38,28 @@ def test_a_key_its_thumbprint_and_its_signature_are_those_of_rfc_8037(tmp_path) 
     assert key.sign(vectors.RFC8037_SIGNED) == urlsafe_b64decode(vectors.RFC8037_SIGNATURE + "==")
 
 
-def test_what_is_sent_differs_from_the_drafts_vector_in_parameters_that_are_optional_only(
-    rfc_key: SigningKey,
+@pytest.mark.parametrize(
+    ("vector", "label", "agent", "covered"),
+    [
+        # The order of section "Sending a Request"; no alg and no nonce, which are optional.
+        (vectors.DRAFT_IETF_01, '"sig"', f"sig={vectors.AGENT}", '"signature-agent";key="sig"'),
+        (vectors.DRAFT_LEGACY, '"sig2"', vectors.AGENT, '"signature-agent"'),
+    ],
+    ids=["a dictionary", "a string, as before"],
+)
+def test_what_is_sent_differs_from_the_vector_in_parameters_that_are_optional_only(
+    vector: Vector, label: str, agent: str, covered: str, rfc_key: SigningKey
 ) -> None:
-    vector = vectors.DRAFT_IETF_01
-    signer = WebBotAuth(rfc_key, "https://signature-agent.test", lifetime=3600)
-
-    fields = signer.sign("GET", Target.of("https://example.com/path/to/resource"), 1735689600.9)
-
-    # The order of section "Sending a Request"; no alg and no nonce, which are optional.
-    written = (
-        '("@authority" "signature-agent";key="sig");created=1735689600;expires=1735693200'
-        f';keyid="{vectors.THUMBPRINT}";tag="web-bot-auth"'
+    signer = WebBotAuth(
+        rfc_key, "https://signature-agent.test", lifetime=3600, agent_as_string=agent == vectors.AGENT
     )
-    base = vector.base.replace('"sig2"', '"sig"').partition('"@signature-params": ')[0]
-    signed = rfc_key.sign(f'{base}"@signature-params": {written}'.encode())
-    assert fields == {
-        "Signature-Agent": 'sig="https://signature-agent.test"',
-        **signature_fields("sig", written, signed),
-    }
-
-
-def test_what_is_sent_as_a_string_differs_from_the_older_vector_in_parameters_that_are_optional_only(
-    rfc_key: SigningKey,
-) -> None:
-    vector = vectors.DRAFT_LEGACY
-    signer = WebBotAuth(rfc_key, "https://signature-agent.test", lifetime=3600, agent_as_string=True)
 
     fields = signer.sign("GET", Target.of("https://example.com/path/to/resource"), 1735689600.9)
 
     written = (
-        '("@authority" "signature-agent");created=1735689600;expires=1735693200'
+        f'("@authority" {covered});created=1735689600;expires=1735693200'
         f';keyid="{vectors.THUMBPRINT}";tag="web-bot-auth"'
     )
-    base = vector.base.partition('"@signature-params": ')[0]
+    base = vector.base.replace('"sig2"', label).partition('"@signature-params": ')[0]
     signed = rfc_key.sign(f'{base}"@signature-params": {written}'.encode())
-    assert fields == {"Signature-Agent": vectors.AGENT, **signature_fields("sig", written, signed)}
+    assert fields == {"Signature-Agent": agent, **signature_fields("sig", written, signed)}

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from itertools import islice
 
-from polite.pacing.homes import Home as AnyHome
-from polite.pacing.homes import TakenHome, Tenant
+from polite.pacers.homes import Home as AnyHome
+from polite.pacers.homes import TakenHome, Tenant
 from polite.ports import Clock, Timer
 from polite.stores.redis.changes import Changes, Leave
 from polite.stores.redis.home import Home

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from polite.errors import GateClosed, InvalidOption, StoreFailed
 from polite.events import StoreAway, StoreBack
 from polite.log import fields
-from polite.pacing.homes import Home as AnyHome
-from polite.pacing.homes import Tenant
+from polite.pacers.homes import Home as AnyHome
+from polite.pacers.homes import Tenant
 from polite.ports import Clock, Listener
 from polite.stores.redis.changes import Changes, Hold
 from polite.stores.redis.crawl_settings import CrawlSettings

@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any
 
 from polite.events import Event
-from polite.pacing.homes import TakenHome
+from polite.pacers.homes import TakenHome
 from polite.stores.redis.changes import Changes, Ended, PutEntry
 from polite.stores.redis.crawl_settings import CrawlSettings
 from polite.stores.redis.home import Home

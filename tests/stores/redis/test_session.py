@@ -8,7 +8,7 @@ import pytest
 
 from polite.errors import GateClosed, StoreEmptied, StoreFailed
 from polite.events import StoreAway, StoreBack
-from polite.pacing.homes import TakenHome
+from polite.pacers.homes import TakenHome
 from polite.stores.redis.session import Remaining
 from tests.stores.redis.support import Process, Request, fresh, picks
 

@@ -5,6 +5,7 @@ import itertools
 import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path as File
+from selectors import DefaultSelector
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
@@ -33,12 +34,12 @@ class PatientLoop(VirtualTimeLoop):
     def __init__(self) -> None:
         super().__init__()
         self._threads = 0
-        jump, real = self._jumping.select, self._jumping._real
+        jump = self._jumping.select
 
         def select(timeout: float | None = None) -> Any:
             if not self._threads or timeout == 0:
                 return jump(timeout)
-            return real.select(_LOOK_AGAIN_S)
+            return DefaultSelector.select(self._jumping, _LOOK_AGAIN_S)
 
         self._jumping.select = select  # type: ignore[method-assign]
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from polite.errors import InvalidOption
 from polite.origin import Origin, Target
+from polite.pacers.homes import HomeNames, HomeState, SavedScope, decoded, encoded, scope_name
 from polite.pacing.effective_policy import OpeningHours
-from polite.pacing.homes import HomeNames, HomeState, SavedScope, decoded, encoded, scope_name
 from polite.pacing.scopes import ScopeName
 
 SITE = Origin.of("https://www.site.test")
