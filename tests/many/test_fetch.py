@@ -81,21 +81,6 @@ def fetch(tmp_path: Path) -> Iterator[Callable[..., Run]]:
         run.process.communicate()
 
 
-def test_each_page_and_each_robots_txt_is_fetched_once_and_all_end_together(
-    valkey: ValkeyServer, site: Site, fetch: Callable[..., Run]
-) -> None:
-    urls = [*site.urls(20), *(f"{host}/no" for host in site.hosts)]
-
-    runs = [fetch(f"run-{number}", "--store", valkey.url, "--crawl", "news", *urls) for number in range(2)]
-    ends = [run.end() for run in runs]
-
-    assert site.times_asked == dict.fromkeys([*site.urls(20), *site.robots], 1)
-    recorded = [each for run in runs for each in run.outcomes.items()]
-    assert sorted(recorded) == sorted((url, "refused" if url.endswith("/no") else "fetched") for url in urls)
-    # The one that was refused a page says so.
-    assert all(status in (0, 1) and not errors for status, errors in ends), ends
-
-
 def test_an_interrupted_run_leaves_its_pages_to_others_and_goes_on_with_the_same_command(
     valkey: ValkeyServer, site: Site, fetch: Callable[..., Run]
 ) -> None:

@@ -1,9 +1,6 @@
 """Gates opened on a shared store: one real server, and a process for each gate but in name."""
 
-import asyncio
 import time
-from contextlib import AsyncExitStack
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -47,25 +44,6 @@ async def visit(gate: polite.Gate, world: World, url: str) -> None:
         permit.require()
         world.note(url)
         permit.report(status=200)
-
-
-@pytest.mark.slow("real time")
-async def test_two_gates_keep_one_delay_and_fetch_robots_txt_once(valkey: ValkeyServer) -> None:
-    world = World()
-    async with AsyncExitStack() as stack:
-        gates = [await stack.enter_async_context(opened(world, valkey.url)) for _ in range(2)]
-
-        async def crawl(number: int) -> None:
-            for page in range(3):
-                await visit(gates[number], world, f"https://a.test/{number}/{page}")
-
-        await asyncio.gather(crawl(0), crawl(1))
-
-    times = [at for at, _ in world.sent]
-    assert len(times) == 7
-    # The loop's timers may be a clock's tick early.
-    assert min(later - sooner for sooner, later in pairwise(times)) >= DELAY_S - 0.001
-    assert sum(url.endswith("robots.txt") for _, url in world.sent) == 1
 
 
 async def test_a_gate_that_closes_leaves_its_homes_with_what_is_left_of_their_delays(

@@ -1,15 +1,13 @@
 """Turns granted to tasks and to callbacks: one timer for all, cancelled requests, and limits that change."""
 
 import asyncio
-import time
-import tracemalloc
 from collections.abc import Callable
 
 import pytest
 
 from polite.errors import GateClosed
 from polite.pacing.pacer import LocalPacer
-from polite.pacing.turn import Turn, TurnState
+from polite.pacing.turn import Turn
 from polite.testing import ManualClock
 
 A = "a.example"
@@ -57,17 +55,6 @@ async def taken(pacer: LocalPacer, pause_s: float = 1.0, *scopes: str) -> Turn:
     return turn
 
 
-async def test_a_free_turn_costs_no_future_and_no_timer() -> None:
-    clock = CountingClock()
-    coroutine = LocalPacer(clock).acquire((A,))
-
-    with pytest.raises(StopIteration) as stop:
-        coroutine.send(None)
-
-    assert stop.value.value.state is TurnState.OPEN
-    assert clock.pending == 0
-
-
 async def test_any_number_of_waiters_needs_one_timer() -> None:
     clock = CountingClock()
     pacer = LocalPacer(clock)
@@ -100,20 +87,6 @@ async def test_a_timer_that_fires_early_grants_no_turn_and_is_set_again() -> Non
     await clock.advance_and_run(0.005)
 
     assert waiter.result().granted_at == 5.0
-
-
-async def test_a_failing_clock_leaves_no_request_in_the_queue() -> None:
-    class BrokenClock(CountingClock):
-        def call_at(self, when: float, callback: Callable[[], None]) -> CountedTimer:
-            raise OSError("no more timers")
-
-    pacer = LocalPacer(BrokenClock())
-    await taken(pacer)
-
-    with pytest.raises(OSError, match="no more timers"):
-        await pacer.acquire((A,))
-
-    assert pacer.outlook((A,)).waiting == 0
 
 
 async def test_closing_fails_each_waiter_and_leaves_no_timer() -> None:
@@ -237,32 +210,3 @@ async def test_closing_calls_back_with_an_error() -> None:
 
 
 # Limits
-
-
-@pytest.mark.slow("thousands of waiters")
-async def test_twenty_thousand_waiters_use_little_memory_go_in_order_and_cancel_fast() -> None:
-    clock = CountingClock()
-    pacer = LocalPacer(clock)
-    opened = await pacer.acquire((A,))
-    count = 20_000
-
-    tracemalloc.start()
-    try:
-        tasks = [asyncio.create_task(pacer.acquire((A,))) for _ in range(count)]
-        await asyncio.sleep(0)
-        used, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    for task in tasks[:10]:
-        pacer.settle(opened, 1.0)
-        pacer.release(opened)
-        await clock.advance_and_run(1.0)
-        opened = task.result()
-    start = time.process_time()
-    for task in tasks[10:]:
-        task.cancel()
-    await settle_down()
-
-    assert used / count < 4096
-    assert time.process_time() - start < 2.0
-    assert pacer.outlook((A,)).waiting == 0

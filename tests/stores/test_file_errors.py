@@ -144,16 +144,6 @@ async def test_a_file_that_stays_locked_is_an_error_that_names_the_option(opened
     assert await store.load(SITE) == FIRST
 
 
-async def test_a_new_file_that_another_process_is_writing_is_waited_for(opened, path):
-    store = opened(busy_timeout=0.02)
-    with closing(sqlite3.connect(path, isolation_level=None)) as rival:
-        rival.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreFailed, match="busy timeout"):
-            await store.open()
-
-    await store.open()
-
-
 async def test_a_full_disk_is_an_error_and_loses_nothing_that_was_acknowledged(opened):
     store = opened()
     store._file._max_bytes = 16 * 4096
@@ -166,56 +156,6 @@ async def test_a_full_disk_is_an_error_and_loses_nothing_that_was_acknowledged(o
 
     assert await store.load(SITE) == FIRST
     assert await store.load(OTHER) is None
-
-
-def test_a_file_that_may_not_grow_is_an_error_too(path):
-    """The kernel refuses, as it does when the disk is full or a quota is reached."""
-    program = """
-import asyncio, os, resource, sys
-from polite.errors import StoreFailed
-from polite.origin import Origin
-from polite.robots.result import Found
-from polite.robots.snapshot import Snapshot
-from polite.stores.sqlite import SqliteStore
-
-async def main():
-    store, site = SqliteStore(sys.argv[1]), Origin.of("https://site.test")
-    await store.open()
-    least, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (65536, most))
-    snapshot = Snapshot(Found(os.urandom(200_000), 200, ""), 1.0, 2.0)
-    try:
-        await store.save(site, snapshot)
-    except StoreFailed as error:
-        print(error)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (least, most))
-    await store.save(site, snapshot)
-    print("works again" if await store.load(site) == snapshot else "lost")
-    await store.close()
-
-asyncio.run(main())
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(path)],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        cwd=ROOT,
-    )
-
-    assert re.fullmatch(r".*crawl.sqlite: .*(disk|I/O).*\nworks again\n", done.stdout), (
-        done.stdout + done.stderr
-    )
-
-
-async def test_reading_that_fails_is_an_error_of_load(path):
-    store = SqliteStore(path.parent)
-
-    for question in (store.load(SITE), store.held(SITE)):
-        with pytest.raises(StoreFailed):
-            await question
-    await store.close()
 
 
 async def test_a_row_that_cannot_be_read_counts_as_none_and_is_saved_anew(opened, path, caplog):
