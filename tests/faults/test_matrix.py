@@ -41,7 +41,6 @@ def opened(row: Row, stage: Stage):
 
 
 def patience_s(reason: Reason) -> float:
-    """The deadline of a fetch that comes to this."""
     return DEADLINE_S if reason in {Reason.TIMEOUT, Reason.DNS_TIMEOUT} else PATIENT_S
 
 

@@ -67,6 +67,28 @@ class Outcome:
         """Each gap that was too short, in words."""
         return [f"host {host}: {words}" for host, each in self.hosts.items() for words in each.short]
 
+    @property
+    def lost(self) -> int:
+        return sum(len(each.missing) for each in self.hosts.values())
+
+    @property
+    def twice(self) -> int:
+        """How many requests were for pages that had been requested before."""
+        return sum(each.pages.total() - len(each.pages) for each in self.hosts.values())
+
+    @property
+    def robots(self) -> int:
+        """The most requests for robots.txt that one host got."""
+        return max(each.robots for each in self.hosts.values())
+
+    def efficiency(self, world: World) -> float:
+        """The ideal time divided by the real one, from the first request to the last."""
+        return world.ideal_s / (self.times[-1] - self.times[0])
+
+    @property
+    def calls_per_fetch(self) -> float:
+        return self.calls / len(self.times)
+
 
 @contextmanager
 def sites(world: World, log: Path) -> Iterator[int]:
@@ -122,7 +144,6 @@ class Crawl:
         return self._stack.enter_context(part)
 
     def proxy(self) -> TcpProxy:
-        """Return a new way to the store."""
         return self.with_(TcpProxy(self.store.port))
 
     def replica(self) -> ValkeyServer:
@@ -236,13 +257,11 @@ def _fault(**given: Any) -> Callable[[_Run], _Run]:
 
 @_fault()
 def none(crawl: Crawl, names: list[str]) -> None:
-    """Nothing happens."""
     crawl.start(*names)
 
 
 @_fault(masters=1)
 def four_partitions(crawl: Crawl, names: list[str]) -> None:
-    """Nothing happens to the four partitions of a cluster's one master."""
     crawl.start(*names)
 
 
@@ -275,7 +294,6 @@ def partition(crawl: Crawl, names: list[str]) -> None:
 
 @_fault()
 def store_paused(crawl: Crawl, names: list[str]) -> None:
-    """The store answers nothing for longer than a lease."""
     crawl.begin(*names)
     crawl.store.pause()
     time.sleep(_LONG * crawl.world.lease_s)
@@ -322,7 +340,6 @@ def sentinel_failover(crawl: Crawl, names: list[str]) -> None:
 
 @_fault(masters=2)
 def slot_moved(crawl: Crawl, names: list[str]) -> None:
-    """The slots of all partitions move from one master of a cluster to the other."""
     crawl.begin(*names)
     cluster = crawl.cluster
     assert cluster is not None
@@ -333,25 +350,22 @@ def slot_moved(crawl: Crawl, names: list[str]) -> None:
 
 def wrong(fault: Fault, outcome: Outcome) -> list[str]:
     """Return what a crawl under this fault may not show; empty if all is well."""
-    hosts, short = outcome.hosts.values(), outcome.short
-    found = [f"{len(short)} short gaps, such as {short[0]}"] if short else []
-    for each in hosts:
+    found = [f"{len(outcome.short)} short gaps, such as {outcome.short[0]}"] if outcome.short else []
+    for each in outcome.hosts.values():
         found += [f"{request} came before the rules" for request in each.early]
         found += [f"{path} is forbidden" for path in each.unwanted]
-    if (robots := max(each.robots for each in hosts)) > 1 + fault.forgets:
-        found.append(f"{robots} requests for one robots.txt")
-    twice = sum(each.pages.total() - len(each.pages) for each in hosts)
-    if twice and not (fault.crashes or fault.forgets):
-        found.append(f"{twice} pages fetched twice")
+    if outcome.robots > 1 + fault.forgets:
+        found.append(f"{outcome.robots} requests for one robots.txt")
+    if outcome.twice and not (fault.crashes or fault.forgets):
+        found.append(f"{outcome.twice} pages fetched twice")
     if set(outcome.codes) != {EMPTIED if fault.empties else 0} or outcome.hung:
         found += [f"exit codes {outcome.codes}, {outcome.hung} hung", *outcome.errors]
-    if (lost := sum(len(each.missing) for each in hosts)) and not fault.empties:
-        found.append(f"{lost} pages lost")
+    if outcome.lost and not fault.empties:
+        found.append(f"{outcome.lost} pages lost")
     return found
 
 
 def run(fault: Fault, world: World, processes: int = PROCESSES) -> Outcome:
-    """Run one crawl under a fault."""
     with tempfile.TemporaryDirectory(prefix="polite-many-") as folder:
         world = replace(world, network=77 + os.getpid() % 100)
         crawl = Crawl(world, Path(folder), append_only=not fault.empties, masters=fault.masters)
@@ -371,11 +385,11 @@ def main(arguments: list[str]) -> int:
     print("fault                  requests  short of gaps  worst    calls/fetch  silence  efficiency")
     for name in [each for each in options.faults or FAULTS for _ in range(options.runs)]:
         outcome = run(FAULTS[name], World())
-        offences, times, gaps = wrong(FAULTS[name], outcome), outcome.times, outcome.gaps
+        offences, gaps = wrong(FAULTS[name], outcome), outcome.gaps
         worst = max(each.shortfall_s for each in outcome.hosts.values())
         print(
-            f"{name:22} {len(times):8} {len(outcome.short):6} of {len(gaps):5} {1e3 * worst:4.0f} ms "
-            f"{outcome.calls / len(times):12.2f} {max(gaps):6.2f} s {World().ideal_s / (times[-1] - times[0]):11.2f}",
+            f"{name:22} {len(outcome.times):8} {len(outcome.short):6} of {len(gaps):5} {1e3 * worst:4.0f} ms "
+            f"{outcome.calls_per_fetch:12.2f} {max(gaps):6.2f} s {outcome.efficiency(World()):11.2f}",
             *(f"    wrong: {each}" for each in offences),
             sep="\n",
             flush=True,

@@ -22,24 +22,19 @@ class Site:
         self.before: Callable[[str], object] = lambda _: None
 
     def urls(self, pages: int) -> list[str]:
-        """Return URLs of so many pages of each host."""
         return [f"{host}/{page}" for page in range(pages) for host in self.hosts]
 
     @property
     def robots(self) -> list[str]:
-        """The URLs of the hosts' robots.txt."""
         return [f"{host}/robots.txt" for host in self.hosts]
 
     @property
     def times_asked(self) -> Counter[str]:
-        """How often each URL was requested."""
         return Counter(self.asked)
 
 
 @contextmanager
 def serving() -> Iterator[Site]:
-    """Serve a site during the block."""
-
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             url = f"http://{self.headers['Host']}{self.path}"

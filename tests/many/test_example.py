@@ -19,7 +19,6 @@ WORLD = World(hosts=3, pages=4, delay_s=0.25, network=76)
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """The file with a line for each request of the sites."""
     return tmp_path / "hits"
 
 
@@ -31,7 +30,6 @@ def port(log: Path) -> Iterator[int]:
 
 @pytest.fixture
 def start(valkey: ValkeyServer, port: int) -> Callable[[], subprocess.Popen[str]]:
-    """Start a process of the crawl."""
     command = [sys.executable, "docs/examples/many_machines.py", "--store", valkey.url, "--crawl", "news"]
     command += ["--delay", "0.2", "--allow-network", "127.0.0.0/8", *WORLD.seeds(port)]
     return lambda: subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)

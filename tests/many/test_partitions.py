@@ -22,7 +22,6 @@ PACING = polite.PacingPolicy(min_delay=0.6)
 
 
 def host_of(partition: int) -> str:
-    """Return a host whose home is in the partition."""
     session = Session(
         RedisLink.of(VirtualClient(Site().server)),
         LoopClock(),

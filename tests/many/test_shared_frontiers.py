@@ -12,7 +12,6 @@ import polite
 from polite.events import Dropped, Event
 from polite.frontier.frontier import Frontier
 from polite.robots.exchange import Ask, Failed, Reply
-from polite.stores.redis.step import Unreached
 from tests.simulation.machines.own_server import own_server
 from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer
 from tests.support import now, scripted_gate
@@ -164,34 +163,7 @@ async def test_next_returns_none_when_no_process_has_a_task_left() -> None:
         await worker
 
 
-async def test_a_put_whose_reply_is_lost_comes_once_though_it_has_no_url_of_its_own() -> None:
-    site = Site()
-    async with Process(site, "one") as one:
-        partition: Any = killed_session(one).partitions[0]
-        step, lost = partition._link.step, []
-
-        async def loses(prefix: str, request: str) -> str:
-            reply: str = await step(prefix, request)
-            if '"puts"' in request and not lost:
-                lost.append(request)
-                raise Unreached("the reply was lost")
-            return reply
-
-        partition._link.step = loses
-        async with asyncio.timeout(60):
-            admission = await one.frontier.put("https://h0.test/1", unique=False)
-        one.frontier.close()
-        async with asyncio.timeout(60):
-            await one.work()
-
-    assert lost
-    assert admission is polite.Admission.WAITING
-    assert site.pages == ["https://h0.test/1"]
-    assert [end for *_, end in one.ends] == ["done"]
-
-
 def killed_session(process: Process) -> Any:
-    """The session of a process that ends without a goodbye."""
     return process.frontier._parts.store.backend._session  # type: ignore[attr-defined]
 
 

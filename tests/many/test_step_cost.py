@@ -149,16 +149,3 @@ def test_what_was_named_before_all_was_free_is_free_if_it_is_not_named_again(
     crawl.age(2 * LEASE)
     other.step(first=True)
     assert [each.home for each in other.step(takes=names[:2]).taken] == names[:1]
-
-
-def test_a_full_batch_does_little_besides(crawl: Crawl) -> None:
-    dead, one = crawl.process("dead"), crawl.process("one")
-    held(dead, 120)
-    one.step()
-    crawl.expire(dead)
-    puts = [put(f"https://x{number}.example/") for number in range(60)]
-
-    one.step(check=False, puts=puts, ended=[ended(f"https://y{number}.example/") for number in range(60)])
-
-    assert 100 <= crawl.client.scard(crawl.key("held:dead")) < 120
-    assert meets(crawl, one.step) <= 3

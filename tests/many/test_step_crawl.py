@@ -103,21 +103,6 @@ def test_another_server_begins_an_epoch_and_is_quiet_for_a_lease(crawl: Crawl, o
     assert one.step(room=9).picked != []
 
 
-def test_numbers_and_fences_after_an_epoch_are_above_all_that_may_have_been_given(
-    crawl: Crawl, one: Process
-) -> None:
-    assert one.put(A).puts == [1]
-    crawl.another_server()
-
-    (number,) = one.put(f"{A}2").puts
-    assert number is not None
-    assert number > 1_000_001
-    crawl.age(LEASE)
-    taken = one.take("b.example")
-    assert taken is not None
-    assert taken.fence > 1_000_000
-
-
 def test_a_put_told_again_counts_if_any_server_lost_it_and_not_if_it_has_ended(
     crawl: Crawl, one: Process
 ) -> None:

@@ -77,13 +77,11 @@ class World:
 
 
 def read_request(line: str) -> Request:
-    """Read a line of the servers' log."""
     at, host, path, sender = line.split(maxsplit=3)
     return Request(float(at), int(host), path, sender=sender.strip())
 
 
 def judge(world: World, requests: Iterable[Request]) -> dict[int, Verdict]:
-    """Judge what each host of a world got."""
     linked = [f"/p/{page}" for page in range(world.pages)]
     return judge_all(
         range(world.hosts),

@@ -125,7 +125,6 @@ class FakeHomes:
     # What happens to a process.
 
     def recall(self, name: str) -> None:
-        """Another process wants a home."""
         home = self.homes.get(name)
         if home is None or home.closing:
             return

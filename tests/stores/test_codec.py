@@ -40,7 +40,6 @@ def as_row_and_back(snapshot: Snapshot) -> Snapshot:
 
 
 def with_unusual_fields(kind: Any) -> Any:
-    """A result with every field that has a default set to something else."""
     usual = {"file": b"x", "status": 203, "url": URL, "reason": Reason.TIMEOUT}
     others = {bool: True, int: 7, float: 2.5, str: "other", type(None): 3}
     return kind(

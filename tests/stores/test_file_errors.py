@@ -324,7 +324,6 @@ def test_what_waits_in_memory_is_bounded(monkeypatch):
 
 @pytest.fixture
 def of_version_1(path):
-    """As the first polite that kept anything would have left it."""
     raw(path, robots_database.STEPS[0])
     raw(path, f"PRAGMA application_id = {robots_database.APPLICATION_ID}")
     raw(path, "PRAGMA user_version = 1")
@@ -416,7 +415,6 @@ async def test_the_file_of_another_program_or_of_a_newer_polite_is_left_alone(pa
 
 @pytest.mark.slow("kills processes in real time")
 def test_killed_five_times_nothing_acknowledged_is_lost():
-    """`./dev soak` does the same a hundred times."""
     command = [sys.executable, "-m", "tests.system.soak", "kill", "5"]
 
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300, cwd=ROOT)
