@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-from collections.abc import Callable
 
 from polite.errors import GateClosed
 from polite.pacing.homes import TakenHome, Tenant
@@ -138,7 +137,7 @@ class FakeHomes:
             home.closing = True
             self._leave_if_closing(home)
 
-    def lose_all(self, at: Callable[[float, Callable[[], None]], object] | None = None) -> None:
+    def lose_all(self) -> None:
         """The process is taken for dead from now, and its homes go to others when its lease is over."""
         lost, self.homes = self.homes, {}
         for home in lost.values():

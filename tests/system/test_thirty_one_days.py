@@ -139,26 +139,6 @@ async def test_h6_a_site_without_a_copy_is_closed_for_thirty_days_and_then_open_
 
 
 @pytest.mark.slow("a month of requests", fast=2)
-@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
-@pytest.mark.parametrize("keep_stale", [True, False])
-async def test_h6_the_last_copy_decides_all_the_time_or_after_thirty_days(
-    dialect: Dialect, keep_stale: bool
-) -> None:
-    server = Server(FILE)
-    watch = Watch(server, dialect, lambda forgiven: (keep_stale or forgiven, False))
-
-    async with opened(server, None, dialect=dialect, keep_stale=keep_stale, refresh_ahead=0) as gate:
-        await gate.check(PAGE)
-        server.answer = Reply(500)
-        await asyncio.sleep(DAY + 1)
-        await walk(gate, 32 * DAY, watch)
-
-    assert len(watch.hours) == 31 * 24
-    assert watch.over >= 20
-    require_growing_delays(server.failures)
-
-
-@pytest.mark.slow("a month of requests", fast=2)
 @pytest.mark.parametrize("dialect", [polite.CLASSIC, polite.RFC9309], ids=lambda dialect: dialect.name)
 @pytest.mark.parametrize("copy", [False, True])
 async def test_h6_thirty_days_are_thirty_days_across_restarts(
