@@ -66,13 +66,15 @@ async def test_a_closed_store_is_whole_in_its_file_although_another_connection_i
     assert raw(alone, "SELECT origin FROM robots") == [("https://site.test",)]
 
 
-async def test_saves_that_come_together_are_one_transaction(opened, monkeypatch):
+async def test_saves_that_come_together_are_one_transaction_of_so_many_at_most(opened, monkeypatch):
+    monkeypatch.setattr(module, "_MAX_BATCH", 100)
     store = opened()
     batches = batches_of(store, monkeypatch)
 
     await asyncio.gather(*(store.save(origin, FIRST) for origin in NUMBERED))
 
     assert sum(saved for saved, _ in batches) == 500
+    assert max(saved for saved, _ in batches) == 100
     assert len(batches) < 20
 
 

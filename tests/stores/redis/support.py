@@ -190,6 +190,8 @@ class Frontier:
         self.most = room
         self.homes: dict[str, Home] = {}
         self.withdrawn_homes: list[str] = []
+        self.kept: set[str] = set()
+        self.releases_at_once = True
         self.told: list[tuple[str, str]] = []
         self.failures: list[Exception] = []
 
@@ -207,10 +209,11 @@ class Frontier:
     def withdrawn(self, home: Home) -> None:
         self.withdrawn_homes.append(home.name)
         del self.homes[home.name]
-        self.session.release(home)
+        if self.releases_at_once:
+            self.session.release(home)
 
     def keeps(self, home: Home) -> bool:
-        return False
+        return home.name in self.kept
 
     def stepped(self, partition: int, reply: StepReply) -> None: ...
 

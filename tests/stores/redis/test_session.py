@@ -237,6 +237,32 @@ async def test_a_released_home_leaves_with_its_rest_unless_the_gate_needs_it() -
     assert process.left_names == ["a.com", "b.com"]
 
 
+async def test_a_withdrawn_home_leaves_when_its_turn_ended_and_the_frontier_released_it() -> None:
+    process = Process(picks("a.com"))
+    frontier = process.crawl()
+    frontier.releases_at_once = False
+    await asyncio.sleep(0.1)
+    home = frontier.homes["a.com"]
+    process.session.entered(home)
+    frontier.kept.add("a.com")
+
+    process.link.says |= {"starving": True, "fair": 0}
+    await asyncio.sleep(10.0)
+    assert frontier.withdrawn_homes == [], "its robots.txt is being fetched"
+    frontier.kept.clear()
+    await asyncio.sleep(2.0)
+    assert frontier.withdrawn_homes == ["a.com"]
+    assert process.session.held("a.com") is None
+    process.session.left(home)
+    await asyncio.sleep(1.0)
+    assert process.left == []
+    process.session.release(home)
+    await asyncio.sleep(0.1)
+
+    assert process.left_names == ["a.com"]
+    assert frontier.withdrawn_homes == ["a.com"]
+
+
 async def test_news_make_a_home_of_the_gate_one_of_the_frontier() -> None:
     process = Process()
     frontier = process.crawl()
