@@ -65,6 +65,20 @@ async def test_a_timer_that_fires_early_grants_no_turn_and_is_set_again() -> Non
     assert waiter.result().granted_at == 5.0
 
 
+async def test_a_failing_clock_leaves_no_request_in_the_queue() -> None:
+    class BrokenClock(ManualClock):
+        def call_at(self, when: float, callback: Callable[[], None]) -> object:
+            raise OSError("no more timers")
+
+    pacer = LocalPacer(BrokenClock(monotonic=0.0))
+    await taken(pacer)
+
+    with pytest.raises(OSError, match="no more timers"):
+        await pacer.acquire((A,))
+
+    assert pacer.outlook((A,)).waiting == 0
+
+
 async def test_closing_fails_each_waiter_and_leaves_no_timer() -> None:
     clock = ManualClock(monotonic=0.0)
     pacer = LocalPacer(clock)
