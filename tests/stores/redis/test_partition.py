@@ -13,6 +13,7 @@ from tests.stores.redis.support import (
     HELD_S,
     HOST,
     ORIGIN,
+    SETTINGS,
     Fault,
     Owner,
     Request,
@@ -229,6 +230,24 @@ async def test_a_gate_alone_goes_on_in_a_new_crawl() -> None:
 
     assert owner.lost == [home]
     assert [("born" in r, r["first"]) for r in link.sent] == [(False, True), (True, False), (False, True)]
+
+
+@pytest.mark.parametrize("away_s", [1.0, 20.0])
+async def test_homes_are_kept_over_another_server_only_while_the_lease_lasts(away_s: float) -> None:
+    # Later, others may have taken them from the last server, and this one does not know of it.
+    link, owner = ScriptedLink(quiet=10_000_000), Owner()
+    partition = on(link, owner)
+    await submit(partition)
+    home = hold(partition, fence=3)
+
+    link.down = True
+    await asyncio.sleep(away_s)
+    link.says["run"], link.down = "second", False
+    await submit(partition)
+    await asyncio.sleep(1.0)
+
+    assert owner.lost == ([] if away_s < SETTINGS.lease_s else [home])
+    assert partition.tenure.good
 
 
 async def test_many_homes_are_told_in_parts_and_nothing_else_before_the_last() -> None:
