@@ -140,12 +140,8 @@ class MemoryStore:
         self._memory += bare.octets
         self._back_off_memory += bare.octets
         self._first_end = min(self._first_end, bare.expires_at)
-        if len(self._backing_off) > self._max_origins or self._crowded:
-            self._forget_back_offs(now)
-
-    def _forget_back_offs(self, now: float) -> None:
-        """Remove back-offs that are over; beyond the limit, also the oldest one."""
-        if now >= self._first_end:
+        # Back-offs that are over go first; beyond the limit, the oldest one goes, too.
+        if now >= self._first_end and (len(self._backing_off) > self._max_origins or self._crowded):
             for origin in [o for o, snapshot in self._backing_off.items() if snapshot.expires_at <= now]:
                 self._pop_back_off(origin)
             self._first_end = min((s.expires_at for s in self._backing_off.values()), default=math.inf)

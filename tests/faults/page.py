@@ -43,7 +43,6 @@ aiohttp has a parser in C and one in Python. It uses the latter if the former wa
 
 
 def page() -> str:
-    """The whole page."""
     return _START + "".join(map(_line, MATRIX)) + _PARSERS + "".join(map(_reason, MATRIX))
 
 

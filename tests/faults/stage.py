@@ -45,7 +45,6 @@ Scene = Callable[[], AbstractAsyncContextManager[Stage]]
 
 
 def ok(body: bytes = RULES, *headers: bytes, status: bytes = b"200 OK") -> bytes:
-    """An honest response."""
     head = [b"HTTP/1.1 " + status, b"Content-Length: %d" % len(body), *headers]
     return b"\r\n".join(head) + b"\r\n\r\n" + body
 
@@ -69,8 +68,6 @@ async def silence(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
 
 
 def endless(start: bytes, more: bytes) -> Script:
-    """Goes on for as long as somebody listens."""
-
     async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(start)
         while True:
@@ -210,7 +207,6 @@ def tls(
 
 @asynccontextmanager
 async def nobody() -> AsyncIterator[Stage]:
-    """An address of this machine at which nothing listens any more."""
     async with scripted_server(b"") as server:
         pass
     yield Stage(server.url(""), (server,), {"nameservers": ["127.0.0.1:1"]})

@@ -56,7 +56,6 @@ def spellings(address: IPv4Address) -> list[str]:
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Every socket that the guard makes."""
     sockets: list[object] = []
 
     def make(*arguments: object) -> socket.socket:

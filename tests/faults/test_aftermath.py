@@ -20,28 +20,15 @@ def failed(reason: Reason, *, status: int | None = None, before: Snapshot | None
     return renewed(before, Unreachable(reason, URL, status), RobotsPolicy(), 1_000.0)
 
 
-def test_a_name_that_does_not_exist_is_asked_for_again_later_than_other_failures() -> None:
-    missing, broken = failed(Reason.DNS_NXDOMAIN), failed(Reason.DNS_SERVFAIL)
-
-    assert missing.expires_at == 1_600.0
-    assert broken.expires_at == 1_005.0
-
-
-def test_not_modified_renews_a_copy_that_is_there() -> None:
+def test_a_name_that_does_not_exist_is_asked_for_again_later_and_a_304_renews_a_copy() -> None:
     before = renewed(None, GOOD, RobotsPolicy(), 0.0)
-
     after = failed(Reason.ODD_STATUS, status=304, before=before)
+    without = failed(Reason.ODD_STATUS, status=304, before=failed(Reason.TIMEOUT))
 
-    assert after.access == GOOD
-    assert (after.failures, after.unreachable_since) == (0, None)
-    assert after.expires_at == 1_000.0 + 86_400.0
-
-
-def test_not_modified_renews_nothing_where_there_is_no_copy() -> None:
-    after = failed(Reason.ODD_STATUS, status=304, before=failed(Reason.TIMEOUT))
-
-    assert isinstance(after.access, Unreachable)
-    assert after.failures == 2
+    assert failed(Reason.DNS_NXDOMAIN).expires_at == 1_600.0
+    assert failed(Reason.DNS_SERVFAIL).expires_at == 1_005.0
+    assert (after.access, after.failures, after.expires_at) == (GOOD, 0, 1_000.0 + 86_400.0)
+    assert without.failures == 2
 
 
 @pytest.mark.parametrize(

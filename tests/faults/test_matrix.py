@@ -1,12 +1,17 @@
-"""Each row of the fault matrix through a whole gate: verdict, reason, hits, deadline and memory, to the letter."""
+"""Each row of the fault matrix through a whole gate: verdict, reason, hits, deadline and memory; and the page made of it."""
 
 import asyncio
 import contextlib
 import os
+import re
+import subprocess
+import sys
 import time
 import tracemalloc
+from pathlib import Path
 
 import pytest
+from aiohttp import http_parser
 
 import polite
 from polite.origin import Origin, Target
@@ -16,11 +21,13 @@ from polite.robots.result import Found, Unavailable, Unreachable
 from polite.transports.ftp import FtpTransport
 from polite.transports.http import HttpTransport
 from tests.faults.matrix import MATRIX
+from tests.faults.page import PAGE, page
 from tests.faults.row import Row, Verdict
 from tests.faults.stage import Stage
 
 AGENT = "FaultBot/1.0 (+https://bot.test)"
-PURE = bool(os.environ.get("AIOHTTP_NO_EXTENSIONS"))
+SWITCH = "AIOHTTP_NO_EXTENSIONS"
+PURE = SWITCH in os.environ
 DEADLINE_S = 0.6
 # Of what ends by itself, within the deadline: so that a busy machine does not end it first.
 PATIENT_S = 30.0
@@ -41,7 +48,6 @@ def opened(row: Row, stage: Stage):
 
 
 def patience_s(reason: Reason) -> float:
-    """The deadline of a fetch that comes to this."""
     return DEADLINE_S if reason in {Reason.TIMEOUT, Reason.DNS_TIMEOUT} else PATIENT_S
 
 
@@ -89,3 +95,31 @@ async def test_a_heavy_fault_is_held_in_little_memory(row: Row) -> None:
         await transport.close()
 
     assert most < 8 * 1024 * 1024
+
+
+def test_the_page_is_the_one_that_the_matrix_makes_and_each_number_has_its_row() -> None:
+    assert PAGE.read_text() == page(), "python -m tests.faults.page writes it anew"
+    assert {int(re.match(r"\d+", row.number)[0]) for row in MATRIX} == set(range(1, 103))  # type: ignore[index]
+    assert len({row.number for row in MATRIX}) == len({row.fault for row in MATRIX}) == len(MATRIX)
+
+
+@pytest.mark.slow("runs tests in another process")
+def test_the_faults_come_to_what_the_matrix_says_without_the_c_parser() -> None:
+    """aiohttp's pure-Python parser differs in what it accepts. It looks at the switch when it is imported."""
+    if PURE:
+        # This is that run: it must not start another, and must be what it is called.
+        assert http_parser.HttpResponseParser is http_parser.HttpResponseParserPy
+        return
+
+    folder = Path(__file__).parent
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)],
+        cwd=folder.parents[1],
+        env={**os.environ, SWITCH: "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+    assert run.returncode == 0, run.stdout[-5_000:] + run.stderr[-1_000:]

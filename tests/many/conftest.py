@@ -42,7 +42,6 @@ def start_valkey(tmp_path: Path) -> Iterator[Callable[..., ValkeyServer]]:
 
 @pytest.fixture
 def valkey_cluster(tmp_path: Path) -> Iterator[ValkeyCluster]:
-    """A cluster of two masters."""
     cluster = ValkeyCluster(tmp_path / "cluster")
     try:
         yield cluster.start()
@@ -58,11 +57,9 @@ def crawl(valkey: ValkeyServer) -> Crawl:
 
 @pytest.fixture
 def one(crawl: Crawl) -> Process:
-    """A process of the crawl."""
     return crawl.process("one")
 
 
 @pytest.fixture
 def other(crawl: Crawl) -> Process:
-    """Another process of it."""
     return crawl.process("other")

@@ -19,11 +19,11 @@ from typing import Any, Self
 
 import redis
 
-from docs.examples.demo.judge import ROBOTS, Request
+from docs.examples.demo.judge import ROBOTS, Request, Verdict
 from tests.many.process import EMPTIED
 from tests.many.proxy import TcpProxy
 from tests.many.servers import ValkeyCluster, ValkeySentinel, ValkeyServer
-from tests.many.world import Verdict, World, judge, read_request
+from tests.many.world import World, judge, read_request
 
 ROOT = Path(__file__).parents[2]
 PROCESSES = 8
@@ -41,20 +41,53 @@ class Outcome:
     """What came of one crawl.
 
     Attributes:
+        hosts: What the log says about each host.
         codes: The exit code of each process; those that a fault ended are left out.
         calls: Calls of scripts, as the store counted them.
         errors: The last lines of standard error of processes that failed.
     """
 
-    verdict: Verdict
+    hosts: dict[int, Verdict]
     codes: list[int] = field(default_factory=list)
     hung: int = 0
     calls: int = 0
     errors: list[str] = field(default_factory=list)
 
     @property
+    def times(self) -> list[float]:
+        """When requests arrived, in order."""
+        return sorted(request.at for each in self.hosts.values() for request in each.requests)
+
+    @property
+    def gaps(self) -> list[float]:
+        return [gap for each in self.hosts.values() for gap in each.gaps]
+
+    @property
+    def short(self) -> list[str]:
+        """Each gap that was too short, in words."""
+        return [f"host {host}: {words}" for host, each in self.hosts.items() for words in each.short]
+
+    @property
+    def lost(self) -> int:
+        return sum(len(each.missing) for each in self.hosts.values())
+
+    @property
+    def twice(self) -> int:
+        """How many requests were for pages that had been requested before."""
+        return sum(each.pages.total() - len(each.pages) for each in self.hosts.values())
+
+    @property
+    def robots(self) -> int:
+        """The most requests for robots.txt that one host got."""
+        return max(each.robots for each in self.hosts.values())
+
+    def efficiency(self, world: World) -> float:
+        """The ideal time divided by the real one, from the first request to the last."""
+        return world.ideal_s / (self.times[-1] - self.times[0])
+
+    @property
     def calls_per_fetch(self) -> float:
-        return self.calls / self.verdict.requests if self.verdict.requests else 0.0
+        return self.calls / len(self.times)
 
 
 @contextmanager
@@ -111,7 +144,6 @@ class Crawl:
         return self._stack.enter_context(part)
 
     def proxy(self) -> TcpProxy:
-        """Return a new way to the store."""
         return self.with_(TcpProxy(self.store.port))
 
     def replica(self) -> ValkeyServer:
@@ -147,8 +179,9 @@ class Crawl:
         text = self._log.read_text()
         return [read_request(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
-    def wait_for_begin(self) -> None:
-        """Wait until a part of all pages has been requested, and each process has requested something."""
+    def begin(self, *names: str, way: TcpProxy | None = None, url: str | None = None) -> None:
+        """Start processes. Wait until a part of all pages has been requested, and each process has requested something."""
+        self.start(*names, way=way, url=url)
 
         def begun() -> bool:
             hits = self.hits()
@@ -224,29 +257,25 @@ def _fault(**given: Any) -> Callable[[_Run], _Run]:
 
 @_fault()
 def none(crawl: Crawl, names: list[str]) -> None:
-    """Nothing happens."""
     crawl.start(*names)
 
 
 @_fault(masters=1)
 def four_partitions(crawl: Crawl, names: list[str]) -> None:
-    """Nothing happens to the four partitions of a cluster's one master."""
     crawl.start(*names)
 
 
 @_fault(crashes=True)
 def sigkill(crawl: Crawl, names: list[str]) -> None:
     """One process is killed, and does not come again."""
-    crawl.start(*names)
-    crawl.wait_for_begin()
+    crawl.begin(*names)
     crawl.kill(names[0])
 
 
 @_fault(crashes=True)
 def sigstop_long(crawl: Crawl, names: list[str]) -> None:
     """One process is stopped for longer than its lease, and goes on when its homes belong to others."""
-    crawl.start(*names)
-    crawl.wait_for_begin()
+    crawl.begin(*names)
     crawl.processes[names[0]].send_signal(signal.SIGSTOP)
     time.sleep(_LONG * crawl.world.lease_s)
     crawl.processes[names[0]].send_signal(signal.SIGCONT)
@@ -257,8 +286,7 @@ def partition(crawl: Crawl, names: list[str]) -> None:
     """One process does not reach the store for longer than a lease; its connection stays open."""
     way = crawl.proxy()
     crawl.start(names[0], way=way)
-    crawl.start(*names[1:])
-    crawl.wait_for_begin()
+    crawl.begin(*names[1:])
     way.stop_passing()
     time.sleep(_LONG * crawl.world.lease_s)
     way.pass_again()
@@ -266,9 +294,7 @@ def partition(crawl: Crawl, names: list[str]) -> None:
 
 @_fault()
 def store_paused(crawl: Crawl, names: list[str]) -> None:
-    """The store answers nothing for longer than a lease."""
-    crawl.start(*names)
-    crawl.wait_for_begin()
+    crawl.begin(*names)
     crawl.store.pause()
     time.sleep(_LONG * crawl.world.lease_s)
     crawl.store.resume()
@@ -277,16 +303,14 @@ def store_paused(crawl: Crawl, names: list[str]) -> None:
 @_fault()
 def store_restarted(crawl: Crawl, names: list[str]) -> None:
     """The store is killed, and started again with its append-only file."""
-    crawl.start(*names)
-    crawl.wait_for_begin()
+    crawl.begin(*names)
     crawl.store.restart()
 
 
 @_fault(empties=True)
 def store_restarted_empty(crawl: Crawl, names: list[str]) -> None:
     """The store is killed, and started again with nothing."""
-    crawl.start(*names)
-    crawl.wait_for_begin()
+    crawl.begin(*names)
     crawl.store.restart()
 
 
@@ -295,8 +319,7 @@ def failover(crawl: Crawl, names: list[str]) -> None:
     """The master dies, and a replica takes over that misses the last writes. The address stays."""
     way, copying, replica = crawl.proxy(), crawl.proxy(), crawl.replica()
     replica.client.replicaof("127.0.0.1", str(copying.port))
-    crawl.start(*names, way=way)
-    crawl.wait_for_begin()
+    crawl.begin(*names, way=way)
     copying.stop_passing()
     time.sleep(_LOST_S)
     crawl.store.kill()
@@ -311,16 +334,13 @@ def sentinel_failover(crawl: Crawl, names: list[str]) -> None:
     replica = crawl.replica()
     replica.replica_of(crawl.store)
     sentinel = crawl.with_(closing(ValkeySentinel(crawl.folder / "sentinel", crawl.store).start()))
-    crawl.start(*names, url=sentinel.url)
-    crawl.wait_for_begin()
+    crawl.begin(*names, url=sentinel.url)
     crawl.store.kill()
 
 
 @_fault(masters=2)
 def slot_moved(crawl: Crawl, names: list[str]) -> None:
-    """The slots of all partitions move from one master of a cluster to the other."""
-    crawl.start(*names)
-    crawl.wait_for_begin()
+    crawl.begin(*names)
     cluster = crawl.cluster
     assert cluster is not None
     for key in {each for node in cluster.nodes for each in node.client.scan_iter("polite:{many:*}:m")}:
@@ -330,23 +350,22 @@ def slot_moved(crawl: Crawl, names: list[str]) -> None:
 
 def wrong(fault: Fault, outcome: Outcome) -> list[str]:
     """Return what a crawl under this fault may not show; empty if all is well."""
-    verdict = outcome.verdict
-    found = [f"{len(verdict.short)} short gaps, such as {verdict.short[0]}"] if verdict.short else []
-    if verdict.before_rules or verdict.forbidden:
-        found.append(f"{verdict.before_rules} pages before rules, {verdict.forbidden} forbidden")
-    if verdict.robots > 1 + fault.forgets:
-        found.append(f"{verdict.robots} requests for one robots.txt")
-    if verdict.twice and not (fault.crashes or fault.forgets):
-        found.append(f"{verdict.twice} pages fetched twice")
+    found = [f"{len(outcome.short)} short gaps, such as {outcome.short[0]}"] if outcome.short else []
+    for each in outcome.hosts.values():
+        found += [f"{request} came before the rules" for request in each.early]
+        found += [f"{path} is forbidden" for path in each.unwanted]
+    if outcome.robots > 1 + fault.forgets:
+        found.append(f"{outcome.robots} requests for one robots.txt")
+    if outcome.twice and not (fault.crashes or fault.forgets):
+        found.append(f"{outcome.twice} pages fetched twice")
     if set(outcome.codes) != {EMPTIED if fault.empties else 0} or outcome.hung:
         found += [f"exit codes {outcome.codes}, {outcome.hung} hung", *outcome.errors]
-    if verdict.lost and not fault.empties:
-        found.append(f"{verdict.lost} pages lost")
+    if outcome.lost and not fault.empties:
+        found.append(f"{outcome.lost} pages lost")
     return found
 
 
 def run(fault: Fault, world: World, processes: int = PROCESSES) -> Outcome:
-    """Run one crawl under a fault."""
     with tempfile.TemporaryDirectory(prefix="polite-many-") as folder:
         world = replace(world, network=77 + os.getpid() % 100)
         crawl = Crawl(world, Path(folder), append_only=not fault.empties, masters=fault.masters)
@@ -366,10 +385,11 @@ def main(arguments: list[str]) -> int:
     print("fault                  requests  short of gaps  worst    calls/fetch  silence  efficiency")
     for name in [each for each in options.faults or FAULTS for _ in range(options.runs)]:
         outcome = run(FAULTS[name], World())
-        verdict, offences = outcome.verdict, wrong(FAULTS[name], outcome)
+        offences, gaps = wrong(FAULTS[name], outcome), outcome.gaps
+        worst = max(each.shortfall_s for each in outcome.hosts.values())
         print(
-            f"{name:22} {verdict.requests:8} {len(verdict.short):6} of {verdict.gaps:5} {1e3 * verdict.shortfall_s:4.0f} ms "
-            f"{outcome.calls_per_fetch:12.2f} {verdict.silence_s:6.2f} s {verdict.efficiency:11.2f}",
+            f"{name:22} {len(outcome.times):8} {len(outcome.short):6} of {len(gaps):5} {1e3 * worst:4.0f} ms "
+            f"{outcome.calls_per_fetch:12.2f} {max(gaps):6.2f} s {outcome.efficiency(World()):11.2f}",
             *(f"    wrong: {each}" for each in offences),
             sep="\n",
             flush=True,

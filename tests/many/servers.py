@@ -26,7 +26,6 @@ _CALM = ("--bind", "127.0.0.1", "--save", "", "--appendfsync", "everysec", "--re
 
 
 def server_binary() -> str:
-    """Return the path of the server's program."""
     return os.environ.get("POLITE_TEST_SERVER") or str(get_binary_path())
 
 
@@ -69,7 +68,6 @@ class ValkeyServer:
         return self
 
     def stop(self) -> None:
-        """Shut down in an orderly way."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
@@ -213,7 +211,6 @@ class ValkeyCluster:
         return self
 
     def of(self, key: str) -> ValkeyServer:
-        """The node that has this key's slot."""
         slot = self.slot(key)
         owners = [each for each in self.nodes if _has_slot(each, slot)]
         assert len(owners) == 1, f"slot {slot} belongs to {len(owners)} nodes"

@@ -92,7 +92,6 @@ class Crawl:
             self.client.hset(self.key("h"), home, f"{owner}:{fence}:{since}:{free_at}:{rest}")
 
     def expire(self, process: "Process", ago: int = SECOND) -> None:
-        """Let the lease of one process be over since `ago`."""
         self.client.hset(self.key("s"), process.name, self.now() - ago)
 
     def another_server(self) -> None:

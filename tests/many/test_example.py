@@ -3,16 +3,14 @@
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from docs.examples.demo.judge import ROBOTS, Request
 from polite.stores.redis.crawl import partition_prefix
 from tests.many.crawling import ROOT, sites
 from tests.many.servers import ValkeyServer
-from tests.many.world import World, read_request
+from tests.many.world import World
 
 pytestmark = pytest.mark.slow("processes and servers in real time")
 
@@ -21,7 +19,6 @@ WORLD = World(hosts=3, pages=4, delay_s=0.25, network=76)
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """The file with a line for each request of the sites."""
     return tmp_path / "hits"
 
 
@@ -33,34 +30,15 @@ def port(log: Path) -> Iterator[int]:
 
 @pytest.fixture
 def start(valkey: ValkeyServer, port: int) -> Callable[[], subprocess.Popen[str]]:
-    """Start a process of the crawl."""
     command = [sys.executable, "docs/examples/many_machines.py", "--store", valkey.url, "--crawl", "news"]
     command += ["--delay", "0.2", "--allow-network", "127.0.0.0/8", *WORLD.seeds(port)]
     return lambda: subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-
-
-def hits_by_host(log: Path) -> list[list[Request]]:
-    hits = [read_request(line) for line in log.read_text().splitlines()]
-    return [[hit for hit in hits if hit.host == host] for host in range(WORLD.hosts)]
 
 
 def done(port: int) -> list[str]:
     return sorted(
         f"done {WORLD.url(host, page, port)}" for host in range(WORLD.hosts) for page in range(WORLD.pages)
     )
-
-
-def test_three_processes_fetch_each_page_once_and_keep_the_delays(
-    start: Callable[[], subprocess.Popen[str]], port: int, log: Path
-) -> None:
-    processes = [start() for _ in range(3)]
-    said = [each.communicate(timeout=60)[0] for each in processes]
-
-    assert [each.returncode for each in processes] == [0, 0, 0]
-    assert sorted("".join(said).splitlines()) == done(port)
-    for seen in hits_by_host(log):
-        assert sorted(hit.path for hit in seen) == ["/p/0", "/p/1", "/p/2", "/p/3", ROBOTS]
-        assert all(later.at - earlier.at > 0.199 for earlier, later in pairwise(seen))
 
 
 def test_a_process_that_is_terminated_ends_cleanly_and_another_goes_on(

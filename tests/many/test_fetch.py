@@ -5,25 +5,71 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from tests.many.servers import ValkeyServer
-from tests.many.site import Site, serving
 
 pytestmark = pytest.mark.slow("processes and servers in real time")
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 60
-SECRET = "hunter2"
+
+
+class Site:
+    """A site with two hosts on loopback in real time, which notes the requests of other processes. Each path is a page.
+
+    Attributes:
+        hosts: The hosts' root URLs, without a slash at the end.
+        asked: The URLs of all requests, in order.
+        before: Called with the URL before each response.
+    """
+
+    def __init__(self, port: int) -> None:
+        self.hosts = (f"http://127.0.0.1:{port}", f"http://localhost:{port}")
+        self.asked: list[str] = []
+        self.before: Callable[[str], object] = lambda _: None
+
+    def urls(self, pages: int) -> list[str]:
+        return [f"{host}/{page}" for page in range(pages) for host in self.hosts]
+
+    @property
+    def robots(self) -> list[str]:
+        return [f"{host}/robots.txt" for host in self.hosts]
+
+    @property
+    def times_asked(self) -> Counter[str]:
+        return Counter(self.asked)
 
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    with serving() as site:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            url = f"http://{self.headers['Host']}{self.path}"
+            site.asked.append(url)
+            site.before(url)
+            body = b"User-agent: *\n" if self.path == "/robots.txt" else b"page"
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        site = Site(server.server_port)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
         yield site
+        server.shutdown()
+        thread.join()
 
 
 class Run:
@@ -79,21 +125,6 @@ def fetch(tmp_path: Path) -> Iterator[Callable[..., Run]]:
     for run in runs:
         run.process.kill()
         run.process.communicate()
-
-
-def test_each_page_and_each_robots_txt_is_fetched_once_and_all_end_together(
-    valkey: ValkeyServer, site: Site, fetch: Callable[..., Run]
-) -> None:
-    urls = [*site.urls(20), *(f"{host}/no" for host in site.hosts)]
-
-    runs = [fetch(f"run-{number}", "--store", valkey.url, "--crawl", "news", *urls) for number in range(2)]
-    ends = [run.end() for run in runs]
-
-    assert site.times_asked == dict.fromkeys([*site.urls(20), *site.robots], 1)
-    recorded = [each for run in runs for each in run.outcomes.items()]
-    assert sorted(recorded) == sorted((url, "refused" if url.endswith("/no") else "fetched") for url in urls)
-    # The one that was refused a page says so.
-    assert all(status in (0, 1) and not errors for status, errors in ends), ends
 
 
 def test_an_interrupted_run_leaves_its_pages_to_others_and_goes_on_with_the_same_command(

@@ -37,13 +37,6 @@ async def refusal(store: object, kind: type[PoliteError] = StoreFailed) -> str:
     return str(caught.value)
 
 
-async def test_a_server_is_opened_and_says_what_it_is(valkey: ValkeyServer) -> None:
-    async with opened(valkey.url) as shared:
-        assert (shared.server.masters, shared.server.is_cluster) == (1, False)
-        assert shared.server.version.split()[0] in ("Valkey", "Redis")
-        assert repr(shared.link) == f"<RedisLink to {valkey.url}>"
-
-
 async def test_a_client_object_is_taken_and_left_open(valkey: ValkeyServer) -> None:
     client = redis.asyncio.Redis(port=valkey.port, password=None, decode_responses=True)
 

@@ -102,17 +102,6 @@ async def test_a_result_is_kept_for_a_month_beyond_its_end_and_a_back_off_until_
     assert valkey.client.ttl(KEY) == -1
 
 
-async def test_a_large_file_is_compressed(
-    valkey: ValkeyServer, open_store: Callable[..., RedisStore]
-) -> None:
-    store, large = open_store(), found(time.time(), b"Disallow: /x\n" * 30_000)
-
-    await store.save(SITE, large)
-
-    assert valkey.client.strlen(KEY) < 10_000
-    assert await store.load(SITE) == large
-
-
 async def test_a_back_off_read_with_a_snapshot_answers_only_at_once(
     open_store: Callable[..., RedisStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,23 +112,6 @@ async def test_a_back_off_read_with_a_snapshot_answers_only_at_once(
     await other.close()
 
     assert await store.held(SITE) is not None
-
-
-async def test_a_back_off_is_written_in_the_background_and_the_longest_stays(
-    open_store: Callable[..., RedisStore],
-) -> None:
-    store, other, now = open_store(), open_store(), float(int(time.time()))
-    long, short = SavedBackOff(now, now + 900.0, "long"), SavedBackOff(now, now + 60.0, "short")
-
-    store.hold(SITE, long)
-    assert await store.held(SITE) == long
-    async with asyncio.timeout(5):
-        while await other.held(SITE) is None:
-            await asyncio.sleep(0.01)
-    other.hold(SITE, short)
-    await other.close()
-
-    assert await store.held(SITE) == long
 
 
 async def test_a_damaged_value_is_fetched_again_and_replaced(

@@ -12,7 +12,6 @@ import polite
 from polite.events import Dropped, Event
 from polite.frontier.frontier import Frontier
 from polite.robots.exchange import Ask, Failed, Reply
-from polite.stores.redis.step import Unreached
 from tests.simulation.machines.own_server import own_server
 from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer
 from tests.support import now, scripted_gate
@@ -100,23 +99,6 @@ def urls(hosts: int, pages: int) -> list[str]:
     return [f"https://h{host}.test/{page}" for page in range(pages) for host in range(hosts)]
 
 
-async def test_four_processes_fetch_each_page_once_and_keep_every_gap() -> None:
-    site = Site()
-    async with AsyncExitStack() as stack:
-        group = [await stack.enter_async_context(Process(site, str(n))) for n in range(4)]
-        for process in group:
-            await process.frontier.put_many(urls(12, 10))
-            process.frontier.close()
-        async with asyncio.timeout(60):
-            await asyncio.gather(*(process.work() for process in group))
-
-    assert sorted(site.pages) == sorted(urls(12, 10))
-    assert set(site.robots.values()) == {1}
-    assert min(site.gaps) >= DELAY_S
-    assert {process.frontier.done for process in group} == {120}
-    assert min(Counter(by for _, by, _ in site.seen).values()) >= 10, "each process has its share"
-
-
 async def test_a_producer_that_comes_first_takes_no_home_and_asks_no_site() -> None:
     site = Site()
     async with Process(site, "producer") as producer, asyncio.timeout(100):
@@ -181,77 +163,8 @@ async def test_next_returns_none_when_no_process_has_a_task_left() -> None:
         await worker
 
 
-async def test_a_put_whose_reply_is_lost_comes_once_though_it_has_no_url_of_its_own() -> None:
-    site = Site()
-    async with Process(site, "one") as one:
-        partition: Any = killed_session(one).partitions[0]
-        step, lost = partition._link.step, []
-
-        async def loses(prefix: str, request: str) -> str:
-            reply: str = await step(prefix, request)
-            if '"puts"' in request and not lost:
-                lost.append(request)
-                raise Unreached("the reply was lost")
-            return reply
-
-        partition._link.step = loses
-        async with asyncio.timeout(60):
-            admission = await one.frontier.put("https://h0.test/1", unique=False)
-        one.frontier.close()
-        async with asyncio.timeout(60):
-            await one.work()
-
-    assert lost
-    assert admission is polite.Admission.WAITING
-    assert site.pages == ["https://h0.test/1"]
-    assert [end for *_, end in one.ends] == ["done"]
-
-
-async def test_the_tasks_of_a_process_that_ends_without_a_word_are_fetched_after_its_lease() -> None:
-    site = Site()
-    async with AsyncExitStack() as stack:
-        one = await stack.enter_async_context(Process(site, "one"))
-        killed = await stack.enter_async_context(Process(site, "killed"))
-        await one.frontier.put_many(urls(6, 6))
-        working = [asyncio.create_task(process.work()) for process in (one, killed)]
-        await asyncio.sleep(2.5)
-        working[1].cancel()
-        for partition in killed_session(killed).partitions:
-            partition.stop(RuntimeError("killed"))
-        ended_at = now()
-        one.frontier.close()
-        async with asyncio.timeout(200):
-            await working[0]
-
-    assert set(site.pages) == set(urls(6, 6))
-    assert min(site.gaps) >= DELAY_S
-    last = max(when for when, by, _ in site.seen if by == "one")
-    assert last < ended_at + 15 + 2.5 + 6 * 1.1 + 4
-
-
 def killed_session(process: Process) -> Any:
-    """The session of a process that ends without a goodbye."""
     return process.frontier._parts.store.backend._session  # type: ignore[attr-defined]
-
-
-async def test_a_permit_of_a_gate_takes_the_home_of_a_frontier_and_keeps_its_gap() -> None:
-    site = Site()
-    async with Process(site, "one") as one, Process(site, "two") as two:
-        await one.frontier.put_many(urls(1, 30))
-        one.frontier.close()
-        two.frontier.close()
-        worker = asyncio.create_task(one.work())
-        await asyncio.sleep(3.2)
-        async with asyncio.timeout(60), two.gate.permit("https://h0.test/other") as permit:
-            permit.require()
-            site.seen.append((now(), "gate", permit.url))
-            permit.report(status=200)
-        async with asyncio.timeout(120):
-            await asyncio.gather(worker, two.work())
-
-    assert sorted(site.pages) == sorted([*urls(1, 30), "https://h0.test/other"])
-    assert min(site.gaps) >= DELAY_S
-    assert set(site.robots.values()) == {1}
 
 
 @pytest.mark.parametrize(("lived_s", "uncounted"), [(0.5, 0), (0.0, 1)])
@@ -313,23 +226,6 @@ async def test_what_another_process_has_put_a_moment_ago_is_waited_for(waits: st
             await work
         else:
             assert await one.frontier.next() is not None
-
-
-async def test_a_process_that_drains_leaves_its_tasks_to_the_others() -> None:
-    site = Site()
-    async with Process(site, "one") as one, Process(site, "two") as two:
-        await one.frontier.put_many(urls(4, 8))
-        working = [asyncio.create_task(process.work()) for process in (one, two)]
-        await asyncio.sleep(3)
-        async with asyncio.timeout(10):
-            assert await two.frontier.drain() == []
-        await two.__aexit__()
-        one.frontier.close()
-        async with asyncio.timeout(60):
-            await asyncio.gather(*working)
-
-    assert sorted(site.pages) == sorted(urls(4, 8))
-    assert min(site.gaps) >= DELAY_S
 
 
 async def test_a_put_waits_for_capacity_that_another_process_frees() -> None:
@@ -513,28 +409,6 @@ async def test_a_url_that_ended_is_fetched_when_it_is_put_again_and_not_after_a_
             await asyncio.gather(work, two.work())
 
     assert len(site.pages) == 8
-
-
-async def test_a_put_that_a_failover_lost_and_that_is_put_again_is_fetched_once() -> None:
-    site = Site()
-    async with Process(site, "one") as one, Process(site, "two") as two, Process(site, "three") as three:
-        await one.frontier.put_many(urls(1, 3))
-        work = asyncio.create_task(one.work())
-        await asyncio.sleep(2)
-        site.server.keep()
-        lost = "https://h0.test/lost"
-        await two.frontier.put(lost)
-        # Its owner has it in memory by now, and the server loses it.
-        await asyncio.sleep(0.5)
-        assert lost not in site.pages
-        site.server.fail_over()
-        await three.frontier.put(lost)
-        for each in (one, two, three):
-            each.frontier.close()
-        async with asyncio.timeout(120):
-            await asyncio.gather(work, two.work(), three.work())
-
-    assert Counter(site.pages) == Counter([*urls(1, 3), lost])
 
 
 async def test_a_frontier_that_keeps_its_tasks_to_itself_on_a_shared_gate_warns(

@@ -4,42 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
-from polite.stores.redis.changes import Hold, Leave, Load, Lookup, Out, Postpone, Requeued
+from polite.stores.redis.changes import Out
 from polite.stores.redis.step import Mine
 from polite.stores.redis.step_reply import StepReply
-from tests.many.stepping import LEASE, SECOND, Crawl, Process, digest, ended, put
+from tests.many.stepping import LEASE, Crawl, Process, digest, ended, put
 
 HOST = "https://a.example"
 A, B = f"{HOST}/a", f"{HOST}/b"
-
-# Homes in line with a task; homes that another process holds, with news and wishes; rows, times and met URLs of further ones.
-FILL = """
-local call, P, first, last, now = redis.call, KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local function at(seconds) return string.format('%.0f', now + seconds * 1000000) end
-for i = first, last do
-  local line, held, gone = 'line' .. i .. '.example', 'held' .. i .. '.example', 'gone' .. i .. '.example'
-  call('ZADD', P .. 'l', at(i % 2 == 0 and -1000 or 5000), line)
-  call('HSET', P .. 't:https://' .. line, 'aaaaaaaaaaaaaaaa', i .. ':0::["/"]')
-  call('ZADD', P .. 'q:https://' .. line, i, 'aaaaaaaaaaaaaaaa')
-  call('HSET', P .. 'h', held, 'other:1:1:1:1:', gone, ':1:1:1:1:')
-  call('SADD', P .. 'held:other', held)
-  call('SADD', P .. 'n:other', held .. '\\nhttps://' .. held)
-  call('SADD', P .. 'w:other', held)
-  call('ZADD', P .. 'later', at(5000), 't\\n' .. gone .. '\\nhttps://' .. gone .. '\\naaaaaaaaaaaaaaaa')
-  call('ZADD', P .. 'forget', at(5000), gone)
-  call('ZADD', P .. 'idle', i, 'https://' .. gone)
-end
-"""
-
-
-# A script of more of them may keep a busy machine's server longer than the 5 s after which it answers BUSY.
-FILLED_AT_ONCE = 500
-
-
-def fill(crawl: Crawl, homes: int) -> None:
-    now = crawl.now()
-    for first in range(1, homes + 1, FILLED_AT_ONCE):
-        crawl.client.eval(FILL, 1, crawl.prefix, first, min(homes, first + FILLED_AT_ONCE - 1), now)
 
 
 class Meter:
@@ -55,50 +26,6 @@ class Meter:
         stats = self.client.info("commandstats")
         assert (reply.err, reply.lost) == (None, False)
         return sum(each["calls"] for each in stats.values())
-
-
-def a_days_work(one: Process) -> dict[str, Callable[[], StepReply]]:
-    def step(**given: object) -> Callable[[], StepReply]:
-        return lambda: one.step(check=False, **given)
-
-    fence = one.fences["a.example"]
-    task = (HOST, digest(B))
-    return {
-        "nothing": step(),
-        "puts": step(
-            puts=[put(A), put("https://new.example/"), put("https://soon.example/", ready_in=SECOND)]
-        ),
-        "met": step(met=[Lookup("a.example", *task, False)]),
-        "out": step(outs=[Out("a.example", fence, *task)]),
-        "requeued": step(requeued=[Requeued("a.example", *task, 1, SECOND)]),
-        "ended": step(ended=[ended(A), ended("https://never.example/")]),
-        "hold": step(holds=[Hold("a.example", fence, SECOND, None)]),
-        "postpone": step(postpones=[Postpone("a.example", fence, HOST, SECOND)]),
-        "load": step(loads=[Load("a.example", fence, HOST, 32)]),
-        "mine": step(mine=[Mine("a.example", fence)]),
-        "take": step(takes=["held1.example", "gone1.example"]),
-        "leave": step(leaves=[Leave("a.example", fence, SECOND, "{}")]),
-        "pick": step(room=5),
-        "forgetting": step(ended=[ended(B)], max_done=1),
-        "goodbye": step(bye=True),
-    }
-
-
-def works(crawl: Crawl, homes: int) -> dict[str, int]:
-    """Return the commands of each kind of step."""
-    crawl.client.flushall()
-    one, other = crawl.process("one"), crawl.process("other")
-    other.step(lease=60 * LEASE)
-    one.put(A, B)
-    one.step(takes=["a.example"])
-    fill(crawl, homes)
-    meter = Meter(crawl)
-    return {name: meter.calls(act) for name, act in a_days_work(one).items()}
-
-
-@pytest.mark.slow("thousands of homes")
-def test_a_step_runs_the_same_commands_in_a_crawl_of_a_hundred_times_the_homes(crawl: Crawl) -> None:
-    assert works(crawl, 20_000) == works(crawl, 200)
 
 
 # What these read grows with what is stored, and all others with their arguments alone. `s`, `closed`, `alone` and `roomless` have
@@ -222,16 +149,3 @@ def test_what_was_named_before_all_was_free_is_free_if_it_is_not_named_again(
     crawl.age(2 * LEASE)
     other.step(first=True)
     assert [each.home for each in other.step(takes=names[:2]).taken] == names[:1]
-
-
-def test_a_full_batch_does_little_besides(crawl: Crawl) -> None:
-    dead, one = crawl.process("dead"), crawl.process("one")
-    held(dead, 120)
-    one.step()
-    crawl.expire(dead)
-    puts = [put(f"https://x{number}.example/") for number in range(60)]
-
-    one.step(check=False, puts=puts, ended=[ended(f"https://y{number}.example/") for number in range(60)])
-
-    assert 100 <= crawl.client.scard(crawl.key("held:dead")) < 120
-    assert meets(crawl, one.step) <= 3

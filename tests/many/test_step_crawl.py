@@ -46,17 +46,6 @@ def test_a_gate_alone_goes_on_with_its_homes_after_the_store_was_emptied(crawl: 
     assert again.gone == []
 
 
-def test_who_may_have_met_a_crawl_that_was_emptied_begins_another_quietly(crawl: Crawl) -> None:
-    frontier, gate = crawl.process("frontier"), crawl.process("gate", gate_alone=True)
-    frontier.put(A)
-    gate.step()
-    crawl.client.flushall()
-
-    reply = gate.step(first=True, born=None)  # as if the reply had been lost
-
-    assert LEASE - SECOND < reply.quiet <= LEASE
-
-
 def test_nobody_takes_a_home_until_gates_could_say_what_they_hold(crawl: Crawl) -> None:
     gate, new = crawl.process("gate", gate_alone=True), crawl.process("new", gate_alone=True)
     gate.take("a.example")
@@ -114,21 +103,6 @@ def test_another_server_begins_an_epoch_and_is_quiet_for_a_lease(crawl: Crawl, o
     assert one.step(room=9).picked != []
 
 
-def test_numbers_and_fences_after_an_epoch_are_above_all_that_may_have_been_given(
-    crawl: Crawl, one: Process
-) -> None:
-    assert one.put(A).puts == [1]
-    crawl.another_server()
-
-    (number,) = one.put(f"{A}2").puts
-    assert number is not None
-    assert number > 1_000_001
-    crawl.age(LEASE)
-    taken = one.take("b.example")
-    assert taken is not None
-    assert taken.fence > 1_000_000
-
-
 def test_a_put_told_again_counts_if_any_server_lost_it_and_not_if_it_has_ended(
     crawl: Crawl, one: Process
 ) -> None:
@@ -145,30 +119,6 @@ def test_a_put_told_again_counts_if_any_server_lost_it_and_not_if_it_has_ended(
     waits = put(f"{A}2", again=True)._replace(number=2)
 
     assert one.step(puts=[*again, waits]).puts == [None, 3, None]
-
-
-def test_a_second_failover_to_data_from_before_the_first_gives_no_number_again(
-    crawl: Crawl, one: Process
-) -> None:
-    one.put(A)
-    before = crawl.client.hgetall(crawl.key("m"))
-    crawl.another_server()
-    (between,) = one.put(f"{A}2").puts
-    # The next server has the data from before both, and nothing of the second put.
-    crawl.client.hset(crawl.key("m"), mapping=before)
-    second, origin = put(f"{A}2").digest, put(A).origin
-    crawl.client.hdel(crawl.key(f"t:{origin}"), second)
-    queue = crawl.key(f"q:{origin}")
-    crawl.client.zrem(queue, *(each for each in crawl.client.zrange(queue, 0, -1) if each.endswith(second)))
-    crawl.client.hdel(crawl.key("m"), "kept")
-    crawl.another_server()
-
-    told_again = put(f"{A}2", again=True)._replace(number=between)
-    assert between is not None
-    assert one.step(puts=[told_again]).puts == [between]
-    (number,) = one.put(f"{A}3").puts
-    assert number is not None
-    assert number > between
 
 
 def test_a_batch_that_is_sent_twice_is_done_once_and_one_that_is_late_not_at_all(

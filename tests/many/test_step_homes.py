@@ -5,7 +5,7 @@ import pytest
 from polite.stores.redis.changes import Hold, Leave
 from polite.stores.redis.step import Mine
 from polite.stores.redis.step_reply import Taken
-from tests.many.stepping import LEASE, SECOND, Crawl, Process, ended, put
+from tests.many.stepping import LEASE, SECOND, Crawl, Process, put
 
 HOST = "https://a.example"
 A, B = f"{HOST}/a", f"{HOST}/b"
@@ -193,16 +193,6 @@ def test_a_home_of_mine_that_another_took_is_gone(
     assert owner_of(crawl) == "other"
 
 
-def test_a_home_that_we_do_not_know_to_hold_is_free(one: Process, other: Process) -> None:
-    one.put(A)
-    one.pick()
-
-    one.step(mine=[])
-
-    [(taken, _)] = other.step(room=9).picked
-    assert (taken.home, taken.clean, taken.age) == ("a.example", True, None)
-
-
 def test_a_home_that_we_do_not_know_to_hold_rests_from_the_end_of_quiet(
     crawl: Crawl, one: Process, other: Process
 ) -> None:
@@ -287,14 +277,3 @@ def test_a_home_that_the_last_server_may_have_given_to_another_is_not_taken_agai
     assert one.take("a.example") is None
     crawl.age(LEASE)
     assert one.take("a.example") is not None
-
-
-def test_each_taking_has_a_greater_fence(one: Process) -> None:
-    fences = []
-    for home in ("a.example", "b.example", "a.example"):
-        taken = one.take(home)
-        assert taken is not None
-        fences.append(taken.fence)
-        one.step(leaves=[Leave(home, taken.fence, 0, None)], ended=[ended(A)])
-
-    assert fences == sorted(set(fences))

@@ -121,17 +121,6 @@ def test_news_whose_reply_was_lost_come_again(one: Process, other: Process) -> N
     assert one.step(mine=mine).news == []
 
 
-def test_news_of_a_home_that_was_left_are_told_to_its_next_owner_only(one: Process, other: Process) -> None:
-    one.put(f"{HOST}/a")
-    one.pick()
-    other.put(f"{HOST}/b")
-
-    reply = one.step(leaves=[Leave("a.example", one.fences["a.example"], 0, None)])
-
-    assert reply.news == []
-    assert other.pick() == {HOST: ["/a", "/b"]}
-
-
 def test_a_call_answers_100_news_and_then_the_others(one: Process, other: Process) -> None:
     one.put("https://a.example/")
     one.pick()
@@ -156,20 +145,6 @@ def test_a_postponed_origin_is_news_when_its_time_has_come(crawl: Crawl, one: Pr
     assert origins_of_news(one) == {PLAIN}
 
 
-def test_the_next_owner_gets_a_postponed_origin_when_its_time_has_come(
-    crawl: Crawl, one: Process, other: Process
-) -> None:
-    one.put(f"{HOST}/a", f"{PLAIN}/b")
-    one.pick()
-    fence = one.fences["a.example"]
-    one.step(postpones=[Postpone("a.example", fence, PLAIN, 5 * SECOND)])
-    one.step(leaves=[Leave("a.example", fence, 0, None)])
-
-    assert other.pick() == {HOST: ["/a"]}
-    crawl.age(5 * SECOND)
-    assert origins_of_news(other) == {PLAIN}
-
-
 @pytest.mark.parametrize("origin", [HOST, PLAIN])
 def test_a_home_whose_origins_all_wait_is_in_line_from_the_first_ones_time(
     crawl: Crawl, origin: str, one: Process, other: Process
@@ -187,19 +162,6 @@ def test_a_home_whose_origins_all_wait_is_in_line_from_the_first_ones_time(
     assert other.step(room=9).picked == []
     crawl.age(500_000)
     assert other.pick() == {origin: ["/a"]}
-
-
-def test_only_the_owner_postpones_and_only_origins_with_tasks(
-    crawl: Crawl, one: Process, other: Process
-) -> None:
-    one.put(f"{HOST}/a")
-    one.pick()
-    fence = one.fences["a.example"]
-
-    other.step(postpones=[Postpone("a.example", fence, HOST, 5 * SECOND)])
-    one.step(postpones=[Postpone("a.example", fence, PLAIN, 5 * SECOND)])
-
-    assert not crawl.client.exists(crawl.key("x:a.example"), crawl.key("later"))
 
 
 def test_what_waits_for_its_time_comes_75_at_a_time(crawl: Crawl, one: Process) -> None:

@@ -6,14 +6,13 @@ import pytest
 
 from polite.stores.redis.changes import Back, Leave, Out, Requeued
 from polite.stores.redis.step import Mine
-from tests.many.stepping import LEASE, SECOND, Crawl, Process, digest, ended, paths, put, split
+from tests.many.stepping import SECOND, Crawl, Process, digest, ended, paths, put, split
 
 HOST = "https://a.example"
 A, B = f"{HOST}/a", f"{HOST}/b"
 
 
 def holder(crawl: Crawl, *urls: str, name: str = "dead") -> Process:
-    """A process that holds the home of these tasks."""
     process = crawl.process(name)
     process.put(*urls)
     process.pick()
@@ -166,24 +165,6 @@ def test_a_session_that_others_have_begun_to_end_is_lost(crawl: Crawl) -> None:
         pass
     assert [key for key in crawl.client.scan_iter() if "late" in key] == []
     assert list(crawl.client.hgetall(crawl.key("seq"))) == ["other"]
-
-
-def test_a_session_that_was_to_end_lives_on_if_another_server_knows_it_still(crawl: Crawl) -> None:
-    late, other = crawl.process("late"), crawl.process("other")
-    for start in range(0, 200, 100):
-        late.step(check=False, takes=[f"{start + number}.example" for number in range(100)])
-    other.step(check=False)
-    crawl.expire(late)
-    other.step(check=False)
-    crawl.another_server()
-
-    mine = [Mine(home, fence) for home, fence in late.fences.items()]
-    reply = late.step(check=False, mine=mine)
-
-    assert 0 < len(reply.gone) < 200
-    assert reply.held == 200 - len(reply.gone)
-    crawl.age(LEASE)
-    assert not late.step(check=False).lost
 
 
 def test_the_end_of_a_session_leaves_none_of_its_keys(crawl: Crawl) -> None:

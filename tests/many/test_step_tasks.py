@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from polite.stores.redis.changes import Ended, Leave, Load, Lookup, Out, PutEntry, Requeued
+from polite.stores.redis.changes import Ended, Leave, Load, Lookup, PutEntry, Requeued
 from tests.many.stepping import LEASE, SECOND, Crawl, Process, digest, ended, paths, put
 
 HOST = "https://a.example"
@@ -36,15 +36,6 @@ def test_a_url_that_waits_is_a_duplicate_from_any_process_and_even_again(crawl: 
     assert second is not None
     assert other.put(A, again=True).puts == [None]
     assert other.step().waiting == 2
-
-
-def test_a_url_that_is_out_is_a_duplicate(one: Process) -> None:
-    one.put(A)
-    one.pick()
-    one.step(outs=[Out("a.example", one.fences["a.example"], HOST, digest(A))])
-
-    assert one.put(A).puts == [None]
-    assert one.put(A, again=True).puts == [None]
 
 
 @pytest.mark.parametrize("end", ["done", "refused", "dropped"])
@@ -185,19 +176,6 @@ def test_urls_of_a_single_origin_with_tasks_stay_within_the_limit(crawl: Crawl) 
     one.step(ended=[ended(f"{HOST}/{number}") for number in range(9)])
 
     assert crawl.client.scard(crawl.key(f"d:{HOST}")) == 3
-
-
-def test_an_origin_that_has_tasks_again_is_not_forgotten(crawl: Crawl) -> None:
-    one = crawl.process("one", max_done=2)
-    one.put(A)
-    one.step(ended=[ended(A)])
-    one.put(B)
-    other = "https://other.example/"
-
-    one.step(ended=[ended(other)])
-    one.step(ended=[ended(f"{other}2")])
-
-    assert one.put(A).puts == [None]
 
 
 # Tasks that are not unique: their digests begin with an asterisk.

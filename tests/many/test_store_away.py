@@ -1,16 +1,19 @@
 """Processes whose messages do not reach the server for a while, in one virtual time."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 from redis.exceptions import ConnectionError as NotConnected
 
 import polite
 from polite.events import Event, Granted
 from polite.frontier.frontier import Frontier
+from polite.integrations.prometheus import observe
 from tests.simulation.machines.own_server import own_server
 from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer, steady_wire
 from tests.support import now, scripted_gate
@@ -131,3 +134,22 @@ async def test_a_worker_that_waits_for_the_server_ends_when_its_frontier_is_stop
         wire.cut = False
 
         assert await waiting is None
+
+
+async def test_an_outage_is_counted_and_logged(
+    server: VirtualServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    wire, registry = Wire(), CollectorRegistry()
+    client: Any = VirtualClient(server, wire)
+    async with scripted_gate(store=client, lease=LEASE_S) as gate:
+        observe(gate, registry=registry)
+        async with gate.permit(PAGE):
+            pass
+        wire.cut = True
+        await asyncio.sleep(60)
+        wire.cut = False
+        await asyncio.sleep(30)
+
+        assert registry.get_sample_value("polite_store_outages_total", {"agent": "testbot"}) == 1
+    lines = [(record.levelno, vars(record).get("polite_event")) for record in caplog.records]
+    assert lines[-2:] == [(logging.WARNING, "store_away"), (logging.WARNING, "store_back")]

@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-from collections.abc import Callable
 
 from polite.errors import GateClosed
 from polite.pacers.homes import TakenHome, Tenant
@@ -125,7 +124,6 @@ class FakeHomes:
     # What happens to a process.
 
     def recall(self, name: str) -> None:
-        """Another process wants a home."""
         home = self.homes.get(name)
         if home is None or home.closing:
             return
@@ -139,7 +137,7 @@ class FakeHomes:
             home.closing = True
             self._leave_if_closing(home)
 
-    def lose_all(self, at: Callable[[float, Callable[[], None]], object] | None = None) -> None:
+    def lose_all(self) -> None:
         """The process is taken for dead from now, and its homes go to others when its lease is over."""
         lost, self.homes = self.homes, {}
         for home in lost.values():

@@ -1,46 +1,20 @@
 """Turns granted to tasks and to callbacks: one timer for all, cancelled requests, and limits that change."""
 
 import asyncio
-import time
-import tracemalloc
 from collections.abc import Callable
 
 import pytest
 
 from polite.errors import GateClosed
 from polite.pacing.pacer import LocalPacer
-from polite.pacing.turn import Turn, TurnState
+from polite.pacing.turn import Turn
 from polite.testing import ManualClock
 
 A = "a.example"
 
 
-class CountingClock(ManualClock):
-    """A clock that counts the timers that are pending and those that were made."""
-
-    def __init__(self) -> None:
-        super().__init__(monotonic=0.0)
-        self.pending = 0
-        self.made = 0
-
-    def call_at(self, when: float, callback: Callable[[], None]) -> "CountedTimer":
-        self.pending += 1
-        self.made += 1
-        return CountedTimer(self, when, callback)
-
-
-class CountedTimer:
-    def __init__(self, clock: CountingClock, when: float, callback: Callable[[], None]) -> None:
-        self.clock, self.callback = clock, callback
-        self.timer = ManualClock.call_at(clock, when, self.fire)
-
-    def fire(self) -> None:
-        self.clock.pending -= 1
-        self.callback()
-
-    def cancel(self) -> None:
-        self.clock.pending -= 1
-        self.timer.cancel()
+def pending(clock: ManualClock) -> int:
+    return sum(not timer.cancelled for _, _, timer in clock._timers)
 
 
 async def settle_down() -> None:
@@ -57,38 +31,27 @@ async def taken(pacer: LocalPacer, pause_s: float = 1.0, *scopes: str) -> Turn:
     return turn
 
 
-async def test_a_free_turn_costs_no_future_and_no_timer() -> None:
-    clock = CountingClock()
-    coroutine = LocalPacer(clock).acquire((A,))
-
-    with pytest.raises(StopIteration) as stop:
-        coroutine.send(None)
-
-    assert stop.value.value.state is TurnState.OPEN
-    assert clock.pending == 0
-
-
 async def test_any_number_of_waiters_needs_one_timer() -> None:
-    clock = CountingClock()
+    clock = ManualClock(monotonic=0.0)
     pacer = LocalPacer(clock)
     for seconds, scope in enumerate("fedcba"):
         await taken(pacer, 10.0 - seconds, scope)
 
     tasks = [asyncio.create_task(pacer.acquire((scope,))) for scope in "fedcba"]
     await settle_down()
-    assert clock.pending == 1
+    assert pending(clock) == 1
     await clock.advance_and_run(10.0)
 
     assert [task.result().granted_at for task in tasks] == [10.0, 9.0, 8.0, 7.0, 6.0, 5.0]
 
 
 async def test_a_timer_that_fires_early_grants_no_turn_and_is_set_again() -> None:
-    class HastyClock(CountingClock):
-        def call_at(self, when: float, callback: Callable[[], None]) -> CountedTimer:
+    class HastyClock(ManualClock):
+        def call_at(self, when: float, callback: Callable[[], None]) -> object:
             early = when - 0.01 if when - 0.01 > self.monotonic() else when
             return super().call_at(early, callback)
 
-    clock = HastyClock()
+    clock = HastyClock(monotonic=0.0)
     pacer = LocalPacer(clock)
     await taken(pacer, 5.0)
     waiter = asyncio.create_task(pacer.acquire((A,)))
@@ -96,18 +59,18 @@ async def test_a_timer_that_fires_early_grants_no_turn_and_is_set_again() -> Non
 
     await clock.advance_and_run(4.995)
     assert not waiter.done()
-    assert clock.pending == 1
+    assert pending(clock) == 1
     await clock.advance_and_run(0.005)
 
     assert waiter.result().granted_at == 5.0
 
 
 async def test_a_failing_clock_leaves_no_request_in_the_queue() -> None:
-    class BrokenClock(CountingClock):
-        def call_at(self, when: float, callback: Callable[[], None]) -> CountedTimer:
+    class BrokenClock(ManualClock):
+        def call_at(self, when: float, callback: Callable[[], None]) -> object:
             raise OSError("no more timers")
 
-    pacer = LocalPacer(BrokenClock())
+    pacer = LocalPacer(BrokenClock(monotonic=0.0))
     await taken(pacer)
 
     with pytest.raises(OSError, match="no more timers"):
@@ -117,7 +80,7 @@ async def test_a_failing_clock_leaves_no_request_in_the_queue() -> None:
 
 
 async def test_closing_fails_each_waiter_and_leaves_no_timer() -> None:
-    clock = CountingClock()
+    clock = ManualClock(monotonic=0.0)
     pacer = LocalPacer(clock)
     await taken(pacer, 5.0, "other")
     turn = await pacer.acquire((A,))
@@ -130,7 +93,7 @@ async def test_closing_fails_each_waiter_and_leaves_no_timer() -> None:
     results = await asyncio.gather(*tasks, return_exceptions=True)
 
     assert [type(result) for result in results] == [asyncio.CancelledError, GateClosed, GateClosed]
-    assert clock.pending == 0
+    assert pending(clock) == 0
     pacer.settle(turn, 1.0)
     pacer.release(turn)
 
@@ -140,7 +103,7 @@ async def test_closing_fails_each_waiter_and_leaves_no_timer() -> None:
 
 @pytest.mark.parametrize("cancelled_first", [False, True])
 async def test_cancelling_a_waiter_in_the_step_of_its_grant_passes_the_turn_on(cancelled_first: bool) -> None:
-    clock = CountingClock()
+    clock = ManualClock(monotonic=0.0)
     pacer = LocalPacer(clock)
     await taken(pacer, 5.0)
     first, second = (asyncio.create_task(pacer.acquire((A,))) for _ in range(2))
@@ -237,32 +200,3 @@ async def test_closing_calls_back_with_an_error() -> None:
 
 
 # Limits
-
-
-@pytest.mark.slow("thousands of waiters")
-async def test_twenty_thousand_waiters_use_little_memory_go_in_order_and_cancel_fast() -> None:
-    clock = CountingClock()
-    pacer = LocalPacer(clock)
-    opened = await pacer.acquire((A,))
-    count = 20_000
-
-    tracemalloc.start()
-    try:
-        tasks = [asyncio.create_task(pacer.acquire((A,))) for _ in range(count)]
-        await asyncio.sleep(0)
-        used, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    for task in tasks[:10]:
-        pacer.settle(opened, 1.0)
-        pacer.release(opened)
-        await clock.advance_and_run(1.0)
-        opened = task.result()
-    start = time.process_time()
-    for task in tasks[10:]:
-        task.cancel()
-    await settle_down()
-
-    assert used / count < 4096
-    assert time.process_time() - start < 2.0
-    assert pacer.outlook((A,)).waiting == 0

@@ -1,7 +1,6 @@
 """SharedPacer: turns only at homes that this process holds, whatever happens to them meanwhile."""
 
 import asyncio
-import random
 from itertools import pairwise
 from typing import Any
 
@@ -13,11 +12,8 @@ from polite.pacers.homes import HomeNames, TakenHome
 from polite.pacers.shared import SharedPacer
 from polite.pacing.circuit import CircuitLimits
 from polite.pacing.effective_policy import EffectivePolicies, OpeningHours
-from polite.pacing.pacer import LocalPacer
 from polite.pacing.policy import PacingPolicy
-from polite.pacing.process_delays import ProcessDelays
 from polite.pacing.scopes import CustomScope, ScopeLimit, ScopeName, ScopeResolver, Scopes
-from polite.pacing.turn import Turn
 from polite.testing import LoopClock
 from tests.pacers.homes import FakeHome, FakeHomes, FakeStore
 from tests.support import now
@@ -56,17 +52,6 @@ async def fetch(pacer: SharedPacer, *scopes: Any, takes_s: float = 0.0, delay_s:
 
 
 # Turns.
-
-
-async def test_a_turn_takes_its_home_and_the_next_one_finds_it() -> None:
-    kept = store()
-    pacer, homes = shared(kept)
-    turn = await pacer.acquire([A])
-    opened = homes.homes["a.test"].open
-    pacer.give_back(turn)
-    again = await pacer.acquire([PLAIN_A])
-
-    assert (turn.waited, again.waited, opened, kept.takes) == (True, False, 1, 1)
 
 
 async def test_a_kept_turn_keeps_its_home_open_beyond_its_end() -> None:
@@ -207,22 +192,6 @@ async def test_requests_that_wait_for_homes_are_bounded() -> None:
         task.cancel()
 
 
-async def test_a_turn_that_outlives_its_pacer_delays_other_gates_of_the_process_when_it_ends() -> None:
-    delays = ProcessDelays()
-    local, plain = LocalPacer(LoopClock()), LocalPacer(LoopClock())
-    plain.join(delays)
-    pacer, _ = shared(store())
-    pacer.join(delays, instead_of=local)
-    turn = await pacer.acquire([A])
-    await pacer.close()
-    waiting = asyncio.create_task(plain.acquire([A]))
-    await asyncio.sleep(20.0)
-    pacer.settle(turn, 5.0)
-    pacer.release(turn)
-
-    assert (await waiting).granted_at == pytest.approx(25.0, abs=0.1)
-
-
 async def test_a_closed_pacer_gives_no_turn() -> None:
     pacer, homes = shared(store())
     await homes.take("a.test")
@@ -270,26 +239,6 @@ async def test_a_turn_takes_the_homes_of_all_its_scopes_in_order_of_name() -> No
     assert {home.open for home in homes.homes.values()} == {1}
     homes.homes["customer acme"].over = True
     assert not pacer.holds(turn)
-
-
-async def test_processes_that_need_two_homes_each_go_on_for_ever() -> None:
-    kept = store(seed=3)
-    customer = ScopeName("customer", "acme")
-    granted: dict[int, list[float]] = {}
-
-    async def crawl(number: int, origin: Origin) -> None:
-        pacer, homes = shared(kept)
-        homes.quantum_s = 1.0
-        for _ in range(5):
-            granted.setdefault(number, []).append(await fetch(pacer, origin, customer, takes_s=0.1))
-
-    async with asyncio.timeout(600.0), asyncio.TaskGroup() as group:
-        for number in range(4):
-            group.create_task(crawl(number, A if number % 2 else B))
-
-    times = sorted(time for each in granted.values() for time in each)
-    assert len(times) == 20
-    assert min(later - sooner for sooner, later in pairwise(times)) >= 1.0
 
 
 # Homes that come and go.
@@ -473,26 +422,6 @@ async def test_divided_scopes_need_no_home_and_have_a_share() -> None:
     assert policies.limit(ScopeName("customer", "acme")) == ScopeLimit(delay=2.0, concurrency=1)
 
 
-async def test_the_rate_of_all_processes_keeps_the_limit_of_a_divided_scope() -> None:
-    kept = store()
-    scopes = Scopes(crawl=ScopeLimit(delay=1.0, concurrency=8))
-    times: list[float] = []
-
-    async def crawl(number: int) -> None:
-        policy = PacingPolicy(scopes=scopes)
-        pacer, _ = shared(kept, policy)
-        await asyncio.sleep(0.01)
-        for page in range(50):
-            origin = Origin.of(f"https://h{number}-{page}.test")
-            times.append(await fetch(pacer, origin, CRAWL, takes_s=0.2))
-
-    await asyncio.gather(*(crawl(number) for number in range(4)))
-
-    # In any minute, one request a second, and one more for each process.
-    times.sort()
-    assert max(sum(start <= time < start + 60.0 for time in times) for start in times) <= 64
-
-
 @pytest.mark.parametrize("again", [False, True])
 async def test_a_process_that_joins_others_or_lost_its_session_waits_for_one_lease(again: bool) -> None:
     kept = store(lease_s=15.0)
@@ -534,46 +463,3 @@ async def test_a_share_that_shrinks_is_adopted_at_the_next_grant() -> None:
 
 
 # All at once.
-
-
-@pytest.mark.parametrize("seed", range(8))
-async def test_no_gap_is_short_whatever_happens_to_homes(seed: int) -> None:
-    kept = store(lease_s=6.0, seed=seed, slow_s=0.5)
-    draw = random.Random(seed)
-    sent: dict[Origin, list[float]] = {A: [], B: [], PLAIN_A: []}
-    done = 0
-
-    async def worker(pacer: SharedPacer) -> None:
-        nonlocal done
-        while done < 150:
-            origin = draw.choice(list(sent))
-            turn: Turn = await pacer.acquire([origin])
-            await asyncio.sleep(draw.random() * 0.3)
-            if not pacer.holds(turn):
-                pacer.give_back(turn)
-                continue
-            sent[origin].append(now())
-            done += 1
-            await asyncio.sleep(draw.choice([0.0, 0.2, 2.0]))
-            pacer.settle(turn, 1.0)
-            pacer.release(turn)
-
-    async def trouble(homes: FakeHomes) -> None:
-        while True:
-            await asyncio.sleep(draw.random() * 20.0)
-            if draw.random() < 0.5:
-                homes.leave_all()
-            else:
-                homes.lose_all()
-
-    processes = [shared(kept) for _ in range(3)]
-    for _, homes in processes:
-        homes.quantum_s = 2.0
-    troubles = [asyncio.create_task(trouble(homes)) for _, homes in processes]
-    async with asyncio.timeout(3_600.0):
-        await asyncio.gather(*(worker(pacer) for pacer, _ in processes for _ in range(3)))
-    for each in troubles:
-        each.cancel()
-
-    for times in sent.values():
-        assert all(later - sooner >= 1.0 - 1e-6 for sooner, later in pairwise(times))

@@ -139,7 +139,6 @@ async def visit(pacer: LocalPacer, gaps: list[float], sleeps_s: tuple[float, ...
 
 
 def least_rest(times: list[float]) -> float:
-    """From the begin of each response to the next request."""
     return min(asked - answered for answered, asked in zip(times[1::2], times[2::2], strict=False))
 
 

@@ -46,7 +46,6 @@ class Defect:
 
     @property
     def options(self) -> list[str]:
-        """The command line's options for its worlds."""
         return ["--machines"] if self.machines else []
 
 
@@ -61,7 +60,6 @@ DEFECTS = {file.stem: _read(file) for file in sorted((Path(__file__).parent / "d
 
 @contextmanager
 def restored(defect: Defect) -> Iterator[Path]:
-    """Yield a folder with a copy of the package that has the defect."""
     with tempfile.TemporaryDirectory(prefix="polite-defect-") as folder:
         # A compiled module would be imported instead of its source.
         ignored = shutil.ignore_patterns("__pycache__", "*.so", "*.pyd")
@@ -78,7 +76,6 @@ def restored(defect: Defect) -> Iterator[Path]:
 
 
 def simulate(package: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run `./dev simulate` with another copy of the package."""
     environment = os.environ | {"PYTHONPATH": f"{package}{os.pathsep}{ROOT}", "COVERAGE_PROCESS_START": ""}
     environment.pop("COVERAGE_PROCESS_CONFIG", None)
     # Bytecode of a copy that is deleted soon would only fill the disk.
@@ -88,7 +85,6 @@ def simulate(package: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 def first_seed(defect: Defect, seeds: int) -> int | None:
-    """Return the first seed below `seeds` whose world finds the defect."""
     with restored(defect) as package:
         first, count = 0, _FEW
         while first < seeds:

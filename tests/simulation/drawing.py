@@ -22,7 +22,6 @@ _WEIGHTS = {
 
 
 def draw(seed: int) -> Plan:
-    """Return the plan of a seed."""
     chance = Random(seed)
     span = chance.choice([3.0, 30.0, 300.0, 3_000.0, 30_000.0])
     sites = tuple(_site(chance, number, span) for number in range(_some(chance, 40)))

@@ -39,7 +39,6 @@ class FaultyListener:
         self._cancels = cancels
 
     def __call__(self, event: Event, /) -> None:
-        """See ports.Listener."""
         self._tell(event)
         if self._chance.random() < 0.1:
             raise asyncio.CancelledError if self._cancels else InjectedFault("a listener")
@@ -64,7 +63,6 @@ class FaultyThrottle:
         self._faults = faults
 
     def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
-        """See throttles.Throttle."""
         failing = self.begun and self._faults & {"throttle", "throttle-nonsense"}
         if not failing or self._chance.random() < 0.9:
             hasty = self.begun and "throttle-hasty" in self._faults
@@ -118,7 +116,6 @@ class FullDisk:
 
 
 def odd_headers(chance: Random, fields: dict[str, str]) -> Headers:
-    """Return the fields in one of the types that HTTP clients use for headers."""
     name = chance.choice([str.lower, str.upper, str.title])
     spelt = {name(field): value for field, value in fields.items()}
     message: Any = HTTPMessage()

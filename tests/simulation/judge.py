@@ -151,7 +151,6 @@ class Judge:
     # Pages.
 
     def turn_granted(self, url: str) -> None:
-        """The gate granted a turn for the URL."""
         self._take_turn(Request(origin_of(url), self._now()), url)
 
     def turn_unused(self, url: str) -> None:
@@ -182,14 +181,12 @@ class Judge:
         self._trace.fail("a page is fetched once, inside a permit for it", url)
 
     def reported(self, request: Request, status: int | None, retry_after: float | None) -> None:
-        """The crawler reported the response's headers."""
         request.reported = (status, retry_after)
         request.anchor = self.pacing.anchor
         if request.anchor is Anchor.FIRST_BYTE:
             self._delay(request, status, retry_after)
 
     def permit_left(self, request: Request) -> None:
-        """The permit's block ended."""
         if request.reported is None:
             self._delay(request, None, None)
         elif request.anchor is Anchor.END:

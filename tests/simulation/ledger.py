@@ -29,7 +29,6 @@ class Draft(NamedTuple):
 
     @classmethod
     def of(cls, task: Task) -> "Draft":
-        """Return what a task has become."""
         return cls(*(getattr(task, name) for name in cls._fields))
 
 
@@ -287,7 +286,6 @@ class Ledger:
                 entry.due_at = since
 
     def waiting(self) -> Iterator[Entry]:
-        """Yield the tasks that certainly wait and are due."""
         now, wall = self._now(), self._wall()
         for entry in self.entries.values():
             # If the clock was set after the put, the date may mean either moment: both are right.

@@ -166,11 +166,9 @@ class SimulatedClock:
         self._wall = wall
 
     def monotonic(self) -> float:
-        """Seconds since `-zero`."""
         return self._loop.time() + self._zero
 
     def wall(self) -> float:
-        """Unix time in seconds."""
         return self._loop.time() + self._wall
 
     def lasting(self) -> float:

@@ -102,7 +102,6 @@ class Machine:
         stack.callback(running.cancel_workers)
 
     def _listen(self, event: Event, /) -> None:
-        """Pass the gate's events to the parts that check."""
         scene = self._scene
         if scene.sites.ended:
             return
@@ -142,7 +141,6 @@ class Machine:
             check_liveness(each.frontier, self._scene.trace, each.ledger.name)
 
     async def close_frontiers(self) -> None:
-        """Close the frontiers as planned."""
         for frontier in self.frontiers:
             await frontier.close()
 
@@ -157,7 +155,6 @@ class Machine:
             del self._waiters[key]
 
     def waiters(self) -> Iterator[Waiter]:
-        """Yield the requests and tasks that wait now."""
         yield from self._waiters.values()
         for frontier in self.frontiers:
             yield from frontier.waiters()

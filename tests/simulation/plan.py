@@ -36,7 +36,6 @@ class RobotsResponse:
 
     @property
     def delay_s(self) -> float:
-        """The longer of Crawl-delay and Request-rate."""
         rate = 0.0 if self.rate is None else self.rate[1] / self.rate[0]
         return max(self.crawl_delay or 0.0, rate)
 
@@ -46,7 +45,6 @@ class RobotsResponse:
 
     @property
     def text(self) -> bytes:
-        """The body of the file."""
         lines = [
             "User-agent: *",
             *(f"Disallow: /{'' if each == '*' else each}" for each in sorted(self.disallowed)),
@@ -81,7 +79,6 @@ class Site:
         return f"http://{self.host}"
 
     def robots_at(self, now: float) -> RobotsResponse:
-        """Return the response for robots.txt at world time `now`."""
         return next((each for each in self.robots if now < each.until), self.robots[-1])
 
 
@@ -127,7 +124,6 @@ class Step:
     options: tuple[tuple[str, float], ...] = ()
 
     def option(self, name: str, default: float = 0.0) -> float:
-        """Return one of `options`."""
         return dict(self.options).get(name, default)
 
 
@@ -164,7 +160,6 @@ class Plan:
         return site if hop % 2 else self.sites[(len(site.host) + hop) % len(self.sites)]
 
     def redirect_sites(self, site: Site) -> tuple[Site, ...]:
-        """Return the sites that redirects of a site's robots.txt may lead to."""
         if not any(each.kind in {"redirect", "loop"} for each in site.robots):
             return ()
         return tuple(self.hop(site, hop) for hop in range(0, 6, 2))
@@ -189,11 +184,9 @@ def has_concurrency(plan: Plan) -> bool:
 
 
 def origin_of(url: str) -> str:
-    """Return scheme://host of a URL of this world."""
     scheme, _, host, *_ = url.split("/")
     return f"{scheme}//{host}"
 
 
 def folder_of(url: str) -> str:
-    """Return the first part of the URL's path."""
     return url.split("/")[3]

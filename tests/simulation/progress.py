@@ -94,14 +94,12 @@ class Progress:
             state.fetches += 1
 
     def robots_failed(self, origin: str) -> None:
-        """A robots.txt fetch ended without a response."""
         state = self._origins[origin]
         state.fetching -= 1
         self._event(origin)
         self._delay(state, max(self._longest_delay(state, failed=True), self._longest_retry(None)))
 
     def granted(self, origin: str) -> None:
-        """A permit for a page of the origin was granted."""
         state = self._origins[origin]
         state.in_flight += 1
         state.fetches = 0

@@ -31,12 +31,10 @@ class Version:
         return 0.0 if self.file is None else self.file.delay_s
 
     def allows(self, folder: str) -> bool:
-        """Return whether it allows the folder."""
         disallowed = frozenset() if self.file is None else self.file.disallowed
         return folder not in disallowed and "*" not in disallowed
 
     def is_open(self, wall: float) -> bool:
-        """Return whether its Visit-time allows requests at Unix time `wall`."""
         if self.file is None or self.file.hours is None:
             return True
         begin, end = ((each // 100 * 60 + each % 100) * 60 for each in self.file.hours)
@@ -114,7 +112,6 @@ class RobotsLog:
         self._origins[origin].in_flight = False
 
     def may_repeat(self, origin: str) -> None:
-        """The next fetch may begin at any time."""
         self._origins[origin].due_at = -math.inf
 
     def succeeded(self, origin: str, response: RobotsResponse, *, found: bool) -> None:

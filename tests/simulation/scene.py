@@ -50,11 +50,9 @@ class Scene:
         self.ledgers: list[Ledger] = [Ledger(self, number) for number in range(len(plan.frontiers))]
 
     def now(self) -> float:
-        """Return the seconds since the world began."""
         return self.paused_at if self.loop is None else self.loop.time()
 
     def wall(self) -> float:
-        """Return the crawler's Unix time."""
         return self.wall_zero + self.now() if self.clock is None else self.clock.wall()
 
     def _stop(self) -> None:
@@ -62,7 +60,6 @@ class Scene:
             self.loop.stop()
 
     def ledger_of(self, url: str) -> Ledger | None:
-        """Return the ledger of the frontier whose number is in the URL's query."""
         number = url.rpartition("?f=")[2]
         return self.ledgers[int(number)] if number.isdigit() else None
 

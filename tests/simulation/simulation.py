@@ -46,7 +46,6 @@ def _smallest(failed: SimulationFailed) -> SimulationFailed:
 
 
 def _next_smaller(failed: SimulationFailed, until: float) -> SimulationFailed | None:
-    """Return the first smaller world that fails in the same way."""
     for smaller in _smaller(failed.plan) if isinstance(failed.plan, Plan) else ():
         if time.monotonic() > until:
             return None

@@ -35,7 +35,6 @@ class Page:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The header fields as sent."""
         return {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
 
 
@@ -66,7 +65,6 @@ class Sites:
     # Robots.txt.
 
     async def get(self, ask: Ask) -> Reply | Failed:
-        """See ports.Transport."""
         if self.ended:
             return Failed(Reason.CONNECTION_REFUSED, "the process was killed")
         site = self._by_host[ask.target.origin.host]

@@ -42,7 +42,6 @@ class Trace:
         self._events: deque[tuple[float, str, tuple[object, ...]]] = deque(maxlen=_MAX_EVENTS)
 
     def note(self, event: str, *about: object) -> None:
-        """Record an event and the values it is about."""
         self._events.append((self._now(), event, about))
         if self._tell is not None:
             self._tell(_line(*self._events[-1]))

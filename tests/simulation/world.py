@@ -155,7 +155,6 @@ class World:
         return Report(seed, scene.judge.pages, scene.judge.robots.count, scene.now(), lives)
 
     def clear(self) -> None:
-        """Remove the world's files."""
         shutil.rmtree(self.scene.folder, ignore_errors=True)
 
     # Lives.

@@ -21,7 +21,6 @@ HOUR = SavedBackOff(10.0, 3_610.0, "status 429, Retry-After 3600 s")
 
 
 def large(octets):
-    """Return a snapshot with a body of so many octets."""
     return renewed(None, Found(b"#" + bytes(octets), 200, SITE.robots_url), POLICY, 1.0)
 
 
@@ -32,7 +31,6 @@ def raw(path, statement, *values):
 
 
 async def filled(path):
-    """Save fifty origins to the file."""
     store = SqliteStore(path)
     await asyncio.gather(*(store.save(Origin.of(f"https://h{n}.test"), large(500)) for n in range(50)))
     await store.close()
@@ -45,19 +43,16 @@ def missing_folder(path):
 
 
 def folder(path):
-    """Make the path a folder."""
     path.mkdir()
     return path, "cannot be opened"
 
 
 def not_a_database(path):
-    """Write text where a database should be."""
     path.write_bytes(b"User-agent: *\nDisallow: /\n" * 100)
     return path, "corrupt.*renamed"
 
 
 def torn(path):
-    """Overwrite a page in the middle."""
     octets = bytearray(path.read_bytes())
     octets[4096:8192] = b"\xff" * 4096
     path.write_bytes(octets)
@@ -76,6 +71,5 @@ FAULTS = [missing_folder, folder, not_a_database, torn, read_only]
 
 
 def removed(path):
-    """Remove the file."""
     path.unlink()
     return "removed"

@@ -40,7 +40,6 @@ def as_row_and_back(snapshot: Snapshot) -> Snapshot:
 
 
 def with_unusual_fields(kind: Any) -> Any:
-    """A result with every field that has a default set to something else."""
     usual = {"file": b"x", "status": 203, "url": URL, "reason": Reason.TIMEOUT}
     others = {bool: True, int: 7, float: 2.5, str: "other", type(None): 3}
     return kind(
@@ -72,26 +71,6 @@ def test_rows_of_back_offs_and_validators_come_back() -> None:
     assert codec.validators((URL, '"a\r\nX: y"', 5)) == Validators()
     with pytest.raises(codec.Unreadable):
         codec.back_off((NAME, 1.0, "2", "status 429"))
-
-
-texts = st.text(st.characters(codec=None), max_size=30)
-times = st.floats(allow_nan=False)
-
-
-@given(
-    st.builds(Found, st.binary(max_size=9_000), st.integers(0, 999), texts, elapsed_s=times),
-    st.builds(Unavailable, st.sampled_from(Reason), texts, st.none() | st.integers(0, 999)),
-    times,
-    st.none() | times,
-)
-def test_any_snapshot_comes_back(found, unavailable, fetched_at, good_at) -> None:
-    snapshot = Snapshot(found, fetched_at, 2.0, good=unavailable, good_at=good_at)
-
-    back = as_row_and_back(snapshot)
-
-    assert back.access == replace(found, url=back.access.url)
-    assert back.good == replace(unavailable, url=back.good.url)
-    assert (back.fetched_at, back.good_at) == (fetched_at, good_at)
 
 
 def test_a_text_that_utf_8_cannot_hold_is_kept_readable() -> None:

@@ -1,6 +1,5 @@
 """The file stays within its limit: validators go first, then what was saved longest ago, a back-off that still runs never."""
 
-import asyncio
 import random
 
 import pytest
@@ -45,19 +44,6 @@ async def test_what_was_saved_longest_ago_goes_first(opened, path):
     assert 10 < len(kept) <= MIB / 40_000
     assert await store.load(SITE) == FIRST
     assert path.stat().st_size < 1.5 * MIB
-
-
-async def test_the_limit_holds_whatever_was_there_before(opened):
-    first = opened()
-    await asyncio.gather(*(first.save(site(number), found(40_000)) for number in range(60)))
-    await first.close()
-
-    store = opened(max_bytes=2 * MIB)
-    await store.save(site(60), found(10))
-
-    kept = await known(store, range(61))
-    assert kept == list(range(61 - len(kept), 61))
-    assert len(kept) > 40
 
 
 async def test_a_server_that_failed_is_not_forgotten_while_it_may_not_be_asked_again(opened):

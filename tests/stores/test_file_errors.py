@@ -58,36 +58,23 @@ async def _new_file(path):
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_a_file_that_cannot_be_used_is_a_clear_error(path, fault):
+async def test_a_file_that_cannot_be_used_is_a_clear_error_and_a_corrupt_one_is_set_aside_whole(path, fault):
     if fault in (torn, read_only):
         await filled(path)
     where, word = fault(path)
-    store = SqliteStore(where)
+    octets = path.read_bytes() if fault in (not_a_database, torn) else None
+    store = SqliteStore(where, wall=lambda: 1_700_000_000.0)
 
     with pytest.raises(StoreFailed, match=word) as failure:
         await store.open()
         await store.save(SITE, FIRST)
+    if octets is not None:
+        await store.save(SITE, FIRST)
+        assert await store.load(SITE) == FIRST
+        assert Path(f"{path}.corrupt-20231114T221320Z").read_bytes() == octets
     await store.close()
 
     assert str(where) in str(failure.value)
-
-
-@pytest.mark.parametrize("fault", [not_a_database, torn])
-async def test_a_corrupt_file_is_set_aside_whole_and_a_new_one_begun(path, fault):
-    if fault is torn:
-        await filled(path)
-    fault(path)
-    octets = path.read_bytes()
-    store = SqliteStore(path, wall=lambda: 1_700_000_000.0)
-
-    with pytest.raises(StoreFailed, match=r"corrupt-20231114T221320Z"):
-        await store.open()
-        await store.save(SITE, FIRST)
-    await store.save(SITE, FIRST)
-
-    assert (path.parent / "crawl.sqlite.corrupt-20231114T221320Z").read_bytes() == octets
-    assert await store.load(SITE) == FIRST
-    await store.close()
 
 
 async def test_what_was_set_aside_before_is_not_overwritten(path):
@@ -144,16 +131,6 @@ async def test_a_file_that_stays_locked_is_an_error_that_names_the_option(opened
     assert await store.load(SITE) == FIRST
 
 
-async def test_a_new_file_that_another_process_is_writing_is_waited_for(opened, path):
-    store = opened(busy_timeout=0.02)
-    with closing(sqlite3.connect(path, isolation_level=None)) as rival:
-        rival.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreFailed, match="busy timeout"):
-            await store.open()
-
-    await store.open()
-
-
 async def test_a_full_disk_is_an_error_and_loses_nothing_that_was_acknowledged(opened):
     store = opened()
     store._file._max_bytes = 16 * 4096
@@ -166,56 +143,6 @@ async def test_a_full_disk_is_an_error_and_loses_nothing_that_was_acknowledged(o
 
     assert await store.load(SITE) == FIRST
     assert await store.load(OTHER) is None
-
-
-def test_a_file_that_may_not_grow_is_an_error_too(path):
-    """The kernel refuses, as it does when the disk is full or a quota is reached."""
-    program = """
-import asyncio, os, resource, sys
-from polite.errors import StoreFailed
-from polite.origin import Origin
-from polite.robots.result import Found
-from polite.robots.snapshot import Snapshot
-from polite.stores.sqlite import SqliteStore
-
-async def main():
-    store, site = SqliteStore(sys.argv[1]), Origin.of("https://site.test")
-    await store.open()
-    least, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (65536, most))
-    snapshot = Snapshot(Found(os.urandom(200_000), 200, ""), 1.0, 2.0)
-    try:
-        await store.save(site, snapshot)
-    except StoreFailed as error:
-        print(error)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (least, most))
-    await store.save(site, snapshot)
-    print("works again" if await store.load(site) == snapshot else "lost")
-    await store.close()
-
-asyncio.run(main())
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(path)],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        cwd=ROOT,
-    )
-
-    assert re.fullmatch(r".*crawl.sqlite: .*(disk|I/O).*\nworks again\n", done.stdout), (
-        done.stdout + done.stderr
-    )
-
-
-async def test_reading_that_fails_is_an_error_of_load(path):
-    store = SqliteStore(path.parent)
-
-    for question in (store.load(SITE), store.held(SITE)):
-        with pytest.raises(StoreFailed):
-            await question
-    await store.close()
 
 
 async def test_a_row_that_cannot_be_read_counts_as_none_and_is_saved_anew(opened, path, caplog):
@@ -384,7 +311,6 @@ def test_what_waits_in_memory_is_bounded(monkeypatch):
 
 @pytest.fixture
 def of_version_1(path):
-    """As the first polite that kept anything would have left it."""
     raw(path, robots_database.STEPS[0])
     raw(path, f"PRAGMA application_id = {robots_database.APPLICATION_ID}")
     raw(path, "PRAGMA user_version = 1")
@@ -476,7 +402,6 @@ async def test_the_file_of_another_program_or_of_a_newer_polite_is_left_alone(pa
 
 @pytest.mark.slow("kills processes in real time")
 def test_killed_five_times_nothing_acknowledged_is_lost():
-    """`./dev soak` does the same a hundred times."""
     command = [sys.executable, "-m", "tests.system.soak", "kill", "5"]
 
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300, cwd=ROOT)

@@ -43,16 +43,6 @@ class Run:
         return waited
 
 
-async def test_the_rules_of_the_last_run_hold_without_asking_again(path):
-    async with Run(str(path)) as first:
-        await first.visit()
-    async with Run(path) as second:
-        decision = await second.gate.check(f"{SITE}/private")
-
-    assert not decision.allowed
-    assert (len(first.transport.asked), len(second.transport.asked)) == (1, 0)
-
-
 @pytest.mark.parametrize(
     ("robots", "gap"), [(b"", 1.0), (b"User-agent: *\nCrawl-delay: 60", 60.0), (b"x" * 40_000, 1.0)]
 )
@@ -112,19 +102,6 @@ async def test_a_back_off_of_robots_txt_itself_is_kept_too(path):
     assert len(second.transport.asked) == 1
 
 
-@pytest.mark.parametrize("step", [-3_600.0, -30 * 86_400.0])
-async def test_a_clock_set_back_makes_a_back_off_no_longer_than_it_was(path, step):
-    clock = LoopClock()
-    async with Run(path, clock=clock) as first:
-        await first.visit(status=429, headers={"Retry-After": "60"})
-    clock.set_wall(clock.wall() + step)
-    async with Run(path, clock=clock) as second:
-        waited = await second.visit()
-
-    # And robots.txt is asked for again: by this clock it is from the future.
-    assert 60.0 <= waited <= 61.1
-
-
 class Noted(SqliteStore):
     """Notes back-offs, instead of saving them."""
 
@@ -140,37 +117,6 @@ async def test_a_short_back_off_is_not_written(path):
         await run.visit(status=429, headers={"Retry-After": "11"})
 
     assert [hold.until - hold.since for hold in store.kept] == pytest.approx([11.0])
-
-
-async def test_a_long_crawl_delay_is_the_files_and_not_written_at_each_page(path):
-    store = Noted(path)
-    async with Run(store, b"User-agent: *\nCrawl-delay: 60") as run:
-        for _ in range(3):
-            await run.visit()
-
-    assert not hasattr(store, "kept")
-
-
-async def test_a_store_of_three_methods_still_serves(path):
-    class Three:
-        saved = None
-
-        async def load(self, _):
-            return self.saved
-
-        async def save(self, _, snapshot):
-            self.saved = snapshot
-
-        async def close(self):
-            pass
-
-    store = Three()
-    async with Run(store) as first:
-        await first.visit(status=429, headers={"Retry-After": "3600"})
-    async with Run(store) as second:
-        waited = await second.visit()
-
-    assert waited == pytest.approx(1.0)
 
 
 async def test_a_hold_without_a_snapshot_is_waited_out_before_robots_txt_is_asked_for(path):

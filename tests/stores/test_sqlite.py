@@ -13,7 +13,7 @@ import pytest
 
 from polite.errors import InvalidOption, Overloaded
 from polite.origin import Origin, Target
-from polite.ports import BackOffStore, RobotsStore, SavedBackOff
+from polite.ports import SavedBackOff
 from polite.recrawl import Validators
 from polite.robots.reason import Reason
 from polite.robots.result import Found, Unreachable
@@ -41,13 +41,6 @@ def batches_of(store, monkeypatch):
     return batches
 
 
-async def test_it_is_a_robots_store_that_keeps_back_offs(opened):
-    store = opened()
-
-    assert isinstance(store, RobotsStore)
-    assert isinstance(store, BackOffStore)
-
-
 async def test_what_was_saved_is_there_for_another_process_at_once(opened, path):
     await opened().save(SITE, FIRST)
 
@@ -73,24 +66,16 @@ async def test_a_closed_store_is_whole_in_its_file_although_another_connection_i
     assert raw(alone, "SELECT origin FROM robots") == [("https://site.test",)]
 
 
-async def test_saves_that_come_together_are_one_transaction(opened, monkeypatch):
-    store = opened()
-    batches = batches_of(store, monkeypatch)
-
-    await asyncio.gather(*(store.save(origin, FIRST) for origin in NUMBERED))
-
-    assert sum(saved for saved, _ in batches) == 500
-    assert len(batches) < 20
-
-
-async def test_a_batch_has_a_bound(opened, monkeypatch):
+async def test_saves_that_come_together_are_one_transaction_of_so_many_at_most(opened, monkeypatch):
     monkeypatch.setattr(module, "_MAX_BATCH", 100)
     store = opened()
     batches = batches_of(store, monkeypatch)
 
     await asyncio.gather(*(store.save(origin, FIRST) for origin in NUMBERED))
 
+    assert sum(saved for saved, _ in batches) == 500
     assert max(saved for saved, _ in batches) == 100
+    assert len(batches) < 20
 
 
 async def test_validators_are_written_together_a_second_later(opened, monkeypatch, path):
@@ -107,41 +92,6 @@ async def test_validators_are_written_together_a_second_later(opened, monkeypatc
     assert raw(path, "SELECT url, etag, last_modified FROM validators LIMIT 1") == [
         ("https://site.test/0", '"1"', None)
     ]
-
-
-@pytest.mark.parametrize("at_once", [True, False])
-async def test_of_two_saves_of_one_origin_the_later_counts(opened, at_once):
-    store = opened()
-
-    if at_once:
-        await asyncio.gather(store.save(SITE, FIRST), store.save(SITE, SECOND), store.save(SITE, FIRST))
-    else:
-        for each in (FIRST, SECOND, FIRST):
-            await store.save(SITE, each)
-
-    assert await store.load(SITE) == SECOND
-
-
-async def test_a_save_whose_caller_was_cancelled_is_written_all_the_same(opened):
-    store = opened()
-    saving = asyncio.create_task(store.save(SITE, FIRST))
-    await asyncio.sleep(0)
-
-    saving.cancel()
-    await asyncio.gather(saving, return_exceptions=True)
-    await store.close()
-
-    assert await store.load(SITE) == FIRST
-
-
-async def test_a_closed_store_may_be_used_again_and_leaves_no_thread(opened, path):
-    store = opened()
-    await store.save(SITE, FIRST)
-    await store.close()
-    await store.close()
-
-    assert not [each for each in threading.enumerate() if str(path) in each.name]
-    assert await store.load(SITE) == FIRST
 
 
 async def test_closing_writes_what_was_asked_for_although_nothing_waits_for_it(opened, path):
@@ -270,15 +220,6 @@ async def test_a_hold_never_becomes_shorter(opened, at_once):
 @pytest.mark.parametrize(("now", "left"), [(10.0, 3600.0), (3_600.0, 10.0), (4_000.0, 0.0), (-1e9, 3_600.0)])
 def test_a_hold_is_never_longer_than_it_was_however_a_clock_is_set(now, left):
     assert HOUR.left_s(now) == left
-
-
-async def test_a_hold_is_kept_when_the_store_is_closed(opened):
-    first = opened()
-    first.hold(SITE, HOUR)
-    await first.close()
-
-    assert await opened().held(SITE) == HOUR
-    assert await opened().held(OTHER) is None
 
 
 @pytest.mark.parametrize("then", ["used", "closed"])

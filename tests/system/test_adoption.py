@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.adoption import QUICK, compare, polite_enough
+from benchmarks.adoption import QUICK, compare
 
 CRAWL = QUICK[0]
 HOSTS = CRAWL[0]
@@ -20,13 +20,3 @@ def test_a_client_is_polite_with_polite_alone(client: str, capsys: pytest.Captur
     disallowed = {row[:FIGURES]: int(row[FIGURES:].split()[DISALLOWED]) for row in rows}
     assert held, rows
     assert all(count == (HOSTS if "alone" in way else 0) for way, count in disallowed.items()), rows
-
-
-@pytest.mark.parametrize(
-    "fault", [{"short": 1}, {"disallowed": 1}, {"missing": 1}, {"robots": 0}, {"robots": 2}]
-)
-def test_any_fault_is_not_polite_enough(fault: dict[str, float]) -> None:
-    polite = {"short": 0, "disallowed": 0, "missing": 0, "robots": 1}
-
-    assert polite_enough(polite)
-    assert not polite_enough({**polite, **fault})

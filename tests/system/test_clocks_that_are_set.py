@@ -107,22 +107,6 @@ async def test_a_back_off_of_robots_txt_is_not_lost_and_no_request_hangs(
     assert told.failures == 1
 
 
-async def test_what_a_refusal_says_is_true_after_the_clock_was_set() -> None:
-    server, clock = serving(Reply(500), RULES), LoopClock()
-
-    async with opened(server, clock, retry_min=3_600.0, busy_retry_max=3_600.0) as gate:
-        await gate.check(PAGE)
-        await asyncio.sleep(600)
-        step(clock, 30 * DAY)
-        with pytest.raises(polite.RobotsUnreachable) as refusal:
-            await visit(gate, server)
-        await asyncio.sleep(refusal.value.retry_after_s)
-        await visit(gate, server)
-
-    assert 3_000.0 <= refusal.value.retry_after_s <= 3_000.0 + 900.0
-    assert len(server.asked) == 2
-
-
 @pytest.mark.parametrize("seconds", [30 * DAY, -30 * DAY])
 @pytest.mark.parametrize("keep_stale", [True, False])
 async def test_a_refresh_that_failed_is_not_tried_again_sooner(seconds: float, keep_stale: bool) -> None:
@@ -216,31 +200,6 @@ async def test_a_copy_goes_on_no_longer_than_either_clock_says_when_its_refresh_
         decision = await gate.check(PAGE)
 
     assert not decision.allowed
-
-
-async def test_a_clock_that_was_behind_and_is_set_right_is_remembered_over_a_restart() -> None:
-    server, clock, store = serving(Reply(500)), LoopClock(), MemoryStore()
-
-    async with opened(server, clock, store=store) as gate:
-        await failing_for(gate, DAY)
-        step(clock, 40 * DAY)
-        await gate.check(PAGE)
-    async with opened(server, clock, store=store) as gate:
-        ever = await failing_for(gate, DAY)
-
-    assert not ever
-
-
-async def test_a_sleep_in_which_monotonic_time_stands_still_counts_for_nothing() -> None:
-    server, clock = serving(Reply(500)), LoopClock()
-
-    async with opened(server, clock) as gate:
-        ever = await failing_for(gate, DAY)
-        for _ in range(20):
-            step(clock, 2 * DAY)
-            ever = ever or await failing_for(gate, HOUR)
-
-    assert not ever
 
 
 @pytest.mark.parametrize("seconds", STEPS)

@@ -1,13 +1,12 @@
 """Whatever a user's own part raises, a cancellation too: the turn is given back, and the next request has it; in virtual time."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import polite
-from polite.events import BackedOff, CircuitOpened, Event, Granted, PermitDelayed, Refused
+from polite.events import Event, Granted
 from polite.pacing.outcome import Pause
 from polite.pacing.scopes import ScopeLimit, Scopes
 from polite.robots.exchange import Reply
@@ -28,33 +27,6 @@ def opened(**options: Any) -> OpenedGate:
 async def visit(gate: polite.Gate, url: str = PAGE, status: int = 200) -> None:
     async with asyncio.timeout(100_000), gate.permit(url) as permit:
         permit.report(status=status)
-
-
-def once(error: type[BaseException], kind: type[Event] | None = None) -> Callable[[Event], None]:
-    """A listener that raises at the first event of a kind."""
-    raised: list[Event] = []
-
-    def listen(event: Event) -> None:
-        if (kind is None or isinstance(event, kind)) and not raised:
-            raised.append(event)
-            raise error
-
-    return listen
-
-
-@pytest.mark.parametrize("error", ERRORS)
-@pytest.mark.parametrize("kind", [Granted, PermitDelayed, BackedOff, Refused, CircuitOpened])
-async def test_a_listener_that_raises_loses_no_turn(error: type[BaseException], kind: type[Event]) -> None:
-    async with opened(
-        listener=once(error, kind), pacing=polite.PacingPolicy(circuit_failures=1, backoff=1)
-    ) as gate:
-        for status in (200, 429, 500, 200):
-            await visit(gate, status=status)
-        with pytest.raises(polite.Disallowed):
-            await visit(gate, f"{SITE}/no")
-        await visit(gate)
-
-        assert gate.counters.granted == 5
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
@@ -83,22 +55,6 @@ class _Driven:
 
     def __await__(self) -> Any:
         return (yield from self._steps)
-
-
-@pytest.mark.parametrize("error", ERRORS)
-@pytest.mark.parametrize("kind", [Granted, BackedOff, Refused])
-async def test_nor_does_a_frontier(error: type[BaseException], kind: type[Event]) -> None:
-    async with opened(listener=once(error, kind)) as gate, polite.open_frontier(gate) as frontier:
-        await frontier.put_many([f"{SITE}/{number}" for number in range(3)])
-        await frontier.put(f"{SITE}/no")
-        frontier.close()
-        async with asyncio.timeout(10_000):
-            async for permit in frontier:
-                async with permit:
-                    permit.report(status=429)
-            await frontier.join()
-
-        assert (frontier.done, frontier.refused) == (3, 1)
 
 
 @pytest.mark.parametrize("error", ERRORS)

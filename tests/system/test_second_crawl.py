@@ -114,11 +114,3 @@ async def test_a_second_crawl_of_an_unchanged_site_is_nearly_all_304s(
     assert copies == {
         f"{root}/{number}": f"page {number} of version {1 + (number == 7)}" for number in range(PAGES)
     }
-
-
-async def test_without_a_file_nothing_is_left_of_the_first_crawl(site: tuple[Site, str]) -> None:
-    pages, root = site
-    for _ in range(2):
-        await crawl(root, {})
-
-    assert pages.statuses == {200: 2 * PAGES}

@@ -139,26 +139,6 @@ async def test_h6_a_site_without_a_copy_is_closed_for_thirty_days_and_then_open_
 
 
 @pytest.mark.slow("a month of requests", fast=2)
-@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
-@pytest.mark.parametrize("keep_stale", [True, False])
-async def test_h6_the_last_copy_decides_all_the_time_or_after_thirty_days(
-    dialect: Dialect, keep_stale: bool
-) -> None:
-    server = Server(FILE)
-    watch = Watch(server, dialect, lambda forgiven: (keep_stale or forgiven, False))
-
-    async with opened(server, None, dialect=dialect, keep_stale=keep_stale, refresh_ahead=0) as gate:
-        await gate.check(PAGE)
-        server.answer = Reply(500)
-        await asyncio.sleep(DAY + 1)
-        await walk(gate, 32 * DAY, watch)
-
-    assert len(watch.hours) == 31 * 24
-    assert watch.over >= 20
-    require_growing_delays(server.failures)
-
-
-@pytest.mark.slow("a month of requests", fast=2)
 @pytest.mark.parametrize("dialect", [polite.CLASSIC, polite.RFC9309], ids=lambda dialect: dialect.name)
 @pytest.mark.parametrize("copy", [False, True])
 async def test_h6_thirty_days_are_thirty_days_across_restarts(
@@ -196,26 +176,3 @@ async def test_h5_a_503_is_asked_about_every_few_minutes_for_as_long_as_it_lasts
     assert all(gap <= 1.25 * 300 + 11 for gap in gaps)
     assert min(gaps[8:]) >= 300
     assert gaps[0] < 30
-
-
-@pytest.mark.slow("a month of requests", fast=2)
-@pytest.mark.parametrize(("asked", "waits"), [("7200", 2 * HOUR), ("1", 5.0), ("864000", DAY)])
-@pytest.mark.parametrize("status", [500, 503])
-async def test_h5_a_retry_after_is_obeyed_within_limits_for_a_month(
-    status: int, asked: str, waits: float
-) -> None:
-    server = Server(Reply(status, retry_after=asked))
-    opened_at = None
-
-    async with opened(server, None) as gate:
-        while now() < 31.5 * DAY:
-            if (await gate.check(PAGE)).allowed and opened_at is None:
-                opened_at = now()
-            await asyncio.sleep(max(60.0, min(waits / 10, HOUR)))
-
-    gaps = [later - earlier for earlier, later in pairwise(server.failures)]
-    assert min(gaps) >= waits
-    most = 1.25 * max(waits, HOUR if status == 500 else 300.0)
-    assert max(gaps) <= most + HOUR
-    assert opened_at is not None
-    assert LIMIT < opened_at <= LIMIT + most + HOUR

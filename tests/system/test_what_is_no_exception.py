@@ -1,4 +1,4 @@
-"""A transport, a store or a listener raises a BaseException, as pytest.fail does: every caller gets it."""
+"""A transport, a store or a listener raises what is no Exception, or turns cannot be closed: every caller gets it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -95,3 +95,23 @@ async def test_rules_asked_for_ahead_of_time_in_vain_are_not_asked_for_at_each_q
             await asyncio.sleep(5)
 
     assert site.asked == 2
+
+
+@pytest.mark.pure("replaces a method of Turns")
+async def test_turns_that_cannot_be_closed_leave_no_fetch_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def failing() -> None:
+        raise OSError("not now")
+
+    transport = ScriptedTransport()
+    transport.hold()
+    async with scripted_gate(transport) as gate:
+        asking = asyncio.create_task(gate.check(SITE))
+        await asyncio.sleep(1)
+        with monkeypatch.context() as patch:
+            patch.setattr(gate.services.turns, "close", failing)
+            with pytest.raises(OSError, match="not now"):
+                await gate.close()
+
+        with pytest.raises(polite.GateClosed):
+            await asking
+        assert len(asyncio.all_tasks()) == 1

@@ -48,11 +48,9 @@ class MachineLoop(SimulationLoop):
         return self._rounds
 
     def go(self) -> None:
-        """Its time passes by itself from now on."""
         self._jumping.each_round = None
 
     def discard(self) -> None:
-        """See SimulationLoop."""
         self.go()
         super().discard()
 
@@ -93,7 +91,6 @@ class Conductor:
         return self.now
 
     def stop(self) -> None:
-        """End `run`."""
         self.stopped = True
 
     def run(self) -> bool:
@@ -143,7 +140,6 @@ class CallWatch:
         self._begin()
 
     def sent(self) -> None:
-        """The process sends a command."""
         if self._scene.now() - self._since >= _WINDOW_S:
             self._begin()
         self._calls += 1

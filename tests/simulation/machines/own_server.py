@@ -40,7 +40,6 @@ class Connection:
         return self._read()
 
     def close(self) -> None:
-        """Close the connection."""
         self._replies.close()
         self._socket.close()
 

@@ -118,16 +118,13 @@ class MachinesPlan:
 
     @property
     def machines(self) -> int:
-        """How many machines there are."""
         return len(self.frontiers)
 
     @property
     def empties(self) -> bool:
-        """Whether the server loses all data."""
         return any(each.kind == "empty" for each in self.faults)
 
     def puts(self, url: str) -> int:
-        """Return how often a page is put."""
         return sum(step.urls.count(url) for step in self.steps if step.kind == "put")
 
 
@@ -185,7 +182,6 @@ def _frontiers(chance: Random, count: int) -> tuple[int, ...]:
 
 
 def _steps(chance: Random, plan: MachinesPlan) -> tuple[Step, ...]:
-    """Draw steps whose pages of an origin are done within a few leases."""
     slowest = {
         each.name: max(plan.min_delay, each.crawl_delay or 0.0, each.latency_s) for each in plan.origins
     }

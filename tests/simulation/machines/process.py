@@ -87,7 +87,6 @@ class Process:
 
     @property
     def _may_fail(self) -> bool:
-        """Whether the server may be away for long."""
         return bool(self._plan.wire.lost) or any(
             each.kind in {"pause", "down", "cut"} for each in self._plan.faults
         )

@@ -76,7 +76,6 @@ class Servers:
     # Requests.
 
     async def robots(self, origin: str, machine: str) -> Reply | Failed:
-        """Respond to a request for robots.txt."""
         state, now = self._origins[origin], self._now()
         self._require_due(state, machine)
         self.fetches += 1
@@ -101,13 +100,11 @@ class Servers:
         self._origins[origin].fetched.pop()
 
     def forgot(self, origins: set[str]) -> None:
-        """A failover lost what was saved of these origins' robots.txt."""
         for name in origins:
             self._trace.note("robots lost", name)
             self._origins[name].forgotten = True
 
     async def page(self, url: str, machine: str, *, late: bool) -> tuple[int, float | None]:
-        """Respond to a request for a page with a status and perhaps Retry-After."""
         origin, folder, _ = split(url)
         state = self._origins[origin]
         self.pages += 1
@@ -236,7 +233,6 @@ class ServersOf:
         self.dead = self.closing = False
 
     async def get(self, ask: Ask) -> Reply | Failed:
-        """See ports.Transport."""
         if self.dead:
             raise ConnectionError("the process was killed")
         origin = str(ask.target.origin)

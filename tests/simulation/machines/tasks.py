@@ -27,7 +27,6 @@ class Disturbances:
         self._last = -math.inf
 
     def add(self, what: str) -> None:
-        """Something happened now that may be an excuse."""
         self._trace.note("disturbed", what)
         self._times.append(self._now())
 
@@ -41,7 +40,6 @@ class Disturbances:
         return self._vanished.get(process, -math.inf) >= when
 
     def over(self) -> None:
-        """A process that lost its lease learns it now."""
         self._last = self._now()
 
     def calm_since(self, when: float) -> bool:
@@ -49,7 +47,6 @@ class Disturbances:
         return self._last < when and not self.since(when)
 
     def since(self, when: float) -> int:
-        """Return how many there were since a time."""
         return sum(each >= when for each in self._times)
 
 
@@ -154,7 +151,6 @@ class Tasks:
         entry.ready_at = min(entry.ready_at, self._now() + wait_s)
 
     def put_returned(self, url: str, admission: str, process: int) -> None:
-        """A put returned."""
         self._trace.note("put", url, admission)
         entry = self._entries[url]
         entry.put_at = entry.put_at or self._now()
@@ -163,7 +159,6 @@ class Tasks:
         self.events += 1
 
     def given(self, task: Task, process: str) -> None:
-        """A worker received a permit for the task."""
         url = task.url
         self._trace.note("given", process, url)
         self.events += 1
@@ -186,7 +181,6 @@ class Tasks:
             )
 
     def granted(self, url: str) -> None:
-        """The task had its turn."""
         if (entry := self._entries.get(url)) is not None:
             entry.granted += 1
 
@@ -238,5 +232,4 @@ class Tasks:
         )
 
     def count(self) -> int:
-        """Return how many tasks have ended."""
         return sum(each.ended is not None for each in self._entries.values())

@@ -119,7 +119,6 @@ class VirtualServer:
         self.restart()
 
     def robots_saved(self) -> set[str]:
-        """Return the origins whose robots.txt is saved."""
         return {
             found[1]
             for key in self._execute("KEYS", "polite:{r:*}")
@@ -127,7 +126,6 @@ class VirtualServer:
         }
 
     def empty(self) -> None:
-        """Delete all data."""
         self._execute("FLUSHDB")
 
     def _info(self, command: tuple[Any, ...]) -> Any:
@@ -137,7 +135,6 @@ class VirtualServer:
         return self._told[command]
 
     def _name(self, found: re.Match[str]) -> str:
-        """Return the same name for a drawn one in each run of a world."""
         return f'{found[1]}"{self._names.setdefault(found[2], f"{len(self._names):04}")}"'
 
     def _micros(self) -> int:

@@ -87,7 +87,6 @@ class ScriptedLink:
 
 
 def _standard_reply(request: Request) -> Request:
-    """The reply of a server on which nothing else happens."""
     return {
         "born": request.get("born", request["newborn"]),
         "epoch": 1,
@@ -192,9 +191,9 @@ class Frontier:
         self.homes: dict[str, Home] = {}
         self.withdrawn_homes: list[str] = []
         self.kept: set[str] = set()
+        self.releases_at_once = True
         self.told: list[tuple[str, str]] = []
         self.failures: list[Exception] = []
-        self.releases_at_once = True
 
     @property
     def room(self) -> int:
@@ -253,7 +252,6 @@ class Process:
 
     @property
     def left(self) -> list[list[Any]]:
-        """All homes that were told to leave."""
         return [leave for request in self.link.sent for leave in request.get("leaves", [])]
 
     @property
@@ -269,10 +267,8 @@ _FENCES = count(1)
 
 
 def gives(request: Request) -> Request:
-    """The reply of a server where everything is free."""
     return {"taken": [fresh(name, next(_FENCES)) for name in request.get("takes", [])]}
 
 
 def picks(*names: str) -> Callable[[Request], Request]:
-    """A server whose first reply brings these homes from the line."""
     return lambda request: {"picked": [[*fresh(name), []] for name in names] if request["first"] else []}

@@ -2,13 +2,12 @@
 
 import asyncio
 import itertools
-import random
 from typing import Any
 
 import pytest
 
 from polite.errors import StoreFailed
-from polite.stores.redis.changes import Changes, Leave, Load, Lookup, Out, Requeued
+from polite.stores.redis.changes import Changes, Load, Lookup, Out, Requeued
 from polite.testing import LoopClock
 from tests.stores.redis.support import (
     HELD_S,
@@ -200,37 +199,6 @@ async def test_a_failure_that_no_waiting_helps_fails_what_waits() -> None:
     assert len(owner.failures) == 1
 
 
-@pytest.mark.parametrize("seed", range(10))
-async def test_over_any_weather_nothing_is_lost_and_nothing_is_applied_before_what_came_first(
-    seed: int,
-) -> None:
-    weather = random.Random(seed)
-    stored: list[int] = []
-    ends: list[int] = []
-
-    def answer(request: Request) -> Request:
-        stored.extend(n for n in digests(request.get("puts", [])) if n not in stored)
-        ends.extend(n for n in digests(request.get("ended", [])) if n not in ends)
-        assert all(n in stored for n in range(max(ends, default=0)))
-        return {}
-
-    link = ScriptedLink(answer)
-    partition = on(link)
-    sent = []
-    for number in range(100):
-        if weather.random() < 0.3:
-            late, lost = weather.expovariate(4.0), weather.random()
-            link.faults.append(Fault(late, late, request_lost=lost < 0.3, reply_lost=lost > 0.7))
-        sent.append(partition.submit(Changes(puts=[put(number)])))
-        partition.submit(Changes(ended=[ended(number)]), lazy=True)
-        await asyncio.sleep(weather.expovariate(20.0))
-    await asyncio.gather(*sent)
-    await partition.end()
-
-    assert stored == ends == list(range(100))
-    assert link.most_under_way == 1
-
-
 # Another session, and another server
 
 
@@ -309,21 +277,6 @@ async def told_anew(link: ScriptedLink, partition: Any) -> list[Request]:
     await submit(partition)
     await asyncio.sleep(0.05)
     return link.sent
-
-
-async def test_what_leaves_with_a_batch_without_a_reply_is_held_until_the_last_part() -> None:
-    link = ScriptedLink()
-    partition = on(link)
-    await submit(partition)
-    for number in range(400):
-        hold(partition, f"{number}.example")
-    link.faults.extend([Fault(reply_lost=True)])
-
-    await submit(partition, leaves=[Leave("left.example", 7, 0, None)])
-
-    parts = [request for request in link.sent if "mine" in request]
-    assert parts[0]["mine"][0] == ["left.example", 7]
-    assert ["leaves" in request for request in parts] == [False, True]
 
 
 async def test_on_another_server_homes_are_held_until_quiet_ends_or_it_knows_them_all() -> None:

@@ -42,7 +42,6 @@ class Sample:
 
 
 def read_request(line: str) -> Request:
-    """Read a line of the servers' log."""
     at, origin, path, status = line.split()
     return Request(float(at), int(origin), path, int(status))
 
@@ -60,7 +59,6 @@ def growth(samples: Sequence[Sample], seconds: float) -> list[str]:
 
 
 def _thirds(warm: Sequence[Sample]) -> dict[str, tuple[float, float]]:
-    """The medians of the first and of the last third."""
     third = max(1, len(warm) // 3)
     return {
         what: (median(map(read, warm[:third])), median(map(read, warm[-third:])))
@@ -77,7 +75,6 @@ _READ: tuple[Callable[[Sample], int], ...] = (
 
 
 def expected(origin: int) -> Expected:
-    """What the judge expects of a crawl of an origin."""
     return Expected(
         MIN_DELAY_S,
         CRAWL_DELAY_S if kind(origin) is Kind.DELAYED else 0.0,

@@ -172,5 +172,4 @@ def _back_off_s(status: int) -> float:
 
 
 def open_files() -> int:
-    """How many descriptors this process has open."""
     return len(list(Path("/proc/self/fd").iterdir()))

@@ -56,7 +56,6 @@ class Saboteur:
             self._resting = False
 
     def strikes(self, places: list[Place]) -> bool:
-        """Whether the suspension that is there now is the one to fail."""
         if self._resting or not places:
             return False
         self.places.update(places)

@@ -296,7 +296,6 @@ async def until(time: float) -> None:
 
 
 async def another_fills(crawl: Crawl) -> None:
-    """The store learns of each origin what its web says by now."""
     store, now = crawl.gate.services.origins._store, crawl.gate.services.clock.wall()
     assert store is not None
     with crawl.saboteur.resting():

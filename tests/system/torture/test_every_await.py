@@ -44,7 +44,6 @@ class PatientLoop(VirtualTimeLoop):
         self._jumping.select = select  # type: ignore[method-assign]
 
     def wait_for(self, future: "asyncio.Future[Any]") -> None:
-        """A thread will answer it."""
         self._threads += 1
 
         def answered(_: object) -> None:

@@ -192,7 +192,6 @@ class DemoTransport:
         return answer
 
     async def close(self) -> None:
-        """A Transport's other."""
         self.closed += 1
         await asyncio.sleep(0)
 
@@ -210,6 +209,5 @@ class Names:
         return ("192.0.2.1",), self._ttl_s
 
     async def close(self) -> None:
-        """Takes a step of the loop."""
         self.closed += 1
         await asyncio.sleep(0)

@@ -1,9 +1,106 @@
-"""Answers 4xx, 5xx, and beyond: rows of the fault matrix."""
+"""What a server answers: the file in any form, statuses that are none or no success: rows of the fault matrix."""
 
 from polite.robots.dialect import GOOGLE
 from polite.robots.reason import Reason
-from tests.faults.row import allowed, denied, parsed
-from tests.faults.stage import OK, answered, endless, http, ok
+from tests.faults.row import DENY, PARSE, Row, allowed, denied, parsed
+from tests.faults.stage import OK, RULES, answered, chunked, endless, http, many, moved, ok
+
+BODIES = [
+    parsed("1", "200 with the file as text/plain", http(ok(RULES, b"Content-Type: text/plain"))),
+    parsed("2", "200 without a Content-Type", http(ok())),
+    parsed("3", "200 with an empty body", http(ok(b"")), allowed=True),
+    parsed("4", "203", http(ok(status=b"203 Non-Authoritative Information"))),
+    parsed(
+        "5",
+        "200 with HTML (a page instead of a 404)",
+        http(ok(b"<html>\n<p>User-agent: *</p>\n")),
+        allowed=True,
+    ),
+    parsed("6", "200 with binary data", http(ok(bytes(range(256)) * 20)), allowed=True),
+    parsed(
+        "7",
+        "200 with NUL octets: no line ends",
+        http(ok(b"User-agent: *\nDis\0allow: /\nDisallow: /private")),
+    ),
+    parsed("8", "200 that begins with a byte order mark", http(ok(b"\xef\xbb\xbf" + RULES))),
+    parsed("9a", "200 in UTF-16 with its byte order mark", http(ok(RULES.decode().encode("utf-16")))),
+    parsed(
+        "9b",
+        "200 in UTF-16 without a mark: no rule can be read",
+        http(ok(RULES.decode().encode("utf-16-le"))),
+        allowed=True,
+    ),
+    parsed("10a", "lines that end in CR", http(ok(RULES.replace(b"\n", b"\r")))),
+    parsed(
+        "10b",
+        "lines that end in CR, LF and CR LF in turn",
+        http(ok(b"User-agent: *\r\nAllow: /x\rDisallow: /private\n")),
+    ),
+    parsed(
+        "11",
+        "one line of 600 KB: the first 512,000 octets count, and a truncated Disallow disallows more",
+        http(ok(RULES + b"Disallow: /" + b"x" * 600_000)),
+        heavy=True,
+    ),
+    parsed(
+        "12",
+        "a million lines: the first 512,000 octets count",
+        http(many(RULES, 1_000_000, before=OK + b"\r\n")),
+        heavy=True,
+    ),
+    parsed("13", "a body without end", http(endless(OK + b"\r\n", RULES * 500)), heavy=True),
+    parsed(
+        "14",
+        "a chunked body without end",
+        http(endless(chunked(b""), b"%x\r\n" % (len(RULES) * 500) + RULES * 500 + b"\r\n")),
+        heavy=True,
+    ),
+]
+
+STATUSES = [
+    parsed("15a", "204", http(answered(b"204 No Content")), allowed=True),
+    parsed("15b", "205", http(answered(b"205 Reset Content")), allowed=True),
+    Row(
+        "16",
+        "204 with a body",
+        DENY,
+        Reason.PROTOCOL_ERROR,
+        http(ok(status=b"204 No Content")),
+        pure=(PARSE, Reason.OK),
+        why="A 204 has no body (RFC 9110, 15.3.5). The C parser takes the body for an invalid second response, and fails. "
+        "The pure-Python one does not read it. The verdict is that of a plain 204: a file without rules.",
+    ),
+    denied(
+        "17a",
+        "206 without a Range request, with a part",
+        Reason.ODD_STATUS,
+        http(ok(RULES, b"Content-Range: bytes 0-32/99", status=b"206 Partial Content")),
+    ),
+    parsed(
+        "17b",
+        "206 without a Range request, with the whole file",
+        http(
+            ok(
+                RULES,
+                b"Content-Range: bytes 0-%d/%d" % (len(RULES) - 1, len(RULES)),
+                status=b"206 Partial Content",
+            )
+        ),
+    ),
+    denied(
+        "18",
+        "304 without a conditional request, and without a copy",
+        Reason.ODD_STATUS,
+        http(answered(b"304 Not Modified")),
+    ),
+    denied(
+        "19a",
+        "300 without a Location",
+        Reason.REDIRECT_WITHOUT_TARGET,
+        http(moved(None, status=b"300 Multiple Choices")),
+    ),
+    denied("19b", "302 with an empty Location", Reason.REDIRECT_WITHOUT_TARGET, http(moved(b""))),
+]
 
 REFUSALS = [
     *(
