@@ -11,13 +11,12 @@ from pathlib import Path
 
 from polite.cli.fetch.archive import BODIES, Archive, Folder, Warc
 from polite.cli.fetch.lists import RepeatedLines, are_few, more_than_few
-from polite.cli.fetch.options import has_urls, pacing_of
 from polite.cli.fetch.page import Pages
 from polite.cli.fetch.progress import MAX_ORIGINS, OriginStats
 from polite.cli.fetch.queue_file import QueueNotes, as_text, kept_of, retried
 from polite.cli.fetch.record import EventLog, Provenance, Records, RunLog, is_begun, reopen, reopen_log
 from polite.cli.fetch.run import Crawl, Interrupt, Run, interrupts
-from polite.cli.options import FEW, agent_needed, is_unnamed
+from polite.cli.options import FEW, agent_needed, has_urls, is_unnamed
 from polite.cli.terminal import Exit
 from polite.clock import SystemClock
 from polite.compose.frontier import open_frontier
@@ -27,6 +26,8 @@ from polite.frontier.frontier import Frontier
 from polite.frontier.sqlite.file_lock import FileLock
 from polite.frontier.sqlite.inspector import QueueInspector, is_queue, waiting_by_origin, waiting_payloads
 from polite.gate.gate import Gate
+from polite.pacing.policy import PacingPolicy
+from polite.pacing.throttle import REFUSALS
 from polite.recrawl import RecrawlPolicy
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.signing.web_bot_auth import WebBotAuth
@@ -384,7 +385,14 @@ def _gate(
             # Also after a 503, and while the failures of robots.txt itself keep the site's circuit open.
             busy_retry_max=min(300.0, retry_s),
         ),
-        pacing=pacing_of(options),
+        pacing=PacingPolicy(
+            min_delay=options.delay,
+            on_long_delay=options.long_delay,
+            backoff_statuses=REFUSALS | frozenset(options.back_off_on or ()),
+            max_pages=options.max_pages,
+            max_bytes=options.max_origin_bytes,
+            max_failures=options.max_failures,
+        ),
         fetching=FetchPolicy(timeout=options.timeout, allow_private=options.allow_private),
         resolver=options.resolve,
         store=_store(options) or (None if options.resume is None else options.resume + _ROBOTS),

@@ -9,8 +9,7 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Any
 
-from polite.cli.fetch.options import SECRET, merged
-from polite.cli.options import DEFAULT_AGENT
+from polite.cli.options import DEFAULT_AGENT, SECRET, merged
 from polite.errors import InvalidOption, StoreFailed
 from polite.frontier.durable.batch import Note
 from polite.frontier.durable.store import DurableTaskStore

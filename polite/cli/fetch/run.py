@@ -13,7 +13,6 @@ import aiohttp
 
 from polite.cli.fetch.archive import Archive
 from polite.cli.fetch.lists import ListedURL, read
-from polite.cli.fetch.options import has_urls
 from polite.cli.fetch.page import AddressBlocked, Page, Pages, was_sent
 from polite.cli.fetch.progress import MAX_ORIGINS, Progress, Rate, RunStatus
 from polite.cli.fetch.queue_file import FAILED, FINAL, GIVEN_UP, retried
@@ -27,6 +26,7 @@ from polite.cli.fetch.record import (
     of_error,
     of_page,
 )
+from polite.cli.options import has_urls
 from polite.cli.stdin import require_url
 from polite.cli.terminal import Exit
 from polite.errors import InvalidURL, Overloaded, PermitMisused, StoreFailed, TurnLost

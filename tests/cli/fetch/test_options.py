@@ -10,7 +10,7 @@ from aiohttp import web
 from warcio.archiveiterator import ArchiveIterator
 
 from polite.cli.fetch import command
-from polite.cli.fetch.options import header
+from polite.cli.options import header
 from polite.cli.main import main
 from polite.errors import InvalidOption
 from polite.signing.key import SigningKey
