@@ -14,8 +14,8 @@ from polite.cli.fetch.lists import RepeatedLines, are_few, more_than_few
 from polite.cli.fetch.page import Pages
 from polite.cli.fetch.progress import MAX_ORIGINS, OriginStats
 from polite.cli.fetch.queue_file import QueueNotes, as_text, kept_of, retried
-from polite.cli.fetch.record import EventLog, Provenance, Records, RunLog, is_begun, reopen, reopen_log
-from polite.cli.fetch.run import Crawl, Interrupt, Run, interrupts
+from polite.cli.fetch.record import EventLog, Provenance, RunLog, is_begun, reopen, reopen_log
+from polite.cli.fetch.run import Interrupt, Run, interrupts
 from polite.cli.options import FEW, agent_needed, has_urls, is_unnamed
 from polite.cli.terminal import Exit
 from polite.clock import SystemClock
@@ -233,10 +233,12 @@ async def _run(options: argparse.Namespace, signer: WebBotAuth | None, interrupt
         # After all that may refuse the run.
         await _keep_options(options, run_log.notes, frontier)
         pages = await stack.enter_async_context(Pages(options, signs=gate.signs))
-        crawl = Crawl(options, gate, frontier, pages, archive, run_log, max_waiting)
         if archive is None and not options.quiet:
             print("polite: bodies are not kept; --output DIR or --warc FILE keeps them", file=sys.stderr)
-        return await Run(options, crawl, frontier, run_log, interrupt, few).finish()
+        run = Run(
+            options, gate, frontier, pages, archive, run_log, interrupt, max_waiting=max_waiting, few=few
+        )
+        return await run.finish()
 
 
 async def _few(options: argparse.Namespace, waiting: int) -> int | None:
@@ -301,25 +303,35 @@ def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemCl
     """Open the output files; with --resume, those of the earlier run."""
     recorded: dict[str, str] = {}
     out, journal = sys.stdout, None
+    # What a later run can read of the records.
+    kept: Path | None = None
     if options.output is not None:
-        path = Path(options.output, RECORDS)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        stack.callback(lock("--output", path).release)
-        if is_begun(path) and not _continues(options):
+        kept = Path(options.output, RECORDS)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        stack.callback(lock("--output", kept).release)
+        if is_begun(kept) and not _continues(options):
             raise InvalidOption(
                 f"--output {options.output}: {RECORDS} already exists; choose another folder, or continue it with --resume"
             )
-        out, recorded = reopen(path, retry=options.retry is not None)
+        out, recorded = reopen(kept, retry=options.retry is not None)
         stack.callback(out.close)
     elif options.resume is not None:
-        path = Path(options.resume + _JOURNAL)
-        stack.callback(lock("--resume", path).release)
+        kept = Path(options.resume + _JOURNAL)
+        stack.callback(lock("--resume", kept).release)
         if not Path(options.resume).exists():
-            path.unlink(missing_ok=True)  # its queue was deleted
-        journal, recorded = reopen(path, retry=options.retry is not None)
+            kept.unlink(missing_ok=True)  # its queue was deleted
+        journal, recorded = reopen(kept, retry=options.retry is not None)
         stack.callback(journal.close)
-    repeated = _repeated_lines(options)
+    repeated = RepeatedLines()
     stack.callback(repeated.close)
+    resumed = options.resume is not None and Path(options.resume).exists()
+    # In a shared crawl another process may have been given the same list.
+    if kept is not None and has_urls(options) and (resumed or options.store is not None):
+        repeated.read(kept)
+    if has_urls(options) and resumed:
+        for url, payload in waiting_payloads(Path(options.resume)):
+            if Provenance.of(payload).redirected_from is not None:
+                repeated.add_redirected(url)
     event_log = None
     if options.log is not None:
         path = Path(options.log)
@@ -329,24 +341,7 @@ def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemCl
         event_log = EventLog(log, clock.monotonic, wall=clock.wall())
     # The queues of a shared crawl are not this run's alone.
     origin_stats = OriginStats(options.delay, counts_waiting=options.store is None)
-    return RunLog(Records(out, journal), recorded, repeated, origin_stats, event_log, clock)
-
-
-def _repeated_lines(options: argparse.Namespace) -> RepeatedLines:
-    """Return what earlier runs recorded of lists. In a shared crawl another process may have been given the same list."""
-    lines = RepeatedLines()
-    resumed = options.resume is not None and Path(options.resume).exists()
-    if not (has_urls(options) and (resumed or options.store is not None)):
-        return lines
-    if options.output is not None:
-        lines.read(Path(options.output, RECORDS))
-    elif resumed:
-        lines.read(Path(options.resume + _JOURNAL))
-    if resumed:
-        for url, payload in waiting_payloads(Path(options.resume)):
-            if Provenance.of(payload).redirected_from is not None:
-                lines.add_redirected(url)
-    return lines
+    return RunLog(out, journal, recorded, repeated, origin_stats, event_log, clock)
 
 
 def _archive(options: argparse.Namespace, stack: AsyncExitStack, run_log: RunLog) -> Archive | None:

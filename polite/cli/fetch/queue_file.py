@@ -93,7 +93,7 @@ class QueueNotes:
     async def undone(self, kinds: Collection[str]) -> AsyncIterator[tuple[str, int, Any]]:
         """Yield the URLs of these kinds as they were put: URL, depth, payload."""
         after = ""
-        if self._read is None:
+        if self._read is None or not kinds:
             return
         self.ended = set()
         while found := await self._read(partial(notes.some, kinds=kinds, after=after, limit=_AT_A_TIME)):

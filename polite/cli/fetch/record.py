@@ -168,53 +168,6 @@ UNDONE = ("failed", "given up")
 _LEAST_ERROR = 400
 
 
-class Records:
-    """Writes records to `out`.
-
-    Args:
-        out: the file of records.
-        journal: receives the fields of each record that a later run needs, if it cannot read `out`: that is standard output.
-
-    Attributes:
-        gravest: the exit status so far.
-        counts: the number of URLs for each outcome.
-        parts: how many of them have what the summary says of some: see `run_status.totals`.
-    """
-
-    def __init__(self, out: TextIO, journal: TextIO | None = None) -> None:
-        self.gravest: Exit = Exit.ALLOWED
-        self.counts: dict[str, int] = dict.fromkeys(_EXITS, 0)
-        self.parts: Counter[str] = Counter()
-        self._out = out
-        self._journal = journal
-
-    def write(
-        self, url: str, outcome: str, cause: Cause | None = None, *, given: str | None = None, **more: object
-    ) -> None:
-        """Write and flush one record. `given` is the line of the list, if it is not the URL. Raises OSError."""
-        self.counts[outcome] += 1
-        status = more.get("status")
-        error_page = outcome == "fetched" and isinstance(status, int) and status >= _LEAST_ERROR
-        of_robots = outcome == "given up" and cause is not None and cause.code.startswith(ROBOTS)
-        self.parts[outcome] += error_page or of_robots
-        self.count_exit(outcome)
-        why = {} if cause is None else cause._asdict()
-        record = {"url": url, "input": url if given is None else given, "outcome": outcome, **why, **more}
-        _append(self._out, record)
-        if self._journal is not None:
-            # Afterwards: a kill in between repeats a record, and loses none.
-            _append(self._journal, {name: record[name] for name in _OF_JOURNAL if name in record})
-
-    def count_exit(self, outcome: str) -> None:
-        """Let the exit status be that of this outcome, or a graver one."""
-        self.gravest = max(self.gravest, _EXITS[outcome])
-
-
-def _append(file: TextIO, record: Record) -> None:
-    file.write(json.dumps(record) + "\n")
-    file.flush()
-
-
 def of_page(page: Page, *, fetched_at: float, file: str | None) -> Record:
     """Return the fields of a record that describe a page."""
     return {
@@ -356,18 +309,22 @@ class EventLog:
                 pass
 
     def _write(self, event: str, *, t: float, **more: object) -> None:
-        self._out.write(json.dumps({"t": round(t, 4), "event": event, **more}) + "\n")
-        self._out.flush()
+        _append(self._out, {"t": round(t, 4), "event": event, **more})
 
 
 class RunLog:
-    """A listener of the gate. Must be made while an event loop runs.
+    """Writes records, and listens to the gate. Must be made while an event loop runs.
 
     Args:
+        out: the file of records.
+        journal: receives the fields of each record that a later run needs, if it cannot read `out`: that is standard output.
         recorded: the URLs of the last records of an earlier run, with their outcomes; they are not recorded again.
         repeated: the lines of lists.
 
     Attributes:
+        gravest: the exit status so far.
+        counts: the number of URLs for each outcome.
+        parts: how many of them have what the summary says of some: see `RunStatus.totals`.
         notes: keeps the URLs that are not fetched.
         skipped: how many pages were not requested because they are recorded.
         waited: how long the URLs in flight waited for their turns (seconds).
@@ -376,19 +333,24 @@ class RunLog:
 
     def __init__(
         self,
-        records: Records,
+        out: TextIO,
+        journal: TextIO | None,
         recorded: dict[str, str],
         repeated: RepeatedLines,
         origin_stats: OriginStats,
         event_log: EventLog | None,
         clock: Clock,
     ) -> None:
-        self.records = records
+        self._out = out
+        self._journal = journal
         self.recorded = recorded
         self.repeated = repeated
         self.origin_stats = origin_stats
         self.event_log = event_log
         self.clock = clock
+        self.gravest: Exit = Exit.ALLOWED
+        self.counts: dict[str, int] = dict.fromkeys(_EXITS, 0)
+        self.parts: Counter[str] = Counter()
         self.notes: QueueNotes = QueueNotes()
         self.skipped = 0
         self.waited: dict[str, float] = {}
@@ -426,11 +388,11 @@ class RunLog:
         """
         before = self.recorded.get(url)
         if before == outcome:
-            self.records.count_exit(outcome)
+            self.gravest = max(self.gravest, _EXITS[outcome])
         elif before is None or before in UNDONE:
             source = Provenance.of(None if task is None else task.payload)
             redirected = {} if source.redirected_from is None else {"from": source.redirected_from}
-            self.records.write(url, outcome, why, given=source.given, **more, **redirected)
+            self._write(url, source.given, outcome, why, {**more, **redirected})
 
     def record_line(self, url: str, outcome: str, why: Cause | None, listed: ListedURL, met: int) -> None:
         """Record a line that is invalid or a duplicate, unless an earlier run did. Raises OSError.
@@ -439,4 +401,22 @@ class RunLog:
         """
         if not self.repeated.has_record(outcome, listed.given if outcome == "invalid" else url, met):
             place = {} if listed.at is None else {"input_at": listed.at}
-            self.records.write(url, outcome, why, given=listed.given, **place)
+            self._write(url, listed.given, outcome, why, place)
+
+    def _write(self, url: str, given: str | None, outcome: str, cause: Cause | None, more: Record) -> None:
+        self.counts[outcome] += 1
+        self.gravest = max(self.gravest, _EXITS[outcome])
+        error_page = outcome == "fetched" and more["status"] >= _LEAST_ERROR
+        of_robots = outcome == "given up" and cause is not None and cause.code.startswith(ROBOTS)
+        self.parts[outcome] += error_page or of_robots
+        why = {} if cause is None else cause._asdict()
+        record = {"url": url, "input": url if given is None else given, "outcome": outcome, **why, **more}
+        _append(self._out, record)
+        if self._journal is not None:
+            # Afterwards: a kill in between repeats a record, and loses none.
+            _append(self._journal, {name: record[name] for name in _OF_JOURNAL if name in record})
+
+
+def _append(file: TextIO, record: Record) -> None:
+    file.write(json.dumps(record) + "\n")
+    file.flush()

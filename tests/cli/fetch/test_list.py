@@ -1,6 +1,5 @@
 """Lists of URLs: each line has a record that names it, however hostile, and however often the list is given."""
 
-import asyncio
 import json
 import signal
 import tracemalloc
@@ -9,7 +8,6 @@ import pytest
 from aiohttp import web
 
 from polite.cli.fetch import lists as url_list
-from polite.cli.fetch.run import PutLimiter
 from polite.cli.stdin import LONGEST_LINE
 from tests.cli.fetch.test_resume import prompt, queue
 
@@ -273,21 +271,6 @@ async def test_a_list_of_a_million_lines_is_read_in_little_memory(tmp_path):
     tracemalloc.stop()
     assert count == 50_000
     assert peak < 2_000_000
-
-
-async def test_a_put_that_may_reach_the_limit_waits_for_the_others():
-    limiter = PutLimiter(10, 2)
-
-    assert await limiter.acquire()
-    assert await limiter.acquire()
-    waiting = asyncio.ensure_future(limiter.acquire())
-    limiter.release(new=False)
-    assert await waiting
-    limiter.release(new=True)
-    limiter.release(new=True)
-
-    assert not await limiter.acquire()
-    assert limiter.reached
 
 
 def test_a_password_in_a_list_is_in_no_record(site, listed):

@@ -10,8 +10,8 @@ from aiohttp import web
 from warcio.archiveiterator import ArchiveIterator
 
 from polite.cli.fetch import command
-from polite.cli.options import header
 from polite.cli.main import main
+from polite.cli.options import header
 from polite.errors import InvalidOption
 from polite.signing.key import SigningKey
 from polite.signing.web_bot_auth import WebBotAuth

@@ -13,7 +13,7 @@ from polite.cli.fetch.archive import Folder
 from polite.cli.fetch.lists import RepeatedLines
 from polite.cli.fetch.page import NoFinalResponse, Page
 from polite.cli.fetch.progress import OriginStats, Progress
-from polite.cli.fetch.record import EventLog, Records, RunLog, of_error, of_page, reopen, reopen_log
+from polite.cli.fetch.record import EventLog, RunLog, of_error, of_page, reopen, reopen_log
 from polite.cli.timeline import Log
 from polite.errors import InvalidOption
 from polite.events import Dropped, OriginPostponed, Refused
@@ -41,7 +41,7 @@ def test_a_body_that_cannot_be_written_ends_the_run_with_one_line(site, monkeypa
 
 
 def test_a_refusal_that_cannot_be_written_ends_the_run_with_one_line(site, monkeypatch):
-    monkeypatch.setattr(Records, "write", _full("records.jsonl"))
+    monkeypatch.setattr(RunLog, "_write", _full("records.jsonl"))
 
     assert site.run("--quiet", "/no", "/no/2") == 2
     assert site.err == "polite: records.jsonl: No space left on device\n"
@@ -345,7 +345,7 @@ def _run_log(out, *, recorded=None, event_log=None):
     clock = ManualClock()
     if event_log is not None:
         event_log = EventLog(event_log, clock.monotonic, wall=clock.wall())
-    return RunLog(Records(out), recorded or {}, RepeatedLines(), OriginStats(1.0), event_log, clock)
+    return RunLog(out, None, recorded or {}, RepeatedLines(), OriginStats(1.0), event_log, clock)
 
 
 @pytest.mark.parametrize(
@@ -360,7 +360,7 @@ async def test_only_another_outcome_of_what_was_not_fetched_has_a_record(before,
     run_log(event)
 
     assert out.getvalue().count(f'"outcome": "{outcome}"') == records
-    assert bool(run_log.records.gravest) is (before != "fetched")
+    assert bool(run_log.gravest) is (before != "fetched")
 
 
 @pytest.mark.parametrize(
