@@ -1,5 +1,7 @@
 """What is counted of events, which are remembered, the last ten minutes, and what an operator is told first."""
 
+from typing import Any
+
 import pytest
 
 from polite.events import (
@@ -18,7 +20,7 @@ from polite.events import (
     StoreAway,
     StoreBack,
 )
-from polite.status.monitor import Facts, notices
+from polite.status.monitor import notices
 from polite.status.recorder import LENGTH_S, Recorder, Second, Timeline
 
 URL, ORIGIN = "https://example.com/a", "https://example.com"
@@ -156,20 +158,20 @@ def test_a_rate_is_of_the_seconds_that_there_were() -> None:
 
 # What an operator is told first.
 
-WELL = Facts(
-    closed=False,
-    failure=None,
-    ended=False,
-    paused=False,
-    store_away_s=None,
-    waiting=5,
-    silent_s=1.0,
-    minute=[Second(well=50)],
-    open_circuits=0,
-    unreachable=0,
-    wait_for_worker=0,
-    late_s=0.0,
-)
+WELL: dict[str, Any] = {
+    "closed": False,
+    "failure": None,
+    "ended": False,
+    "paused": False,
+    "store_away_s": None,
+    "waiting": 5,
+    "silent_s": 1.0,
+    "minute": [Second(well=50)],
+    "open_circuits": 0,
+    "unreachable": 0,
+    "wait_for_worker": 0,
+    "late_s": 0.0,
+}
 
 
 @pytest.mark.parametrize(
@@ -198,13 +200,13 @@ WELL = Facts(
     ],
 )
 def test_each_trouble_has_a_sentence(changed: dict[str, object], level: str, text: str) -> None:
-    (found,) = notices(WELL._replace(**changed))  # type: ignore[arg-type]
+    (found,) = notices(**{**WELL, **changed})
 
     assert found.level == level
     assert found.text.startswith(text)
 
 
 def test_the_gravest_comes_first() -> None:
-    facts = WELL._replace(wait_for_worker=1, open_circuits=1, store_away_s=3.0)
+    found = notices(**{**WELL, "wait_for_worker": 1, "open_circuits": 1, "store_away_s": 3.0})
 
-    assert [notice.level for notice in notices(facts)] == ["bad", "warn", "info"]
+    assert [notice.level for notice in found] == ["bad", "warn", "info"]
