@@ -213,6 +213,8 @@ def test_the_limit_counts_new_urls_and_the_rest_is_not_read(prompt, queue):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        ([], "polite: no URLs given; name them, use --list FILE, or - to read standard input\n"),
+        (["--log", "none/run.jsonl", "/a"], "polite: --log none/run.jsonl: there is no folder none\n"),
         (["--list", "missing.txt"], "polite: missing.txt: No such file or directory\n"),
         (["--list", "."], "polite: --list . is a folder; name a file in it\n"),
         (["--list", "-"], "polite: --list names a file; pass - as an argument to read standard input\n"),
@@ -222,7 +224,7 @@ def test_the_limit_counts_new_urls_and_the_rest_is_not_read(prompt, queue):
         ),
     ],
 )
-def test_a_list_that_cannot_be_read_is_known_before_anything_is_written(
+def test_what_cannot_be_read_or_written_is_known_before_anything_is_written(
     arguments, said, site, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
