@@ -12,7 +12,7 @@ from polite.robots.exchange import Reply
 from polite.status.monitor import Monitor
 from polite.testing import ScriptedTransport
 from tests.status.support import Watched, watched
-from tests.support import RULES, A, B, fetch_all, scripted_gate
+from tests.support import RULES, A, B, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -269,16 +269,6 @@ async def test_an_answer_takes_milliseconds_however_many_origins_there_are() -> 
     # Ten times what was seen.
     assert took_s < 0.05
     assert len(json.dumps(state)) < 100_000
-
-
-async def test_a_page_costs_nothing_when_it_is_gone() -> None:
-    async with watched() as crawl:
-        await crawl.monitor.stop()
-
-        assert crawl.gate.services.listener.on_left is None
-        await crawl.frontier.put(f"{A}/1")
-        crawl.frontier.close()
-        assert await fetch_all(crawl.frontier) == [f"{A}/1"]
 
 
 # One URL. Nothing is fetched to say it.

@@ -1,11 +1,9 @@
 """Lists of URLs: each line has a record that names it, however hostile, and however often the list is given."""
 
 import json
-import tracemalloc
 
 import pytest
 
-from polite.cli.fetch import lists as url_list
 from polite.cli.stdin import LONGEST_LINE
 from tests.cli.fetch.conftest import interrupted, records_of
 
@@ -235,22 +233,6 @@ def test_what_cannot_be_read_or_written_is_known_before_anything_is_written(
 
     assert site.err == said
     assert not site.folder.exists()
-
-
-@pytest.mark.slow("measures memory with a large input")
-async def test_a_list_of_a_million_lines_is_read_in_little_memory(tmp_path):
-    path = tmp_path / "urls.txt"
-    path.write_bytes(b"".join(b"http://a.test/%d\n" % number for number in range(50_000)))
-    tracemalloc.start()
-
-    count = 0
-    async for _ in url_list.read([], [str(path)]):
-        count += 1
-
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert count == 50_000
-    assert peak < 2_000_000
 
 
 _NO_NAME = (

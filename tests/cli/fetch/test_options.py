@@ -185,12 +185,6 @@ def test_a_key_and_its_url_are_given_together(arguments, said, site):
     assert site.asked == []
 
 
-def test_the_url_is_named_by_its_option(site, key, tmp_path):
-    assert site.run("--sign", str(tmp_path / "key.pem"), "--signature-agent", "bot.test", "/a") == 2
-
-    assert site.err.startswith("polite: --signature-agent is wrong: 'bot.test' is no URL")
-
-
 # --status
 
 

@@ -112,28 +112,6 @@ def test_a_run_that_was_ended_at_once_costs_a_page_none_of_its_tries(prompt, que
     assert (prompt.records["/a"]["outcome"], prompt.records["/a"]["tries"]) == ("fetched", 2)
 
 
-def test_the_time_left_knows_what_waits_from_before(patient, queue):
-    patient.pages["/a"] = [interrupted]
-    patient.run("--resume", queue, "--delay", "9", *(f"/{letter}" for letter in "abcdefgh"))
-
-    patient.run("--resume", queue, "--delay", "9")
-
-    assert "(7 x 9 s)" in patient.err.splitlines()[0] or "(6 x 9 s)" in patient.err.splitlines()[0]
-
-
-def test_the_robots_store_of_a_queue_is_no_queue(prompt, queue):
-    prompt.run("--resume", queue, "/a", output=False)
-    files = set(prompt.folder.parent.iterdir())
-
-    assert prompt.run("--resume", f"{queue}.robots", "/a") == 2
-
-    assert prompt.err == (
-        f"polite: {queue}.robots keeps robots.txt results of a gate: a queue needs a file of its own, "
-        "name another file\n"
-    )
-    assert set(prompt.folder.parent.iterdir()) == files
-
-
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -333,16 +311,6 @@ def test_an_interrupted_retry_goes_on(prompt, queue, monkeypatch):
     assert prompt.records["/9"]["from"] == prompt.records["/9"]["input"] == f"{prompt.origin}/from"
 
 
-def test_attempts_of_an_earlier_run_do_not_count_for_tries(prompt, queue):
-    prompt.pages["/a"] = [{"status": 408}, _interrupted_busy, {"status": 408}, {"text": "now"}]
-    options = ("--resume", queue, "--tries", "3")
-    assert prompt.run(*options, "/a") == 130
-
-    assert prompt.run(*options) == 0
-
-    assert _outcomes(prompt) == {"/a": "fetched"}
-
-
 def test_what_is_retried_counts_for_the_agent(prompt, queue):
     options = ("--resume", queue, "--tries", "1")
     prompt.pages |= {f"/{number}": [{"status": 408}, {"text": "now"}] for number in range(6)}
@@ -386,21 +354,6 @@ def test_a_retry_asks_for_robots_txt_even_if_it_has_one_try(patient, queue, monk
     monkeypatch.setattr("polite.cli.fetch.command.SystemClock", later)
 
     assert patient.run(*late, "--retry", "all") == 0
-
-
-@pytest.mark.parametrize("page", [drop, {"status": 500}])
-def test_a_failure_that_was_recorded_and_not_yet_acknowledged_is_not_recorded_twice(page, prompt, queue):
-    outcome = "failed" if page is drop else "given up"
-    prompt.pages.update({"/a": [interrupted], "/b": [page]})
-    prompt.run("--resume", queue, "/a", "/b")
-    records = prompt.folder / "records.jsonl"
-    with records.open("a") as file:
-        file.write(json.dumps({"url": f"{prompt.origin}/b", "outcome": outcome}) + "\n")
-
-    assert prompt.run("--resume", queue, "--tries", "1") == 3
-    assert prompt.run("--resume", queue) == 3
-
-    assert records.read_text().count(f'"{prompt.origin}/b", "outcome"') == 1
 
 
 # Options that the queue keeps.
@@ -520,14 +473,6 @@ def test_a_switch_is_turned_off_by_a_change(prompt, queue, tmp_path):
     assert prompt.run("--resume", queue, "/b", private=False) == 3
     assert prompt.run("--resume", queue, "/c") == 2
     assert prompt.paths == ["/a"]
-
-
-def test_a_queue_that_keeps_no_options_takes_those_of_the_run(prompt, queue):
-    prompt.run("--resume", queue, "--agent", "A/1", "/a")
-    _execute(queue, "DROP TABLE notes")
-
-    assert prompt.run("--resume", queue, "--agent", "B/1", "/b") == 0
-    assert prompt.run("--resume", queue, "--agent", "A/1", "/c") == 2
 
 
 def test_store_ls_counts_a_queue_as_its_records_do_also_after_a_retry(prompt, queue, capsys):
