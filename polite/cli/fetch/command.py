@@ -14,7 +14,7 @@ from polite.cli.fetch.lists import RepeatedLines, are_few, more_than_few
 from polite.cli.fetch.page import Pages
 from polite.cli.fetch.progress import MAX_ORIGINS, OriginStats
 from polite.cli.fetch.queue_file import QueueNotes, as_text, kept_of, retried
-from polite.cli.fetch.record import EventLog, Provenance, RunLog, is_begun, reopen, reopen_log
+from polite.cli.fetch.record import EventLog, RunLog, is_begun, reopen, reopen_log, source_of
 from polite.cli.fetch.run import Interrupt, Run, interrupts
 from polite.cli.options import FEW, agent_needed, has_urls, is_unnamed
 from polite.cli.terminal import Exit
@@ -330,7 +330,7 @@ def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemCl
         repeated.read(kept)
     if has_urls(options) and resumed:
         for url, payload in waiting_payloads(Path(options.resume)):
-            if Provenance.of(payload).redirected_from is not None:
+            if "from" in source_of(payload):
                 repeated.add_redirected(url)
     event_log = None
     if options.log is not None:

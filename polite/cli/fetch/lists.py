@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -43,14 +43,9 @@ async def read(
 
     Raises OSError, and InvalidOption after `few` URLs.
     """
-    sources: list[tuple[str, Iterator[list[bytes]] | None]] = [
-        ("standard input", stdin.line_batches()) if each == STANDARD_INPUT else (each, None)
-        for each in arguments
-    ]
-    sources += [(name, stdin.file_batches(name)) for name in lists]
     count = 0
-    for name, batches in sources:
-        async with aclosing(_listed(name, batches)) as listed:
+    for name, is_list in [*((each, False) for each in arguments), *((each, True) for each in lists)]:
+        async with aclosing(_listed(name, is_list=is_list)) as listed:
             async for each in listed:
                 count += 1
                 if few is not None and count > few:
@@ -71,9 +66,13 @@ def more_than_few() -> InvalidOption:
     return agent_needed(f"polite fetch of more than {FEW} URLs")
 
 
-async def _listed(name: str, source: Iterator[list[bytes]] | None) -> AsyncGenerator[ListedURL, None]:
+async def _listed(name: str, *, is_list: bool) -> AsyncGenerator[ListedURL, None]:
     """Yield the URLs of a list, or the argument itself."""
-    if source is None:
+    if is_list:
+        source = stdin.file_batches(name)
+    elif name == STANDARD_INPUT:
+        name, source = "standard input", stdin.line_batches()
+    else:
         yield ListedURL(name, without_credentials(name))
         return
     number = 0
@@ -117,8 +116,6 @@ class RepeatedLines:
 
     def read(self, path: Path) -> None:
         """Take in all records of earlier runs. Raises OSError."""
-        if not path.is_file():
-            return
         with path.open("rb") as file:
             while line := file.readline(_LONGEST):
                 if not any(mark in line for mark in _MARKS):

@@ -7,7 +7,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -87,47 +86,28 @@ def of_error(error: aiohttp.ClientError | TimeoutError, *, timeout_s: float) -> 
     return Cause(f"PAGE_{reason.name}", f"{spelled(text)[:_LONGEST_DETAIL]}; the page was not fetched")
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
-    """What a task's record says beside its own URL.
-
-    Attributes:
-        given: the line or argument as it was given; None if it is the task's URL.
-        redirected_from: the URL that redirected to this one, or None.
-        foreign: whether a redirect led to another origin than the list names.
-    """
-
-    given: str | None = None
-    redirected_from: str | None = None
-    foreign: bool = False
-
-    @classmethod
-    def of(cls, payload: object) -> "Provenance":
-        """Return what a task's payload keeps."""
-        kept = payload if isinstance(payload, dict) else {}
-        return cls(kept.get("input"), kept.get("from"), kept.get("foreign") is True)
-
-    def redirected(self, task: Task, target: Target) -> "Provenance":
-        """Return that of the target of a redirect."""
-        return Provenance(
-            task.url if self.given is None else self.given,
-            task.url,
-            self.foreign or target.origin != task.origin,
-        )
-
-    def payload(self, target: Target) -> dict[str, object] | None:
-        """Return what the frontier keeps. None for most URLs of a list, since that costs memory for each."""
-        kept: dict[str, object] = {}
-        if self.given not in (None, target.url):
-            kept["input"] = self.given
-        if self.redirected_from is not None:
-            kept["from"] = self.redirected_from
-        if self.foreign:
-            kept["foreign"] = True
-        return kept or None
-
-
 Record = dict[str, Any]
+
+
+def source_of(payload: object) -> Record:
+    """Return what a task's payload says beside its URL.
+
+    That is `input`, the line or argument as it was given, if it is not the URL; `from`, the URL that redirected to this one;
+    and `foreign`, if a redirect led to another origin than the list names. None for most URLs of a list: it costs memory for each.
+    """
+    return payload if isinstance(payload, dict) else {}
+
+
+def payload_of_redirect(task: Task, target: Target) -> Record:
+    """Return the payload of the target of a redirect."""
+    source = source_of(task.payload)
+    kept: Record = {"from": task.url}
+    if (given := source.get("input", task.url)) != target.url:
+        kept["input"] = given
+    if source.get("foreign") is True or target.origin != task.origin:
+        kept["foreign"] = True
+    return kept
+
 
 # Response fields that are copied into the record, and the limit on the length of each (characters).
 _COPIED_FIELDS = (
@@ -390,9 +370,9 @@ class RunLog:
         if before == outcome:
             self.gravest = max(self.gravest, _EXITS[outcome])
         elif before is None or before in UNDONE:
-            source = Provenance.of(None if task is None else task.payload)
-            redirected = {} if source.redirected_from is None else {"from": source.redirected_from}
-            self._write(url, source.given, outcome, why, {**more, **redirected})
+            source = source_of(None if task is None else task.payload)
+            redirected = {"from": source["from"]} if "from" in source else {}
+            self._write(url, source.get("input"), outcome, why, {**more, **redirected})
 
     def record_line(self, url: str, outcome: str, why: Cause | None, listed: ListedURL, met: int) -> None:
         """Record a line that is invalid or a duplicate, unless an earlier run did. Raises OSError.

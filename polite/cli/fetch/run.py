@@ -21,11 +21,12 @@ from polite.cli.fetch.record import (
     NO_CONNECTION,
     UNDONE,
     Cause,
-    Provenance,
     Record,
     RunLog,
     of_error,
     of_page,
+    payload_of_redirect,
+    source_of,
 )
 from polite.cli.options import has_urls
 from polite.cli.stdin import require_url
@@ -197,7 +198,7 @@ class Run:
                 pending.add(tasks.create_task(self._put_listed(listed, target, met)))
 
     async def _put_listed(self, listed: ListedURL, target: Target, met: int) -> bool:
-        new = await self._put(target, Provenance(listed.given).payload(target))
+        new = await self._put(target, None if listed.given == target.url else {"input": listed.given})
         if not new:
             self._run_log.record_line(target.url, "duplicate", None, listed, met)
         return new
@@ -249,7 +250,9 @@ class Run:
         asked, final, counts, gone_s = True, False, True, None
         try:
             conditions = {} if options.recrawl is None else await self._gate.conditional(permit.url)
-            page = await self._pages.get(permit, conditions, foreign=Provenance.of(task.payload).foreign)
+            page = await self._pages.get(
+                permit, conditions, foreign=source_of(task.payload).get("foreign") is True
+            )
         except (aiohttp.ClientError, TimeoutError) as error:
             why = of_error(error, timeout_s=options.timeout)
             final = isinstance(error, AddressBlocked)
@@ -328,8 +331,7 @@ class Run:
         if task.depth >= limit:
             text = f"more than {limit} redirects (--max-redirects); the last one was not followed"
             return Cause("PAGE_TOO_MANY_REDIRECTS", text)
-        payload = Provenance.of(task.payload).redirected(task, target).payload(target)
-        if await self._put(target, payload, depth=task.depth + 1):
+        if await self._put(target, payload_of_redirect(task, target), depth=task.depth + 1):
             self._run_log.repeated.add_redirected(target.url)
         return None
 

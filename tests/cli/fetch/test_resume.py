@@ -42,6 +42,8 @@ def test_an_interrupted_run_goes_on_where_it_was(prompt, queue):
     assert prompt.paths == ["/a", "/b", "/c", "/d"]
     assert list(prompt.records) == ["/no", "/a", "/b", "/c", "/d"]
     assert len((prompt.folder / "records.jsonl").read_text().splitlines()) == 5
+    assert prompt.run("--resume", f"{queue}.robots", "/e") == 2
+    assert "queue.sqlite.robots keeps robots.txt results of a gate: a queue needs a file" in prompt.err
 
 
 def test_the_gap_is_kept_and_robots_txt_is_not_asked_for_again(patient, queue):
