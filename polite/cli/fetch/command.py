@@ -10,14 +10,14 @@ from itertools import combinations, islice
 from pathlib import Path
 
 from polite.cli.fetch.archive import BODIES, Archive, Folder, Warc
-from polite.cli.fetch.lists import RepeatedLines, are_few, more_than_few
 from polite.cli.fetch.page import Pages
 from polite.cli.fetch.progress import MAX_ORIGINS, OriginStats
 from polite.cli.fetch.queue_file import QueueNotes, as_text, kept_of, retried
-from polite.cli.fetch.record import EventLog, RunLog, is_begun, reopen, reopen_log, source_of
+from polite.cli.fetch.record import EventLog, RepeatedLines, RunLog, is_begun, reopen, reopen_log, source_of
 from polite.cli.fetch.run import Interrupt, Run, interrupts
 from polite.cli.options import FEW, agent_needed, has_urls, is_unnamed
-from polite.cli.terminal import Exit
+from polite.cli.stdin import are_few, more_than_few
+from polite.cli.terminal import Exit, complain
 from polite.clock import SystemClock
 from polite.compose.frontier import open_frontier
 from polite.compose.gate import open_gate
@@ -234,7 +234,7 @@ async def _run(options: argparse.Namespace, signer: WebBotAuth | None, interrupt
         await _keep_options(options, run_log.notes, frontier)
         pages = await stack.enter_async_context(Pages(options, signs=gate.signs))
         if archive is None and not options.quiet:
-            print("polite: bodies are not kept; --output DIR or --warc FILE keeps them", file=sys.stderr)
+            complain("bodies are not kept; --output DIR or --warc FILE keeps them")
         run = Run(
             options, gate, frontier, pages, archive, run_log, interrupt, max_waiting=max_waiting, few=few
         )
@@ -407,4 +407,4 @@ async def _serve_status(port: int, gate: Gate, frontier: Frontier, stack: AsyncE
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else error
         raise InvalidOption(f"--status {port}: {why}; choose another port, or 0 for a free one") from error
-    print(f"polite: status page: {page.url}", file=sys.stderr)
+    complain(f"status page: {page.url}")

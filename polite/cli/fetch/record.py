@@ -5,18 +5,20 @@ import hashlib
 import io
 import json
 import os
+import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 import aiohttp
 
-from polite.cli.fetch.lists import ListedURL, RepeatedLines
 from polite.cli.fetch.page import AddressBlocked, ConnectionLost, NoFinalResponse, Page
 from polite.cli.fetch.progress import OriginStats, words_of
 from polite.cli.fetch.queue_file import QueueNotes, kind_of_drop
+from polite.cli.stdin import ListedURL
 from polite.cli.terminal import Exit, spelled
 from polite.errors import InvalidOption, PoliteError
 from polite.events import BackedOff, Dropped, Event, Granted, OriginPostponed, Refused, RobotsFetched
@@ -290,6 +292,82 @@ class EventLog:
 
     def _write(self, event: str, *, t: float, **more: object) -> None:
         _append(self._out, {"t": round(t, 4), "event": event, **more})
+
+
+_TABLE = """
+    CREATE TABLE lines (
+        digest BLOB PRIMARY KEY, met INTEGER NOT NULL DEFAULT 0, recorded INTEGER NOT NULL DEFAULT 0,
+        redirected INTEGER NOT NULL DEFAULT 0
+    ) WITHOUT ROWID
+"""
+_COUNT = "INSERT INTO lines (digest, {0}) VALUES (?, 1) ON CONFLICT (digest) DO UPDATE SET {0} = {0} + 1 RETURNING met"
+# The limit on a record that is read again, in octets: it has a URL and its line, and some short fields.
+_LONGEST = 8 * 1024 * 1024
+# What such records contain. Most have none of these: to load each would take minutes.
+_MARKS = (b'"outcome": "invalid"', b'"outcome": "duplicate"', b'"from": ')
+
+
+class RepeatedLines:
+    """Counts the lines of this run, and the records of earlier ones, by what equal lines have in common.
+
+    That is an outcome and a text: of an invalid line the line, of a duplicate one the URL. A list has no bound, so the counts are
+    in a temporary file of SQLite, which it deletes itself; a few MiB are in memory.
+    """
+
+    def __init__(self) -> None:
+        self._file = sqlite3.connect("", isolation_level=None)
+        # Nothing here outlives the process.
+        self._file.execute("PRAGMA journal_mode = OFF")
+        self._file.execute("PRAGMA synchronous = OFF")
+        self._file.execute(_TABLE)
+
+    def read(self, path: Path) -> None:
+        """Take in all records of earlier runs. Raises OSError."""
+        with path.open("rb") as file:
+            while line := file.readline(_LONGEST):
+                if not any(mark in line for mark in _MARKS):
+                    continue
+                try:
+                    record = json.loads(line)
+                except ValueError:
+                    continue
+                match record:
+                    case {"outcome": "duplicate", "url": str(url)}:
+                        self._count("recorded", "duplicate", url)
+                    case {"outcome": "invalid", "url": str(url), **more}:
+                        self._count("recorded", "invalid", str(more.get("input", url)))
+                    case {"from": str(), "url": str(url)}:
+                        self.add_redirected(url)
+                    case _:
+                        pass
+
+    def add_redirected(self, url: str) -> None:
+        """Note that a redirect put the URL first: no line has the record of its request."""
+        self._count("redirected", "duplicate", url)
+
+    def meet(self, outcome: str, text: str) -> int:
+        """Count a line. Return how many lines of this run named the same so far."""
+        return self._count("met", outcome, text)
+
+    def has_record(self, outcome: str, text: str, met: int) -> bool:
+        """Whether earlier runs recorded as many lines with this outcome and text as were met."""
+        query = "SELECT recorded, redirected FROM lines WHERE digest = ?"
+        recorded, redirected = self._file.execute(query, (_digest(outcome, text),)).fetchone()
+        # The queue had the URL of a duplicate before. Unless a redirect put it, a line did, which the request's record names.
+        by_task = outcome == "duplicate" and not redirected
+        return bool(met <= recorded + by_task)
+
+    def close(self) -> None:
+        """Delete the counts."""
+        self._file.close()
+
+    def _count(self, column: str, outcome: str, text: str) -> int:
+        (met,) = self._file.execute(_COUNT.format(column), (_digest(outcome, text),)).fetchone()
+        return int(met)
+
+
+def _digest(outcome: str, text: str) -> bytes:
+    return blake2b(f"{outcome}\n{text}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 class RunLog:

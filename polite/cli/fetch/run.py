@@ -13,7 +13,6 @@ from dataclasses import replace
 import aiohttp
 
 from polite.cli.fetch.archive import Archive
-from polite.cli.fetch.lists import ListedURL, read
 from polite.cli.fetch.page import AddressBlocked, Page, Pages, was_sent
 from polite.cli.fetch.progress import MAX_ORIGINS, Progress, Rate, RunStatus
 from polite.cli.fetch.queue_file import FAILED, FINAL, GIVEN_UP, retried
@@ -29,8 +28,8 @@ from polite.cli.fetch.record import (
     source_of,
 )
 from polite.cli.options import has_urls
-from polite.cli.stdin import require_url
-from polite.cli.terminal import Exit
+from polite.cli.stdin import ListedURL, read, require_url
+from polite.cli.terminal import Exit, complain
 from polite.errors import InvalidURL, Overloaded, PermitMisused, StoreFailed, TurnLost
 from polite.frontier.frontier import Frontier
 from polite.frontier.permit import TaskPermit
@@ -338,7 +337,7 @@ class Run:
     async def _end_early(self, feeding: asyncio.Task[None], working: list[asyncio.Task[None]]) -> None:
         """On a signal, drain requests in flight for at most _DRAIN_S; start no more."""
         await self._interrupt.first.wait()
-        _say("finishing requests in flight; interrupt again to stop at once")
+        complain("finishing requests in flight; interrupt again to stop at once")
         feeding.cancel()
         draining = asyncio.create_task(self._frontier.drain())
         second = asyncio.create_task(self._interrupt.second.wait())
@@ -389,15 +388,15 @@ class Run:
         if not options.quiet:
             # Of the whole run, not of its last seconds.
             overall = status.counts["fetched"] / max(status.elapsed_s, _TICK_S)
-            _say(replace(status, rate=overall).line().strip())
+            complain(replace(status, rate=overall).line().strip())
         self._print_surprises()
         left = {kind: count for kind, count in undone.items() if kind != FINAL}
         if left:
             parts = ", ".join(f"{count} {kind}" for kind, count in left.items())
-            _say(f"{_urls(sum(left.values()), 'is')} not fetched: {parts}; --retry all tries again")
+            complain(f"{_urls(sum(left.values()), 'is')} not fetched: {parts}; --retry all tries again")
         if final := undone.get(FINAL):
             why = "because of an option, such as --max-pages or --allow-private; --retry all --change tries again with another"
-            _say(f"{_urls(final, 'was')} given up {why}")
+            complain(f"{_urls(final, 'was')} given up {why}")
         if self._interrupt.status is None:
             gravest = self._run_log.gravest
             return max(gravest, Exit.UNREACHABLE) if left else gravest
@@ -407,7 +406,7 @@ class Run:
             kept = f"kept in crawl {options.crawl}" if options.store else "lost (--resume keeps them)"
         waiting = f"{status.waiting} waiting URL{' is' if status.waiting == 1 else 's are'}"
         unread = "" if self._list_read else "; the list was not read to its end, so pass it again"
-        _say(f"interrupted; {waiting} {kept}{unread}")
+        complain(f"interrupted; {waiting} {kept}{unread}")
         return self._interrupt.status
 
     def _print_surprises(self) -> None:
@@ -417,14 +416,14 @@ class Run:
             why = "an earlier run, which was killed, has recorded them"
             if options.output is not None:
                 why = f"records of an earlier run in {options.output} have them; another --output fetches them again"
-            _say(f"{_urls(skipped, 'was')} not requested: {why}")
+            complain(f"{_urls(skipped, 'was')} not requested: {why}")
         if self._limit_reached:
             new = f"{options.limit} new URL{'' if options.limit == 1 else 's'}"
-            _say(f"the list was not read beyond {new} (--limit)")
+            complain(f"the list was not read beyond {new} (--limit)")
         known = (frontier.waiting, frontier.done, frontier.refused, frontier.dropped)
         if options.store is not None and not has_urls(options) and not any(known):
             hint = "check its name, or start the run that has the list first"
-            _say(f"crawl {options.crawl} has no URLs yet; {hint}")
+            complain(f"crawl {options.crawl} has no URLs yet; {hint}")
 
 
 def _require_http(target: Target) -> Target:
@@ -432,10 +431,6 @@ def _require_http(target: Target) -> Target:
     if target.origin.scheme not in _SCHEMES:
         raise InvalidURL(target.url, "only http and https pages are fetched")
     return target
-
-
-def _say(text: str) -> None:
-    print(f"polite: {text}", file=sys.stderr)
 
 
 def _urls(count: int, verb: str) -> str:

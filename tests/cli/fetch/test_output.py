@@ -10,10 +10,9 @@ import pytest
 from polite.cli.fetch import record as record_module
 from polite.cli.fetch import run as run_module
 from polite.cli.fetch.archive import Folder
-from polite.cli.fetch.lists import RepeatedLines
 from polite.cli.fetch.page import Page
 from polite.cli.fetch.progress import OriginStats, Progress
-from polite.cli.fetch.record import EventLog, RunLog, of_page, reopen, reopen_log
+from polite.cli.fetch.record import EventLog, RepeatedLines, RunLog, of_page, reopen, reopen_log
 from polite.cli.timeline import Log
 from polite.errors import InvalidOption
 from polite.events import Dropped, OriginPostponed, Refused
