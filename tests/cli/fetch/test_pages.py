@@ -109,9 +109,14 @@ def test_a_page_that_does_not_exist_is_a_response_and_counts_as_one(site):
     assert (site.records["/gone"]["outcome"], site.records["/gone"]["status"]) == ("fetched", 404)
 
 
+async def _hang(request):
+    await asyncio.sleep(1_000)
+
+
 @pytest.mark.parametrize(
     ("response", "code", "says"),
     [
+        (_hang, "PAGE_TIMEOUT", "no complete response within 7 s (--timeout)"),
         (drop, "PAGE_CONNECTION_LOST", "the connection was closed before the response was complete"),
         (raw(b"HTTP/1.1 099 X\r\nContent-Length: 0\r\n\r\n"), "PAGE_PROTOCOL_ERROR", "status 99 is not a final response"),
         (raw(b"HTTP/1.1 101 Switching\r\n\r\n"), "PAGE_PROTOCOL_ERROR", "status 101 is not a final response"),
@@ -120,23 +125,12 @@ def test_a_page_that_does_not_exist_is_a_response_and_counts_as_one(site):
 def test_a_page_without_a_response_fails_after_exactly_its_tries(response, code, says, site):
     site.pages["/odd"] = [response]
 
-    assert site.run("/odd", "/a") == 3
+    assert site.run("--timeout", "7", "/odd", "/a") == 3
 
     record = site.records["/odd"]
     assert (record["outcome"], record["code"]) == ("failed", code)
     assert record["detail"] == f"{says}; the page was not fetched"
     assert (site.paths.count("/odd"), site.records["/a"]["outcome"]) == (3, "fetched")
-
-
-def test_a_page_that_exceeds_the_timeout_fails(site):
-    async def hang(request):
-        await asyncio.sleep(1_000)
-
-    site.pages["/slow"] = [hang]
-
-    assert site.run("--timeout", "7", "--tries", "1", "/slow") == 3
-    assert site.records["/slow"]["code"] == "PAGE_TIMEOUT"
-    assert "no complete response within 7 s (--timeout)" in site.records["/slow"]["detail"]
 
 
 def _restarting(site, down_s, after):
