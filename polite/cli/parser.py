@@ -67,16 +67,27 @@ def _timeout(seconds: float) -> float:
 _Arguments: TypeAlias = Mapping[str, str | Mapping[str, Any]]
 
 
+_DEFAULT = " (default: %(default)s)"
+
+
 def _number(text: str, most: int, *, least: int = 1, default: str | None = None) -> dict[str, Any]:
-    return {"help": text, "limits": (least, most), "default": default}
+    return {
+        "help": text if default is None else f"{text}{_DEFAULT}",
+        "limits": (least, most),
+        "default": default,
+    }
 
 
 def _seconds(text: str, check: Callable[[float], float], default: str) -> dict[str, Any]:
-    return {"help": f"{text} (default: %(default)s)", "seconds": check, "default": default}
+    return {"help": f"{text}{_DEFAULT}", "seconds": check, "default": default}
 
 
 def _repeated(text: str, **more: object) -> dict[str, Any]:
     return {"help": text, "action": "append", **more}
+
+
+def _choice(text: str, *choices: str, default: str | None = None) -> dict[str, Any]:
+    return {"help": text, "choices": choices, "default": default}
 
 
 def _connections(timeout: str) -> _Arguments:
@@ -114,15 +125,14 @@ _RULES: _Arguments = {
     **_network(),
 }
 _STORE: _Arguments = {
-    "action ls|show|purge": {
-        "help": "list the origins (or crawls), show all about one, or delete",
-        "choices": ("ls", "show", "purge"),
-    },
+    "action ls|show|purge": _choice(
+        "list the origins (or crawls), show all about one, or delete", "ls", "show", "purge"
+    ),
     "origin ORIGIN": {"help": "any URL of the origin; for show, and for purge of one origin", "nargs": "?"},
     "file FILE|URL": "the store: a file, the queue of polite fetch --resume, or the URL of a shared one (redis://host/0)",
     "--crawl NAME": "a crawl of a shared store; for ls, show and purge",
     "--limit NUMBER": _number(
-        "limit on origins and URLs of a queue, or on crawls and entries of each kind of a shared store (default: %(default)s)",
+        "limit on origins and URLs of a queue, or on crawls and entries of each kind of a shared store",
         10_000,
         default="20",
     ),
@@ -142,9 +152,7 @@ _CARD: _Arguments = {
     "--contact URI": _repeated("such as mailto:bot@example.com; may be repeated", default=[]),
     "--purpose TEXT": "what the data is for, such as search",
     "--ip-ranges URL": "where the crawler's address ranges are published",
-    "--days NUMBER": _number(
-        "how long the signatures of the directory are valid (default: %(default)s)", 366, default="30"
-    ),
+    "--days NUMBER": _number("how long the signatures of the directory are valid", 366, default="30"),
 }
 # The greatest budget of an origin, the greatest --limit, and a week in seconds.
 _MOST_SPENT, _MOST_LISTED, _MOST_OUTAGE_S = 10**15, 10**9, 604_800.0
@@ -162,10 +170,10 @@ _FETCH: _Arguments = {
     "--output DIR": "write records to DIR/records.jsonl instead of standard output, and bodies to DIR/bodies",
     "--warc FILE": "write bodies to a WARC file; its name must end in .warc.gz (needs polite-crawl[warc])",
     "--resume FILE": "keep the queue in FILE, and continue with the URLs that an earlier run left there",
-    "--retry WHICH": {
-        "help": "with --resume: try again URLs that earlier runs did not fetch: those that failed, given-up ones, or all",
-        "choices": ("failed", "given-up", "all"),
-    },
+    "--retry WHICH": _choice(
+        "with --resume: try again URLs that earlier runs did not fetch: those that failed, given-up ones, or all",
+        *("failed", "given-up", "all"),
+    ),
     "--change": "with --resume: go on with other options than the queue keeps, such as another --agent or --delay",
     "--recrawl FILE": "keep ETag and Last-Modified of pages in FILE, and request pages that an earlier run fetched only if they "
     "changed",
@@ -183,22 +191,15 @@ _FETCH: _Arguments = {
         "least delay between two requests to one origin; its robots.txt may ask for more", _min_delay, "1"
     ),
     "--concurrency NUMBER": _number(
-        "limit on requests in flight, each to a different origin (default: %(default)s)", 10_000, default="32"
+        "limit on requests in flight, each to a different origin", 10_000, default="32"
     ),
     "--max-bytes OCTETS": _number(
-        "limit for one page, as sent and decoded; the rest is not read (default: %(default)s)",
-        MOST_BYTES,
-        default="5000000",
+        "limit for one page, as sent and decoded; the rest is not read", MOST_BYTES, default="5000000"
     ),
     "--max-redirects NUMBER": _number(
-        "limit on redirects in a row; each waits for its own turn (default: %(default)s)",
-        MOST_REDIRECTS,
-        least=0,
-        default="5",
+        "limit on redirects in a row; each waits for its own turn", MOST_REDIRECTS, least=0, default="5"
     ),
-    "--tries NUMBER": _number(
-        "limit on attempts for one page, and for one robots.txt (default: %(default)s)", 100, default="3"
-    ),
+    "--tries NUMBER": _number("limit on attempts for one page, and for one robots.txt", 100, default="3"),
     "--max-outage SECONDS": _seconds(
         "how long a site may be out of reach before its URLs are given up; until then, attempts without a connection do not count "
         "for --tries",
@@ -214,12 +215,11 @@ _FETCH: _Arguments = {
     "--max-failures NUMBER": _number(
         "limit on failures of one origin in a row; then its other URLs are dropped", _MOST_SPENT
     ),
-    "--long-delay RULE": {
-        "help": "what to do about a Crawl-delay of more than 300 s: cap it to 300 s (default), obey it, or refuse the "
-        "origin's URLs",
-        "choices": get_args(LongDelay),
-        "default": "cap",
-    },
+    "--long-delay RULE": _choice(
+        "what to do about a Crawl-delay of more than 300 s: cap it to 300 s (default), obey it, or refuse the origin's URLs",
+        *get_args(LongDelay),
+        default="cap",
+    ),
     "--back-off-on STATUS": _repeated(
         "a status that backs the origin off, besides 429 and 503: 403 or 500, say; may be repeated",
         type=typed(_refusal),
@@ -274,11 +274,11 @@ _COMMANDS = {
         "0 no findings, 1 findings, 2 wrong usage, 3 no robots.txt",
         {
             "source FILE|URL": "a file, - for standard input, or any URL of the site",
-            "--format": {
-                "help": "text (default), json (one object per line), or sarif (one SARIF 2.1.0 document)",
-                "choices": ("text", "json", "sarif"),
-                "default": "text",
-            },
+            "--format": _choice(
+                "text (default), json (one object per line), or sarif (one SARIF 2.1.0 document)",
+                *("text", "json", "sarif"),
+                default="text",
+            ),
             "--json": {
                 "help": "the same as --format json",
                 "action": "store_const",
@@ -346,9 +346,7 @@ _COMMANDS = {
         {
             "log RUN": "a log that polite fetch --log wrote",
             "--rows NUMBER": _number(
-                "limit on origins drawn, those with the most entries (default: %(default)s)",
-                1_000,
-                default="50",
+                "limit on origins drawn, those with the most entries", 1_000, default="50"
             ),
         },
     ),
@@ -370,12 +368,7 @@ _COMMANDS = {
     "completion": _Command(
         "print a script with which a shell completes command lines of polite",
         "0 success, 2 wrong usage, or the package shtab is missing (needs polite-crawl[cli])",
-        {
-            "shell bash|zsh|fish": {
-                "help": "the shell that reads the script",
-                "choices": ("bash", "zsh", "fish"),
-            }
-        },
+        {"shell bash|zsh|fish": _choice("the shell that reads the script", "bash", "zsh", "fish")},
     ),
 }
 _ALL_EXITS = (
