@@ -38,20 +38,7 @@ def test_only_loopback_needs_no_token(host: str, loopback: bool) -> None:
     with pytest.raises(polite.InvalidOption, match="give a token of at least 16 characters"):
         Access(host, None)
     assert not Access(host, TOKEN).allows(None)
-
-
-@pytest.mark.parametrize(
-    ("authorization", "allowed"),
-    [
-        (f"bearer  {TOKEN} ", True),
-        (f"Basic {TOKEN}", False),
-        (f"Bearer {TOKEN}x", False),
-        (TOKEN, False),
-        ("Bearer \udcff", False),
-    ],
-)
-def test_a_script_sends_the_token(authorization: str, allowed: bool) -> None:
-    assert Access("0.0.0.0", TOKEN).allows(authorization) is allowed
+    assert not Access(host, TOKEN).allows("Bearer \udcff")
 
 
 @pytest.mark.parametrize(
@@ -173,7 +160,10 @@ async def test_a_token_is_needed_for_all_but_the_files_and_is_in_no_log(
             assert (await crawl.get(path, "POST"))[0] == 405
         for path in ("status", "timeline", "origins", "events", "crawl", "explain?url=x", "unknown"):
             assert (await crawl.get(f"api/{path}"))[0] == 401
-        assert (await crawl.get("api/status", Authorization=f"Bearer {TOKEN}"))[0] == 200
+        for sent in (f"Basic {TOKEN}", f"Bearer {TOKEN}x", TOKEN):
+            assert (await crawl.get("api/status", Authorization=sent))[0] == 401
+        for sent in (f"Bearer {TOKEN}", f"bearer  {TOKEN} "):
+            assert (await crawl.get("api/status", Authorization=sent))[0] == 200
         reader, writer = await asyncio.open_connection("127.0.0.1", crawl.page.port)
         writer.write(malformed.encode())
         assert b"400" in await reader.readline()

@@ -13,7 +13,7 @@ from polite.cli.fetch.archive import BODIES, Archive, Folder, Warc
 from polite.cli.fetch.page import Pages
 from polite.cli.fetch.progress import MAX_ORIGINS, OriginStats
 from polite.cli.fetch.queue_file import QueueNotes, as_text, kept_of, retried
-from polite.cli.fetch.record import EventLog, RepeatedLines, RunLog, is_begun, reopen, reopen_log, source_of
+from polite.cli.fetch.record import RepeatedLines, RunLog, is_begun, reopen, reopen_log, source_of
 from polite.cli.fetch.run import Interrupt, Run, interrupts
 from polite.cli.options import FEW, agent_needed, has_urls, is_unnamed
 from polite.cli.stdin import are_few, more_than_few
@@ -332,16 +332,15 @@ def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemCl
         for url, payload in waiting_payloads(Path(options.resume)):
             if "from" in source_of(payload):
                 repeated.add_redirected(url)
-    event_log = None
+    log = None
     if options.log is not None:
         path = Path(options.log)
         stack.callback(lock("--log", path).release)
         log = reopen_log(path) if _continues(options) else path.open("w", encoding="utf-8")
         stack.callback(log.close)
-        event_log = EventLog(log, clock.monotonic, wall=clock.wall())
     # The queues of a shared crawl are not this run's alone.
     origin_stats = OriginStats(options.delay, counts_waiting=options.store is None)
-    return RunLog(out, journal, recorded, repeated, origin_stats, event_log, clock)
+    return RunLog(out, journal, recorded, repeated, origin_stats, log, clock)
 
 
 def _archive(options: argparse.Namespace, stack: AsyncExitStack, run_log: RunLog) -> Archive | None:

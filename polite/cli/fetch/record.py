@@ -248,52 +248,6 @@ def reopen_log(path: Path) -> TextIO:
     )
 
 
-class EventLog:
-    """A listener of the gate that writes the log. Each line has `t`, the seconds since the run began, and `event`:
-
-    - `run`: a run begins; `at` is its Unix time.
-    - `request`: a page was requested at `t`; `status` is null if there was no response. `asked` is false if no server was
-      asked: the name has no address, or its address is blocked.
-    - `robots`: a robots.txt was fetched; `asked` as for `request`.
-    - `refused`, `slowed`, `put off`: the events Refused, BackedOff and OriginPostponed.
-
-    Args:
-        now: returns monotonic seconds.
-        wall: the Unix time at the start of the run.
-    """
-
-    def __init__(self, out: TextIO, now: Callable[[], float], *, wall: float) -> None:
-        self._out = out
-        self._now = now
-        self._began = now()
-        self._write("run", t=0.0, at=wall)
-
-    def write_request(
-        self, origin: Origin, url: str, *, at: float, status: int | None, asked: bool = True
-    ) -> None:
-        """Log a page request. `at` is monotonic, `status` is None if there was no response. Raises OSError."""
-        self._write("request", t=at - self._began, origin=str(origin), url=url, status=status, asked=asked)
-
-    def __call__(self, event: Event, /) -> None:
-        """Raises OSError."""
-        t = self._now() - self._began
-        match event:
-            case RobotsFetched(origin=origin, outcome=outcome, status=status, reason=reason, hops=hops):
-                asked = bool(hops) or reason not in _UNASKED
-                self._write("robots", t=t, origin=origin, outcome=outcome, status=status, asked=asked)
-            case Refused(url=url, reason=reason):
-                self._write("refused", t=t, origin=str(Origin.of(url)), url=url, reason=reason)
-            case BackedOff(origin=origin, status=status, pause_s=pause_s):
-                self._write("slowed", t=t, origin=origin, status=status, for_s=pause_s)
-            case OriginPostponed(origin=origin, for_s=for_s, because=because):
-                self._write("put off", t=t, origin=origin, for_s=for_s, because=because)
-            case _:
-                pass
-
-    def _write(self, event: str, *, t: float, **more: object) -> None:
-        _append(self._out, {"t": round(t, 4), "event": event, **more})
-
-
 _TABLE = """
     CREATE TABLE lines (
         digest BLOB PRIMARY KEY, met INTEGER NOT NULL DEFAULT 0, recorded INTEGER NOT NULL DEFAULT 0,
@@ -371,7 +325,15 @@ def _digest(outcome: str, text: str) -> bytes:
 
 
 class RunLog:
-    """Writes records, and listens to the gate. Must be made while an event loop runs.
+    """Writes records and the log, and listens to the gate. Must be made while an event loop runs.
+
+    Each line of the log has `t`, the seconds since the run began, and `event`:
+
+    - `run`: a run begins; `at` is its Unix time.
+    - `request`: a page was requested at `t`; `status` is null if there was no response. `asked` is false if no server was
+      asked: the name has no address, or its address is blocked.
+    - `robots`: a robots.txt was fetched; `asked` as for `request`.
+    - `refused`, `slowed`, `put off`: the events Refused, BackedOff and OriginPostponed.
 
     Args:
         out: the file of records.
@@ -396,7 +358,7 @@ class RunLog:
         recorded: dict[str, str],
         repeated: RepeatedLines,
         origin_stats: OriginStats,
-        event_log: EventLog | None,
+        log: TextIO | None,
         clock: Clock,
     ) -> None:
         self._out = out
@@ -404,7 +366,8 @@ class RunLog:
         self.recorded = recorded
         self.repeated = repeated
         self.origin_stats = origin_stats
-        self.event_log = event_log
+        self._log = log
+        self._began = clock.monotonic()
         self.clock = clock
         self.gravest: Exit = Exit.ALLOWED
         self.counts: dict[str, int] = dict.fromkeys(_EXITS, 0)
@@ -413,16 +376,25 @@ class RunLog:
         self.skipped = 0
         self.waited: dict[str, float] = {}
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._write_log("run", t=0.0, at=clock.wall())
 
     def __call__(self, event: Event, /) -> None:
-        self.origin_stats.observe(event, self.clock.monotonic())
+        now = self.clock.monotonic()
+        t = now - self._began
+        self.origin_stats.observe(event, now)
         try:
-            if self.event_log is not None:
-                self.event_log(event)
             match event:
                 case Granted(url=url, waited_s=waited_s):
                     self.waited[url] = waited_s
+                case RobotsFetched(origin=origin, outcome=outcome, status=status, reason=reason, hops=hops):
+                    asked = bool(hops) or reason not in _UNASKED
+                    self._write_log("robots", t=t, origin=origin, outcome=outcome, status=status, asked=asked)
+                case BackedOff(origin=origin, status=status, pause_s=pause_s):
+                    self._write_log("slowed", t=t, origin=origin, status=status, for_s=pause_s)
+                case OriginPostponed(origin=origin, for_s=for_s, because=because):
+                    self._write_log("put off", t=t, origin=origin, for_s=for_s, because=because)
                 case Refused(url=url, reason=reason, line=line, task=task, rule=rule):
+                    self._write_log("refused", t=t, origin=str(Origin.of(url)), url=url, reason=reason)
                     if task is not None:
                         self.notes.remove(task)  # what robots.txt disallows is final
                     why = Cause(reason, Reason[reason].value if rule is None else rule)
@@ -433,6 +405,16 @@ class RunLog:
                     self.record(url, "given up", of_drop(because), task, {"tries": tries})
         except OSError as error:
             self.fail(error)
+
+    def log_request(self, origin: Origin, url: str, *, at: float, status: int | None, asked: bool) -> None:
+        """Log a page request. `at` is monotonic, `status` is None if there was no response. Raises OSError."""
+        self._write_log(
+            "request", t=at - self._began, origin=str(origin), url=url, status=status, asked=asked
+        )
+
+    def _write_log(self, event: str, *, t: float, **more: object) -> None:
+        if self._log is not None:
+            _append(self._log, {"t": round(t, 4), "event": event, **more})
 
     def fail(self, error: OSError | PoliteError) -> None:
         """End the run with an error, unless it ends with an earlier one."""

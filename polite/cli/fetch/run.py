@@ -265,9 +265,8 @@ class Run:
             if not final:
                 with suppress(PermitMisused):  # its head came, and was reported
                     permit.report(status=0)
-        if run_log.event_log is not None:
-            status = None if page is None else page.status
-            run_log.event_log.write_request(task.origin, task.url, at=began, status=status, asked=asked)
+        status = None if page is None else page.status
+        run_log.log_request(task.origin, task.url, at=began, status=status, asked=asked)
         if page is None or not page.whole:
             permit.unread()
         if was_sent():

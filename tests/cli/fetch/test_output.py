@@ -12,7 +12,7 @@ from polite.cli.fetch import run as run_module
 from polite.cli.fetch.archive import Folder
 from polite.cli.fetch.page import Page
 from polite.cli.fetch.progress import OriginStats, Progress
-from polite.cli.fetch.record import EventLog, RepeatedLines, RunLog, of_page, reopen, reopen_log
+from polite.cli.fetch.record import RepeatedLines, RunLog, of_page, reopen, reopen_log
 from polite.cli.timeline import Log
 from polite.errors import InvalidOption
 from polite.events import Dropped, OriginPostponed, Refused
@@ -302,11 +302,8 @@ async def test_a_body_that_cannot_be_written_leaves_nothing_behind(tmp_path, mon
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == []
 
 
-def _run_log(out, *, recorded=None, event_log=None):
-    clock = ManualClock()
-    if event_log is not None:
-        event_log = EventLog(event_log, clock.monotonic, wall=clock.wall())
-    return RunLog(out, None, recorded or {}, RepeatedLines(), OriginStats(1.0), event_log, clock)
+def _run_log(out, *, recorded=None, log=None):
+    return RunLog(out, None, recorded or {}, RepeatedLines(), OriginStats(1.0), log, ManualClock())
 
 
 @pytest.mark.parametrize(
@@ -346,7 +343,7 @@ async def test_what_was_given_up_says_why_the_cause_first(because, code, detail)
 async def test_the_log_has_origins_that_are_put_off():
     log = io.StringIO()
 
-    _run_log(io.StringIO(), event_log=log)(OriginPostponed("http://a.test", 3, 60.0, "TIMEOUT"))
+    _run_log(io.StringIO(), log=log)(OriginPostponed("http://a.test", 3, 60.0, "TIMEOUT"))
 
     put_off = {"event": "put off", "origin": "http://a.test", "for_s": 60.0, "because": "TIMEOUT"}
     assert json.loads(log.getvalue().splitlines()[-1]) == {"t": 0.0, **put_off}
