@@ -71,11 +71,8 @@ _DEFAULT = " (default: %(default)s)"
 
 
 def _number(text: str, most: int, *, least: int = 1, default: str | None = None) -> dict[str, Any]:
-    return {
-        "help": text if default is None else f"{text}{_DEFAULT}",
-        "limits": (least, most),
-        "default": default,
-    }
+    text += "" if default is None else _DEFAULT
+    return {"help": text, "limits": (least, most), "default": default}
 
 
 def _seconds(text: str, check: Callable[[float], float], default: str) -> dict[str, Any]:

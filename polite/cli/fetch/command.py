@@ -75,51 +75,58 @@ _OUTAGE_TRY_S = 30.0
 
 def fetch(options: argparse.Namespace) -> Exit:
     """Fetch the list and return the highest exit status. Raises InvalidOption, OSError, StoreFailed."""
-    _check_inputs(options)
-    _check_outputs(options)
-    return asyncio.run(_fetch(options, _signer(options)))
+    _check_options(options)
+    _check_files(options)
+    signer = None
+    if options.sign is not None:
+        as_string = options.signature_agent_as_string
+        signer = WebBotAuth(options.sign, options.signature_agent, agent_as_string=as_string)
+    return asyncio.run(_fetch(options, signer))
 
 
-def _check_inputs(options: argparse.Namespace) -> None:
-    """Refuse lists and queues that cannot be read, before anything is written. Raises InvalidOption, OSError."""
-    if options.resume is not None:
-        _check_file("--resume", options.resume)
-        if not has_urls(options) and not Path(options.resume).exists():
-            raise InvalidOption(
-                f"--resume {options.resume}: there is no such file to continue; check its name, or pass the URLs as well"
-            )
-    elif not has_urls(options) and options.store is None:
-        raise InvalidOption("no URLs given; name them, use --list FILE, or - to read standard input")
-    if options.resume is None:
-        for name in ("retry", "change"):
-            if getattr(options, name):
-                raise InvalidOption(f"--{name} needs --resume FILE, the queue of an earlier run")
-    if (options.store is None) != (options.crawl is None):
-        raise InvalidOption("--store URL and --crawl NAME are needed together")
-    if options.store is not None and options.resume is not None:
-        raise InvalidOption("--store and --resume exclude each other: the shared store keeps the queue")
+def _check_options(options: argparse.Namespace) -> None:
+    """Refuse options that do not go together. Raises InvalidOption."""
+    for name in ("resume", "recrawl"):
+        if (file := getattr(options, name)) is not None:
+            # SQLite would keep some of these in memory.
+            if not file or file == ":memory:" or "://" in file:
+                raise InvalidOption(f"--{name} must be the name of a file, got {redact_url(file)!r}")
+            if Path(file).is_dir():
+                raise InvalidOption(f"--{name} {file} is a folder; name a file in it")
+    resume, shared, given = options.resume, options.store, has_urls(options)
+    signs, located = options.sign is not None, options.signature_agent is not None
+    nothing, as_string = not (given or resume or shared), options.signature_agent_as_string
+    typo = resume is not None and not given and not Path(resume).exists()
+    wrong = {
+        f"--resume {resume}: there is no such file to continue; check its name, or pass the URLs as well": typo,
+        "no URLs given; name them, use --list FILE, or - to read standard input": nothing,
+        "--retry needs --resume FILE, the queue of an earlier run": options.retry and not resume,
+        "--change needs --resume FILE, the queue of an earlier run": options.change and not resume,
+        "--store URL and --crawl NAME are needed together": (shared is None) != (options.crawl is None),
+        "--store and --resume exclude each other: the shared store keeps the queue": resume and shared,
+        "--limit is a limit on URLs of a list, and no URLs are given": options.limit and not given,
+        "--list names a file; pass - as an argument to read standard input": "-" in (options.list or ()),
+        "--sign KEY and --signature-agent URL are needed together": signs != located,
+        "--signature-agent-as-string has no effect without --sign": as_string and not signs,
+    }
+    for message, is_wrong in wrong.items():
+        if is_wrong:
+            raise InvalidOption(message)
     _store(options)
-    _check_lists(options)
 
 
-def _check_lists(options: argparse.Namespace) -> None:
-    if options.limit is not None and not has_urls(options):
-        raise InvalidOption("--limit is a limit on URLs of a list, and no URLs are given")
+def _check_files(options: argparse.Namespace) -> None:
+    """Refuse lists that cannot be read, and two paths that are the same file, also through links, or one inside the other.
+
+    Raises InvalidOption, OSError.
+    """
     for name in options.list or ():
-        if name == "-":
-            raise InvalidOption("--list names a file; pass - as an argument to read standard input")
         path = Path(name)
         if path.is_dir():
             raise InvalidOption(f"--list {name} is a folder; name a file in it")
         if not os.access(path, os.R_OK):
             number = errno.EACCES if path.exists() else errno.ENOENT
             raise OSError(number, os.strerror(number), name)
-
-
-def _check_outputs(options: argparse.Namespace) -> None:
-    """Refuse two paths that are the same file, also through links, or of which one contains the other. Raises InvalidOption."""
-    if options.recrawl is not None:
-        _check_file("--recrawl", options.recrawl)
     paths = [(f"--{name}", getattr(options, name)) for name in ("log", "warc", "recrawl", "resume")]
     if options.resume is not None:
         paths.append((f"--resume (FILE{_ROBOTS})", options.resume + _ROBOTS))
@@ -161,25 +168,6 @@ def _store(options: argparse.Namespace) -> Address | None:
         return Address.of(options.store).with_login_of()
     except InvalidOption as error:
         raise InvalidOption(f"--{error}") from None
-
-
-def _signer(options: argparse.Namespace) -> WebBotAuth | None:
-    if (options.sign is None) != (options.signature_agent is None):
-        raise InvalidOption("--sign KEY and --signature-agent URL are needed together")
-    as_string = options.signature_agent_as_string
-    if options.sign is None:
-        if as_string:
-            raise InvalidOption("--signature-agent-as-string has no effect without --sign")
-        return None
-    return WebBotAuth(options.sign, options.signature_agent, agent_as_string=as_string)
-
-
-def _check_file(option: str, name: str) -> None:
-    """Refuse what is not the name of a file. SQLite would keep some of these in memory."""
-    if not name or name == ":memory:" or "://" in name:
-        raise InvalidOption(f"{option} must be the name of a file, got {redact_url(name)!r}")
-    if Path(name).is_dir():
-        raise InvalidOption(f"{option} {name} is a folder; name a file in it")
 
 
 async def _fetch(options: argparse.Namespace, signer: WebBotAuth | None) -> Exit:
