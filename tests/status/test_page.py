@@ -148,8 +148,8 @@ async def test_rows_are_filtered_by_name_and_by_reason(tab: Page) -> None:
         await crawl.pass_time(3)
         assert await tab.evaluate("document.querySelectorAll('#rows tr').length") == 1
 
-    # Its security policy has nothing to say.
-    assert tab.messages == []
+    # Its security policy has nothing to say. The page of the test before may have lost its server.
+    assert [each for each in tab.messages if "ERR_CONNECTION_REFUSED" not in each] == []
 
 
 async def test_the_search_box_says_why_a_url_does_not_come_and_arrows_read_the_timeline(tab: Page) -> None:
