@@ -1,8 +1,8 @@
 """The `polite` command: one file or package per subcommand.
 
-`parser` declares the subcommands, and imports one only when it runs, so that `polite --help` loads no HTTP client. Options that
-several subcommands share, and those of subcommands with many, are in `options`. `main` runs a subcommand, and turns expected
-errors into one line on standard error and an exit status.
+`parser` declares the subcommands and their arguments, and imports one only when it runs, so that `polite --help` loads no HTTP
+client. `options` checks values, and has what several subcommands make of them. `main` runs a subcommand, and turns expected errors
+into one line on standard error and an exit status.
 Each subcommand is a function from the parsed options to an exit status. It uses the library as any program would. Only the files
 of a crawl are read below the public API: `store` lists them. `stdin` reads lists of URLs while they arrive. The library names
 options as Python does; `terminal` has the names of the command line.

@@ -5,8 +5,8 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
 from typing import NamedTuple, TextIO
 
@@ -91,71 +91,48 @@ def wants_colour(out: TextIO | None) -> bool:
 # The limit on concurrent checks; the rest of standard input is not read yet.
 MAX_CONCURRENT = 64
 
-_Checked = tuple[str, UrlResult]
-
-
-class _Printer:
-    """Prints one line per URL. `gravest` is the exit status so far."""
-
-    def __init__(self, *, as_json: bool) -> None:
-        self.gravest = Exit.ALLOWED
-        self._as_json = as_json
-        self._coloured = wants_colour(sys.stdout)
-
-    def __call__(self, url: str, result: UrlResult) -> None:
-        self.gravest = max(self.gravest, exit_for(result))
-        shown = json.dumps(as_object(url, result)) if self._as_json else as_text(url, result, self._coloured)
-        print(shown, flush=True)
-
 
 def check(options: argparse.Namespace) -> Exit:
-    """Print the decision for each URL, in order. Return the highest exit status."""
-    if options.agents is not None:
-        return asyncio.run(_check_agents(options))
-    robots, show = file_rules(options), _Printer(as_json=options.json)
-    if robots is None:
-        asyncio.run(_check_sites(options, show))
-        return show.gravest
-    for url in _listed(options.urls):
-        try:
-            show(str(url), robots.decide(options.agent, stdin.require_url(url)))
-        except InvalidURL as error:
-            show(str(url), error)
-    return show.gravest
+    """Print the decision for each URL, in order, or a table. Return the highest exit status."""
+    return asyncio.run(_check(options) if options.agents is None else _check_agents(options))
 
 
-async def _check_sites(options: argparse.Namespace, show: _Printer) -> None:
-    pending: asyncio.Queue[asyncio.Task[_Checked] | None] = asyncio.Queue(MAX_CONCURRENT)
-    async with (
-        open_gate_for(options) as gate,
-        aclosing(stdin.in_thread(_listed(options.urls))) as listed,
-        asyncio.TaskGroup() as tasks,
-    ):
+async def _check(options: argparse.Namespace) -> Exit:
+    robots, gravest, coloured = file_rules(options), Exit.ALLOWED, wants_colour(sys.stdout)
+    pending: asyncio.Queue[tuple[str, asyncio.Task[UrlResult]] | None] = asyncio.Queue(MAX_CONCURRENT)
 
-        async def check_one(url: str | InvalidURL) -> _Checked:
+    def show(url: str, result: UrlResult) -> None:
+        nonlocal gravest
+        gravest = max(gravest, exit_for(result))
+        shown = json.dumps(as_object(url, result)) if options.json else as_text(url, result, coloured)
+        print(shown, flush=True)
+
+    async def show_pending() -> None:
+        """Print results in input order; later checks run meanwhile."""
+        while (each := await pending.get()) is not None:
+            show(each[0], await each[1])
+
+    async with AsyncExitStack() as stack:
+        if robots is None:
+            gate = await stack.enter_async_context(open_gate_for(options))
+        listed = await stack.enter_async_context(aclosing(stdin.read(options.urls)))
+        tasks = await stack.enter_async_context(asyncio.TaskGroup())
+
+        async def decide(url: str | InvalidURL) -> UrlResult:
             try:
-                return str(url), await gate.check(stdin.require_url(url))
+                given = stdin.require_url(url)
+                return await gate.check(given) if robots is None else robots.decide(options.agent, given)
             except InvalidURL as error:
-                return str(url), error
+                return error
 
-        async def show_all() -> None:
-            """Print results in input order; later checks run meanwhile."""
-            while (task := await pending.get()) is not None:
-                show(*await task)
-
-        tasks.create_task(show_all())
-        async for url in listed:
-            await pending.put(tasks.create_task(check_one(url)))
+        tasks.create_task(show_pending())
+        async for each in listed:
+            if robots is not None:
+                show(str(each.url), await decide(each.url))
+            else:
+                await pending.put((str(each.url), tasks.create_task(decide(each.url))))
         await pending.put(None)
-
-
-def _listed(arguments: Iterable[str]) -> Iterator[str | InvalidURL]:
-    """Yield the URLs of the arguments; `-` stands for standard input. An invalid line is an InvalidURL."""
-    for argument in arguments:
-        if argument != "-":
-            yield argument
-        else:
-            yield from stdin.parse_lines(stdin.lines())
+    return gravest
 
 
 # Many agents.
@@ -200,11 +177,11 @@ async def _check_agents(options: argparse.Namespace) -> Exit:
             rows.append((url, row))
         pending.clear()
 
-    async with open_gate_for(options) as gate, aclosing(stdin.in_thread(_listed(options.urls))) as listed:
+    async with open_gate_for(options) as gate, aclosing(stdin.read(options.urls)) as listed:
         origin: Origin | None = None
-        async for line in listed:
+        async for each in listed:
             try:
-                url = stdin.require_url(line)
+                url = stdin.require_url(each.url)
                 target = None if robots is not None and url.startswith("/") else Target.of(url)
             except InvalidURL as error:
                 complain(str(error))

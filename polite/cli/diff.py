@@ -45,16 +45,18 @@ def diff(options: argparse.Namespace) -> Exit:
     batch: list[tuple[str, str]] = []
     size = 0
     # None is the end.
-    for each in chain(stdin.parse_lines(stdin.lines(options.urls)), [None]):
-        if each is not None:
+    for line in chain(stdin.lines(options.urls), [None]):
+        if line is not None and stdin.is_comment(line):
+            continue
+        if line is not None:
             try:
-                url = stdin.require_url(each)
+                url = stdin.require_url(stdin.parse_line(line))
                 batch.append((url, url if url.startswith("/") else Target.of(url).path))
                 size += len(url)
             except InvalidURL as error:
                 complain(str(error))
                 invalid = True
-        if each is None or len(batch) >= _BATCH or size >= _BATCH_SIZE:
+        if line is None or len(batch) >= _BATCH or size >= _BATCH_SIZE:
             for name, change in _changes(batch, agents, old, new):
                 print(show(name, change))
                 status = Exit.DISALLOWED

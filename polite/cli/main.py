@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import NoReturn
 
-from polite.cli.fetch.options import SWITCHED_OFF
+from polite.cli.options import SWITCHED_OFF
 from polite.cli.parser import WrongUsage, parser
 from polite.cli.terminal import Exit, complain, message_of, spelled
 from polite.errors import InvalidOption, PoliteError

@@ -1,10 +1,9 @@
-"""Options that several subcommands share, with their checks."""
+"""What options are: their checks, and what several subcommands make of them."""
 
 import argparse
 import re
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
-from functools import partial
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -14,7 +13,6 @@ from polite.errors import InvalidOption
 from polite.gate.gate import Gate
 from polite.options import integer
 from polite.robots.agent import UserAgent
-from polite.robots.dialect import dialect
 from polite.robots.parse import Robots, parse
 from polite.robots.policy import BODY_LIMIT, FetchPolicy, RobotsPolicy
 from polite.version import __version__
@@ -101,34 +99,6 @@ FEW = 5
 T = TypeVar("T")
 
 
-def add_rules(parser: argparse.ArgumentParser) -> None:
-    """Add --robots, and the options for fetching robots.txt."""
-    parser.add_argument(
-        "--robots",
-        metavar="FILE",
-        help="use the rules in FILE instead of the site's; nothing is fetched, and a URL may be just a path",
-    )
-    add_network(parser)
-
-
-def add_network(
-    parser: argparse.ArgumentParser,
-    *,
-    timeout: str = "limit for one robots.txt with its redirects",
-    few: str | None = None,
-) -> None:
-    """Add the options for fetching robots.txt. `few` is what a crawler without a name may fetch."""
-    needed = "" if few is None else f"; needed for more than {few}"
-    parser.add_argument(
-        "--agent",
-        type=typed(UserAgent),
-        default=DEFAULT_AGENT,
-        help=f"the User-Agent header (default: POLITE_AGENT, else %(default)s){needed}",
-    )
-    add_dialect(parser)
-    add_connections(parser, timeout=timeout)
-
-
 def is_unnamed(options: argparse.Namespace) -> bool:
     """Whether the crawler has no name of its own."""
     return options.agent.header == DEFAULT_AGENT  # type: ignore[no-any-return]
@@ -139,64 +109,6 @@ def agent_needed(what: str) -> InvalidOption:
     return InvalidOption(
         f"{what} needs a name by which sites know your crawler: pass --agent, or set POLITE_AGENT, "
         'such as "ExampleBot/1.0 (+https://example.com/bot)"'
-    )
-
-
-def add_connections(parser: argparse.ArgumentParser, *, timeout: str) -> None:
-    """Add the options of connections."""
-    parser.add_argument(
-        "--timeout",
-        type=typed(
-            lambda text: duration("--timeout", text, lambda value: FetchPolicy(timeout=value).timeout)
-        ),
-        default="30",
-        metavar="SECONDS",
-        help=f"{timeout} (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--allow-private", action="store_true", help="permit connections to private addresses"
-    )
-    parser.add_argument(
-        "--resolve",
-        action=NamedHost,
-        type=typed(named_host),
-        metavar="HOST[:PORT]:ADDRESS",
-        help="connect to ADDRESS for HOST, on all its ports or on PORT, without a nameserver; may be repeated",
-    )
-
-
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """Add --json."""
-    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
-
-
-def add_number(
-    parser: argparse.ArgumentParser,
-    option: str,
-    text: str,
-    *,
-    least: int = 1,
-    most: int,
-    default: str | None = None,
-    metavar: str = "NUMBER",
-) -> None:
-    """Add an option with an integer within limits. `text` is the help."""
-    parser.add_argument(
-        option,
-        type=typed(partial(whole, option, least=least, most=most)),
-        default=default,
-        metavar=metavar,
-        help=text,
-    )
-
-
-def add_dialect(parser: argparse.ArgumentParser) -> None:
-    """Add --dialect."""
-    parser.add_argument(
-        "--dialect",
-        type=typed(dialect),
-        default="rfc9309",
-        help="how to read robots.txt: classic, google-2010, google-2019, rfc9309 (default) or google",
     )
 
 
@@ -230,76 +142,55 @@ def duration(option: str, text: str, make: Callable[[float], float]) -> float:
     return make(seconds)
 
 
-def add_card_options(card: argparse.ArgumentParser) -> None:
-    """Add all options of `polite card`."""
-    card.add_argument("key", metavar="KEY", help="the file of an Ed25519 key: PEM, or a JWK")
-    card.add_argument("--new", action="store_true", help="make a new key in KEY, which must not exist")
-    card.add_argument(
-        "--signature-agent",
-        metavar="URL",
-        help="where the key directory is served: its URL, or its origin for the well-known one there",
-    )
-    card.add_argument("--output", metavar="DIR", help="write the files to DIR, as they are to be served")
-    card.add_argument(
-        "--agent",
-        type=typed(UserAgent),
-        default=DEFAULT_AGENT,
-        help="the User-Agent header (default: POLITE_AGENT, else %(default)s)",
-    )
-    card.add_argument(
-        "--also",
-        action="append",
-        default=[],
-        metavar="KEY",
-        help="another key for the directory, while keys change; may be repeated",
-    )
-    card.add_argument("--about", metavar="URL", help="the page about the crawler (default: the URL in AGENT)")
-    card.add_argument(
-        "--contact",
-        action="append",
-        default=[],
-        metavar="URI",
-        help="such as mailto:bot@example.com; may be repeated",
-    )
-    card.add_argument("--purpose", metavar="TEXT", help="what the data is for, such as search")
-    card.add_argument("--ip-ranges", metavar="URL", help="where the crawler's address ranges are published")
-    add_number(
-        card,
-        "--days",
-        "how long the signatures of the directory are valid (default: %(default)s)",
-        most=366,
-        default="30",
-    )
+def has_urls(options: argparse.Namespace) -> bool:
+    """Whether URLs were given, by argument or by list."""
+    return bool(options.urls or options.list)
 
 
-def add_store_options(store: argparse.ArgumentParser) -> None:
-    """Add all options of `polite store`."""
-    store.add_argument(
-        "action",
-        choices=("ls", "show", "purge"),
-        metavar="ls|show|purge",
-        help="list the origins (or crawls), show all about one, or delete",
-    )
-    store.add_argument(
-        "origin",
-        nargs="?",
-        metavar="ORIGIN",
-        help="any URL of the origin; for show, and for purge of one origin",
-    )
-    store.add_argument(
-        "file",
-        metavar="FILE|URL",
-        help="the store: a file, the queue of polite fetch --resume, or the URL of a shared one (redis://host/0)",
-    )
-    store.add_argument("--crawl", metavar="NAME", help="a crawl of a shared store; for ls, show and purge")
-    add_number(
-        store,
-        "--limit",
-        "limit on origins and URLs of a queue, or on crawls and entries of each kind of a shared store (default: %(default)s)",
-        most=10_000,
-        default="20",
-    )
-    store.add_argument("--yes", action="store_true", help="really purge a shared store")
-    store.add_argument("--expired", action="store_true", help="purge only expired copies of robots.txt")
-    store.add_argument("--back-offs", action="store_true", help="also purge back-offs that have not ended")
-    add_json(store)
+# RFC 9110, 5.6.2 and 5.5: a token; visible characters, spaces and tabs. Octets that are not ASCII have no known encoding.
+_FIELD = re.compile(
+    r"(?P<name>[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}):[ \t]*(?P<value>[\x21-\x7e](?:[\t\x20-\x7e]{0,8190}[\x21-\x7e])?)[ \t]*"
+)
+# Fields that polite or its HTTP client sets, with the option that changes each.
+_OURS = {
+    "user-agent": "use --agent, whose name also selects the rules of robots.txt",
+    **dict.fromkeys(("signature", "signature-agent", "signature-input"), "use --sign"),
+    "if-none-match": "use --recrawl",
+    "if-modified-since": "use --recrawl",
+    "accept-encoding": "bodies are requested in gzip, and decoded",
+    "host": "it is the URL's; --resolve names its address",
+    **dict.fromkeys(
+        ("connection", "content-length", "expect", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding",
+         "upgrade"),
+        "it describes the message itself",
+    ),
+}  # fmt: skip
+# What a site may not learn from another one's redirect, and what is written nowhere.
+SECRET = frozenset({"authorization", "cookie", "proxy-authorization"})
+
+
+def header(text: str) -> tuple[str, str]:
+    """Return name and value of `NAME: VALUE`. Raises InvalidOption, whose message does not show the value."""
+    found = _FIELD.fullmatch(text)
+    if found is None:
+        # Without a colon, what follows the first word may be a secret.
+        name = re.split(r"[^A-Za-z-]", text, maxsplit=1)[0][:100]
+        raise InvalidOption(
+            f"--header must be 'NAME: VALUE' in ASCII without control characters, of at most 8192 octets, got {name!r}"
+        )
+    name = found["name"]
+    if (why := _OURS.get(name.lower())) is not None:
+        raise InvalidOption(f"--header cannot set {name}: {why}")
+    return name, found["value"]
+
+
+def merged(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the fields by name. Of two with one name the last counts: so a command line overrules its configuration."""
+    kept: dict[str, tuple[str, str]] = {}
+    for name, value in fields:
+        kept[name.lower()] = name, value
+    return dict(kept.values())
+
+
+# Switches that a queue keeps, each with a hidden `--no-` form.
+SWITCHED_OFF = ("allow-private", "signature-agent-as-string")

@@ -1,44 +1,31 @@
-"""Declares the subcommands, and the options of those that have few; prints the script with which a shell completes them."""
+"""Declares the subcommands and their arguments; prints the script with which a shell completes them."""
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
 from importlib import import_module
-from typing import NoReturn, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias, get_args
 
-from polite.cli.fetch.options import add_fetch_options
 from polite.cli.options import (
+    DEFAULT_AGENT,
     FEW,
-    add_card_options,
-    add_connections,
-    add_dialect,
-    add_json,
-    add_network,
-    add_number,
-    add_rules,
-    add_store_options,
+    SWITCHED_OFF,
+    NamedHost,
+    duration,
+    header,
+    named_host,
     typed,
+    whole,
 )
 from polite.errors import InvalidOption
+from polite.options import number
+from polite.pacing.policy import PacingPolicy
+from polite.pacing.throttle import LongDelay
 from polite.robots.agent import UserAgent
-from polite.robots.dialect import BY_NAME
+from polite.robots.dialect import BY_NAME, dialect
+from polite.robots.policy import MOST_BYTES, MOST_REDIRECTS, FetchPolicy
 from polite.version import __compiled__, __version__
-
-_EXITS = (
-    "exit status: 0 allowed, 1 disallowed, 2 wrong usage or invalid URL, 3 robots.txt unreachable; "
-    "for several URLs, the highest"
-)
-
-_ALL_EXITS = (
-    "exit status: 0 allowed or success, 1 disallowed or findings, 2 wrong usage, 3 unreachable, 130 interrupted, "
-    "141 output closed, 143 terminated; COMMAND --help has those of a command"
-)
-
-_Add: TypeAlias = Callable[[str, str, str], argparse.ArgumentParser]
-
-# Where a subcommand's function is: in the file of its name, or here.
-_MODULES = {"explain": "polite.cli.check", "fetch": "polite.cli.fetch.command", "completion": __name__}
 
 
 class WrongUsage(Exception):
@@ -52,195 +39,10 @@ class _Parser(argparse.ArgumentParser):
         raise WrongUsage(f"{message} (see {self.prog} --help)")
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser. Parsed options have the function of the subcommand as `run`."""
-    command = _Parser(prog="polite", description="May I fetch this URL, and now?", epilog=_ALL_EXITS)
-    form = " (compiled)" if __compiled__ else ""
-    command.add_argument(
-        "--version", action="version", version=f"polite {__version__}{form}", help="print the version"
-    )
-    commands = command.add_subparsers(title="commands", metavar="COMMAND", required=True)
-
-    def add(name: str, text: str, epilog: str) -> argparse.ArgumentParser:
-        added = commands.add_parser(name, help=text, description=text, epilog=epilog)
-        # Imported when it runs: --help and --version need none of them.
-        module = _MODULES.get(name, f"polite.cli.{name}")
-        added.set_defaults(run=partial(_run, module, name))
-        return added
-
-    for add_one in (
-        _add_check,
-        _add_explain,
-        _add_lint,
-        _add_diff,
-        _add_store,
-        _add_fetch,
-        _add_sitemaps,
-        _add_timeline,
-        _add_doctor,
-        _add_card,
-        _add_completion,
-    ):
-        add_one(add)
-    return command
-
-
-def _run(module: str, name: str, options: argparse.Namespace) -> int:
-    return int(getattr(import_module(module), name)(options))
-
-
-def _add_check(add: _Add) -> None:
-    text = "print for each URL whether robots.txt allows it, or a table for many agents"
-    check = add("check", text, _EXITS)
-    check.add_argument(
-        "urls", nargs="+", metavar="URL", help="a URL; - reads URLs from standard input, one per line"
-    )
-    check.add_argument(
-        "--agents",
-        metavar="FILE",
-        help="print a table for these agents: User-Agent headers, one per line, or * for one that no group names; "
-        "- reads standard input (needs polite-crawl[cli], but not with --json)",
-    )
-    add_json(check)
-    add_rules(check)
-
-
-def _add_explain(add: _Add) -> None:
-    text = "explain the decision about a URL: rule, age of robots.txt, delay, next turn"
-    explain = add("explain", text, _EXITS)
-    explain.add_argument("url", metavar="URL", help="the URL to explain")
-    add_rules(explain)
-
-
-def _add_lint(add: _Add) -> None:
-    text = "print what is wrong in a robots.txt, by line, and how to correct it"
-    epilog = "exit status: 0 no findings, 1 findings, 2 wrong usage, 3 no robots.txt"
-    lint = add("lint", text, epilog)
-    lint.add_argument(
-        "source", metavar="FILE|URL", help="a file, - for standard input, or any URL of the site"
-    )
-    formats = "text (default), json (one object per line), or sarif (one SARIF 2.1.0 document)"
-    lint.add_argument("--format", choices=("text", "json", "sarif"), default="text", help=formats)
-    lint.add_argument(
-        "--json", action="store_const", const="json", dest="format", help="the same as --format json"
-    )
-    add_network(lint)
-
-
-def _add_diff(add: _Add) -> None:
-    text = "print which URLs two robots.txt files decide differently, and for which agents"
-    epilog = "exit status: 0 no change, 1 a decision changes, 2 wrong usage or invalid URL"
-    diff = add("diff", text, epilog)
-    diff.add_argument("old", metavar="OLD", help="a robots.txt on disk")
-    diff.add_argument("new", metavar="NEW", help="the robots.txt that replaces it")
-    diff.add_argument(
-        "--urls",
-        required=True,
-        metavar="FILE",
-        help="a list of URLs or paths, one per line; - reads standard input",
-    )
-    diff.add_argument(
-        "--agent",
-        action="append",
-        type=typed(lambda text: None if text == "*" else UserAgent(text)),
-        help="a User-Agent header, or * for an agent that no group names; may be repeated "
-        "(default: all agents that the files name, and *)",
-    )
-    add_dialect(diff)
-    add_json(diff)
-
-
-def _add_store(add: _Add) -> None:
-    text = "print or delete what a crawler keeps between runs"
-    epilog = (
-        "exit status: 0 success, 1 the store has nothing about the origin, 2 wrong usage or unusable store; "
-        "POLITE_STORE_USER and POLITE_STORE_PASSWORD are for a URL without credentials"
-    )
-    store = add("store", text, epilog)
-    add_store_options(store)
-
-
-def _add_fetch(add: _Add) -> None:
-    text = "fetch a list of URLs politely, and write one record per URL"
-    epilog = (
-        "exit status: 0 a response for each URL, 1 a URL is disallowed, 2 wrong usage or invalid URL, "
-        "3 a page or robots.txt is unreachable (with --resume, also if an earlier run left it so), 130 interrupted, "
-        "143 terminated; the highest counts"
-    )
-    fetch = add("fetch", text, epilog)
-    fetch.add_argument(
-        "urls", nargs="*", metavar="URL", help="a URL; - reads URLs from standard input, one per line"
-    )
-    add_fetch_options(fetch)
-
-
-def _add_sitemaps(add: _Add) -> None:
-    text = "print the URLs that a site's sitemaps name"
-    epilog = (
-        "exit status: 0 all sitemaps were read, 1 one is disallowed, 2 wrong usage or invalid URL, "
-        "3 robots.txt or a sitemap is unreachable, or is not read to its end; the highest counts"
-    )
-    sitemaps = add("sitemaps", text, epilog)
-    sitemaps.add_argument("url", metavar="URL", help="a site such as https://example.com, or one sitemap")
-    # Only to say what is wrong with them.
-    sitemaps.add_argument("others", nargs="*", help=argparse.SUPPRESS)
-    add_json(sitemaps)
-    sitemaps.add_argument(
-        "--since",
-        type=typed(_since),
-        metavar="DATE",
-        help="leave out what has not changed since, by its lastmod: 2026-05-01, or 2026-05-01T10:30Z",
-    )
-    add_number(sitemaps, "--limit", "limit on URLs", most=1_000_000_000)
-    timeout = "limit for one robots.txt or one sitemap, with its redirects"
-    add_network(sitemaps, timeout=timeout, few=f"{FEW} files")
-
-
-def _add_timeline(add: _Add) -> None:
-    text = "draw the requests of a run by origin over time, as SVG on standard output"
-    epilog = "exit status: 0 success, 2 wrong usage, or RUN is not a log"
-    timeline = add("timeline", text, epilog)
-    timeline.add_argument("log", metavar="RUN", help="a log that polite fetch --log wrote")
-    add_number(
-        timeline,
-        "--rows",
-        "limit on origins drawn, those with the most entries (default: %(default)s)",
-        most=1_000,
-        default="50",
-    )
-
-
-def _add_doctor(add: _Add) -> None:
-    text = "check a crawler's User-Agent header, and the page that it names"
-    epilog = "exit status: 0 all is well, 1 a warning or a problem, 2 wrong usage, 3 the page was not fetched"
-    doctor = add("doctor", text, epilog)
-    doctor.add_argument(
-        "agent", metavar="AGENT", help='the header, such as "ExampleBot/1.0 (+https://example.com/bot)"'
-    )
-    doctor.add_argument("--offline", action="store_true", help="do not fetch the page")
-    add_json(doctor)
-    add_connections(doctor, timeout="limit for each connection and each read")
-
-
-def _add_card(add: _Add) -> None:
-    text = "write the key directory and the card of a crawler that signs its requests, or make its key"
-    epilog = "exit status: 0 success, 2 wrong usage, or the key cannot be used (needs polite-crawl[sign])"
-    card = add("card", text, epilog)
-    add_card_options(card)
-
-
-def _add_completion(add: _Add) -> None:
-    text = "print a script with which a shell completes command lines of polite"
-    epilog = (
-        "exit status: 0 success, 2 wrong usage, or the package shtab is missing (needs polite-crawl[cli])"
-    )
-    completion = add("completion", text, epilog)
-    completion.add_argument(
-        "shell",
-        choices=("bash", "zsh", "fish"),
-        metavar="bash|zsh|fish",
-        help="the shell that reads the script",
-    )
+def _refusal(text: str) -> int:
+    status = whole("--back-off-on", text, least=400, most=599)
+    PacingPolicy(backoff_statuses={status})
+    return status
 
 
 def _since(text: str) -> datetime:
@@ -250,6 +52,368 @@ def _since(text: str) -> datetime:
     if found is None:
         raise InvalidOption(f"--since must be a date such as 2026-05-01 or 2026-05-01T10:30Z, got {text!r}")
     return found
+
+
+def _min_delay(seconds: float) -> float:
+    return PacingPolicy(min_delay=seconds).min_delay
+
+
+def _timeout(seconds: float) -> float:
+    return FetchPolicy(timeout=seconds).timeout
+
+
+# Arguments by name and what they take, as --help shows them. The value is the help, of an option without a metavar that of a
+# switch; or the keywords of `add_argument`. `limits` of an integer and `seconds`, which checks a time, stand for a type.
+_Arguments: TypeAlias = Mapping[str, str | Mapping[str, Any]]
+
+
+_DEFAULT = " (default: %(default)s)"
+
+
+def _number(text: str, most: int, *, least: int = 1, default: str | None = None) -> dict[str, Any]:
+    text += "" if default is None else _DEFAULT
+    return {"help": text, "limits": (least, most), "default": default}
+
+
+def _seconds(text: str, check: Callable[[float], float], default: str) -> dict[str, Any]:
+    return {"help": f"{text}{_DEFAULT}", "seconds": check, "default": default}
+
+
+def _repeated(text: str, **more: object) -> dict[str, Any]:
+    return {"help": text, "action": "append", **more}
+
+
+def _choice(text: str, *choices: str, default: str | None = None) -> dict[str, Any]:
+    return {"help": text, "choices": choices, "default": default}
+
+
+def _connections(timeout: str) -> _Arguments:
+    return {
+        "--timeout SECONDS": _seconds(timeout, _timeout, "30"),
+        "--allow-private": "permit connections to private addresses",
+        "--resolve HOST[:PORT]:ADDRESS": {
+            "help": "connect to ADDRESS for HOST, on all its ports or on PORT, without a nameserver; may be repeated",
+            "action": NamedHost,
+            "type": typed(named_host),
+        },
+    }
+
+
+def _agent(needed: str = "") -> _Arguments:
+    text = f"the User-Agent header (default: POLITE_AGENT, else %(default)s){needed}"
+    return {"--agent AGENT": {"help": text, "type": typed(UserAgent), "default": DEFAULT_AGENT}}
+
+
+def _network(timeout: str = "limit for one robots.txt with its redirects", needed: str = "") -> _Arguments:
+    """Return the options for fetching robots.txt. `needed` says when a crawler needs a name."""
+    return {**_agent(needed), **_DIALECT, **_connections(timeout)}
+
+
+_DIALECT: _Arguments = {
+    "--dialect DIALECT": {
+        "help": "how to read robots.txt: classic, google-2010, google-2019, rfc9309 (default) or google",
+        "type": typed(dialect),
+        "default": "rfc9309",
+    }
+}
+_JSON: _Arguments = {"--json": "print one JSON object per line"}
+_RULES: _Arguments = {
+    "--robots FILE": "use the rules in FILE instead of the site's; nothing is fetched, and a URL may be just a path",
+    **_network(),
+}
+_STORE: _Arguments = {
+    "action ls|show|purge": _choice(
+        "list the origins (or crawls), show all about one, or delete", "ls", "show", "purge"
+    ),
+    "origin ORIGIN": {"help": "any URL of the origin; for show, and for purge of one origin", "nargs": "?"},
+    "file FILE|URL": "the store: a file, the queue of polite fetch --resume, or the URL of a shared one (redis://host/0)",
+    "--crawl NAME": "a crawl of a shared store; for ls, show and purge",
+    "--limit NUMBER": _number(
+        "limit on origins and URLs of a queue, or on crawls and entries of each kind of a shared store",
+        10_000,
+        default="20",
+    ),
+    "--yes": "really purge a shared store",
+    "--expired": "purge only expired copies of robots.txt",
+    "--back-offs": "also purge back-offs that have not ended",
+    **_JSON,
+}
+_CARD: _Arguments = {
+    "key KEY": "the file of an Ed25519 key: PEM, or a JWK",
+    "--new": "make a new key in KEY, which must not exist",
+    "--signature-agent URL": "where the key directory is served: its URL, or its origin for the well-known one there",
+    "--output DIR": "write the files to DIR, as they are to be served",
+    **_agent(),
+    "--also KEY": _repeated("another key for the directory, while keys change; may be repeated", default=[]),
+    "--about URL": "the page about the crawler (default: the URL in AGENT)",
+    "--contact URI": _repeated("such as mailto:bot@example.com; may be repeated", default=[]),
+    "--purpose TEXT": "what the data is for, such as search",
+    "--ip-ranges URL": "where the crawler's address ranges are published",
+    "--days NUMBER": _number("how long the signatures of the directory are valid", 366, default="30"),
+}
+# The greatest budget of an origin, the greatest --limit, and a week in seconds.
+_MOST_SPENT, _MOST_LISTED, _MOST_OUTAGE_S = 10**15, 10**9, 604_800.0
+_FETCH: _Arguments = {
+    "urls URL": {"help": "a URL; - reads URLs from standard input, one per line", "nargs": "*"},
+    "--config FILE": "a TOML file with options in a table [fetch]; the command line and POLITE_AGENT and POLITE_DELAY overrule it "
+    "(default: POLITE_CONFIG)",
+    "--list FILE": _repeated(
+        "read URLs from FILE, one per line; lines that start with # are comments; may be repeated"
+    ),
+    "--limit NUMBER": _number("limit on new URLs of the list; the rest of it is not read", _MOST_LISTED),
+    "--header NAME:VALUE": _repeated(
+        "a field to send with each page request, but not for robots.txt; may be repeated", type=typed(header)
+    ),
+    "--output DIR": "write records to DIR/records.jsonl instead of standard output, and bodies to DIR/bodies",
+    "--warc FILE": "write bodies to a WARC file; its name must end in .warc.gz (needs polite-crawl[warc])",
+    "--resume FILE": "keep the queue in FILE, and continue with the URLs that an earlier run left there",
+    "--retry WHICH": _choice(
+        "with --resume: try again URLs that earlier runs did not fetch: those that failed, given-up ones, or all",
+        *("failed", "given-up", "all"),
+    ),
+    "--change": "with --resume: go on with other options than the queue keeps, such as another --agent or --delay",
+    "--recrawl FILE": "keep ETag and Last-Modified of pages in FILE, and request pages that an earlier run fetched only if they "
+    "changed",
+    "--store URL": "share queue, delays and robots.txt with other machines on a Redis or Valkey server (redis://host/0; needs "
+    "polite-crawl[redis]); POLITE_STORE_USER and POLITE_STORE_PASSWORD are for a URL without credentials",
+    "--crawl NAME": "the crawl in --store to join or to begin",
+    "--log FILE": "write each request, refusal and back-off to FILE, for polite timeline",
+    "--status PORT": _number(
+        "serve a live status page of the run at http://127.0.0.1:PORT/; 0 for a port that is free",
+        65_535,
+        least=0,
+    ),
+    "--quiet": "print no progress",
+    "--delay SECONDS": _seconds(
+        "least delay between two requests to one origin; its robots.txt may ask for more", _min_delay, "1"
+    ),
+    "--concurrency NUMBER": _number(
+        "limit on requests in flight, each to a different origin", 10_000, default="32"
+    ),
+    "--max-bytes OCTETS": _number(
+        "limit for one page, as sent and decoded; the rest is not read", MOST_BYTES, default="5000000"
+    ),
+    "--max-redirects NUMBER": _number(
+        "limit on redirects in a row; each waits for its own turn", MOST_REDIRECTS, least=0, default="5"
+    ),
+    "--tries NUMBER": _number("limit on attempts for one page, and for one robots.txt", 100, default="3"),
+    "--max-outage SECONDS": _seconds(
+        "how long a site may be out of reach before its URLs are given up; until then, attempts without a connection do not count "
+        "for --tries",
+        partial(number, "--max-outage", most=_MOST_OUTAGE_S),
+        "600",
+    ),
+    "--max-pages NUMBER": _number(
+        "limit on pages of one origin; then its other URLs are dropped", _MOST_SPENT
+    ),
+    "--max-origin-bytes OCTETS": _number(
+        "limit on octets of one origin's pages, as sent; then its other URLs are dropped", _MOST_SPENT
+    ),
+    "--max-failures NUMBER": _number(
+        "limit on failures of one origin in a row; then its other URLs are dropped", _MOST_SPENT
+    ),
+    "--long-delay RULE": _choice(
+        "what to do about a Crawl-delay of more than 300 s: cap it to 300 s (default), obey it, or refuse the origin's URLs",
+        *get_args(LongDelay),
+        default="cap",
+    ),
+    "--back-off-on STATUS": _repeated(
+        "a status that backs the origin off, besides 429 and 503: 403 or 500, say; may be repeated",
+        type=typed(_refusal),
+    ),
+    "--sign KEY": "sign requests over https with the Ed25519 key in KEY (Web Bot Auth; needs polite-crawl[sign])",
+    "--signature-agent URL": "where servers find the public key of --sign; polite card writes the files for it",
+    "--signature-agent-as-string": "send --signature-agent in the older form, the only one that Cloudflare verifies (July 2026)",
+    **_network(
+        "limit for one page, and for one robots.txt with its redirects",
+        f"; needed for more than {FEW} URLs, and for --store",
+    ),
+    **{
+        f"--no-{name}": {
+            "help": argparse.SUPPRESS,
+            "action": "store_false",
+            "dest": name.replace("-", "_"),
+            "default": argparse.SUPPRESS,
+        }
+        for name in SWITCHED_OFF
+    },
+}
+
+
+class _Command(NamedTuple):
+    """A subcommand: its help, its exit statuses, and its arguments."""
+
+    help: str
+    exits: str
+    arguments: _Arguments
+
+
+_DECISIONS = "0 allowed, 1 disallowed, 2 wrong usage or invalid URL, 3 robots.txt unreachable; for several URLs, the highest"
+_COMMANDS = {
+    "check": _Command(
+        "print for each URL whether robots.txt allows it, or a table for many agents",
+        _DECISIONS,
+        {
+            "urls URL": {"help": "a URL; - reads URLs from standard input, one per line", "nargs": "+"},
+            "--agents FILE": "print a table for these agents: User-Agent headers, one per line, or * for one that no group names; "
+            "- reads standard input (needs polite-crawl[cli], but not with --json)",
+            **_JSON,
+            **_RULES,
+        },
+    ),
+    "explain": _Command(
+        "explain the decision about a URL: rule, age of robots.txt, delay, next turn",
+        _DECISIONS,
+        {"url URL": "the URL to explain", **_RULES},
+    ),
+    "lint": _Command(
+        "print what is wrong in a robots.txt, by line, and how to correct it",
+        "0 no findings, 1 findings, 2 wrong usage, 3 no robots.txt",
+        {
+            "source FILE|URL": "a file, - for standard input, or any URL of the site",
+            "--format": _choice(
+                "text (default), json (one object per line), or sarif (one SARIF 2.1.0 document)",
+                *("text", "json", "sarif"),
+                default="text",
+            ),
+            "--json": {
+                "help": "the same as --format json",
+                "action": "store_const",
+                "const": "json",
+                "dest": "format",
+            },
+            **_network(),
+        },
+    ),
+    "diff": _Command(
+        "print which URLs two robots.txt files decide differently, and for which agents",
+        "0 no change, 1 a decision changes, 2 wrong usage or invalid URL",
+        {
+            "old OLD": "a robots.txt on disk",
+            "new NEW": "the robots.txt that replaces it",
+            "--urls FILE": {
+                "help": "a list of URLs or paths, one per line; - reads standard input",
+                "required": True,
+            },
+            "--agent AGENT": _repeated(
+                "a User-Agent header, or * for an agent that no group names; may be repeated (default: all agents that the files "
+                "name, and *)",
+                type=typed(lambda text: None if text == "*" else UserAgent(text)),
+            ),
+            **_DIALECT,
+            **_JSON,
+        },
+    ),
+    "store": _Command(
+        "print or delete what a crawler keeps between runs",
+        "0 success, 1 the store has nothing about the origin, 2 wrong usage or unusable store; "
+        "POLITE_STORE_USER and POLITE_STORE_PASSWORD are for a URL without credentials",
+        _STORE,
+    ),
+    "fetch": _Command(
+        "fetch a list of URLs politely, and write one record per URL",
+        "0 a response for each URL, 1 a URL is disallowed, 2 wrong usage or invalid URL, "
+        "3 a page or robots.txt is unreachable (with --resume, also if an earlier run left it so), 130 interrupted, "
+        "143 terminated; the highest counts",
+        _FETCH,
+    ),
+    "sitemaps": _Command(
+        "print the URLs that a site's sitemaps name",
+        "0 all sitemaps were read, 1 one is disallowed, 2 wrong usage or invalid URL, "
+        "3 robots.txt or a sitemap is unreachable, or is not read to its end; the highest counts",
+        {
+            "url URL": "a site such as https://example.com, or one sitemap",
+            # Only to say what is wrong with them.
+            "others": {"help": argparse.SUPPRESS, "nargs": "*"},
+            **_JSON,
+            "--since DATE": {
+                "help": "leave out what has not changed since, by its lastmod: 2026-05-01, or 2026-05-01T10:30Z",
+                "type": typed(_since),
+            },
+            "--limit NUMBER": _number("limit on URLs", _MOST_LISTED),
+            **_network(
+                "limit for one robots.txt or one sitemap, with its redirects",
+                f"; needed for more than {FEW} files",
+            ),
+        },
+    ),
+    "timeline": _Command(
+        "draw the requests of a run by origin over time, as SVG on standard output",
+        "0 success, 2 wrong usage, or RUN is not a log",
+        {
+            "log RUN": "a log that polite fetch --log wrote",
+            "--rows NUMBER": _number(
+                "limit on origins drawn, those with the most entries", 1_000, default="50"
+            ),
+        },
+    ),
+    "doctor": _Command(
+        "check a crawler's User-Agent header, and the page that it names",
+        "0 all is well, 1 a warning or a problem, 2 wrong usage, 3 the page was not fetched",
+        {
+            "agent AGENT": 'the header, such as "ExampleBot/1.0 (+https://example.com/bot)"',
+            "--offline": "do not fetch the page",
+            **_JSON,
+            **_connections("limit for each connection and each read"),
+        },
+    ),
+    "card": _Command(
+        "write the key directory and the card of a crawler that signs its requests, or make its key",
+        "0 success, 2 wrong usage, or the key cannot be used (needs polite-crawl[sign])",
+        _CARD,
+    ),
+    "completion": _Command(
+        "print a script with which a shell completes command lines of polite",
+        "0 success, 2 wrong usage, or the package shtab is missing (needs polite-crawl[cli])",
+        {"shell bash|zsh|fish": _choice("the shell that reads the script", "bash", "zsh", "fish")},
+    ),
+}
+_ALL_EXITS = (
+    "0 allowed or success, 1 disallowed or findings, 2 wrong usage, 3 unreachable, 130 interrupted, 141 output closed, "
+    "143 terminated; COMMAND --help has those of a command"
+)
+# Where a subcommand's function is: in the file of its name, or here.
+_MODULES = {"explain": "polite.cli.check", "fetch": "polite.cli.fetch.command", "completion": __name__}
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser. Parsed options have the function of the subcommand as `run`."""
+    command = _Parser(
+        prog="polite", description="May I fetch this URL, and now?", epilog=f"exit status: {_ALL_EXITS}"
+    )
+    form = " (compiled)" if __compiled__ else ""
+    command.add_argument(
+        "--version", action="version", version=f"polite {__version__}{form}", help="print the version"
+    )
+    commands = command.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name, (text, exits, taken) in _COMMANDS.items():
+        added = commands.add_parser(name, help=text, description=text, epilog=f"exit status: {exits}")
+        # Imported when it runs: --help and --version need none of them.
+        added.set_defaults(run=partial(_run, _MODULES.get(name, f"polite.cli.{name}"), name))
+        for each, more in taken.items():
+            _add(added, each, more)
+    return command
+
+
+def _run(module: str, name: str, options: argparse.Namespace) -> int:
+    return int(getattr(import_module(module), name)(options))
+
+
+def _add(command: argparse.ArgumentParser, argument: str, more: str | Mapping[str, Any]) -> None:
+    name, _, metavar = argument.partition(" ")
+    keywords: dict[str, Any] = {"help": more} if isinstance(more, str) else dict(more)
+    if metavar:
+        keywords["metavar"] = metavar
+    elif isinstance(more, str):
+        keywords["action"] = "store_true"
+    match keywords:
+        case {"limits": (least, most)}:
+            del keywords["limits"]
+            keywords["type"] = typed(partial(whole, name, least=least, most=most))
+        case {"seconds": check}:
+            del keywords["seconds"]
+            keywords["type"] = typed(partial(duration, name, make=check))
+    command.add_argument(name, **keywords)
 
 
 def subcommands(command: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:

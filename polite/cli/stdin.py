@@ -1,4 +1,4 @@
-"""Reads standard input or a list: all of it, or its lines while they arrive."""
+"""Lists of URLs, from arguments, files and standard input, read while they arrive."""
 
 import asyncio
 import errno
@@ -9,11 +9,14 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from concurrent.futures import Future
+from contextlib import aclosing
+from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import TypeVar
 
-from polite.errors import InvalidURL
+from polite.cli.options import FEW, agent_needed
+from polite.errors import InvalidOption, InvalidURL, without_credentials
 from polite.url.parse import MAX_URL
 
 # Octets. No valid URL needs more, and a line without an end must not fill the memory.
@@ -106,11 +109,6 @@ def _serve(source: Iterator[T], requests: "queue.SimpleQueue[Future[list[T]] | N
 _TWO_URLS = re.compile(r"https?://.*?\s(?=https?://)", re.IGNORECASE)
 
 
-def parse_lines(lines: Iterable[bytes]) -> Iterator[str | InvalidURL]:
-    """Yield the URL of each line that is neither blank nor a comment."""
-    return (parse_line(line) for line in lines if not is_comment(line))
-
-
 def is_comment(line: bytes) -> bool:
     """Whether a line is blank, or a comment: its first character is #, with which no URL starts."""
     start = line[:LONGEST_LINE].removeprefix(b"\xef\xbb\xbf").lstrip()
@@ -141,3 +139,76 @@ def parse_line(line: bytes) -> str | InvalidURL:
     if (two := _TWO_URLS.match(text)) is not None:
         return InvalidURL(text, "the line has two URLs: write one per line", two.end())
     return text
+
+
+_STANDARD_INPUT = "-"
+# Characters of a line that no URL can be. The others are kept whole.
+_SHOWN = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class ListedURL:
+    """One URL to fetch.
+
+    Attributes:
+        url: as it is parsed, or what is wrong with the line.
+        given: the line or the argument as it was given, without credentials.
+        at: the list and the line, such as `urls.txt:12`; None for an argument.
+    """
+
+    url: str | InvalidURL
+    given: str
+    at: str | None = None
+
+
+async def read(
+    arguments: Iterable[str], lists: Iterable[str] = (), *, few: int | None = None
+) -> AsyncGenerator[ListedURL, None]:
+    """Yield the URLs of a command line, then those of the files `lists`.
+
+    `-` stands for standard input, read as it arrives; blank lines and comments are left out.
+
+    Raises OSError, and InvalidOption after `few` URLs.
+    """
+    count = 0
+    for name, is_list in [*((each, False) for each in arguments), *((each, True) for each in lists)]:
+        async with aclosing(_listed(name, is_list=is_list)) as listed:
+            async for each in listed:
+                count += 1
+                if few is not None and count > few:
+                    raise more_than_few()
+                yield each
+
+
+def are_few(few: int, arguments: Iterable[str], lists: Iterable[str]) -> bool:
+    """Whether these are at most `few` URLs. Only `read` counts what can be read only once. Raises OSError."""
+    files = (file_batches(name) for name in lists if Path(name).is_file())
+    lines = (line for batches in files for batch in batches for line in batch if not is_comment(line))
+    urls = (argument for argument in arguments if argument != _STANDARD_INPUT)
+    return next(islice(chain(urls, lines), few, None), None) is None
+
+
+def more_than_few() -> InvalidOption:
+    """Return the error of a list that is too long for a crawler without a name."""
+    return agent_needed(f"polite fetch of more than {FEW} URLs")
+
+
+async def _listed(name: str, *, is_list: bool) -> AsyncGenerator[ListedURL, None]:
+    """Yield the URLs of a list, or the argument itself."""
+    if is_list:
+        source = file_batches(name)
+    elif name == _STANDARD_INPUT:
+        name, source = "standard input", line_batches()
+    else:
+        yield ListedURL(name, without_credentials(name))
+        return
+    number = 0
+    async with aclosing(in_thread(source)) as batches:
+        async for batch in batches:
+            for line in batch:
+                number += 1
+                if not is_comment(line):
+                    given = as_given(line)
+                    if len(line) > LONGEST_LINE:
+                        given = f"{given[:_SHOWN]}..."
+                    yield ListedURL(parse_line(line), without_credentials(given), f"{name}:{number}")

@@ -14,7 +14,7 @@ it.
 """
 
 from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from polite.errors import InvalidOption
@@ -105,14 +105,11 @@ async def serve(
 
     access = Access(host, token, names)
     monitor = Monitor(gate, frontier)
-    try:
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(monitor.stop)
         server = StatusServer(monitor, access, max_clients)
-        try:
-            # Both addresses of localhost would get different ports.
-            listening = await server.listen("127.0.0.1" if host == "localhost" else host, port)
-            shown = f"[{host}]" if ":" in host else host
-            yield StatusPage(f"http://{shown}:{listening}/", listening, server, monitor)
-        finally:
-            await server.close()
-    finally:
-        await monitor.stop()
+        stack.push_async_callback(server.close)
+        # Both addresses of localhost would get different ports.
+        listening = await server.listen("127.0.0.1" if host == "localhost" else host, port)
+        shown = f"[{host}]" if ":" in host else host
+        yield StatusPage(f"http://{shown}:{listening}/", listening, server, monitor)

@@ -15,7 +15,7 @@ from polite.gate.single_flight import start_later
 from polite.origin import Target
 from polite.ports import Clock, Timer
 from polite.status.recorder import Recorder, Second, Timeline, clipped, counted
-from polite.status.survey import Look, Survey, WaitReason
+from polite.status.survey import Survey, WaitReason
 from polite.version import __version__
 
 State = dict[str, Any]
@@ -42,10 +42,24 @@ class Notice(NamedTuple):
     text: str
 
 
-class Facts(NamedTuple):
-    """What notices are made of.
+def notices(  # noqa: C901 - one condition after the other
+    *,
+    closed: bool,
+    failure: str | None,
+    ended: bool,
+    paused: bool,
+    store_away_s: float | None,
+    waiting: int,
+    silent_s: float,
+    minute: list[Second],
+    open_circuits: int,
+    unreachable: int,
+    wait_for_worker: int,
+    late_s: float,
+) -> list[Notice]:
+    """Return what is not as it should be, the gravest first; otherwise that all is well.
 
-    Attributes:
+    Args:
         closed: Whether the gate is closed.
         failure: What stopped the frontier; None if nothing did.
         ended: Whether the frontier has ended: nothing is left.
@@ -59,64 +73,47 @@ class Facts(NamedTuple):
         wait_for_worker: Origins that wait for an idle worker.
         late_s: By how much the event loop was late at most in the last minute.
     """
-
-    closed: bool
-    failure: str | None
-    ended: bool
-    paused: bool
-    store_away_s: float | None
-    waiting: int
-    silent_s: float
-    minute: list[Second]
-    open_circuits: int
-    unreachable: int
-    wait_for_worker: int
-    late_s: float
-
-
-def notices(facts: Facts) -> list[Notice]:  # noqa: C901 - one condition after the other
-    """Return what is not as it should be, the gravest first; otherwise that all is well."""
     found: list[Notice] = []
 
     def tell(level: str, text: str) -> None:
         found.append(Notice(level, text))
 
-    failed = sum(each.failed for each in facts.minute)
-    slowed = sum(each.slowed for each in facts.minute)
-    every = failed + slowed + sum(each.well + each.not_well for each in facts.minute)
+    failed = sum(each.failed for each in minute)
+    slowed = sum(each.slowed for each in minute)
+    every = failed + slowed + sum(each.well + each.not_well for each in minute)
     many = _SHARE * every if every >= _ENOUGH else math.inf
-    if facts.failure is not None:
-        tell("bad", f"The frontier has failed: {facts.failure}")
-    if facts.store_away_s is not None:
-        tell("bad", f"The shared store has not responded for {facts.store_away_s:.0f} s.")
-    if facts.waiting > 0 and facts.silent_s >= _SILENT_S and not (facts.closed or facts.paused):
-        waiting = counted(facts.waiting, "URL waits", "URLs wait")
-        tell("bad", f"No permit was granted for {facts.silent_s:.0f} s, and {waiting}.")
+    if failure is not None:
+        tell("bad", f"The frontier has failed: {failure}")
+    if store_away_s is not None:
+        tell("bad", f"The shared store has not responded for {store_away_s:.0f} s.")
+    if waiting > 0 and silent_s >= _SILENT_S and not (closed or paused):
+        urls = counted(waiting, "URL waits", "URLs wait")
+        tell("bad", f"No permit was granted for {silent_s:.0f} s, and {urls}.")
     if failed >= many:
         tell("bad", f"{failed} of {every} requests failed in the last minute (5xx, or no response).")
     if slowed >= many:
         tell("bad", f"{slowed} of {every} responses in the last minute were 429 or 503.")
-    if facts.closed and facts.failure is None:
+    if closed and failure is None:
         tell("warn", "The gate is closed: no more turns are granted.")
-    if facts.paused and not facts.closed:
+    if paused and not closed:
         tell("warn", "The frontier is paused: nothing is given out until resume().")
-    if facts.open_circuits > 0:
-        tell("warn", f"{counted(facts.open_circuits, 'circuit is', 'circuits are')} open.")
-    if facts.unreachable > 0:
-        whose = counted(facts.unreachable, "origin is out of reach; its", "origins is out of reach; their")
+    if open_circuits > 0:
+        tell("warn", f"{counted(open_circuits, 'circuit is', 'circuits are')} open.")
+    if unreachable > 0:
+        whose = counted(unreachable, "origin is out of reach; its", "origins is out of reach; their")
         tell("warn", f"robots.txt of {whose} URLs wait.")
     if 0 < slowed < many:
         were = counted(slowed, "response in the last minute was", "responses in the last minute were")
         tell("warn", f"{were} 429 or 503.")
-    if facts.late_s >= _LATE_S:
+    if late_s >= _LATE_S:
         tell(
             "warn",
-            f"The event loop was late by {facts.late_s:.1f} s in the last minute: something blocks it.",
+            f"The event loop was late by {late_s:.1f} s in the last minute: something blocks it.",
         )
-    if facts.ended and not facts.closed and facts.failure is None:
+    if ended and not closed and failure is None:
         tell("info", "The crawl has ended: nothing is left.")
-    if facts.wait_for_worker > 0:
-        wait = counted(facts.wait_for_worker, "origin waits", "origins wait")
+    if wait_for_worker > 0:
+        wait = counted(wait_for_worker, "origin waits", "origins wait")
         tell("info", f"{wait} for an idle worker: more would make the crawl faster.")
     return found or [Notice("info", "All is well.")]
 
@@ -132,10 +129,9 @@ class Monitor:
         self._gate = gate
         self._clock = gate.services.clock
         self._frontier = frontier
-        parts: Parts | None = None if frontier is None else frontier.parts
-        self._parts = parts
+        self._parts: Parts | None = None if frontier is None else frontier.parts
         self._recorder = Recorder(self._clock.wall)
-        self.survey: Survey = Survey(gate.services, parts)
+        self.survey: Survey = Survey(gate.services, self._parts)
         self._shared = SharedCrawl(gate, self._clock)
         now = self._clock.monotonic()
         self._began, self._granted_at = now, now
@@ -182,15 +178,32 @@ class Monitor:
             after: The timeline has the seconds after this one; None leaves the timeline out.
         """
         self._shared.want()
-        look = self.survey.look()
+        look, recorder, parts = self.survey.look(), self._recorder, self._parts
         requests, robots = self._timeline.rate(_RATE_S)
-        recorder = self._recorder
+        failure = None if parts is None else parts.progress.failure
+        if isinstance(failure, GateClosed):
+            failure = None  # The gate says so itself.
+        away, late_s = recorder.store_away, max(self._late, default=0.0)
+        found = notices(
+            closed=self._gate.services.shutdown.begun,
+            failure=None if failure is None else clipped(f"{type(failure).__name__}: {failure}"),
+            ended=parts is not None and parts.progress.over,
+            paused=parts is not None and parts.workers.paused,
+            store_away_s=None if away is None else max(0.0, self._clock.wall() - away[0]),
+            waiting=self._waiting,
+            silent_s=self._clock.monotonic() - self._granted_at,
+            minute=self._timeline.last(_MINUTE_S),
+            open_circuits=look.open_circuits,
+            unreachable=look.totals[WaitReason.UNREACHABLE].origins,
+            wait_for_worker=0 if parts is None else look.totals[WaitReason.WORKER].origins,
+            late_s=late_s,
+        )
         return {
             "now": self._clock.wall(),
             "version": __version__,
             "agent": clipped(self._gate.agent.header),
             "uptime_s": self._clock.monotonic() - self._began,
-            "notices": [notice._asdict() for notice in notices(self._facts(look))],
+            "notices": [notice._asdict() for notice in found],
             "rates": {"requests": requests, "robots": robots, "response_s": self._response_s},
             "gate": {
                 **asdict(self._gate.counters),
@@ -215,7 +228,7 @@ class Monitor:
             "held": self.survey.held(),
             "events": [each._asdict() for each in recorder.noted(EVENTS, without="Refused")],
             "survey": {"visited": look.visited, "left_out": look.left_out, "took_s": look.took_s},
-            "loop_late_s": max(self._late, default=0.0),
+            "loop_late_s": late_s,
             "shared": self._shared.last,
             "second": self._timeline.count,
             **({} if after is None else {"timeline": self._timeline.last(self._timeline.count - after)}),
@@ -248,12 +261,9 @@ class Monitor:
         if frontier is None:
             return None
         progress, workers = frontier.parts.progress, frontier.parts.workers
+        names = ("waiting", "in_flight", "done", "refused", "dropped")
         return {
-            "waiting": frontier.waiting,
-            "in_flight": frontier.in_flight,
-            "done": frontier.done,
-            "refused": frontier.refused,
-            "dropped": frontier.dropped,
+            **{name: getattr(frontier, name) for name in names},
             "idle_workers": workers.idle,
             "paused": workers.paused,
             "closed": progress.closed,
@@ -263,27 +273,6 @@ class Monitor:
     @property
     def _waiting(self) -> int:
         return self._gate.waiting + (0 if self._frontier is None else self._frontier.waiting)
-
-    def _facts(self, look: Look) -> Facts:
-        now, parts = self._clock.monotonic(), self._parts
-        failure = None if parts is None else parts.progress.failure
-        if isinstance(failure, GateClosed):
-            failure = None  # The gate says so itself.
-        away = self._recorder.store_away
-        return Facts(
-            closed=self._gate.services.shutdown.begun,
-            failure=None if failure is None else clipped(f"{type(failure).__name__}: {failure}"),
-            ended=parts is not None and parts.progress.over,
-            paused=parts is not None and parts.workers.paused,
-            store_away_s=None if away is None else max(0.0, self._clock.wall() - away[0]),
-            waiting=self._waiting,
-            silent_s=now - self._granted_at,
-            minute=self._timeline.last(_MINUTE_S),
-            open_circuits=look.open_circuits,
-            unreachable=look.totals[WaitReason.UNREACHABLE].origins,
-            wait_for_worker=0 if parts is None else look.totals[WaitReason.WORKER].origins,
-            late_s=max(self._late, default=0.0),
-        )
 
 
 # Seconds between two questions to the server, and the limit on one.

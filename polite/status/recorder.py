@@ -172,7 +172,8 @@ class Recorder:
         self.dropped: Counter[str] = Counter()
         self.store_away: tuple[float, str] | None = None
         self._noted: dict[str, deque[Noted]] = {}
-        self._well = self._not_well = self._slowed = self._failed = 0
+        # By fields of Second.
+        self._second: Counter[str] = Counter()
         self._took_s, self._timed = 0.0, 0
 
     def __call__(self, event: Event, /) -> None:
@@ -204,28 +205,22 @@ class Recorder:
         # Called for each permit: no more than needed.
         status = event.status
         if status is None:
-            self._failed += 1
+            self._second["failed"] += 1
             self.responses[0] += 1
             return
         self.responses[min(status, 999)] += 1
         if event.elapsed_s is not None:
             self._took_s += event.elapsed_s
             self._timed += 1
-        if status < 400:
-            self._well += 1
-        elif status in (429, 503):
-            self._slowed += 1
-        elif status < 500:
-            self._not_well += 1
+        if status in (429, 503):
+            self._second["slowed"] += 1
         else:
-            self._failed += 1
+            self._second["well" if status < 400 else "not_well" if status < 500 else "failed"] += 1
 
-    def take_second(self, *, robots: int, granted: int, in_flight: int, waiting: int) -> Second:
-        """Return what was counted since the last call, together with these numbers."""
-        second = Second(
-            self._well, self._not_well, self._slowed, self._failed, robots, granted, in_flight, waiting
-        )
-        self._well = self._not_well = self._slowed = self._failed = 0
+    def take_second(self, **more: int) -> Second:
+        """Return what was counted since the last call, together with these fields."""
+        second = Second(**self._second, **more)
+        self._second.clear()
         return second
 
     def take_response_time(self) -> float | None:

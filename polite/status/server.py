@@ -99,8 +99,6 @@ def _digest(text: str) -> bytes:
     return sha256(text.encode("utf-8", "surrogateescape")).digest()
 
 
-Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
-
 _PAGE = Path(__file__).parent / "page"
 _FILES = {
     "/": ("index.html", "text/html; charset=utf-8"),
@@ -180,9 +178,15 @@ class StatusServer:
         if not self._access.allows(headers.get("Authorization")):
             text = "A token is needed: Authorization: Bearer TOKEN"
             return _text(401, text, {"WWW-Authenticate": "Bearer"})
-        match path:
+        return await self._api(request)
+
+    async def _api(self, request: web.BaseRequest) -> web.StreamResponse:
+        match request.path:
             case "/api/status":
-                return self._status(request.query.get("after"))
+                after = request.query.get("after")
+                if after is not None and not re.fullmatch(r"[0-9]{1,12}", after):
+                    return _json({"error": "after must be a number of seconds"}, status=400)
+                return _json(self._monitor.state(None if after is None else int(after)))
             case "/api/timeline":
                 return _json(self._monitor.timeline())
             case "/api/origins":
@@ -195,13 +199,6 @@ class StatusServer:
                 return await self._explain(request.query.get("url", ""))
             case _:
                 return _text(404, "There is no such page.")
-
-    def _status(self, after: str | None) -> web.Response:
-        if after is None:
-            return _json(self._monitor.state())
-        if not re.fullmatch(r"[0-9]{1,12}", after):
-            return _json({"error": "after must be a number of seconds"}, status=400)
-        return _json(self._monitor.state(int(after)))
 
     def _origins(self, request: web.BaseRequest) -> web.Response:
         query = request.query
@@ -227,7 +224,9 @@ class StatusServer:
 class _Server(web.Server):
     """Closes a connection that sends no whole request in time; and beyond a limit, the oldest, so that a new one is answered."""
 
-    def __init__(self, handle: Answer, limit: int) -> None:
+    def __init__(
+        self, handle: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], limit: int
+    ) -> None:
         super().__init__(
             handle,
             access_log=None,

@@ -12,7 +12,7 @@ from enum import Enum
 from heapq import nlargest
 from itertools import islice
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from polite.errors import InvalidURL, PoliteError, redact_url
 from polite.frontier.origin_queue import OriginQueue, QueueState
@@ -122,6 +122,10 @@ class Look:
     open_circuits: int = 0
 
 
+# Why a queue waits, since when, and until when, as far as is known.
+_Reason: TypeAlias = tuple[WaitReason, float | None, float | None]
+
+
 class Survey:
     """Looks at what waits, when it is asked for.
 
@@ -227,9 +231,7 @@ class Survey:
             since = seen_at if before is reason else now
         return Wait(reason, since, until)
 
-    def _reason_of_queue(
-        self, queue: OriginQueue, now: float
-    ) -> tuple[WaitReason, float | None, float | None]:
+    def _reason_of_queue(self, queue: OriginQueue, now: float) -> _Reason:
         """Return why the queue waits, since when, and until when, as far as is known."""
         state, wait = queue.state, queue.wait
         if state is QueueState.WAITING_TURN and isinstance(wait, Call):
@@ -262,9 +264,7 @@ class Survey:
             return WaitReason.SHARED_SCOPE
         return WaitReason.BACK_OFF if strikes else WaitReason.DELAY
 
-    def _by_outlook(
-        self, queue: OriginQueue, now: float, wakes_at: float | None
-    ) -> tuple[WaitReason, float | None, float | None]:
+    def _by_outlook(self, queue: OriginQueue, now: float, wakes_at: float | None) -> _Reason:
         """Return why a queue waits whose turn in the pacer is not known, or that has none."""
         turns, target, known = self._turns, queue.requested, queue.grounds
         outlook = turns.outlook(target, None if known is None else known.pace)

@@ -2,14 +2,16 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
 
 from polite.cli.main import main
-from polite.testing import LoopClock, VirtualTimeLoop
+from polite.testing import LoopClock
+from tests.cli.fetch.conftest import Site
 
 
 def said(header: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[dict[str, str]]]:
@@ -70,59 +72,24 @@ AcmeBot fetches pages for a search engine. To block it: <pre>User-agent: AcmeBot
 Disallow: /</pre> Write to <a href="mailto:bot@acme.dev">us</a>.</body></html>"""
 
 
-Says = Callable[..., tuple[int, dict[str, str], float]]
-
-
 @pytest.fixture
-def says(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Says:
-    """Serve a site, and run the command on it in virtual time: the status, the verdicts by their texts, and the seconds."""
-
-    def says(
-        answer: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], *arguments: str
-    ) -> tuple[int, dict[str, str], float]:
-        resolve: dict[str, str] = {}
-        took_s = []
-
-        async def serve(main: Awaitable[Any]) -> Any:
-            loop = asyncio.get_running_loop()
-            runner = web.ServerRunner(web.Server(answer))
-            await runner.setup()
-            await web.TCPSite(runner, "127.0.0.1", 0).start()
-            # The header has a name: the port is known only now.
-            resolve["acme.dev"] = f"127.0.0.1:{runner.addresses[0][1]}"
-            began = loop.time()
-            try:
-                return await main
-            finally:
-                took_s.append(loop.time() - began)
-                await runner.cleanup()
-
-        def run(main: Awaitable[Any]) -> Any:
-            with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-                return runner.run(serve(main))
-
-        def name(_: Any, __: Any, namespace: Any, *___: Any) -> None:
-            namespace.resolve = resolve
-
-        monkeypatch.setattr(asyncio, "run", run)
-        monkeypatch.setattr("polite.compose.gate.SystemClock", LoopClock)
-        monkeypatch.setattr("polite.cli.options.NamedHost.__call__", name)
-        named = ["--resolve", "acme.dev:127.0.0.1", *arguments, "AcmeBot/1.0 (+http://acme.dev/bot)"]
-        status = main(["doctor", "--json", "--allow-private", *named])
-        checks = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-        return status, {check["text"]: check["verdict"] for check in checks}, took_s[0]
-
-    return says
+def acme(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Any]:
+    """A site, and the command on it in virtual time."""
+    site = Site(tmp_path, capsys)
+    monkeypatch.setattr(asyncio, "run", site.run_loop)
+    monkeypatch.setattr("polite.compose.gate.SystemClock", LoopClock)
+    yield site
+    site.close()
 
 
-def serves(text: str, status: int = 200, robots: str = "") -> Any:
-    async def answer(request: web.BaseRequest) -> web.StreamResponse:
-        assert request.headers["User-Agent"] == "AcmeBot/1.0 (+http://acme.dev/bot)"
-        if request.path == "/robots.txt":
-            return web.Response(text=robots)
-        return web.Response(text=text, status=status, content_type="text/html")
-
-    return answer
+def visited(site: Any, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, str]]:
+    """Run the command on the site's page: the status, and the verdicts by their texts."""
+    named = ["--resolve", f"acme.dev:{site.origin.removeprefix('http://')}", *arguments]
+    status = main(["doctor", "--json", "--allow-private", *named, "AcmeBot/1.0 (+http://acme.dev/bot)"])
+    checks = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return status, {check["text"]: check["verdict"] for check in checks}
 
 
 # The header's URL is not https, as no server of a test is.
@@ -130,10 +97,11 @@ _HTTP = "http://acme.dev/bot is not https: anyone on the way can change what it 
 
 
 @pytest.mark.parametrize(
-    ("site", "status", "verdicts"),
+    ("page", "robots", "status", "verdicts"),
     [
         (
-            serves(WHOLE),
+            {"text": WHOLE},
+            "",
             1,
             {
                 "http://acme.dev/bot is there": "ok",
@@ -144,7 +112,8 @@ _HTTP = "http://acme.dev/bot is not https: anyone on the way can change what it 
             },
         ),
         (
-            serves("Welcome."),
+            {"text": "Welcome."},
+            "",
             1,
             {
                 "http://acme.dev/bot is there": "ok",
@@ -154,9 +123,15 @@ _HTTP = "http://acme.dev/bot is not https: anyone on the way can change what it 
                 "it has no robots.txt that blocks the crawler: show `User-agent: AcmeBot` and `Disallow: /`": "warning",
             },
         ),
-        (serves("", 404), 1, {"http://acme.dev/bot is no page: the server returned status 404": "problem"}),
         (
-            serves(WHOLE, robots="User-agent: *\nDisallow: /"),
+            {"status": 404},
+            "",
+            1,
+            {"http://acme.dev/bot is no page: the server returned status 404": "problem"},
+        ),
+        (
+            {"text": WHOLE},
+            "User-agent: *\nDisallow: /",
             3,
             {
                 "http://acme.dev/bot is closed to the crawler it is about: disallowed by Disallow: / (line 2)": "warning"
@@ -164,8 +139,17 @@ _HTTP = "http://acme.dev/bot is not https: anyone on the way can change what it 
         ),
     ],
 )
-def test_what_a_page_is_told(says: Says, site: Any, status: int, verdicts: dict[str, str]) -> None:
-    ended, found, _ = says(site)
+def test_what_a_page_is_told(
+    page: dict[str, Any],
+    robots: str,
+    status: int,
+    verdicts: dict[str, str],
+    acme: Any,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    acme.pages = {"/bot": [page], "/robots.txt": [{"text": robots}]}
+
+    ended, found = visited(acme, capsys)
 
     assert ended == status
     assert found.items() >= {**verdicts, _HTTP: "warning"}.items()
@@ -175,9 +159,8 @@ def test_what_a_page_is_told(says: Says, site: Any, status: int, verdicts: dict[
 
 def drips(octets: bytes, pause_s: float) -> Any:
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        assert request.headers["User-Agent"] == "AcmeBot/1.0 (+http://acme.dev/bot)"
         response = web.StreamResponse()
-        if request.path == "/robots.txt":
-            return web.Response(text="")
         await response.prepare(request)
         try:
             while True:
@@ -189,11 +172,13 @@ def drips(octets: bytes, pause_s: float) -> Any:
     return answer
 
 
-def test_a_page_that_drips_has_an_end_and_of_an_endless_one_a_part_is_read(says: Says) -> None:
-    status, _, took_s = says(drips(b"x", 5.0), "--timeout", "10")
-    assert status == 3
-    assert took_s <= 41
+def test_a_page_that_drips_has_an_end_and_of_an_endless_one_a_part_is_read(
+    acme: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    acme.pages["/bot"] = [drips(b"x", 5.0)]
+    assert visited(acme, capsys, "--timeout", "10")[0] == 3
+    assert acme.took_s <= 41
 
-    status, found, _ = says(drips(b"AcmeBot " * 8_000, 0.0))
-    assert found["it names `AcmeBot`"] == "ok"
-    assert status == 1
+    acme.pages["/bot"] = [drips(b"AcmeBot " * 8_000, 0.0)]
+    status, found = visited(acme, capsys)
+    assert (status, found["it names `AcmeBot`"]) == (1, "ok")

@@ -1,6 +1,5 @@
 """The command as a whole: an expected error is one line, never a traceback; exit statuses; messages name its own options."""
 
-import pickle
 import re
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import polite
 from polite.cli import check as check_module
 from polite.cli.main import main
 from polite.cli.parser import parser, subcommands
-from polite.cli.terminal import OPTIONS, message_of, spelled
+from polite.cli.terminal import OPTIONS, spelled
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -104,14 +103,6 @@ def test_every_option_of_the_table_is_one_of_the_command_line():
     }
 
     assert set(OPTIONS.values()) <= known
-
-
-def test_an_error_about_an_option_names_the_command_lines():
-    with pytest.raises(polite.InvalidOption) as raised:
-        polite.FetchPolicy(timeout=-1)
-
-    assert message_of(raised.value) == "--timeout must be a number from 0.001 to 3600, got -1"
-    assert pickle.loads(pickle.dumps(raised.value)).option == "FetchPolicy.timeout"  # noqa: S301 - our own
 
 
 @pytest.mark.parametrize("reason", polite.Reason)

@@ -32,7 +32,17 @@ def test_help_names_the_exit_statuses(command, capsys):
         (["fetch", "/x", "--delay", "-1"], " --delay must be a finite number >= 0, got -1.0"),
         (["fetch", "/x", "--delay", "soon"], " --delay must be a number of seconds, got 'soon'"),
         (["fetch", "/x", "--concurrency", "0"], "--concurrency must be an integer from 1 to 10000, got 0"),
-        (["fetch", "/x", "--back-off-on", "402"], "--back-off-on must be a set of statuses"),
+        (
+            ["fetch", "/x", "--back-off-on", "402"],
+            "--back-off-on must be a set of statuses from 400 to 599, without 401",
+        ),
+        (
+            ["fetch", "/x", "--back-off-on", "200"],
+            "--back-off-on must be an integer from 400 to 599, got 200",
+        ),
+        (["fetch", "/x", "--max-failures", "many"], "--max-failures must be an integer"),
+        (["fetch", "/x", "--long-delay", "ignore"], "--long-delay: invalid choice"),
+        (["fetch", "/x", "--status", "65536"], "--status must be an integer from 0 to 65535"),
     ],
 )
 def test_wrong_usage_is_one_line_and_status_2(arguments, says, capsys):
@@ -53,20 +63,8 @@ def test_wrong_usage_is_one_line_and_status_2(arguments, says, capsys):
         ("example.com:443:127.0.0.1:8443", ("example.com:443", "127.0.0.1:8443")),
         ("example.com:[::1]", ("example.com", "[::1]")),
         ("example.com:443:[::1]:8443", ("example.com:443", "[::1]:8443")),
-        *(
-            (text, None)
-            for text in (
-                *(
-                    "",
-                    "example.com",
-                    "example.com:",
-                    ":127.0.0.1",
-                    "example.com:::1",
-                    "example.com:localhost",
-                ),
-                *("example.com:65536:127.0.0.1", "127.0.0.1:127.0.0.2", "*.test:127.0.0.1"),
-            )
-        ),
+        *((f"example.com{rest}", None) for rest in ("", ":", ":::1", ":localhost", ":65536:127.0.0.1")),
+        *((f"{name}:127.0.0.1", None) for name in ("", "127.0.0.1", "*.test")),
     ],
 )
 def test_each_form_names_a_host_and_its_address_and_anything_else_is_refused(

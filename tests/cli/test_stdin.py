@@ -24,26 +24,23 @@ def test_lines_come_out_of_whatever_pieces_they_arrive_in_and_of_a_long_one_only
     assert lines(*[b"x" * 50_000] * 20, b"x\ny") == [b"x" * (LONGEST_LINE + 1), b"y"]
 
 
-async def test_an_error_of_the_source_is_raised_in_the_waiting_reader():
+async def test_nothing_is_read_before_it_is_wanted_and_an_error_is_raised_where_it_is_awaited():
+    asked = []
+
     def failing():
-        yield "a"
-        raise IsADirectoryError
+        for number in range(10):
+            asked.append(number)
+            yield number
+            if number:
+                raise IsADirectoryError
 
     source = in_thread(failing())
 
-    assert await anext(source) == "a"
+    assert (await anext(source), asked) == (0, [0])
+    await anext(source)
     with pytest.raises(IsADirectoryError):
         await anext(source)
-
-
-async def test_nothing_is_read_before_it_is_wanted():
-    asked = []
-    source = in_thread(asked.append(n) or n for n in range(10))
-
-    await anext(source)
-    await source.aclose()
-
-    assert asked == [0]
+    assert asked == [0, 1]
 
 
 async def test_a_line_that_never_comes_does_not_block_the_end():

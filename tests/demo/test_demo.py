@@ -141,14 +141,3 @@ def test_the_picture_of_the_status_page_is_a_small_png(tmp_path):
     for picture in (path, ROOT / "docs" / "status.png"):
         assert picture.read_bytes().startswith(b"\x89PNG")
         assert 20_000 < picture.stat().st_size < _MOST
-
-
-@pytest.mark.parametrize(
-    ("program", "why"), [(None, "no Chromium is installed"), ("true", "the browser did not start")]
-)
-def test_without_a_browser_that_starts_there_is_no_picture(program, why, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(status_picture, "chromium", lambda: program)
-
-    status_picture.write_status_picture(tmp_path / "status.png")
-
-    assert f"no picture of the status page: {why}" in capsys.readouterr().err

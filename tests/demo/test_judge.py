@@ -69,13 +69,10 @@ def test_a_polite_crawl_has_no_offence_in_whatever_order_it_was_logged(log):
 def test_a_short_gap_is_an_offence(name, start, by, offence, log):
     log[name] = _late(log[name], start, by)
 
-    assert _offences(log)[0] == f"{name}: {offence}"
-
-
-def test_a_back_off_is_kept_whatever_comes_meanwhile(log):
-    log["limited.test"] = _late(log["limited.test"], 4, -1.0)
-
-    assert _offences(log)[1] == "limited.test: /page/3 came 1.320 s after /page/2 (429), not 2 s"
+    first, *others = _offences(log)
+    assert first == f"{name}: {offence}"
+    if name == "limited.test":  # a back-off is kept whatever comes meanwhile
+        assert others[0] == "limited.test: /page/3 came 1.320 s after /page/2 (429), not 2 s"
 
 
 def test_a_redirect_to_the_rules_of_another_host_counts_as_a_request(log):
@@ -145,10 +142,7 @@ def test_a_verdict_counts_what_the_server_saw():
     assert verdict.short == ("/a came 0.498 s after /robots.txt (200), not 0.5 s",)
     assert verdict.shortfall_s == pytest.approx(0.0015)
     assert (verdict.unwanted, verdict.missing, verdict.early) == (("/b",), ("/c",), ())
-
-
-def test_where_no_pages_are_listed_any_allowed_one_may_be_fetched():
-    expected = Expected(0.5, disallows=lambda path: path == "/no", robots_once=False)
-    requests = [Request(at, 1, path) for at, path in enumerate(["/robots.txt", "/a", "/robots.txt", "/no"])]
-
-    assert judge(expected, requests).offences == ("/no was fetched, which is disallowed",)
+    # Where no pages are listed, any allowed one may be fetched.
+    expected = Expected(0.5, disallows=lambda path: path == "/b", robots_once=False)
+    assert judge(expected, requests[::2]).offences == ()
+    assert judge(expected, [requests[0], requests[3]]).offences == ("/b was fetched, which is disallowed",)

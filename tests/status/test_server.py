@@ -18,6 +18,7 @@ from tests.status.support import served
 from tests.support import RULES, A, expect_no_other_tasks, scripted_gate
 
 TOKEN = "a-token-of-enough-characters"
+BAD_TOKENS = ("short", "x" * 1_025, "umlautäöüäöüäöüäöü", 7)
 
 
 # Who may see it.
@@ -37,28 +38,7 @@ def test_only_loopback_needs_no_token(host: str, loopback: bool) -> None:
     with pytest.raises(polite.InvalidOption, match="give a token of at least 16 characters"):
         Access(host, None)
     assert not Access(host, TOKEN).allows(None)
-
-
-@pytest.mark.parametrize("token", ["short", "x" * 1_025, "umlautäöüäöüäöüäöü", 7])
-def test_a_token_is_checked_and_never_shown(token: str) -> None:
-    with pytest.raises(polite.InvalidOption) as raised:
-        Access("127.0.0.1", token)
-
-    assert str(token) not in str(raised.value) or token == 7
-
-
-@pytest.mark.parametrize(
-    ("authorization", "allowed"),
-    [
-        (f"bearer  {TOKEN} ", True),
-        (f"Basic {TOKEN}", False),
-        (f"Bearer {TOKEN}x", False),
-        (TOKEN, False),
-        ("Bearer \udcff", False),
-    ],
-)
-def test_a_script_sends_the_token(authorization: str, allowed: bool) -> None:
-    assert Access("0.0.0.0", TOKEN).allows(authorization) is allowed
+    assert not Access(host, TOKEN).allows("Bearer \udcff")
 
 
 @pytest.mark.parametrize(
@@ -180,7 +160,10 @@ async def test_a_token_is_needed_for_all_but_the_files_and_is_in_no_log(
             assert (await crawl.get(path, "POST"))[0] == 405
         for path in ("status", "timeline", "origins", "events", "crawl", "explain?url=x", "unknown"):
             assert (await crawl.get(f"api/{path}"))[0] == 401
-        assert (await crawl.get("api/status", Authorization=f"Bearer {TOKEN}"))[0] == 200
+        for sent in (f"Basic {TOKEN}", f"Bearer {TOKEN}x", TOKEN):
+            assert (await crawl.get("api/status", Authorization=sent))[0] == 401
+        for sent in (f"Bearer {TOKEN}", f"bearer  {TOKEN} "):
+            assert (await crawl.get("api/status", Authorization=sent))[0] == 200
         reader, writer = await asyncio.open_connection("127.0.0.1", crawl.page.port)
         writer.write(malformed.encode())
         assert b"400" in await reader.readline()
@@ -193,31 +176,30 @@ async def test_a_token_is_needed_for_all_but_the_files_and_is_in_no_log(
     ("options", "message"),
     [
         ({"host": "0.0.0.0"}, "give a token"),
-        ({"host": "0.0.0.0", "token": "short"}, "16 to 1024 visible"),
+        *(
+            ({"token": token}, "16 to 1024 visible ASCII characters; it is not shown here$")
+            for token in BAD_TOKENS
+        ),
         ({"host": 7}, "host must be an address"),
         ({"port": 65_536}, "port must be an integer from 0 to 65535"),
         ({"max_clients": 0}, "max_clients must be an integer from 1 to 100"),
         ({"names": "a"}, "names must be a list"),
         ({"names": ["a:80"]}, "names must be host names"),
         ({"frontier": 7}, "frontier must be a Frontier"),
+        ({"frontier": None}, "the frontier is one of another gate"),
     ],
 )
 async def test_wrong_options_are_refused_before_anything_begins(
     options: dict[str, Any], message: str
 ) -> None:
-    async with scripted_gate() as gate:
+    async with scripted_gate() as gate, scripted_gate() as other:
+        if options == {"frontier": None}:
+            options = {"frontier": polite.Frontier(other)}
         with pytest.raises(polite.InvalidOption, match=message):
             async with polite.status.serve(gate, **options):
                 pass
 
         assert gate.services.listener.on_left is None
-
-
-async def test_a_frontier_of_another_gate_is_refused() -> None:
-    async with scripted_gate() as gate, scripted_gate() as other:
-        with pytest.raises(polite.InvalidOption, match="another gate"):
-            async with polite.status.serve(gate, polite.Frontier(other)):
-                pass
 
 
 async def test_a_port_that_is_taken_is_an_error_and_leaves_nothing() -> None:
@@ -286,9 +268,10 @@ POST = "POST /{} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
         ("no HTTP at all\r\n\r\n", True),
     ],
 )
-async def test_connections_that_ask_for_nothing_do_not_lock_the_operator_out(
-    sent: str, answered: bool
+async def test_connections_that_ask_for_nothing_do_not_lock_the_operator_out_and_are_closed(
+    sent: str, answered: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("polite.status.server._IDLE_S", 0.5)
     async with served(token=TOKEN) as crawl, AsyncExitStack() as opened:
         for number in range(100):
             reader, writer = await asyncio.open_connection("127.0.0.1", crawl.page.port)
@@ -298,21 +281,15 @@ async def test_connections_that_ask_for_nothing_do_not_lock_the_operator_out(
                 assert await reader.readline() != b""
             if number % 2:  # half of them leave
                 writer.close()
+            else:
+                opened_last = reader
         async with asyncio.timeout(5):
             status, _ = await crawl.get("api/status", Authorization=f"Bearer {TOKEN}")
+        async with asyncio.timeout(30):
+            with suppress(ConnectionError):
+                await opened_last.read()
 
     assert status == 200
-
-
-async def test_a_connection_that_sends_no_whole_request_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polite.status.server._IDLE_S", 0.05)
-    async with served() as crawl:
-        for sent in (b"", b"GET /api/status HTTP/1.1\r\nHost: "):
-            reader, writer = await asyncio.open_connection("127.0.0.1", crawl.page.port)
-            writer.write(sent)
-            async with asyncio.timeout(3):
-                assert await reader.read() == b""
-            writer.close()
 
 
 # The end, and failures.
@@ -332,6 +309,7 @@ async def test_close_ends_connections_soon_and_the_gate_goes_on() -> None:
         with pytest.raises(aiohttp.ClientConnectorError):
             await crawl.get("")
         assert await crawl.gate.check(f"{A}/1")
+        assert crawl.gate.services.listener.on_left is None  # a page costs nothing when it is gone
 
 
 async def test_a_failure_of_the_page_is_logged_once_and_never_reaches_the_crawl(

@@ -12,7 +12,7 @@ from polite.robots.exchange import Reply
 from polite.status.monitor import Monitor
 from polite.testing import ScriptedTransport
 from tests.status.support import Watched, watched
-from tests.support import RULES, A, B, fetch_all, scripted_gate
+from tests.support import RULES, A, B, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -141,14 +141,6 @@ async def test_urls_wait_for_an_idle_worker_and_for_the_request_in_flight() -> N
     assert state["notices"][-1]["text"].startswith("1 origin waits for an idle worker")
 
 
-async def test_urls_wait_for_their_own_time() -> None:
-    async with watched() as crawl:
-        await crawl.frontier.put(f"{A}/1", not_before=1_700_009_000.0)
-        state = await crawl.look()
-
-    assert reasons(state) == {"not_before": (0, 1, 0)}
-
-
 async def test_urls_and_permits_wait_for_a_scope_that_origins_share() -> None:
     pacing = polite.PacingPolicy(scopes=polite.Scopes(crawl=polite.ScopeLimit(delay=100.0)))
     async with watched(pacing=pacing) as crawl:
@@ -163,7 +155,9 @@ async def test_urls_and_permits_wait_for_a_scope_that_origins_share() -> None:
     assert row_of(state, B)["scope"] == "crawl"
 
 
-async def test_urls_that_a_file_keeps_are_counted(tmp_path: Any) -> None:
+async def test_urls_that_a_file_keeps_and_those_that_wait_for_their_own_time_are_counted(
+    tmp_path: Any,
+) -> None:
     transport = ScriptedTransport()
     transport.hold()
     store = {"store": str(tmp_path / "queue.sqlite"), "max_active_origins": 1}
@@ -173,6 +167,9 @@ async def test_urls_that_a_file_keeps_are_counted(tmp_path: Any) -> None:
 
     assert sum(urls for _, urls, _ in reasons(state).values()) == 3
     assert reasons(state)["stored"] == (0, 2, 0)
+    async with watched() as crawl:
+        await crawl.frontier.put(f"{A}/1", not_before=1_700_009_000.0)
+        assert reasons(await crawl.look()) == {"not_before": (0, 1, 0)}
 
 
 async def test_permits_wait_for_rules_and_for_turns() -> None:
@@ -269,16 +266,6 @@ async def test_an_answer_takes_milliseconds_however_many_origins_there_are() -> 
     # Ten times what was seen.
     assert took_s < 0.05
     assert len(json.dumps(state)) < 100_000
-
-
-async def test_a_page_costs_nothing_when_it_is_gone() -> None:
-    async with watched() as crawl:
-        await crawl.monitor.stop()
-
-        assert crawl.gate.services.listener.on_left is None
-        await crawl.frontier.put(f"{A}/1")
-        crawl.frontier.close()
-        assert await fetch_all(crawl.frontier) == [f"{A}/1"]
 
 
 # One URL. Nothing is fetched to say it.

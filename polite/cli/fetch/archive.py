@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polite.cli.fetch.options import SECRET
 from polite.cli.fetch.page import Page
 from polite.cli.fetch.record import digest
+from polite.cli.options import SECRET
 from polite.errors import InvalidOption
 from polite.origin import Target
 from polite.robots.exchange import BodyEnd

@@ -10,15 +10,14 @@ from itertools import combinations, islice
 from pathlib import Path
 
 from polite.cli.fetch.archive import BODIES, Archive, Folder, Warc
-from polite.cli.fetch.lists import RepeatedLines, are_few, more_than_few
-from polite.cli.fetch.options import has_urls, pacing_of
 from polite.cli.fetch.page import Pages
 from polite.cli.fetch.progress import MAX_ORIGINS, OriginStats
 from polite.cli.fetch.queue_file import QueueNotes, as_text, kept_of, retried
-from polite.cli.fetch.record import EventLog, Provenance, Records, RunLog, is_begun, reopen, reopen_log
-from polite.cli.fetch.run import Crawl, Interrupt, Run, interrupts
-from polite.cli.options import FEW, agent_needed, is_unnamed
-from polite.cli.terminal import Exit
+from polite.cli.fetch.record import RepeatedLines, RunLog, is_begun, reopen, reopen_log, source_of
+from polite.cli.fetch.run import Interrupt, Run, interrupts
+from polite.cli.options import FEW, agent_needed, has_urls, is_unnamed
+from polite.cli.stdin import are_few, more_than_few
+from polite.cli.terminal import Exit, complain
 from polite.clock import SystemClock
 from polite.compose.frontier import open_frontier
 from polite.compose.gate import open_gate
@@ -27,6 +26,8 @@ from polite.frontier.frontier import Frontier
 from polite.frontier.sqlite.file_lock import FileLock
 from polite.frontier.sqlite.inspector import QueueInspector, is_queue, waiting_by_origin, waiting_payloads
 from polite.gate.gate import Gate
+from polite.pacing.policy import PacingPolicy
+from polite.pacing.throttle import REFUSALS
 from polite.recrawl import RecrawlPolicy
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.signing.web_bot_auth import WebBotAuth
@@ -74,51 +75,58 @@ _OUTAGE_TRY_S = 30.0
 
 def fetch(options: argparse.Namespace) -> Exit:
     """Fetch the list and return the highest exit status. Raises InvalidOption, OSError, StoreFailed."""
-    _check_inputs(options)
-    _check_outputs(options)
-    return asyncio.run(_fetch(options, _signer(options)))
+    _check_options(options)
+    _check_files(options)
+    signer = None
+    if options.sign is not None:
+        as_string = options.signature_agent_as_string
+        signer = WebBotAuth(options.sign, options.signature_agent, agent_as_string=as_string)
+    return asyncio.run(_fetch(options, signer))
 
 
-def _check_inputs(options: argparse.Namespace) -> None:
-    """Refuse lists and queues that cannot be read, before anything is written. Raises InvalidOption, OSError."""
-    if options.resume is not None:
-        _check_file("--resume", options.resume)
-        if not has_urls(options) and not Path(options.resume).exists():
-            raise InvalidOption(
-                f"--resume {options.resume}: there is no such file to continue; check its name, or pass the URLs as well"
-            )
-    elif not has_urls(options) and options.store is None:
-        raise InvalidOption("no URLs given; name them, use --list FILE, or - to read standard input")
-    if options.resume is None:
-        for name in ("retry", "change"):
-            if getattr(options, name):
-                raise InvalidOption(f"--{name} needs --resume FILE, the queue of an earlier run")
-    if (options.store is None) != (options.crawl is None):
-        raise InvalidOption("--store URL and --crawl NAME are needed together")
-    if options.store is not None and options.resume is not None:
-        raise InvalidOption("--store and --resume exclude each other: the shared store keeps the queue")
+def _check_options(options: argparse.Namespace) -> None:
+    """Refuse options that do not go together. Raises InvalidOption."""
+    for name in ("resume", "recrawl"):
+        if (file := getattr(options, name)) is not None:
+            # SQLite would keep some of these in memory.
+            if not file or file == ":memory:" or "://" in file:
+                raise InvalidOption(f"--{name} must be the name of a file, got {redact_url(file)!r}")
+            if Path(file).is_dir():
+                raise InvalidOption(f"--{name} {file} is a folder; name a file in it")
+    resume, shared, given = options.resume, options.store, has_urls(options)
+    signs, located = options.sign is not None, options.signature_agent is not None
+    nothing, as_string = not (given or resume or shared), options.signature_agent_as_string
+    typo = resume is not None and not given and not Path(resume).exists()
+    wrong = {
+        f"--resume {resume}: there is no such file to continue; check its name, or pass the URLs as well": typo,
+        "no URLs given; name them, use --list FILE, or - to read standard input": nothing,
+        "--retry needs --resume FILE, the queue of an earlier run": options.retry and not resume,
+        "--change needs --resume FILE, the queue of an earlier run": options.change and not resume,
+        "--store URL and --crawl NAME are needed together": (shared is None) != (options.crawl is None),
+        "--store and --resume exclude each other: the shared store keeps the queue": resume and shared,
+        "--limit is a limit on URLs of a list, and no URLs are given": options.limit and not given,
+        "--list names a file; pass - as an argument to read standard input": "-" in (options.list or ()),
+        "--sign KEY and --signature-agent URL are needed together": signs != located,
+        "--signature-agent-as-string has no effect without --sign": as_string and not signs,
+    }
+    for message, is_wrong in wrong.items():
+        if is_wrong:
+            raise InvalidOption(message)
     _store(options)
-    _check_lists(options)
 
 
-def _check_lists(options: argparse.Namespace) -> None:
-    if options.limit is not None and not has_urls(options):
-        raise InvalidOption("--limit is a limit on URLs of a list, and no URLs are given")
+def _check_files(options: argparse.Namespace) -> None:
+    """Refuse lists that cannot be read, and two paths that are the same file, also through links, or one inside the other.
+
+    Raises InvalidOption, OSError.
+    """
     for name in options.list or ():
-        if name == "-":
-            raise InvalidOption("--list names a file; pass - as an argument to read standard input")
         path = Path(name)
         if path.is_dir():
             raise InvalidOption(f"--list {name} is a folder; name a file in it")
         if not os.access(path, os.R_OK):
             number = errno.EACCES if path.exists() else errno.ENOENT
             raise OSError(number, os.strerror(number), name)
-
-
-def _check_outputs(options: argparse.Namespace) -> None:
-    """Refuse two paths that are the same file, also through links, or of which one contains the other. Raises InvalidOption."""
-    if options.recrawl is not None:
-        _check_file("--recrawl", options.recrawl)
     paths = [(f"--{name}", getattr(options, name)) for name in ("log", "warc", "recrawl", "resume")]
     if options.resume is not None:
         paths.append((f"--resume (FILE{_ROBOTS})", options.resume + _ROBOTS))
@@ -160,25 +168,6 @@ def _store(options: argparse.Namespace) -> Address | None:
         return Address.of(options.store).with_login_of()
     except InvalidOption as error:
         raise InvalidOption(f"--{error}") from None
-
-
-def _signer(options: argparse.Namespace) -> WebBotAuth | None:
-    if (options.sign is None) != (options.signature_agent is None):
-        raise InvalidOption("--sign KEY and --signature-agent URL are needed together")
-    as_string = options.signature_agent_as_string
-    if options.sign is None:
-        if as_string:
-            raise InvalidOption("--signature-agent-as-string has no effect without --sign")
-        return None
-    return WebBotAuth(options.sign, options.signature_agent, agent_as_string=as_string)
-
-
-def _check_file(option: str, name: str) -> None:
-    """Refuse what is not the name of a file. SQLite would keep some of these in memory."""
-    if not name or name == ":memory:" or "://" in name:
-        raise InvalidOption(f"{option} must be the name of a file, got {redact_url(name)!r}")
-    if Path(name).is_dir():
-        raise InvalidOption(f"{option} {name} is a folder; name a file in it")
 
 
 async def _fetch(options: argparse.Namespace, signer: WebBotAuth | None) -> Exit:
@@ -232,10 +221,12 @@ async def _run(options: argparse.Namespace, signer: WebBotAuth | None, interrupt
         # After all that may refuse the run.
         await _keep_options(options, run_log.notes, frontier)
         pages = await stack.enter_async_context(Pages(options, signs=gate.signs))
-        crawl = Crawl(options, gate, frontier, pages, archive, run_log, max_waiting)
         if archive is None and not options.quiet:
-            print("polite: bodies are not kept; --output DIR or --warc FILE keeps them", file=sys.stderr)
-        return await Run(options, crawl, frontier, run_log, interrupt, few).finish()
+            complain("bodies are not kept; --output DIR or --warc FILE keeps them")
+        run = Run(
+            options, gate, frontier, pages, archive, run_log, interrupt, max_waiting=max_waiting, few=few
+        )
+        return await run.finish()
 
 
 async def _few(options: argparse.Namespace, waiting: int) -> int | None:
@@ -300,52 +291,44 @@ def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemCl
     """Open the output files; with --resume, those of the earlier run."""
     recorded: dict[str, str] = {}
     out, journal = sys.stdout, None
+    # What a later run can read of the records.
+    kept: Path | None = None
     if options.output is not None:
-        path = Path(options.output, RECORDS)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        stack.callback(lock("--output", path).release)
-        if is_begun(path) and not _continues(options):
+        kept = Path(options.output, RECORDS)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        stack.callback(lock("--output", kept).release)
+        if is_begun(kept) and not _continues(options):
             raise InvalidOption(
                 f"--output {options.output}: {RECORDS} already exists; choose another folder, or continue it with --resume"
             )
-        out, recorded = reopen(path, retry=options.retry is not None)
+        out, recorded = reopen(kept, retry=options.retry is not None)
         stack.callback(out.close)
     elif options.resume is not None:
-        path = Path(options.resume + _JOURNAL)
-        stack.callback(lock("--resume", path).release)
+        kept = Path(options.resume + _JOURNAL)
+        stack.callback(lock("--resume", kept).release)
         if not Path(options.resume).exists():
-            path.unlink(missing_ok=True)  # its queue was deleted
-        journal, recorded = reopen(path, retry=options.retry is not None)
+            kept.unlink(missing_ok=True)  # its queue was deleted
+        journal, recorded = reopen(kept, retry=options.retry is not None)
         stack.callback(journal.close)
-    repeated = _repeated_lines(options)
+    repeated = RepeatedLines()
     stack.callback(repeated.close)
-    event_log = None
+    resumed = options.resume is not None and Path(options.resume).exists()
+    # In a shared crawl another process may have been given the same list.
+    if kept is not None and has_urls(options) and (resumed or options.store is not None):
+        repeated.read(kept)
+    if has_urls(options) and resumed:
+        for url, payload in waiting_payloads(Path(options.resume)):
+            if "from" in source_of(payload):
+                repeated.add_redirected(url)
+    log = None
     if options.log is not None:
         path = Path(options.log)
         stack.callback(lock("--log", path).release)
         log = reopen_log(path) if _continues(options) else path.open("w", encoding="utf-8")
         stack.callback(log.close)
-        event_log = EventLog(log, clock.monotonic, wall=clock.wall())
     # The queues of a shared crawl are not this run's alone.
     origin_stats = OriginStats(options.delay, counts_waiting=options.store is None)
-    return RunLog(Records(out, journal), recorded, repeated, origin_stats, event_log, clock)
-
-
-def _repeated_lines(options: argparse.Namespace) -> RepeatedLines:
-    """Return what earlier runs recorded of lists. In a shared crawl another process may have been given the same list."""
-    lines = RepeatedLines()
-    resumed = options.resume is not None and Path(options.resume).exists()
-    if not (has_urls(options) and (resumed or options.store is not None)):
-        return lines
-    if options.output is not None:
-        lines.read(Path(options.output, RECORDS))
-    elif resumed:
-        lines.read(Path(options.resume + _JOURNAL))
-    if resumed:
-        for url, payload in waiting_payloads(Path(options.resume)):
-            if Provenance.of(payload).redirected_from is not None:
-                lines.add_redirected(url)
-    return lines
+    return RunLog(out, journal, recorded, repeated, origin_stats, log, clock)
 
 
 def _archive(options: argparse.Namespace, stack: AsyncExitStack, run_log: RunLog) -> Archive | None:
@@ -384,7 +367,14 @@ def _gate(
             # Also after a 503, and while the failures of robots.txt itself keep the site's circuit open.
             busy_retry_max=min(300.0, retry_s),
         ),
-        pacing=pacing_of(options),
+        pacing=PacingPolicy(
+            min_delay=options.delay,
+            on_long_delay=options.long_delay,
+            backoff_statuses=REFUSALS | frozenset(options.back_off_on or ()),
+            max_pages=options.max_pages,
+            max_bytes=options.max_origin_bytes,
+            max_failures=options.max_failures,
+        ),
         fetching=FetchPolicy(timeout=options.timeout, allow_private=options.allow_private),
         resolver=options.resolve,
         store=_store(options) or (None if options.resume is None else options.resume + _ROBOTS),
@@ -404,4 +394,4 @@ async def _serve_status(port: int, gate: Gate, frontier: Frontier, stack: AsyncE
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else error
         raise InvalidOption(f"--status {port}: {why}; choose another port, or 0 for a free one") from error
-    print(f"polite: status page: {page.url}", file=sys.stderr)
+    complain(f"status page: {page.url}")

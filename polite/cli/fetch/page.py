@@ -9,7 +9,7 @@ from typing import Self
 import aiohttp
 from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
 
-from polite.cli.fetch.options import SECRET, merged
+from polite.cli.options import SECRET, merged
 from polite.gate.permit import Permit
 from polite.robots.exchange import BodyEnd, as_sent
 from polite.robots.policy import FetchPolicy

@@ -2,15 +2,14 @@
 
 import argparse
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from sqlite3 import Connection
 from typing import Any
 
-from polite.cli.fetch.options import SECRET, merged
-from polite.cli.options import DEFAULT_AGENT
+from polite.cli.options import DEFAULT_AGENT, SECRET, merged
 from polite.errors import InvalidOption, StoreFailed
 from polite.frontier.durable.batch import Note
 from polite.frontier.durable.store import DurableTaskStore
@@ -32,8 +31,6 @@ _RETRIED: dict[str, tuple[str, ...]] = {
 OPTIONS = "options"
 _AT_A_TIME = 500
 
-_Reading = Callable[[Connection], object]
-
 
 class QueueNotes:
     """The notes in the queue file. Until `attach` they are collected, and without a queue file they are lost.
@@ -43,33 +40,35 @@ class QueueNotes:
 
     def __init__(self) -> None:
         self.ended: set[str] | None = None
-        self._read: Callable[[_Reading], Awaitable[Any]] | None = None
-        self._early: list[Note] = []
-        self._write: Callable[[Note], None] = self._early.append
+        self._early: list[Note] | None = []
+        self._store: DurableTaskStore | None = None
+        self._file: SqliteBackend | None = None
         self._any = False
 
     async def attach(self, frontier: Frontier) -> None:
         """Use the frontier's file, if it has one. Raises StoreFailed."""
-        store = frontier.parts.store
-        if not isinstance(store, DurableTaskStore) or not isinstance(store.backend, SqliteBackend):
-            self._write = lambda note: None
-            return
-        file = store.backend
+        store, early, self._early = frontier.parts.store, self._early or (), None
+        if isinstance(store, DurableTaskStore) and isinstance(store.backend, SqliteBackend):
+            self._store, self._file = store, store.backend
+            self._any = bool(await self.counts())
+            for note in early:
+                store.note(note)
 
-        async def read(reading: _Reading) -> Any:  # noqa: ANN401 - what `reading` returns
-            await store.flush()
-            return await file.run(partial(file.file.read, reading))
+    async def _read(self, reading: Callable[[Connection], object]) -> Any:  # noqa: ANN401 - what `reading` returns
+        if self._store is None or self._file is None:
+            return None
+        await self._store.flush()
+        return await self._file.run(partial(self._file.file.read, reading))
 
-        self._read, self._write = read, store.note
-        self._any = bool(await self.counts())
-        for note in self._early:
-            store.note(note)
+    def _write(self, note: Note) -> None:
+        if self._early is not None:
+            self._early.append(note)
+        elif self._store is not None:
+            self._store.note(note)
 
     async def options(self) -> str | None:
         """Return the options that are kept in the file, or None. Raises StoreFailed."""
-        found: Note | None = (
-            None if self._read is None else await self._read(partial(notes.read, name=OPTIONS))
-        )
+        found: Note | None = await self._read(partial(notes.read, name=OPTIONS))
         return None if found is None else found.value
 
     def keep_options(self, text: str) -> None:
@@ -94,7 +93,7 @@ class QueueNotes:
     async def undone(self, kinds: Collection[str]) -> AsyncIterator[tuple[str, int, Any]]:
         """Yield the URLs of these kinds as they were put: URL, depth, payload."""
         after = ""
-        if self._read is None:
+        if not kinds:
             return
         self.ended = set()
         while found := await self._read(partial(notes.some, kinds=kinds, after=after, limit=_AT_A_TIME)):
@@ -106,7 +105,7 @@ class QueueNotes:
 
     async def counts(self) -> dict[str, int]:
         """Return how many URLs of each kind are kept."""
-        counted: dict[str, int] = {} if self._read is None else await self._read(notes.counts)
+        counted = await self._read(notes.counts) or {}
         return {kind: counted[kind] for kind in (FAILED, GIVEN_UP, FINAL) if kind in counted}
 
 

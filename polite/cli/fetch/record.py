@@ -5,19 +5,20 @@ import hashlib
 import io
 import json
 import os
+import sqlite3
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 import aiohttp
 
-from polite.cli.fetch.lists import ListedURL, RepeatedLines
 from polite.cli.fetch.page import AddressBlocked, ConnectionLost, NoFinalResponse, Page
 from polite.cli.fetch.progress import OriginStats, words_of
 from polite.cli.fetch.queue_file import QueueNotes, kind_of_drop
+from polite.cli.stdin import ListedURL
 from polite.cli.terminal import Exit, spelled
 from polite.errors import InvalidOption, PoliteError
 from polite.events import BackedOff, Dropped, Event, Granted, OriginPostponed, Refused, RobotsFetched
@@ -87,47 +88,28 @@ def of_error(error: aiohttp.ClientError | TimeoutError, *, timeout_s: float) -> 
     return Cause(f"PAGE_{reason.name}", f"{spelled(text)[:_LONGEST_DETAIL]}; the page was not fetched")
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
-    """What a task's record says beside its own URL.
-
-    Attributes:
-        given: the line or argument as it was given; None if it is the task's URL.
-        redirected_from: the URL that redirected to this one, or None.
-        foreign: whether a redirect led to another origin than the list names.
-    """
-
-    given: str | None = None
-    redirected_from: str | None = None
-    foreign: bool = False
-
-    @classmethod
-    def of(cls, payload: object) -> "Provenance":
-        """Return what a task's payload keeps."""
-        kept = payload if isinstance(payload, dict) else {}
-        return cls(kept.get("input"), kept.get("from"), kept.get("foreign") is True)
-
-    def redirected(self, task: Task, target: Target) -> "Provenance":
-        """Return that of the target of a redirect."""
-        return Provenance(
-            task.url if self.given is None else self.given,
-            task.url,
-            self.foreign or target.origin != task.origin,
-        )
-
-    def payload(self, target: Target) -> dict[str, object] | None:
-        """Return what the frontier keeps. None for most URLs of a list, since that costs memory for each."""
-        kept: dict[str, object] = {}
-        if self.given not in (None, target.url):
-            kept["input"] = self.given
-        if self.redirected_from is not None:
-            kept["from"] = self.redirected_from
-        if self.foreign:
-            kept["foreign"] = True
-        return kept or None
-
-
 Record = dict[str, Any]
+
+
+def source_of(payload: object) -> Record:
+    """Return what a task's payload says beside its URL.
+
+    That is `input`, the line or argument as it was given, if it is not the URL; `from`, the URL that redirected to this one;
+    and `foreign`, if a redirect led to another origin than the list names. None for most URLs of a list: it costs memory for each.
+    """
+    return payload if isinstance(payload, dict) else {}
+
+
+def payload_of_redirect(task: Task, target: Target) -> Record:
+    """Return the payload of the target of a redirect."""
+    source = source_of(task.payload)
+    kept: Record = {"from": task.url}
+    if (given := source.get("input", task.url)) != target.url:
+        kept["input"] = given
+    if source.get("foreign") is True or target.origin != task.origin:
+        kept["foreign"] = True
+    return kept
+
 
 # Response fields that are copied into the record, and the limit on the length of each (characters).
 _COPIED_FIELDS = (
@@ -166,53 +148,6 @@ _OF_JOURNAL = ("url", "input", "outcome", "from")
 # Outcomes after which another attempt may fetch the URL.
 UNDONE = ("failed", "given up")
 _LEAST_ERROR = 400
-
-
-class Records:
-    """Writes records to `out`.
-
-    Args:
-        out: the file of records.
-        journal: receives the fields of each record that a later run needs, if it cannot read `out`: that is standard output.
-
-    Attributes:
-        gravest: the exit status so far.
-        counts: the number of URLs for each outcome.
-        parts: how many of them have what the summary says of some: see `run_status.totals`.
-    """
-
-    def __init__(self, out: TextIO, journal: TextIO | None = None) -> None:
-        self.gravest: Exit = Exit.ALLOWED
-        self.counts: dict[str, int] = dict.fromkeys(_EXITS, 0)
-        self.parts: Counter[str] = Counter()
-        self._out = out
-        self._journal = journal
-
-    def write(
-        self, url: str, outcome: str, cause: Cause | None = None, *, given: str | None = None, **more: object
-    ) -> None:
-        """Write and flush one record. `given` is the line of the list, if it is not the URL. Raises OSError."""
-        self.counts[outcome] += 1
-        status = more.get("status")
-        error_page = outcome == "fetched" and isinstance(status, int) and status >= _LEAST_ERROR
-        of_robots = outcome == "given up" and cause is not None and cause.code.startswith(ROBOTS)
-        self.parts[outcome] += error_page or of_robots
-        self.count_exit(outcome)
-        why = {} if cause is None else cause._asdict()
-        record = {"url": url, "input": url if given is None else given, "outcome": outcome, **why, **more}
-        _append(self._out, record)
-        if self._journal is not None:
-            # Afterwards: a kill in between repeats a record, and loses none.
-            _append(self._journal, {name: record[name] for name in _OF_JOURNAL if name in record})
-
-    def count_exit(self, outcome: str) -> None:
-        """Let the exit status be that of this outcome, or a graver one."""
-        self.gravest = max(self.gravest, _EXITS[outcome])
-
-
-def _append(file: TextIO, record: Record) -> None:
-    file.write(json.dumps(record) + "\n")
-    file.flush()
 
 
 def of_page(page: Page, *, fetched_at: float, file: str | None) -> Record:
@@ -313,8 +248,86 @@ def reopen_log(path: Path) -> TextIO:
     )
 
 
-class EventLog:
-    """A listener of the gate that writes the log. Each line has `t`, the seconds since the run began, and `event`:
+_TABLE = """
+    CREATE TABLE lines (
+        digest BLOB PRIMARY KEY, met INTEGER NOT NULL DEFAULT 0, recorded INTEGER NOT NULL DEFAULT 0,
+        redirected INTEGER NOT NULL DEFAULT 0
+    ) WITHOUT ROWID
+"""
+_COUNT = "INSERT INTO lines (digest, {0}) VALUES (?, 1) ON CONFLICT (digest) DO UPDATE SET {0} = {0} + 1 RETURNING met"
+# The limit on a record that is read again, in octets: it has a URL and its line, and some short fields.
+_LONGEST = 8 * 1024 * 1024
+# What such records contain. Most have none of these: to load each would take minutes.
+_MARKS = (b'"outcome": "invalid"', b'"outcome": "duplicate"', b'"from": ')
+
+
+class RepeatedLines:
+    """Counts the lines of this run, and the records of earlier ones, by what equal lines have in common.
+
+    That is an outcome and a text: of an invalid line the line, of a duplicate one the URL. A list has no bound, so the counts are
+    in a temporary file of SQLite, which it deletes itself; a few MiB are in memory.
+    """
+
+    def __init__(self) -> None:
+        self._file = sqlite3.connect("", isolation_level=None)
+        # Nothing here outlives the process.
+        self._file.execute("PRAGMA journal_mode = OFF")
+        self._file.execute("PRAGMA synchronous = OFF")
+        self._file.execute(_TABLE)
+
+    def read(self, path: Path) -> None:
+        """Take in all records of earlier runs. Raises OSError."""
+        with path.open("rb") as file:
+            while line := file.readline(_LONGEST):
+                if not any(mark in line for mark in _MARKS):
+                    continue
+                try:
+                    record = json.loads(line)
+                except ValueError:
+                    continue
+                match record:
+                    case {"outcome": "duplicate", "url": str(url)}:
+                        self._count("recorded", "duplicate", url)
+                    case {"outcome": "invalid", "url": str(url), **more}:
+                        self._count("recorded", "invalid", str(more.get("input", url)))
+                    case {"from": str(), "url": str(url)}:
+                        self.add_redirected(url)
+                    case _:
+                        pass
+
+    def add_redirected(self, url: str) -> None:
+        """Note that a redirect put the URL first: no line has the record of its request."""
+        self._count("redirected", "duplicate", url)
+
+    def meet(self, outcome: str, text: str) -> int:
+        """Count a line. Return how many lines of this run named the same so far."""
+        return self._count("met", outcome, text)
+
+    def has_record(self, outcome: str, text: str, met: int) -> bool:
+        """Whether earlier runs recorded as many lines with this outcome and text as were met."""
+        query = "SELECT recorded, redirected FROM lines WHERE digest = ?"
+        recorded, redirected = self._file.execute(query, (_digest(outcome, text),)).fetchone()
+        # The queue had the URL of a duplicate before. Unless a redirect put it, a line did, which the request's record names.
+        by_task = outcome == "duplicate" and not redirected
+        return bool(met <= recorded + by_task)
+
+    def close(self) -> None:
+        """Delete the counts."""
+        self._file.close()
+
+    def _count(self, column: str, outcome: str, text: str) -> int:
+        (met,) = self._file.execute(_COUNT.format(column), (_digest(outcome, text),)).fetchone()
+        return int(met)
+
+
+def _digest(outcome: str, text: str) -> bytes:
+    return blake2b(f"{outcome}\n{text}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+class RunLog:
+    """Writes records and the log, and listens to the gate. Must be made while an event loop runs.
+
+    Each line of the log has `t`, the seconds since the run began, and `event`:
 
     - `run`: a run begins; `at` is its Unix time.
     - `request`: a page was requested at `t`; `status` is null if there was no response. `asked` is false if no server was
@@ -323,51 +336,15 @@ class EventLog:
     - `refused`, `slowed`, `put off`: the events Refused, BackedOff and OriginPostponed.
 
     Args:
-        now: returns monotonic seconds.
-        wall: the Unix time at the start of the run.
-    """
-
-    def __init__(self, out: TextIO, now: Callable[[], float], *, wall: float) -> None:
-        self._out = out
-        self._now = now
-        self._began = now()
-        self._write("run", t=0.0, at=wall)
-
-    def write_request(
-        self, origin: Origin, url: str, *, at: float, status: int | None, asked: bool = True
-    ) -> None:
-        """Log a page request. `at` is monotonic, `status` is None if there was no response. Raises OSError."""
-        self._write("request", t=at - self._began, origin=str(origin), url=url, status=status, asked=asked)
-
-    def __call__(self, event: Event, /) -> None:
-        """Raises OSError."""
-        t = self._now() - self._began
-        match event:
-            case RobotsFetched(origin=origin, outcome=outcome, status=status, reason=reason, hops=hops):
-                asked = bool(hops) or reason not in _UNASKED
-                self._write("robots", t=t, origin=origin, outcome=outcome, status=status, asked=asked)
-            case Refused(url=url, reason=reason):
-                self._write("refused", t=t, origin=str(Origin.of(url)), url=url, reason=reason)
-            case BackedOff(origin=origin, status=status, pause_s=pause_s):
-                self._write("slowed", t=t, origin=origin, status=status, for_s=pause_s)
-            case OriginPostponed(origin=origin, for_s=for_s, because=because):
-                self._write("put off", t=t, origin=origin, for_s=for_s, because=because)
-            case _:
-                pass
-
-    def _write(self, event: str, *, t: float, **more: object) -> None:
-        self._out.write(json.dumps({"t": round(t, 4), "event": event, **more}) + "\n")
-        self._out.flush()
-
-
-class RunLog:
-    """A listener of the gate. Must be made while an event loop runs.
-
-    Args:
+        out: the file of records.
+        journal: receives the fields of each record that a later run needs, if it cannot read `out`: that is standard output.
         recorded: the URLs of the last records of an earlier run, with their outcomes; they are not recorded again.
         repeated: the lines of lists.
 
     Attributes:
+        gravest: the exit status so far.
+        counts: the number of URLs for each outcome.
+        parts: how many of them have what the summary says of some: see `RunStatus.totals`.
         notes: keeps the URLs that are not fetched.
         skipped: how many pages were not requested because they are recorded.
         waited: how long the URLs in flight waited for their turns (seconds).
@@ -376,33 +353,48 @@ class RunLog:
 
     def __init__(
         self,
-        records: Records,
+        out: TextIO,
+        journal: TextIO | None,
         recorded: dict[str, str],
         repeated: RepeatedLines,
         origin_stats: OriginStats,
-        event_log: EventLog | None,
+        log: TextIO | None,
         clock: Clock,
     ) -> None:
-        self.records = records
+        self._out = out
+        self._journal = journal
         self.recorded = recorded
         self.repeated = repeated
         self.origin_stats = origin_stats
-        self.event_log = event_log
+        self._log = log
+        self._began = clock.monotonic()
         self.clock = clock
+        self.gravest: Exit = Exit.ALLOWED
+        self.counts: dict[str, int] = dict.fromkeys(_EXITS, 0)
+        self.parts: Counter[str] = Counter()
         self.notes: QueueNotes = QueueNotes()
         self.skipped = 0
         self.waited: dict[str, float] = {}
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._write_log("run", t=0.0, at=clock.wall())
 
     def __call__(self, event: Event, /) -> None:
-        self.origin_stats.observe(event, self.clock.monotonic())
+        now = self.clock.monotonic()
+        t = now - self._began
+        self.origin_stats.observe(event, now)
         try:
-            if self.event_log is not None:
-                self.event_log(event)
             match event:
                 case Granted(url=url, waited_s=waited_s):
                     self.waited[url] = waited_s
+                case RobotsFetched(origin=origin, outcome=outcome, status=status, reason=reason, hops=hops):
+                    asked = bool(hops) or reason not in _UNASKED
+                    self._write_log("robots", t=t, origin=origin, outcome=outcome, status=status, asked=asked)
+                case BackedOff(origin=origin, status=status, pause_s=pause_s):
+                    self._write_log("slowed", t=t, origin=origin, status=status, for_s=pause_s)
+                case OriginPostponed(origin=origin, for_s=for_s, because=because):
+                    self._write_log("put off", t=t, origin=origin, for_s=for_s, because=because)
                 case Refused(url=url, reason=reason, line=line, task=task, rule=rule):
+                    self._write_log("refused", t=t, origin=str(Origin.of(url)), url=url, reason=reason)
                     if task is not None:
                         self.notes.remove(task)  # what robots.txt disallows is final
                     why = Cause(reason, Reason[reason].value if rule is None else rule)
@@ -413,6 +405,16 @@ class RunLog:
                     self.record(url, "given up", of_drop(because), task, {"tries": tries})
         except OSError as error:
             self.fail(error)
+
+    def log_request(self, origin: Origin, url: str, *, at: float, status: int | None, asked: bool) -> None:
+        """Log a page request. `at` is monotonic, `status` is None if there was no response. Raises OSError."""
+        self._write_log(
+            "request", t=at - self._began, origin=str(origin), url=url, status=status, asked=asked
+        )
+
+    def _write_log(self, event: str, *, t: float, **more: object) -> None:
+        if self._log is not None:
+            _append(self._log, {"t": round(t, 4), "event": event, **more})
 
     def fail(self, error: OSError | PoliteError) -> None:
         """End the run with an error, unless it ends with an earlier one."""
@@ -426,11 +428,11 @@ class RunLog:
         """
         before = self.recorded.get(url)
         if before == outcome:
-            self.records.count_exit(outcome)
+            self.gravest = max(self.gravest, _EXITS[outcome])
         elif before is None or before in UNDONE:
-            source = Provenance.of(None if task is None else task.payload)
-            redirected = {} if source.redirected_from is None else {"from": source.redirected_from}
-            self.records.write(url, outcome, why, given=source.given, **more, **redirected)
+            source = source_of(None if task is None else task.payload)
+            redirected = {"from": source["from"]} if "from" in source else {}
+            self._write(url, source.get("input"), outcome, why, {**more, **redirected})
 
     def record_line(self, url: str, outcome: str, why: Cause | None, listed: ListedURL, met: int) -> None:
         """Record a line that is invalid or a duplicate, unless an earlier run did. Raises OSError.
@@ -439,4 +441,22 @@ class RunLog:
         """
         if not self.repeated.has_record(outcome, listed.given if outcome == "invalid" else url, met):
             place = {} if listed.at is None else {"input_at": listed.at}
-            self.records.write(url, outcome, why, given=listed.given, **place)
+            self._write(url, listed.given, outcome, why, place)
+
+    def _write(self, url: str, given: str | None, outcome: str, cause: Cause | None, more: Record) -> None:
+        self.counts[outcome] += 1
+        self.gravest = max(self.gravest, _EXITS[outcome])
+        error_page = outcome == "fetched" and more["status"] >= _LEAST_ERROR
+        of_robots = outcome == "given up" and cause is not None and cause.code.startswith(ROBOTS)
+        self.parts[outcome] += error_page or of_robots
+        why = {} if cause is None else cause._asdict()
+        record = {"url": url, "input": url if given is None else given, "outcome": outcome, **why, **more}
+        _append(self._out, record)
+        if self._journal is not None:
+            # Afterwards: a kill in between repeats a record, and loses none.
+            _append(self._journal, {name: record[name] for name in _OF_JOURNAL if name in record})
+
+
+def _append(file: TextIO, record: Record) -> None:
+    file.write(json.dumps(record) + "\n")
+    file.flush()

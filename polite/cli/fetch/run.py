@@ -3,17 +3,16 @@
 import argparse
 import asyncio
 import contextlib
+import math
 import signal
 import sys
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import replace
 
 import aiohttp
 
 from polite.cli.fetch.archive import Archive
-from polite.cli.fetch.lists import ListedURL, read
-from polite.cli.fetch.options import has_urls
 from polite.cli.fetch.page import AddressBlocked, Page, Pages, was_sent
 from polite.cli.fetch.progress import MAX_ORIGINS, Progress, Rate, RunStatus
 from polite.cli.fetch.queue_file import FAILED, FINAL, GIVEN_UP, retried
@@ -21,14 +20,16 @@ from polite.cli.fetch.record import (
     NO_CONNECTION,
     UNDONE,
     Cause,
-    Provenance,
     Record,
     RunLog,
     of_error,
     of_page,
+    payload_of_redirect,
+    source_of,
 )
-from polite.cli.stdin import require_url
-from polite.cli.terminal import Exit
+from polite.cli.options import has_urls
+from polite.cli.stdin import ListedURL, read, require_url
+from polite.cli.terminal import Exit, complain
 from polite.errors import InvalidURL, Overloaded, PermitMisused, StoreFailed, TurnLost
 from polite.frontier.frontier import Frontier
 from polite.frontier.permit import TaskPermit
@@ -85,47 +86,6 @@ async def interrupts() -> AsyncIterator[Interrupt]:
             signal.signal(number, handler)
 
 
-class PutLimiter:
-    """`acquire` before each line of the list, and `release` when it is known what became of it.
-
-    Args:
-        concurrent: the limit on lines whose put has not ended.
-        new: the limit on URLs that are put and are no duplicates; None for no limit.
-
-    Attributes:
-        reached: whether the limit on new URLs ended the list.
-    """
-
-    def __init__(self, concurrent: int, new: int | None) -> None:
-        self.reached: bool = False
-        self._concurrent = concurrent
-        self._left = new
-        self._pending = 0
-        self._released = asyncio.Event()
-
-    async def acquire(self) -> bool:
-        """Wait until one line more may be put. Return False if the limit is reached."""
-        while self._pending and self._pending >= self._most():
-            self._released.clear()
-            await self._released.wait()
-        if self._left == 0:
-            self.reached = True
-            return False
-        self._pending += 1
-        return True
-
-    def release(self, *, new: bool) -> None:
-        """Count the end of a put; `new`: whether the URL was not known before."""
-        self._pending -= 1
-        if self._left is not None:
-            self._left -= new
-        self._released.set()
-
-    def _most(self) -> int:
-        """Return how many may be pending: any of them may turn out to be new."""
-        return self._concurrent if self._left is None else min(self._concurrent, self._left)
-
-
 # URLs that are put concurrently: a queue in a file commits many in hardly more time than one.
 _MAX_CONCURRENT_PUTS = 500
 _QUEUE_FULL_RETRY_S = 60.0
@@ -134,14 +94,19 @@ _REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 _SCHEMES = ("http", "https")
 
 
-class Crawl:
-    """Fetches a list of URLs, and reports the outcome of each to `run_log`.
+# With more origins than this, finding those that need the most time takes some milliseconds.
+_MANY = 5_000
+_TICK_S, _SLOW_TICK_S = 0.25, 2.0
+# The limit on waiting for requests in flight after a signal.
+_DRAIN_S = 10.0
+
+
+class Run:
+    """One run of `polite fetch`; `finish` runs it, and reports the outcome of each URL to `run_log`.
 
     Args:
         max_waiting: the limit on URLs in the frontier; the rest of the list is read when there is capacity.
-
-    Attributes:
-        puts: limits the URLs of the list that are put.
+        few: the limit on URLs of the list of a crawler without a name of its own; None for any number.
     """
 
     def __init__(
@@ -152,27 +117,71 @@ class Crawl:
         pages: Pages,
         archive: Archive | None,
         run_log: RunLog,
+        interrupt: Interrupt,
+        *,
         max_waiting: int,
+        few: int | None,
     ) -> None:
-        self.puts: PutLimiter = PutLimiter(_MAX_CONCURRENT_PUTS, options.limit)
         self._options = options
         self._gate = gate
         self._frontier = frontier
         self._pages = pages
         self._archive = archive
         self._run_log = run_log
+        self._interrupt = interrupt
         self._max_waiting = max_waiting
+        self._few = few
+        self._began = run_log.clock.monotonic()
+        self._rate = Rate()
+        self._list_read = self._limit_reached = False
         # Since when (monotonic) an origin has given no connection, and how often; and how many attempts of this run at a task count
         # for --tries.
         self._down: dict[str, tuple[float, int]] = {}
         self._counted: dict[int, int] = {}
         self._attempted: set[str] = set()
 
-    async def feed(self, urls: AsyncIterator[ListedURL]) -> None:
-        """Put all URLs, as capacity permits and up to the limit. Raises OSError and the errors of `Frontier.put`."""
-        repeated = self._run_log.repeated
+    async def finish(self) -> Exit:
+        """Run until all URLs are done, or until a signal. Return the exit status."""
+        async with asyncio.TaskGroup() as observers:
+            observing = [observers.create_task(each) for each in (self._watch(), self._fail())]
+            async with asyncio.TaskGroup() as tasks:
+                feeding = tasks.create_task(self._feed())
+                working = [tasks.create_task(self._work()) for _ in range(self._options.concurrency)]
+                ending = tasks.create_task(self._end_early(feeding, working))
+                await asyncio.wait([feeding, *working])
+                ending.cancel()
+            for observer in observing:
+                observer.cancel()
+        return self._print_summary(await self._run_log.notes.counts())
+
+    async def _feed(self) -> None:
+        """Put URLs to try again, then those of the list, as capacity permits. Raises OSError and the errors of `Frontier.put`."""
+        notes = self._run_log.notes
+        # Each stays noted until it is fetched.
+        async for url, depth, payload in notes.undone(retried(self._options)):
+            await self._frontier.until_waiting(self._max_waiting - 1)
+            if url not in self._attempted and url not in (notes.ended or ()):
+                await self._put(Target.of(url), payload, depth=depth, again=True)
+        async with aclosing(read(self._options.urls, self._options.list or (), few=self._few)) as listed:
+            await self._put_all(listed)
+        self._list_read = True
+        await self._frontier.join()
+        self._frontier.close()
+
+    async def _put_all(self, urls: AsyncIterator[ListedURL]) -> None:
+        """Put the URLs of the list up to --limit, which counts those that are new."""
+        repeated, limit = self._run_log.repeated, self._options.limit
+        left: float = math.inf if limit is None else limit
+        pending: set[asyncio.Task[bool]] = set()
         async with asyncio.TaskGroup() as tasks:
-            while await self.puts.acquire():
+            while True:
+                # Each that is pending may turn out to be new.
+                while pending and len(pending) >= min(_MAX_CONCURRENT_PUTS, left):
+                    done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+                    left -= sum(task.result() for task in done)
+                if left <= 0:
+                    self._limit_reached = True
+                    return
                 listed = await anext(urls, None)
                 if listed is None:
                     return
@@ -181,26 +190,17 @@ class Crawl:
                 except InvalidURL as error:
                     why, met = Cause("INVALID_URL", error.reason), repeated.meet("invalid", listed.given)
                     self._run_log.record_line(error.url or "", "invalid", why, listed, met)
-                    self.puts.release(new=False)
                     continue
                 # In the order of the list.
                 met = repeated.meet("duplicate", target.url)
                 await self._frontier.until_waiting(self._max_waiting - 1)
-                tasks.create_task(self._put_listed(listed, target, met))
+                pending.add(tasks.create_task(self._put_listed(listed, target, met)))
 
-    async def retry(self, kinds: Collection[str]) -> None:
-        """Put the URLs that earlier runs did not fetch. Each stays noted as such until it is fetched."""
-        notes = self._run_log.notes
-        async for url, depth, payload in notes.undone(kinds):
-            await self._frontier.until_waiting(self._max_waiting - 1)
-            if url not in self._attempted and url not in (notes.ended or ()):
-                await self._put(Target.of(url), payload, depth=depth, again=True)
-
-    async def _put_listed(self, listed: ListedURL, target: Target, met: int) -> None:
-        new = await self._put(target, Provenance(listed.given).payload(target))
-        self.puts.release(new=new)
+    async def _put_listed(self, listed: ListedURL, target: Target, met: int) -> bool:
+        new = await self._put(target, None if listed.given == target.url else {"input": listed.given})
         if not new:
             self._run_log.record_line(target.url, "duplicate", None, listed, met)
+        return new
 
     async def _put(self, target: Target, payload: object, *, depth: int = 0, again: bool = False) -> bool:
         """Put a URL into the frontier. Return False if it is known there."""
@@ -213,7 +213,7 @@ class Crawl:
             stats.remove(target.origin.text)
         return admission is not Admission.DUPLICATE
 
-    async def work(self) -> None:
+    async def _work(self) -> None:
         """Run one worker until the frontier is closed. Raises OSError."""
         run_log = self._run_log
         async for permit in self._frontier:
@@ -249,7 +249,9 @@ class Crawl:
         asked, final, counts, gone_s = True, False, True, None
         try:
             conditions = {} if options.recrawl is None else await self._gate.conditional(permit.url)
-            page = await self._pages.get(permit, conditions, foreign=Provenance.of(task.payload).foreign)
+            page = await self._pages.get(
+                permit, conditions, foreign=source_of(task.payload).get("foreign") is True
+            )
         except (aiohttp.ClientError, TimeoutError) as error:
             why = of_error(error, timeout_s=options.timeout)
             final = isinstance(error, AddressBlocked)
@@ -263,9 +265,8 @@ class Crawl:
             if not final:
                 with suppress(PermitMisused):  # its head came, and was reported
                     permit.report(status=0)
-        if run_log.event_log is not None:
-            status = None if page is None else page.status
-            run_log.event_log.write_request(task.origin, task.url, at=began, status=status, asked=asked)
+        status = None if page is None else page.status
+        run_log.log_request(task.origin, task.url, at=began, status=status, asked=asked)
         if page is None or not page.whole:
             permit.unread()
         if was_sent():
@@ -328,75 +329,14 @@ class Crawl:
         if task.depth >= limit:
             text = f"more than {limit} redirects (--max-redirects); the last one was not followed"
             return Cause("PAGE_TOO_MANY_REDIRECTS", text)
-        payload = Provenance.of(task.payload).redirected(task, target).payload(target)
-        if await self._put(target, payload, depth=task.depth + 1):
+        if await self._put(target, payload_of_redirect(task, target), depth=task.depth + 1):
             self._run_log.repeated.add_redirected(target.url)
         return None
-
-
-def _require_http(target: Target) -> Target:
-    """Return the target. Raises InvalidURL if its scheme is neither http nor https."""
-    if target.origin.scheme not in _SCHEMES:
-        raise InvalidURL(target.url, "only http and https pages are fetched")
-    return target
-
-
-# With more origins than this, finding those that need the most time takes some milliseconds.
-_MANY = 5_000
-_TICK_S, _SLOW_TICK_S = 0.25, 2.0
-# The limit on waiting for requests in flight after a signal.
-_DRAIN_S = 10.0
-
-
-class Run:
-    """One run of `polite fetch`; `finish` runs it. `few` limits the list of a crawler without a name of its own."""
-
-    def __init__(
-        self,
-        options: argparse.Namespace,
-        crawl: Crawl,
-        frontier: Frontier,
-        run_log: RunLog,
-        interrupt: Interrupt,
-        few: int | None,
-    ) -> None:
-        self._options = options
-        self._crawl = crawl
-        self._frontier = frontier
-        self._run_log = run_log
-        self._interrupt = interrupt
-        self._few = few
-        self._began = run_log.clock.monotonic()
-        self._list_read = False
-        self._rate = Rate()
-
-    async def finish(self) -> Exit:
-        """Run until all URLs are done, or until a signal. Return the exit status."""
-        async with asyncio.TaskGroup() as observers:
-            observing = [observers.create_task(each) for each in (self._watch(), self._fail())]
-            async with asyncio.TaskGroup() as tasks:
-                feeding = tasks.create_task(self._feed())
-                working = [tasks.create_task(self._crawl.work()) for _ in range(self._options.concurrency)]
-                ending = tasks.create_task(self._end_early(feeding, working))
-                await asyncio.wait([feeding, *working])
-                ending.cancel()
-            for observer in observing:
-                observer.cancel()
-        return self._print_summary(await self._run_log.notes.counts())
-
-    async def _feed(self) -> None:
-        if kinds := retried(self._options):
-            await self._crawl.retry(kinds)
-        async with aclosing(read(self._options.urls, self._options.list or (), few=self._few)) as listed:
-            await self._crawl.feed(listed)
-        self._list_read = True
-        await self._frontier.join()
-        self._frontier.close()
 
     async def _end_early(self, feeding: asyncio.Task[None], working: list[asyncio.Task[None]]) -> None:
         """On a signal, drain requests in flight for at most _DRAIN_S; start no more."""
         await self._interrupt.first.wait()
-        _say("finishing requests in flight; interrupt again to stop at once")
+        complain("finishing requests in flight; interrupt again to stop at once")
         feeding.cancel()
         draining = asyncio.create_task(self._frontier.drain())
         second = asyncio.create_task(self._interrupt.second.wait())
@@ -426,13 +366,13 @@ class Run:
 
     def _status(self) -> RunStatus:
         now, origin_stats = self._run_log.clock.monotonic(), self._run_log.origin_stats
-        elapsed_s, records = now - self._began, self._run_log.records
+        elapsed_s, log = now - self._began, self._run_log
         return RunStatus(
             now=now,
             elapsed_s=elapsed_s,
-            counts=records.counts,
-            parts=records.parts,
-            rate=self._rate.update(elapsed_s, records.counts["fetched"]),
+            counts=log.counts,
+            parts=log.parts,
+            rate=self._rate.update(elapsed_s, log.counts["fetched"]),
             waiting=self._frontier.waiting,
             in_flight=self._frontier.in_flight,
             list_read=self._list_read,
@@ -447,17 +387,17 @@ class Run:
         if not options.quiet:
             # Of the whole run, not of its last seconds.
             overall = status.counts["fetched"] / max(status.elapsed_s, _TICK_S)
-            _say(replace(status, rate=overall).line().strip())
+            complain(replace(status, rate=overall).line().strip())
         self._print_surprises()
         left = {kind: count for kind, count in undone.items() if kind != FINAL}
         if left:
             parts = ", ".join(f"{count} {kind}" for kind, count in left.items())
-            _say(f"{_urls(sum(left.values()), 'is')} not fetched: {parts}; --retry all tries again")
+            complain(f"{_urls(sum(left.values()), 'is')} not fetched: {parts}; --retry all tries again")
         if final := undone.get(FINAL):
             why = "because of an option, such as --max-pages or --allow-private; --retry all --change tries again with another"
-            _say(f"{_urls(final, 'was')} given up {why}")
+            complain(f"{_urls(final, 'was')} given up {why}")
         if self._interrupt.status is None:
-            gravest = self._run_log.records.gravest
+            gravest = self._run_log.gravest
             return max(gravest, Exit.UNREACHABLE) if left else gravest
         if options.resume is not None:
             kept = f"kept in {options.resume}"
@@ -465,7 +405,7 @@ class Run:
             kept = f"kept in crawl {options.crawl}" if options.store else "lost (--resume keeps them)"
         waiting = f"{status.waiting} waiting URL{' is' if status.waiting == 1 else 's are'}"
         unread = "" if self._list_read else "; the list was not read to its end, so pass it again"
-        _say(f"interrupted; {waiting} {kept}{unread}")
+        complain(f"interrupted; {waiting} {kept}{unread}")
         return self._interrupt.status
 
     def _print_surprises(self) -> None:
@@ -475,18 +415,21 @@ class Run:
             why = "an earlier run, which was killed, has recorded them"
             if options.output is not None:
                 why = f"records of an earlier run in {options.output} have them; another --output fetches them again"
-            _say(f"{_urls(skipped, 'was')} not requested: {why}")
-        if self._crawl.puts.reached:
+            complain(f"{_urls(skipped, 'was')} not requested: {why}")
+        if self._limit_reached:
             new = f"{options.limit} new URL{'' if options.limit == 1 else 's'}"
-            _say(f"the list was not read beyond {new} (--limit)")
+            complain(f"the list was not read beyond {new} (--limit)")
         known = (frontier.waiting, frontier.done, frontier.refused, frontier.dropped)
         if options.store is not None and not has_urls(options) and not any(known):
             hint = "check its name, or start the run that has the list first"
-            _say(f"crawl {options.crawl} has no URLs yet; {hint}")
+            complain(f"crawl {options.crawl} has no URLs yet; {hint}")
 
 
-def _say(text: str) -> None:
-    print(f"polite: {text}", file=sys.stderr)
+def _require_http(target: Target) -> Target:
+    """Return the target. Raises InvalidURL if its scheme is neither http nor https."""
+    if target.origin.scheme not in _SCHEMES:
+        raise InvalidURL(target.url, "only http and https pages are fetched")
+    return target
 
 
 def _urls(count: int, verb: str) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import socket
 from pathlib import Path
 
@@ -62,8 +63,7 @@ class Site:
     @property
     def records(self):
         """The records by path, or by URL for other sites."""
-        lines = (self.folder / "records.jsonl").read_text().splitlines()
-        return {each["url"].removeprefix(self.origin): each for each in map(json.loads, lines)}
+        return {each["url"].removeprefix(self.origin): each for each in records_of(self)}
 
     @property
     def paths(self):
@@ -151,3 +151,35 @@ def site(tmp_path: Path, monkeypatch, capsys):
     monkeypatch.setattr("polite.cli.fetch.command.SystemClock", LoopClock)
     yield site
     site.close()
+
+
+async def interrupted(request):
+    """Interrupt the run, and answer."""
+    signal.raise_signal(signal.SIGINT)
+    return web.Response(text="the last one")
+
+
+@pytest.fixture
+def queue(tmp_path):
+    return str(tmp_path / "queue.sqlite")
+
+
+@pytest.fixture
+def prompt(site):
+    """The site in real time: virtual time does not wait for the thread of the robots store."""
+    site.loop = asyncio.SelectorEventLoop
+    run = site.run
+    site.run = lambda *arguments, **options: run("--delay", "0", *arguments, **options)
+    return site
+
+
+@pytest.fixture
+def patient(site):
+    """The site in virtual time without a limit: time passes while the robots store works."""
+    site.limit_s = None
+    return site
+
+
+def records_of(site):
+    """All records, in their order."""
+    return [json.loads(line) for line in (site.folder / "records.jsonl").read_text().splitlines()]

@@ -13,14 +13,6 @@ from polite.cli.terminal import Exit
 from tests.cli.fetch.conftest import limit_capacity
 
 
-async def test_a_third_cancels_the_run_itself():
-    with pytest.raises(asyncio.CancelledError):
-        async with interrupts():
-            for _ in range(3):
-                signal.raise_signal(signal.SIGINT)
-            await asyncio.Event().wait()
-
-
 @pytest.mark.parametrize(
     ("numbers", "status"),
     [

@@ -1,30 +1,18 @@
 """Lists of URLs: each line has a record that names it, however hostile, and however often the list is given."""
 
-import asyncio
 import json
-import signal
-import tracemalloc
 
 import pytest
-from aiohttp import web
 
-from polite.cli.fetch import lists as url_list
-from polite.cli.fetch.run import PutLimiter
 from polite.cli.stdin import LONGEST_LINE
-from tests.cli.fetch.test_resume import prompt, queue
-
-__all__ = ["prompt", "queue"]  # fixtures
-
-
-def _records(site):
-    return [json.loads(line) for line in (site.folder / "records.jsonl").read_text().splitlines()]
+from tests.cli.fetch.conftest import interrupted, records_of
 
 
 def _found(site, *fields):
     """Return these fields of each record, in the order of the list's names."""
     return [
         tuple(str(record.get(field)).replace(site.origin, "") for field in fields)
-        for record in _records(site)
+        for record in records_of(site)
     ]
 
 
@@ -42,9 +30,9 @@ def listed(tmp_path):
 def test_a_record_has_the_line_as_it_was_given(site, listed):
     lines = [f"{site.origin}/a#top", f"  {site.origin.upper()}/b/../c  ", f"{site.origin}/d"]
 
-    assert site.run(*listed("\n".join(lines).encode())) == 0
+    assert site.run(*listed(b"\xef\xbb\xbf" + "\r\n".join(lines).encode())) == 0
 
-    assert {record["url"]: record["input"] for record in _records(site)} == {
+    assert {record["url"]: record["input"] for record in records_of(site)} == {
         f"{site.origin}/a": lines[0],
         f"{site.origin}/c": lines[1],
         f"{site.origin}/d": lines[2],
@@ -64,7 +52,7 @@ def test_a_record_has_the_line_as_it_was_given(site, listed):
 def test_an_invalid_line_is_recorded_whole_but_for_credentials(line, given, site):
     assert site.run(line) == 2
 
-    (record,) = _records(site)
+    (record,) = records_of(site)
     assert (record["input"], record["outcome"]) == (given, "invalid")
     assert "input_at" not in record
 
@@ -83,7 +71,7 @@ def test_all_urls_of_a_redirect_name_the_line_that_began_it(site):
 
 
 def test_comments_and_blank_lines_are_no_urls(site, listed):
-    text = f"\ufeff# a comment\n\n   \n \t# {site.origin}/x\n{site.origin}/a # no comment\n"
+    text = f"# a comment\n\n   \n \t# {site.origin}/x\n{site.origin}/a # no comment\n"
 
     site.run(*listed(text.encode()))
 
@@ -96,20 +84,11 @@ def test_two_urls_on_one_line_are_not_fetched_as_one(space, scheme, site, listed
 
     assert site.run(*listed(f"{site.origin}/ok\n{line}\n".encode())) == 2
 
-    (record,) = [record for record in _records(site) if record["outcome"] == "invalid"]
+    (record,) = [record for record in records_of(site) if record["outcome"] == "invalid"]
     assert record["detail"] == "the line has two URLs: write one per line"
     assert record["input_at"].endswith("urls.txt:2")
     assert "secret" not in json.dumps(record)
     assert site.paths == ["/ok"]
-
-
-@pytest.mark.parametrize("end", [b"\r\n", b"\n"])
-def test_a_list_with_a_bom_or_line_ends_of_windows_is_a_list(end, site, listed):
-    urls = [f"{site.origin}/{name}".encode() for name in "ab"]
-
-    assert site.run(*listed(b"\xef\xbb\xbf" + end.join([*urls, b""]))) == 0
-
-    assert [record["input"] for record in _records(site)] == [f"{site.origin}/a", f"{site.origin}/b"]
 
 
 def test_what_is_wrong_with_a_line_is_told_with_its_list_and_number(site, listed, tmp_path):
@@ -119,7 +98,7 @@ def test_what_is_wrong_with_a_line_is_told_with_its_list_and_number(site, listed
 
     assert site.run(*listed(text)) == 2
 
-    invalid = [record for record in _records(site) if record["outcome"] == "invalid"]
+    invalid = [record for record in records_of(site) if record["outcome"] == "invalid"]
     assert [record["input_at"].removeprefix(str(tmp_path)) for record in invalid] == [
         f"/urls.txt:{number}" for number in (3, 4, 5, 6)
     ]
@@ -150,22 +129,17 @@ def test_a_line_that_names_a_url_again_has_a_record_of_its_own(site, listed):
         ("/no", "duplicate", "/no"),
         ("/no", "refused", "/no"),
     ]
-    places = [record["input_at"].rpartition(":")[2] for record in _records(site) if "input_at" in record]
+    places = [record["input_at"].rpartition(":")[2] for record in records_of(site) if "input_at" in record]
     assert sorted(places) == ["2", "4"]
     assert "1 fetched" in site.err
     assert "2 duplicate" in site.err
-
-
-async def _interrupted(request):
-    signal.raise_signal(signal.SIGINT)
-    return web.Response(text="the last one")
 
 
 @pytest.mark.parametrize("output", [True, False])
 def test_a_line_has_one_record_over_all_runs_wherever_records_go(output, prompt, queue, listed):
     lines = ["/a", "nonsense", "/b", "/a", "/c#c", "/b#2", "nonsense", "/no", "/r", "/c", "/no", "/404", "/d"]
     text = "\n".join(line if line == "nonsense" else prompt.origin + line for line in lines)
-    prompt.pages["/a"] = [_interrupted]
+    prompt.pages["/a"] = [interrupted]
     prompt.pages["/404"] = [{"status": 404}]
     # Its target is a line, too, and waits when the run is interrupted.
     prompt.pages["/r"] = [{"status": 302, "headers": {"Location": "/d"}}]
@@ -176,7 +150,7 @@ def test_a_line_has_one_record_over_all_runs_wherever_records_go(output, prompt,
         printed += prompt.out.splitlines()
         assert ("interrupted" in prompt.err) is (number == 0)
 
-    records = _records(prompt) if output else [json.loads(line) for line in printed]
+    records = records_of(prompt) if output else [json.loads(line) for line in printed]
     found = [record["input"].replace(prompt.origin, "") for record in records if "from" not in record]
     assert sorted(found) == sorted(lines)
     assert sorted(prompt.paths) == ["/404", "/a", "/b", "/c", "/d", "/r"]
@@ -186,7 +160,7 @@ def test_a_line_has_one_record_over_all_runs_wherever_records_go(output, prompt,
 @pytest.mark.parametrize("fetched", [True, False])
 def test_a_line_whose_url_a_redirect_put_in_an_earlier_run_has_a_record(fetched, output, prompt, queue):
     prompt.pages["/r"] = [{"status": 302, "headers": {"Location": "/d"}}]
-    prompt.pages["/x"] = [_interrupted]
+    prompt.pages["/x"] = [interrupted]
     prompt.run("--resume", queue, "/r", *([] if fetched else ["/x"]), "--concurrency", "1", output=output)
     assert ("/d" in prompt.paths) is fetched
     printed = prompt.out.splitlines()
@@ -194,7 +168,7 @@ def test_a_line_whose_url_a_redirect_put_in_an_earlier_run_has_a_record(fetched,
     for _ in range(2):
         prompt.run("--resume", queue, "/r", "/d", output=output)
         printed += prompt.out.splitlines()
-        records = _records(prompt) if output else [json.loads(line) for line in printed]
+        records = records_of(prompt) if output else [json.loads(line) for line in printed]
         outcomes = [record["outcome"] for record in records if record["url"].endswith("/d")]
         assert sorted(outcomes) == ["duplicate", "fetched"]
 
@@ -237,6 +211,8 @@ def test_the_limit_counts_new_urls_and_the_rest_is_not_read(prompt, queue):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        ([], "polite: no URLs given; name them, use --list FILE, or - to read standard input\n"),
+        (["--log", "none/run.jsonl", "/a"], "polite: --log none/run.jsonl: there is no folder none\n"),
         (["--list", "missing.txt"], "polite: missing.txt: No such file or directory\n"),
         (["--list", "."], "polite: --list . is a folder; name a file in it\n"),
         (["--list", "-"], "polite: --list names a file; pass - as an argument to read standard input\n"),
@@ -246,7 +222,7 @@ def test_the_limit_counts_new_urls_and_the_rest_is_not_read(prompt, queue):
         ),
     ],
 )
-def test_a_list_that_cannot_be_read_is_known_before_anything_is_written(
+def test_what_cannot_be_read_or_written_is_known_before_anything_is_written(
     arguments, said, site, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
@@ -257,46 +233,6 @@ def test_a_list_that_cannot_be_read_is_known_before_anything_is_written(
 
     assert site.err == said
     assert not site.folder.exists()
-
-
-@pytest.mark.slow("measures memory with a large input")
-async def test_a_list_of_a_million_lines_is_read_in_little_memory(tmp_path):
-    path = tmp_path / "urls.txt"
-    path.write_bytes(b"".join(b"http://a.test/%d\n" % number for number in range(50_000)))
-    tracemalloc.start()
-
-    count = 0
-    async for _ in url_list.read([], [str(path)]):
-        count += 1
-
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert count == 50_000
-    assert peak < 2_000_000
-
-
-async def test_a_put_that_may_reach_the_limit_waits_for_the_others():
-    limiter = PutLimiter(10, 2)
-
-    assert await limiter.acquire()
-    assert await limiter.acquire()
-    waiting = asyncio.ensure_future(limiter.acquire())
-    limiter.release(new=False)
-    assert await waiting
-    limiter.release(new=True)
-    limiter.release(new=True)
-
-    assert not await limiter.acquire()
-    assert limiter.reached
-
-
-def test_a_password_in_a_list_is_in_no_record(site, listed):
-    text = f"{site.origin.replace('://', '://me:secret@')}/a\nnon:secret@sense\n"
-
-    site.run(*listed(text.encode()))
-
-    assert "secret" not in (site.folder / "records.jsonl").read_text()
-    assert [record["input"] for record in _records(site)] == ["sense", f"{site.origin}/a"]
 
 
 _NO_NAME = (
@@ -326,7 +262,7 @@ def test_the_sixth_line_of_standard_input_ends_a_run_without_an_agent(site, feed
 
 
 def test_what_waits_in_a_queue_counts_for_the_agent(prompt, queue):
-    prompt.pages["/a"] = [_interrupted]
+    prompt.pages["/a"] = [interrupted]
     prompt.run("--resume", queue, "--concurrency", "1", *(f"/{letter}" for letter in "abcde"), named=False)
 
     assert prompt.run("--resume", queue, "/f", "/g", named=False) == 2
@@ -350,14 +286,3 @@ def test_a_crawl_that_began_without_a_name_may_be_given_one(prompt, queue, feed)
 def test_a_shared_crawl_needs_an_agent(site):
     assert site.run("--store", "redis://127.0.0.1:9/0", "--crawl", "news", "/a", named=False) == 2
     assert site.err == _NO_NAME.replace("of more than 5 URLs", "--store")
-
-
-@pytest.mark.parametrize("by", ["environment", "file"])
-def test_the_agent_may_be_set_once_for_all(by, site, monkeypatch, tmp_path):
-    if by == "environment":
-        monkeypatch.setenv("POLITE_AGENT", "EnvBot/1.0")
-    else:
-        (tmp_path / "polite.toml").write_text('[fetch]\nagent = "FileBot/1.0"\n')
-        monkeypatch.setenv("POLITE_CONFIG", str(tmp_path / "polite.toml"))
-
-    assert site.run(*(f"/{letter}" for letter in "abcdef"), named=False) == 0

@@ -10,18 +10,13 @@ from itertools import pairwise
 import pytest
 from aiohttp import web
 
-from polite.cli.fetch.page import AddressBlocked, Pages
-from polite.cli.main import parse
-from polite.compose.gate import open_gate
 from polite.errors import Overloaded, StoreFailed, TurnLost
 from polite.frontier.frontier import Frontier
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.gate.services import Services
 from polite.pacing.pacer import LocalPacer
-from polite.pacing.policy import PacingPolicy
 from polite.robots.exchange import Reply
-from polite.testing import ScriptedTransport
 from polite.transports.http import HttpTransport
 from tests.cli.fetch.conftest import ROBOTS, drop, limit_capacity, raw
 
@@ -114,9 +109,14 @@ def test_a_page_that_does_not_exist_is_a_response_and_counts_as_one(site):
     assert (site.records["/gone"]["outcome"], site.records["/gone"]["status"]) == ("fetched", 404)
 
 
+async def _hang(request):
+    await asyncio.sleep(1_000)
+
+
 @pytest.mark.parametrize(
     ("response", "code", "says"),
     [
+        (_hang, "PAGE_TIMEOUT", "no complete response within 7 s (--timeout)"),
         (drop, "PAGE_CONNECTION_LOST", "the connection was closed before the response was complete"),
         (raw(b"HTTP/1.1 099 X\r\nContent-Length: 0\r\n\r\n"), "PAGE_PROTOCOL_ERROR", "status 99 is not a final response"),
         (raw(b"HTTP/1.1 101 Switching\r\n\r\n"), "PAGE_PROTOCOL_ERROR", "status 101 is not a final response"),
@@ -125,23 +125,12 @@ def test_a_page_that_does_not_exist_is_a_response_and_counts_as_one(site):
 def test_a_page_without_a_response_fails_after_exactly_its_tries(response, code, says, site):
     site.pages["/odd"] = [response]
 
-    assert site.run("/odd", "/a") == 3
+    assert site.run("--timeout", "7", "/odd", "/a") == 3
 
     record = site.records["/odd"]
     assert (record["outcome"], record["code"]) == ("failed", code)
     assert record["detail"] == f"{says}; the page was not fetched"
     assert (site.paths.count("/odd"), site.records["/a"]["outcome"]) == (3, "fetched")
-
-
-def test_a_page_that_exceeds_the_timeout_fails(site):
-    async def hang(request):
-        await asyncio.sleep(1_000)
-
-    site.pages["/slow"] = [hang]
-
-    assert site.run("--timeout", "7", "--tries", "1", "/slow") == 3
-    assert site.records["/slow"]["code"] == "PAGE_TIMEOUT"
-    assert "no complete response within 7 s (--timeout)" in site.records["/slow"]["detail"]
 
 
 def _restarting(site, down_s, after):
@@ -162,15 +151,6 @@ def test_pages_of_a_site_that_restarts_are_fetched_and_have_all_their_tries(site
 
     assert site.paths == ["/a", "/b", "/b", "/b"]
     assert 300 <= site.took_s < 600
-
-
-def test_a_robots_txt_of_a_site_that_restarts_is_fetched(site):
-    site.pages[ROBOTS] = [*[{"status": 502}] * 4, {"text": ""}]
-
-    assert site.run("/a") == 0
-
-    assert site.paths == ["/a"]
-    assert site.took_s > 60
 
 
 @pytest.mark.parametrize("status", [500, 503])
@@ -340,21 +320,16 @@ def test_a_turn_that_is_lost_while_it_connects_sends_nothing_and_is_tried_again(
             raise TurnLost("lost", url=permit.url)
         require(permit)
 
+    async def fail(*_):
+        raise StoreFailed("away")
+
     monkeypatch.setattr(Permit, "require", lose_first)
+    # A store that does not respond after a page ends no run, either.
+    monkeypatch.setattr(Gate, "explain", fail)
     assert site.run("--concurrency", "1", "/a", "/b") == 0
 
     assert sorted(site.paths) == ["/a", "/b"]
     assert asked[0] in asked[1:]
-
-
-def test_a_store_that_does_not_respond_after_a_page_ends_no_run(site, monkeypatch):
-    async def fail(*_):
-        raise StoreFailed("away")
-
-    monkeypatch.setattr(Gate, "explain", fail)
-
-    assert site.run("/a", "/b") == 0
-    assert sorted(site.paths) == ["/a", "/b"]
 
 
 # Addresses that are not public.
@@ -387,15 +362,3 @@ def test_a_page_at_a_private_address_is_not_retried(site, no_rules, tmp_path):
     assert "127.0.0.1 is not public, so it is blocked; use --allow-private to permit it" in record["detail"]
     asked = {each["event"]: each.get("asked") for each in map(json.loads, log.read_text().splitlines())}
     assert asked == {"run": None, "robots": True, "request": False}
-
-
-async def test_a_name_that_resolves_to_a_private_address_after_its_robots_txt_is_blocked():
-    async with (
-        Pages(parse(["fetch", "http://127.0.0.1:9/"])) as pages,
-        open_gate(
-            "Bot/1.0", transports={"http": ScriptedTransport({})}, pacing=PacingPolicy(min_delay=0)
-        ) as gate,
-        gate.permit("http://127.0.0.1:9/") as permit,
-    ):
-        with pytest.raises(AddressBlocked, match="127.0.0.1 is not public, so it is blocked"):
-            await pages.get(permit, {})

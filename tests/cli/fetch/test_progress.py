@@ -1,19 +1,18 @@
 """Progress of a run: statistics by origin, the totals as a line, and the live table on a terminal."""
 
 import io
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from rich.cells import cell_len
+from rich.console import Console
 
 from polite.cli.fetch import progress as progress_module
 from polite.cli.fetch.progress import Entry, LiveTable, OriginStats, Progress, Rate, RunStatus, clock, state
 from polite.events import BackedOff, Dropped, Granted, OriginPostponed, Refused, Retried, RobotsFetched
 from polite.origin import Target
-from tests.cli.fetch.screen import Screen
 from tests.support import Terminal
 
-ROOT = Path(__file__).resolve().parents[3]
 A, B = Target.of("http://a.test/1"), Target.of("http://b.test/1")
 COUNTS = {"fetched": 30, "refused": 2, "invalid": 0, "failed": 1, "given up": 0, "duplicate": 0}
 SLOW = Entry("https://a.test", 30.0, waiting=4, done=3, until=105.0, why="Crawl-delay 30 s")
@@ -41,11 +40,6 @@ def stats():
     return stats
 
 
-def _counts(stats, target):
-    entry = stats.entries[target.origin.text]
-    return entry.waiting, entry.in_flight, entry.done
-
-
 def test_a_new_delay_and_the_current_wait_count(stats):
     assert [each.left_s(0.0) for each in stats.longest(2, 0.0)] == [2.0, 0.0]
 
@@ -58,29 +52,22 @@ def test_a_new_delay_and_the_current_wait_count(stats):
     assert a.why == "status 429, Retry-After 60 s"
 
 
-def test_a_request_under_way_waits_no_more_and_is_done_when_it_is_over(stats):
+def test_a_request_is_waiting_then_in_flight_then_done_or_waiting_again(stats):
+    def counts():
+        return [(each.waiting, each.in_flight, each.done) for each in stats.entries.values()]
+
     stats.observe(Granted(A.url, 1.0, A.origin.text), 0.0)
-    assert _counts(stats, A) == (2, 1, 0)
-
-    stats.finish(A)
-    assert _counts(stats, A) == (2, 0, 1)
-
-
-def test_a_retried_url_waits_again_and_a_duplicate_does_not(stats):
     stats.observe(Granted(B.url, 0.0, B.origin.text), 0.0)
+    assert counts() == [(2, 1, 0), (0, 1, 0)]
+    stats.finish(A)
     stats.observe(Retried(B.url, 1, 0.0), 0.0)
     stats.finish(B)
     stats.add(B)
-    stats.remove(B.origin.text)
-
-    assert _counts(stats, B) == (1, 0, 1)
-
-
-@pytest.mark.parametrize("event", [Refused(B.url, "RULE", 2), Dropped(B.url, "TIMEOUT", 0)])
-def test_an_origin_with_nothing_to_do_is_forgotten(event, stats):
-    stats.observe(event, 0.0)
-
-    assert len(stats.entries) == 1
+    stats.remove(B.origin.text)  # a duplicate
+    assert counts() == [(2, 0, 1), (1, 0, 1)]
+    stats.observe(Refused(B.url, "RULE", 2), 0.0)
+    stats.observe(Dropped(A.url, "TIMEOUT", 0), 0.0)
+    assert counts() == [(1, 0, 1)]  # an origin with nothing to do is forgotten
 
 
 @pytest.mark.parametrize(
@@ -102,16 +89,11 @@ def test_events_say_why_an_origin_waits(event, why, left, condition, stats):
     assert (stats.entries["http://b.test"].why, stats.entries["http://b.test"].left_s(100.0)) == (why, left)
     assert stats.conditions(100.0) == ({condition: 1} if condition else {})
     assert stats.conditions(200.0) == {}
-
-
-def test_an_origin_that_goes_on_is_ordinary_again(stats):
-    stats.observe(BackedOff("http://a.test", 503, 500.0, "status 503"), 0.0)
-
-    stats.update_delay(_explained(A, delay=5, wait=400, held="status 503"), 0.0)
-    assert stats.conditions(1.0) == {"backing off": 1}
-
-    stats.update_delay(_explained(A, delay=5, wait=5), 400.0)
-    assert stats.conditions(401.0) == {}
+    # An origin that goes on is ordinary again.
+    stats.update_delay(_explained(B, delay=5, wait=60, held=why), 100.0)
+    assert bool(stats.conditions(101.0)) is bool(condition)
+    stats.update_delay(_explained(B, delay=5, wait=60), 100.0)
+    assert stats.conditions(101.0) == {}
 
 
 def test_what_an_earlier_run_has_left_waits_as_long_as_was_asked_for():
@@ -174,20 +156,15 @@ def test_the_rate_is_that_of_late():
     assert (rates[0], rates[10], rates[20], rates[25]) == (0.0, 1.0, 0.5, 0.0)
 
 
-def test_a_line_says_what_waits_and_how_long_at_least():
-    assert _status(65.0, SLOW, rate=0.5).line() == (
-        "  65 s  30 fetched (0.5/s), 2 refused, 1 failed, 7 waiting, 2 in flight; "
-        "at least 1:35 more, for https://a.test (4 x 30 s)"
-    )
-    assert _status(1.0, Entry("https://a.test", 1.0, in_flight=1)).line().endswith("2 in flight")
-
-
 def test_a_line_counts_as_the_records_do_and_says_what_is_out_of_the_ordinary():
     counts, parts = {**COUNTS, "given up": 3}, {"fetched": 4, "given up": 1}
     conditions = {"unreachable": 3, "backing off": 1}
 
     line = _status(1.0, counts=counts, parts=parts, conditions=conditions).line()
 
+    assert (
+        _status(65.0, SLOW, rate=0.5).line().endswith("; at least 1:35 more, for https://a.test (4 x 30 s)")
+    )
     assert line == (
         "   1 s  30 fetched (0.0/s, 4 with status 4xx or 5xx), 2 refused, 1 failed, 3 given up (1 for robots.txt), "
         "7 waiting, 2 in flight, 1 origin backing off, 3 origins unreachable"
@@ -218,63 +195,63 @@ def test_durations_are_for_people(seconds, shown):
 # The live table.
 
 
-def _shown(monkeypatch, *entries, columns=80, **changes):
-    """Return the screen of a terminal that showed these origins."""
-    for name, value in {"TERM": "xterm", "COLUMNS": str(columns), "LINES": "24"}.items():
-        monkeypatch.setenv(name, value)
-    stats = OriginStats(1.0)
-    for entry in entries:
-        stats.entries[entry.origin] = entry
-    out, screen = Terminal(), Screen(columns)
+def _shown(*entries, columns=80, **changes):
+    """Return the lines of a terminal that shows these origins."""
+    stats, table = OriginStats(1.0), LiveTable()
+    stats.entries.update((entry.origin, entry) for entry in entries)
+    screen = Console(file=io.StringIO(), width=columns, height=24)
+    for elapsed_s in (64.0, 65.0):
+        shown = table.render(_status(elapsed_s, *entries, **changes), stats, screen.size)
+    screen.print(shown)
+    lines = screen.file.getvalue().splitlines()
+    assert all(cell_len(line) <= columns for line in lines)
+    return [line.rstrip() for line in lines]
+
+
+def test_a_terminal_has_the_table_while_the_run_goes_on(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    out = Terminal()
+
     with Progress(out) as progress:
-        for elapsed_s in (64.0, 65.0):
-            progress.show(_status(elapsed_s, *entries, **changes), stats)
-    screen.write(out.getvalue())
-    assert screen.wrapped == []
-    return screen.lines
+        progress.show(_status(65.0, SLOW), OriginStats(1.0))
+
+    assert "1:05  30 fetched (0.0/s)" in out.getvalue()
 
 
-def test_the_table_names_each_origin_and_why_it_waits(monkeypatch):
+def test_the_table_names_each_origin_and_why_it_waits():
     other = Entry("http://[::1]:80", 1.0, in_flight=1)
 
-    assert _shown(monkeypatch, SLOW, other, origins=5, rate=0.5) == [
+    assert _shown(SLOW, other, origins=5, rate=0.5) == [
         "1:05  30 fetched (0.5/s)  2 refused  1 failed",
-        "━" * 39 + "╺" + "━" * 10 + "  33 of 42  at least 1:35 left",
+        "━" * 39 + "           " + "  33 of 42  at least 1:35 left",
         "7 waiting  2 in flight",
         "origin            done  wait  delay   left  state",
         "a.test               3     4   30 s   1:35  in 5.0 s: Crawl-delay 30 s",
         "http://[::1]:80      0     0    1 s  0.0 s  fetching",
         "and 3 more origins",
-        "",
     ]
+    port = Entry(LONG, 1.0, waiting=1, why="x" * 99)
+    assert _shown(port)[4].split()[0] == "a-very...ample.co.uk:65535"
 
 
 @pytest.mark.parametrize("columns", [20, 40, 80, 132])
-def test_each_line_fits_whatever_is_in_it(columns, monkeypatch):
+def test_each_line_fits_whatever_is_in_it(columns):
     entry = Entry(LONG, 86_400.25, waiting=10**9, done=10**9, until=1e9, why="x\x1b[2J" * 300)
     counts = dict.fromkeys(COUNTS, 10**9)
 
-    lines = _shown(
-        monkeypatch, entry, SLOW, columns=columns, counts=counts, conditions={"backing off": 10**6}
-    )
+    lines = _shown(entry, SLOW, columns=columns, counts=counts, conditions={"backing off": 10**6})
 
-    assert len(lines) == 7
+    assert len(lines) == 6
     assert all(line.isprintable() for line in lines)
 
 
-def test_a_port_is_not_cut_off(monkeypatch):
-    lines = _shown(monkeypatch, Entry(LONG, 1.0, waiting=1, why="x" * 99))
-
-    assert lines[4].split()[0] == "a-very...ample.co.uk:65535"
-
-
-def test_the_rows_fit_the_height(monkeypatch):
+def test_the_rows_fit_the_height():
     entries = [Entry(f"https://{number}.example.com:8443", 1.5, waiting=9) for number in range(99)]
 
-    lines = _shown(monkeypatch, *entries)
+    lines = _shown(*entries)
 
     assert sum(":8443" in text for text in lines) == 18
-    assert lines[22:] == ["and 81 more origins", ""]
+    assert lines[22:] == ["and 81 more origins"]
 
 
 @pytest.mark.parametrize(
@@ -286,8 +263,8 @@ def test_the_rows_fit_the_height(monkeypatch):
         ({"waiting": 0, "in_flight": 0, "counts": dict.fromkeys(COUNTS, 0)}, "0 of 0"),
     ],
 )
-def test_the_bar_counts_what_is_done_of_what_is_known(changes, says, monkeypatch):
-    lines = _shown(monkeypatch, **changes)
+def test_the_bar_counts_what_is_done_of_what_is_known(changes, says):
+    lines = _shown(**changes)
 
     assert lines[1].endswith(f"  {says}")
     assert ("the list is still read" in lines[2]) is ("list_read" in changes)

@@ -21,45 +21,19 @@ from aiohttp import web
 from polite.cli.fetch import queue_file
 from polite.cli.main import main
 from polite.testing import LoopClock
-from tests.cli.fetch.conftest import drop
+from tests.cli.fetch.conftest import drop, interrupted
 
 ROOT = Path(__file__).resolve().parents[3]
 LIMIT_S = 60
 
 
-async def _interrupted(request):
+async def _interrupted_busy(request):
     signal.raise_signal(signal.SIGINT)
-    return web.Response(text="the last one")
-
-
-async def _interrupted_late(request):
-    signal.raise_signal(signal.SIGINT)
-    return web.Response(status=408)
-
-
-@pytest.fixture
-def queue(tmp_path):
-    return str(tmp_path / "queue.sqlite")
-
-
-@pytest.fixture
-def prompt(site):
-    """The site in real time: virtual time does not wait for the thread of the robots store."""
-    site.loop = asyncio.SelectorEventLoop
-    run = site.run
-    site.run = lambda *arguments, **options: run("--delay", "0", *arguments, **options)
-    return site
-
-
-@pytest.fixture
-def patient(site):
-    """The site in virtual time without a limit: time passes while the robots store works."""
-    site.limit_s = None
-    return site
+    return web.Response(status=500)
 
 
 def test_an_interrupted_run_goes_on_where_it_was(prompt, queue):
-    prompt.pages["/b"] = [_interrupted]
+    prompt.pages["/b"] = [interrupted]
 
     assert prompt.run("--resume", queue, "/a", "/b", "/c", "/no", "/d") == 130
     assert prompt.err.endswith(f"interrupted; 2 waiting URLs are kept in {queue}\n")
@@ -68,10 +42,12 @@ def test_an_interrupted_run_goes_on_where_it_was(prompt, queue):
     assert prompt.paths == ["/a", "/b", "/c", "/d"]
     assert list(prompt.records) == ["/no", "/a", "/b", "/c", "/d"]
     assert len((prompt.folder / "records.jsonl").read_text().splitlines()) == 5
+    assert prompt.run("--resume", f"{queue}.robots", "/e") == 2
+    assert "queue.sqlite.robots keeps robots.txt results of a gate: a queue needs a file" in prompt.err
 
 
 def test_the_gap_is_kept_and_robots_txt_is_not_asked_for_again(patient, queue):
-    patient.pages["/a"] = [_interrupted]
+    patient.pages["/a"] = [interrupted]
 
     patient.run("--resume", queue, "--delay", "30", "/a", "/b")
     patient.run("--resume", queue, "--delay", "30")
@@ -82,7 +58,7 @@ def test_the_gap_is_kept_and_robots_txt_is_not_asked_for_again(patient, queue):
 
 @pytest.mark.parametrize("given", [(), ("/c",)])
 def test_a_back_off_of_an_earlier_run_is_shown(patient, queue, given):
-    patient.pages["/a"] = [{"status": 429, "headers": {"Retry-After": "100"}}, _interrupted]
+    patient.pages["/a"] = [{"status": 429, "headers": {"Retry-After": "100"}}, interrupted]
     patient.run("--resume", queue, "--tries", "1", "/a", "/b")
     patient.pages["/a"] = [{"text": "now"}]
 
@@ -92,11 +68,7 @@ def test_a_back_off_of_an_earlier_run_is_shown(patient, queue, given):
 
 
 def test_a_run_after_an_outage_waits_for_a_tenth_of_max_outage_at_most(patient, queue):
-    async def interrupted(_):
-        signal.raise_signal(signal.SIGINT)
-        return web.Response(status=500)
-
-    patient.pages["/robots.txt"] = [*[{"status": 500}] * 8, interrupted, {"text": ""}]
+    patient.pages["/robots.txt"] = [*[{"status": 500}] * 8, _interrupted_busy, {"text": ""}]
     assert patient.run("--resume", queue, "--max-outage", "1000", "/a") == 130
     assert patient.took_s > 300
 
@@ -107,7 +79,7 @@ def test_a_run_after_an_outage_waits_for_a_tenth_of_max_outage_at_most(patient, 
 
 @pytest.mark.parametrize("output", [True, False])
 def test_what_was_recorded_and_not_yet_acknowledged_is_not_fetched_again(output, prompt, queue):
-    prompt.pages["/a"] = [_interrupted]
+    prompt.pages["/a"] = [interrupted]
     prompt.run("--resume", queue, "/a", "/b", "/c", "/no", output=output)
     records = prompt.folder / "records.jsonl" if output else Path(f"{queue}.recorded")
     with records.open("a") as file:
@@ -142,38 +114,6 @@ def test_a_run_that_was_ended_at_once_costs_a_page_none_of_its_tries(prompt, que
     assert (prompt.records["/a"]["outcome"], prompt.records["/a"]["tries"]) == ("fetched", 2)
 
 
-def test_the_time_left_knows_what_waits_from_before(patient, queue):
-    patient.pages["/a"] = [_interrupted]
-    patient.run("--resume", queue, "--delay", "9", *(f"/{letter}" for letter in "abcdefgh"))
-
-    patient.run("--resume", queue, "--delay", "9")
-
-    assert "(7 x 9 s)" in patient.err.splitlines()[0] or "(6 x 9 s)" in patient.err.splitlines()[0]
-
-
-def test_a_file_of_something_else_is_one_line_and_leaves_no_file_behind(prompt, queue):
-    Path(queue).write_bytes(b"no database at all" * 100)
-
-    assert prompt.run("--quiet", "--resume", queue, "/a") == 2
-
-    assert prompt.err.startswith(f"polite: {queue}")
-    assert prompt.err.count("\n") == 1
-    assert list(prompt.folder.parent.iterdir()) == [Path(queue)]
-
-
-def test_the_robots_store_of_a_queue_is_no_queue(prompt, queue):
-    prompt.run("--resume", queue, "/a", output=False)
-    files = set(prompt.folder.parent.iterdir())
-
-    assert prompt.run("--resume", f"{queue}.robots", "/a") == 2
-
-    assert prompt.err == (
-        f"polite: {queue}.robots keeps robots.txt results of a gate: a queue needs a file of its own, "
-        "name another file\n"
-    )
-    assert set(prompt.folder.parent.iterdir()) == files
-
-
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -185,14 +125,34 @@ def test_the_robots_store_of_a_queue_is_no_queue(prompt, queue):
         ),
         (".", "--resume . is a folder; name a file in it"),
         ("no/such/queue", "--resume no/such/queue: there is no folder no/such"),
+        ("text", "text is not a queue file (file is not a database): name another file"),
     ],
 )
 def test_what_is_not_the_name_of_a_file_is_wrong_usage_and_makes_none(
     site, tmp_path, monkeypatch, name, said
 ):
     monkeypatch.chdir(tmp_path)
+    Path("text").write_bytes(b"no database at all" * 100)
 
     assert site.run("--resume", name, "/a") == 2
+
+    assert site.err == f"polite: {said}\n"
+    assert list(tmp_path.iterdir()) == [tmp_path / "text"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--retry", "all", "/a"), "--retry needs --resume FILE, the queue of an earlier run"),
+        (("--change", "/a"), "--change needs --resume FILE, the queue of an earlier run"),
+        (
+            ("--resume", "typo"),
+            "--resume typo: there is no such file to continue; check its name, or pass the URLs as well",
+        ),
+    ],
+)
+def test_without_a_queue_of_an_earlier_run_there_is_nothing_to_continue(options, said, site, tmp_path):
+    assert site.run(*options) == 2
 
     assert site.err == f"polite: {said}\n"
     assert list(tmp_path.iterdir()) == []
@@ -203,9 +163,6 @@ class _Stalling(BaseHTTPRequestHandler):
 
     def do_GET(self):
         self.server.asked.append(self.path)
-        if self.server.failing and self.path != "/robots.txt":
-            self.send_error(408)
-            return
         if self.path == "/slow" and not self.server.stalled.is_set():
             self.server.stalled.set()
             self.server.killed.wait(LIMIT_S)
@@ -223,7 +180,7 @@ class _Stalling(BaseHTTPRequestHandler):
 @pytest.fixture
 def stalling():
     with ThreadingHTTPServer(("127.0.0.1", 0), _Stalling) as server:
-        server.asked, server.failing = [], False
+        server.asked = []
         server.stalled, server.killed = threading.Event(), threading.Event()
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -272,33 +229,6 @@ def test_a_run_that_is_killed_loses_nothing_and_repeats_only_what_was_under_way(
     assert sorted(stalling.asked) == ["/a", "/b", "/c", "/d", "/robots.txt", "/slow", "/slow"]
 
 
-@pytest.mark.slow("starts processes")
-def test_a_retry_that_is_killed_goes_on(stalling, killed, tmp_path):
-    files = ["--output", str(tmp_path)]
-    stalling.failing = True
-    first = killed("--allow-private", "--delay", "0", "--tries", "1", *files, *stalling.urls)
-    stalling.failing = False
-
-    killed(*files, "--retry", "all", kill=True)
-
-    assert (first, killed(*files)) == (3, 0)
-    lines = (tmp_path / "records.jsonl").read_text().splitlines()
-    outcomes = {each["url"].removeprefix(stalling.origin): each["outcome"] for each in map(json.loads, lines)}
-    pages = ["/a", "/b", "/c", "/d", "/slow"]
-    assert outcomes == dict.fromkeys(pages, "fetched")
-    assert len(lines) == 10
-    assert sorted(stalling.asked) == sorted(["/robots.txt", "/slow", *2 * pages])
-
-
-def test_a_typo_without_urls_is_an_error_and_makes_no_file(prompt, queue, tmp_path):
-    assert prompt.run("--resume", f"{queue}x") == 2
-
-    assert prompt.err == (
-        f"polite: --resume {queue}x: there is no such file to continue; check its name, or pass the URLs as well\n"
-    )
-    assert list(tmp_path.iterdir()) == []
-
-
 # URLs that an earlier run did not fetch.
 
 
@@ -338,19 +268,6 @@ def test_a_url_that_was_not_fetched_is_counted_by_each_run_until_one_fetches_it(
     assert "not fetched" not in failing.err
 
 
-def test_until_a_run_exits_with_0_is_until_all_is_fetched_that_can_be(failing, queue):
-    failing.pages["/fails"] = [drop, drop, drop, {"text": "now"}]
-    run = ("--resume", queue, "--tries", "1", "--retry", "all", *failing.urls)
-
-    statuses = [failing.run(*run)]
-    while statuses[-1] and len(statuses) < 9:
-        statuses.append(failing.run(*run))
-
-    assert statuses == [3, 3, 3, 0]
-    assert failing.records["/fails"]["outcome"] == "fetched"
-    assert failing.records["/no"]["outcome"] == "refused"
-
-
 def test_what_is_final_counts_in_the_run_that_meets_it_alone(prompt, queue):
     assert prompt.run("--resume", queue, "/no") == 1
     assert prompt.run("--resume", queue, "--retry", "all", "/no") == 0
@@ -384,7 +301,7 @@ def test_an_interrupted_retry_goes_on(prompt, queue, monkeypatch):
     prompt.pages["/from"] = [{"status": 302, "headers": {"Location": "/9"}}]
     options = ("--quiet", "--resume", queue, "--concurrency", "1")
     assert prompt.run(*options, "--tries", "1", "/from", *pages[:9]) == 3
-    prompt.pages["/4"] = [_interrupted]
+    prompt.pages["/4"] = [interrupted]
 
     assert prompt.run(*options, "--retry", "given-up") == 130
     assert len(prompt.paths) < 21
@@ -396,36 +313,21 @@ def test_an_interrupted_retry_goes_on(prompt, queue, monkeypatch):
     assert prompt.records["/9"]["from"] == prompt.records["/9"]["input"] == f"{prompt.origin}/from"
 
 
-def test_attempts_of_an_earlier_run_do_not_count_for_tries(prompt, queue):
-    prompt.pages["/a"] = [{"status": 408}, _interrupted_late, {"status": 408}, {"text": "now"}]
-    options = ("--resume", queue, "--tries", "3")
-    assert prompt.run(*options, "/a") == 130
-
-    assert prompt.run(*options) == 0
-
-    assert _outcomes(prompt) == {"/a": "fetched"}
-
-
 def test_what_is_retried_counts_for_the_agent(prompt, queue):
     options = ("--resume", queue, "--tries", "1")
     prompt.pages |= {f"/{number}": [{"status": 408}, {"text": "now"}] for number in range(6)}
     few = [f"/{number}" for number in range(5)]
     assert prompt.run(*options, *few, named=False) == 3
-    assert prompt.run(*options, "/5", named=False) == 3
+    assert prompt.run(*options, "--retry", "all", *few, named=False) == 0
+    prompt.pages |= {f"/{number}": [{"status": 408}, {"text": "now"}] for number in "abcdef"}
+    assert prompt.run(*options, *(f"/{each}" for each in "abcde"), named=False) == 3
+    assert prompt.run(*options, "/f", named=False) == 3
 
     assert prompt.run(*options, "--retry", "all", named=False) == 2
 
     assert "--agent" in prompt.err
-    assert len(prompt.paths) == 6
+    assert len(prompt.paths) == 16
     assert prompt.run(*options, "--retry", "all") == 0
-
-
-def test_the_same_few_are_retried_without_an_agent(prompt, queue):
-    pages = [f"/{number}" for number in range(5)]
-    prompt.pages |= {page: [{"status": 408}, {"text": "now"}] for page in pages}
-    options = ("--resume", queue, "--tries", "1", "--retry", "all")
-
-    assert [prompt.run(*options, *pages, named=False) for _ in range(2)] == [3, 0]
 
 
 @pytest.mark.parametrize(
@@ -434,7 +336,7 @@ def test_the_same_few_are_retried_without_an_agent(prompt, queue):
 def test_a_url_that_ends_otherwise_after_an_interrupted_retry_has_a_record(
     then, record, status, prompt, queue
 ):
-    prompt.pages |= {"/a": [drop, _interrupted], "/b": [drop]}
+    prompt.pages |= {"/a": [drop, interrupted], "/b": [drop]}
     options = ("--resume", queue, "--concurrency", "1", "--long-delay", "refuse", "--tries", "1")
     assert prompt.run(*options, "/a", "/b") == 3
     assert prompt.run(*options, "--retry", "all") == 130
@@ -446,21 +348,6 @@ def test_a_url_that_ends_otherwise_after_an_interrupted_retry_has_a_record(
     assert prompt.records["/b"]["outcome"] == record
 
 
-def test_the_pages_of_a_host_out_of_reach_are_tried_again(prompt, queue):
-    prompt.pages["/robots.txt"] = [{"status": 500}]
-    late = ("--tries", "1", "--max-outage", "0")
-    assert prompt.run("--resume", queue, *late, "/a", "/b") == 3
-    assert _outcomes(prompt) == {"/a": "given up", "/b": "given up"}
-    # The back-off of its robots.txt is kept.
-    Path(f"{queue}.robots").unlink()
-    prompt.pages["/robots.txt"] = [{"text": "User-agent: *\nDisallow: /b\n"}]
-
-    assert prompt.run("--resume", queue, *late, "--retry", "given-up") == 1
-    assert prompt.run("--resume", queue) == 0
-
-    assert _outcomes(prompt) == {"/a": "fetched", "/b": "refused"}
-
-
 def test_a_retry_asks_for_robots_txt_even_if_it_has_one_try(patient, queue, monkeypatch):
     late = ("--resume", queue, "--tries", "1", "--max-outage", "0")
     patient.pages["/robots.txt"] = [{"status": 500}, {"text": ""}]
@@ -469,27 +356,6 @@ def test_a_retry_asks_for_robots_txt_even_if_it_has_one_try(patient, queue, monk
     monkeypatch.setattr("polite.cli.fetch.command.SystemClock", later)
 
     assert patient.run(*late, "--retry", "all") == 0
-
-
-@pytest.mark.parametrize("page", [drop, {"status": 500}])
-def test_a_failure_that_was_recorded_and_not_yet_acknowledged_is_not_recorded_twice(page, prompt, queue):
-    outcome = "failed" if page is drop else "given up"
-    prompt.pages.update({"/a": [_interrupted], "/b": [page]})
-    prompt.run("--resume", queue, "/a", "/b")
-    records = prompt.folder / "records.jsonl"
-    with records.open("a") as file:
-        file.write(json.dumps({"url": f"{prompt.origin}/b", "outcome": outcome}) + "\n")
-
-    assert prompt.run("--resume", queue, "--tries", "1") == 3
-    assert prompt.run("--resume", queue) == 3
-
-    assert records.read_text().count(f'"{prompt.origin}/b", "outcome"') == 1
-
-
-@pytest.mark.parametrize("options", [("--retry", "all"), ("--change",)])
-def test_what_needs_a_queue_says_so(site, options):
-    assert site.run(*options, "/a") == 2
-    assert site.err == f"polite: {options[0]} needs --resume FILE, the queue of an earlier run\n"
 
 
 # Options that the queue keeps.
@@ -544,7 +410,7 @@ def test_another_value_is_refused_and_named_and_nothing_is_sent(prompt, queue, f
 
 
 def test_the_same_values_are_no_change(prompt, queue):
-    same = (
+    same = [
         "--agent",
         "A/1",
         "--header",
@@ -555,9 +421,8 @@ def test_the_same_values_are_no_change(prompt, queue):
         "403",
         "--delay",
         "0.10",
-        "--max-pages",
-        str(10**15),
-    )
+    ]
+    same += ["--max-pages", str(10**15)]
 
     for path in ("/a", "/b"):
         assert prompt.run("--resume", queue, *same, path) == 0
@@ -612,14 +477,6 @@ def test_a_switch_is_turned_off_by_a_change(prompt, queue, tmp_path):
     assert prompt.paths == ["/a"]
 
 
-def test_a_queue_that_keeps_no_options_takes_those_of_the_run(prompt, queue):
-    prompt.run("--resume", queue, "--agent", "A/1", "/a")
-    _execute(queue, "DROP TABLE notes")
-
-    assert prompt.run("--resume", queue, "--agent", "B/1", "/b") == 0
-    assert prompt.run("--resume", queue, "--agent", "A/1", "/c") == 2
-
-
 def test_store_ls_counts_a_queue_as_its_records_do_also_after_a_retry(prompt, queue, capsys):
     prompt.pages |= {
         "/404": [{"status": 404}],
@@ -636,25 +493,9 @@ def test_store_ls_counts_a_queue_as_its_records_do_also_after_a_retry(prompt, qu
     counts = Counter(_outcomes(prompt).values())
     assert counts == {"fetched": 2, "failed": 1, "given up": 2, "refused": 1}
     assert counts.items() <= counted().items()
-    for failed, fetched in ((1, 2), (0, 3)):
+    for _ in range(2):
         prompt.run(*run, "--retry", "failed")
-        assert {
-            "waiting": 0,
-            "failed": failed,
-            "fetched": fetched,
-            "given up": 2,
-        }.items() <= counted().items()
-
-
-def test_a_note_that_is_damaged_is_not_used(failing, queue):
-    failing.run("--resume", queue, "--tries", "1", *failing.urls)
-    _execute(queue, "UPDATE notes SET value = '[]' WHERE kind = 'failed'")
-
-    assert failing.run("--quiet", "--resume", queue, "--retry", "all") == 2
-
-    assert "does not match its checksum" in failing.err
-    assert failing.err.count("\n") == 1
-    assert len(failing.paths) == 4
+    assert {"waiting": 0, "failed": 0, "fetched": 3, "given up": 2}.items() <= counted().items()
 
 
 def test_options_that_are_damaged_are_passed_again(prompt, queue):
