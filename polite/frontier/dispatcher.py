@@ -26,7 +26,7 @@ from polite.errors import GateClosed, OriginDeclined, Overloaded, StoreFailed, T
 from polite.events import OriginPostponed
 from polite.frontier.checked_scheduler import CheckedScheduler, SchedulerFailed
 from polite.frontier.in_flight import InFlight
-from polite.frontier.origin_queue import OriginQueue, QueueState
+from polite.frontier.origin_queue import OriginQueue, QueueState, TaskRules, out_of_reach
 from polite.frontier.progress import Progress, Workers
 from polite.frontier.task_store import Limits, TaskStore
 from polite.frontier.timer_queue import TimerQueue
@@ -86,7 +86,7 @@ class Dispatcher:
         self._clock = services.clock
         self._origins = services.origins
         self._turns = services.turns
-        self._decider = services.decider
+        self._rules = TaskRules(services, scheduler, progress, in_flight)
         self._scheduler = scheduler
         self._progress = progress
         self._workers = workers
@@ -100,10 +100,8 @@ class Dispatcher:
         self._fetching: dict[OriginQueue, asyncio.Task[None]] = {}  # those with a robots.txt fetch slot
         self._for_slot: OrderedDict[OriginQueue, None] = OrderedDict()
         self._evicting = False
-        self._searching = asyncio.Semaphore(1)  # a search takes a list of all tasks at the scheduler
         self._holding: list[OriginQueue] = []  # turns that came in this step
         self._requested: list[OriginQueue] = []  # those with a chosen task
-        self._chosen: Task | None = None  # a task that is neither at the scheduler, nor in flight, nor ended
         self._matching = False
 
     # Tasks come.
@@ -141,14 +139,14 @@ class Dispatcher:
             return True
         known = self._origins.current(target.origin)
         # None: no rules are known, or to decide takes long; then `_learn` decides.
-        allowed = None if known is None else self._decider.allows_now(known.rules, target.path)
-        if known is not None and allowed is False and not _out_of_reach(known):
-            self._in_flight.refuse(task, self._decider.decide_again(known.rules, target.path))
+        verdict = self._rules.verdict(task, known)
+        if isinstance(verdict, Decision):
+            self._in_flight.refuse(task, verdict)
             return False
         if fresh := queue is None:
             queue = self.queues[target.origin.text] = OriginQueue(target.origin, target)
         queue.sample = target
-        if known is not None and allowed:
+        if known is not None and verdict:
             if queue.drop_reason is not None and not self._declined(queue.origin, known.grounds):
                 self._keep(queue)
             if known.grounds is not queue.grounds or queue.failures:
@@ -170,9 +168,9 @@ class Dispatcher:
             return
         if not queue.scheduled and not queue.unchecked:
             self._remove(queue)
-        elif self._turns.declines and (declined := self._declined(queue.origin, queue.grounds)):
+        elif declined := self._declined(queue.origin, queue.grounds):
             self._drop(queue, declined)
-        elif not queue.unchecked and (grounds := self._in_force(queue)) is not None:
+        elif not queue.unchecked and (grounds := self._rules.in_force(queue)) is not None:
             self._request_turn(queue, grounds)
         elif self._origins.current(queue.origin) is not None:
             self._start(queue, QueueState.DECIDING, self._learn)
@@ -192,12 +190,7 @@ class Dispatcher:
                 asyncio.get_running_loop().call_soon(self._guarded, self._evict)
         else:
             queue.fetched = True
-            fetch = self._fetching[queue] = self._start(queue, QueueState.FETCHING_RULES, self._learn)
-            fetch.add_done_callback(partial(self._fetched, queue))
-
-    def _fetched(self, queue: OriginQueue, fetch: "asyncio.Task[None]") -> None:
-        if self._fetching.get(queue) is fetch:
-            self._guarded(self._free_slot, queue)
+            self._fetching[queue] = self._start(queue, QueueState.FETCHING_RULES, self._learn)
 
     def _free_slot(self, queue: OriginQueue) -> None:
         """The queue needs no fetch slot any more: others may fetch. Those whose rules are known by now take none."""
@@ -219,17 +212,17 @@ class Dispatcher:
         """Learn the rules, and decide about tasks that no rules in force decided. They are kept for no longer than this takes."""
         self._unchoose(queue)
         # Before the rules, which may be large, are there.
-        undecided = [] if queue.all_decided else await self._undecided(queue)
+        undecided = await self._rules.undecided(queue)
         known = self._origins.current(queue.origin)
         cached = known is not None
         if known is None:
             known = await self._origins.learn(queue.origin)
-        if _out_of_reach(known):
+        if out_of_reach(known):
             self._guarded(partial(self._miss, cached=cached), queue, known)
             return
         queue.state = QueueState.DECIDING
         queue.learn(known)
-        decided = await self._decide(queue, known, undecided)
+        decided = await self._rules.decide(queue, known, undecided)
         if queue.wait is not asyncio.current_task():
             # A listener that was told of a refusal has stopped the frontier, say.
             return
@@ -243,60 +236,9 @@ class Dispatcher:
         else:
             self._guarded(self._advance, queue)
 
-    async def _undecided(self, queue: OriginQueue) -> list[Task]:
-        """Find the tasks at the scheduler about which only other rules than those of `meaning` decided."""
-        found = []
-        async with self._searching:
-            for number, task in enumerate(self._scheduler.tasks, 1):
-                if (
-                    task.target.origin == queue.origin
-                    and queue.decided is not None
-                    and task.number not in queue.decided
-                ):
-                    found.append(task)
-                if not number % _AT_A_TIME:
-                    await asyncio.sleep(0)
-        return found
-
-    async def _decide(self, queue: OriginQueue, known: OriginRules, undecided: list[Task]) -> bool:
-        """Decide about tasks, in a thread what takes long. False if the rules are not in force any more.
-
-        What is undecided is at the scheduler, which cannot give it back: it is refused when it is chosen.
-        """
-        done = 0
-        while undecided or queue.unchecked:
-            if queue.meaning != known.meaning or self._progress.stopped:
-                return False
-            anew = bool(undecided)
-            task = undecided.pop() if anew else queue.unchecked[0]  # type: ignore[index]
-            allowed = self._decider.allows_now(known.rules, task.target.path)
-            if allowed is None:
-                allowed = await self._decider.allows(known.rules, task.target.path)
-                if not self._origins.still_valid(known.grounds, renewed=queue.first):
-                    return False
-            refusal = None if allowed else self._decider.decide_again(known.rules, task.target.path)
-            if anew:
-                if queue.decided is not None:
-                    queue.decided[task.number] = None if refusal is None else refusal.without_rules()
-            elif queue.unchecked and queue.unchecked[0] is task:
-                queue.unchecked.popleft()
-                if refusal is None:
-                    queue.schedule(task)
-                    self._scheduler.add(task)
-                else:
-                    self._in_flight.refuse(task, refusal)
-            done += 1
-            if not done % _AT_A_TIME:
-                await asyncio.sleep(0)
-        return True
-
     def _miss(self, queue: OriginQueue, known: OriginRules, *, cached: bool) -> None:
         """No rules can be had: wait for the next try. After the last one, or if waiting cannot help, drop the tasks."""
-        # The same response, seen again a moment too early, is no second failure. Neither is one that was counted before the queue
-        # went back to its store.
-        seen = cached and queue.grounds is None and known.snapshot.failures <= queue.failures
-        queue.failures += known.grounds is not queue.grounds and not seen
-        queue.grounds = known.grounds
+        queue.miss(known, cached=cached)
         reason, now = known.snapshot.access.reason, self._clock.wall()
         # A failure of an earlier run may be due to other options, so it is tried again.
         lasting = not reason.may_pass and known.snapshot.fetched_at >= self._began
@@ -365,9 +307,8 @@ class Dispatcher:
         try:
             # However long the turn took, renewed rules are good for it: otherwise rules that expire sooner would be fetched for
             # ever, and no page.
-            usable = self._origins.still_valid(grounds, renewed=queue.first) and not (
-                self._turns.declines and self._declined(queue.origin, grounds)
-            )
+            valid = self._origins.still_valid(grounds, renewed=queue.first)
+            usable = valid and not self._declined(queue.origin, grounds)
             queue.first, queue.turn_failures = not usable, 0
             if usable and self._workers.idle and not self._progress.stopped:
                 queue.turn = turn
@@ -445,6 +386,8 @@ class Dispatcher:
         if error is not None and queue.wait is task:
             queue.wait = None
             self._guarded(self._failed, queue, error)
+        if self._fetching.get(queue) is task:
+            self._guarded(self._free_slot, queue)
 
     def _failed(self, queue: OriginQueue, error: BaseException) -> None:
         self._unchoose(queue)
@@ -482,99 +425,93 @@ class Dispatcher:
             asyncio.get_running_loop().call_soon(self._dispatch)
 
     def _dispatch(self) -> None:
-        again = cut_short = False
+        again = None
         try:
-            again, cut_short = self._guarded(self._match) or (False, False)
+            again = self._guarded(self._match)
         finally:
             self._matching = False
-            if not cut_short:
-                holding, self._holding = self._holding, []
-                for queue in holding:
-                    self._release(queue)
+            holding, self._holding = self._holding, []
+            for queue in holding:
+                self._release(queue)
         if again:
             # Requests that were made now are answered before it is called again.
             self.schedule_dispatch()
 
-    def _match(self) -> tuple[bool, bool]:
-        """Whether to go on in the next step, and with the turns that are held now."""
+    def _match(self) -> bool:
+        """Give tasks to idle workers. Whether to go on in the next step."""
         requested, self._requested = self._requested, []
         for queue in requested:
-            task = queue.chosen
-            if queue.turn is None or task is None or self._progress.stopped:
+            task, turn = queue.chosen, queue.turn
+            if task is None or turn is None or self._progress.stopped:
                 self._unchoose(queue)
             else:
-                queue.chosen = None
-                self._chosen = task
-                self._hand_over(queue, task, queue.turn)
-                self._chosen = None
+                self._hand_over(queue, task, turn)
         idle, again, ended = self._workers.idle, False, 0
         while idle and self._scheduler and not self._progress.stopped:
             if ended >= _AT_A_TIME:
-                return True, True
-            task = self._chosen = self._scheduler.next()
-            given = self._give(self.queues[task.target.origin.text], task)
-            self._chosen = None
+                return True
+            task = self._scheduler.next()
+            queue = self.queues[task.target.origin.text]
+            queue.chosen = task
+            given = self._give(queue, task)
             if given is None:
                 ended += 1
             else:
                 idle -= 1
                 again = again or not given
-        return again, False
+        return again
 
     def _give(self, queue: OriginQueue, task: Task) -> bool | None:
         """Give the scheduler's choice to a worker. False if its turn must be requested; None if it ended, or is undecided."""
-        allowed = True if queue.drop_reason is not None else self._allows(queue, task)
-        if (
-            queue.state is QueueState.WITHDRAWN
-            or queue.drop_reason is not None
-            or isinstance(allowed, Decision)
-        ):
-            self._chosen = None
-            if isinstance(allowed, Decision):
-                self._in_flight.refuse(task, allowed)
-            elif queue.drop_reason is not None:
+        if queue.state is QueueState.WITHDRAWN or queue.drop_reason is not None:
+            queue.chosen = None
+            if queue.drop_reason is not None:
                 self._in_flight.drop(task, queue.drop_reason)
             self._go_on_without(queue, task)
             return None
-        if allowed is None:
+        verdict = self._rules.verdict_on_chosen(queue, task)
+        if isinstance(verdict, Decision):
+            queue.chosen = None
+            self._in_flight.refuse(task, verdict)
+            self._go_on_without(queue, task)
+            return None
+        if verdict is None:
             self._release(queue)
             known = self._origins.current(queue.origin)
             if known is not None and known.meaning == queue.meaning:
                 # They are there, and to decide takes long.
+                queue.chosen = None
                 queue.leave(task)
                 queue.put_unchecked(task)
             else:
-                self._scheduler.add(task)
+                self._unchoose(queue)
             self._advance(queue)
             return None
-        turn = queue.turn
-        if turn is not None and not self._fits(queue, task, turn):
+        if queue.turn is not None and not self._fits(queue, task, queue.turn):
             self._release(queue)
-            turn = None
         queue.requested = queue.sample = task.target
-        if turn is None:
-            turn = queue.turn = self._take_now(queue, task)
-        if turn is None:
-            queue.chosen = task
+        if queue.turn is None:
+            queue.turn = self._take_now(queue, task)
+        if queue.turn is None:
             self._requested.append(queue)
             self._advance(queue)
             return False
-        self._hand_over(queue, task, turn)
+        self._hand_over(queue, task, queue.turn)
         return True
 
     def _hand_over(self, queue: OriginQueue, task: Task, turn: Turn) -> None:
         """Give the task to a worker, or back to the scheduler."""
         grounds = queue.grounds
-        # The worker may have been cancelled in this step, and a permit of the gate may have spent the budget.
-        if grounds is not None and not (self._turns.declines and self._declined(queue.origin, grounds)):
-            # A listener that is told of the permit may stop the frontier, which gives back the turns of queues.
-            queue.turn = self._chosen = None
-            if self._in_flight.give(task, turn, grounds):
-                queue.fetched = False
-                queue.leave(task)
-                self._advance(queue)
-                return
-        queue.turn = None
+        # A permit of the gate may have spent the budget.
+        declined = self._declined(queue.origin, grounds)
+        # A listener that is told of the permit may stop the frontier, which gives back the turns of queues.
+        queue.turn = queue.chosen = None
+        # The worker may have been cancelled in this step.
+        if grounds is not None and not declined and self._in_flight.give(task, turn, grounds):
+            queue.fetched = False
+            queue.leave(task)
+            self._advance(queue)
+            return
         self._turns.give_back(turn)
         self._scheduler.add(task)
         self._ready_when_free(queue)
@@ -590,39 +527,6 @@ class Dispatcher:
         queue.failures = 0
         self._release(queue)
         self._advance(queue)
-
-    def _allows(self, queue: OriginQueue, task: Task) -> Decision | bool | None:
-        """Whether the rules in force allow a task of the scheduler; None if that must be found out first."""
-        if queue.turn is None and self._in_force(queue) is None:
-            return None
-        if queue.decided is None:
-            return True
-        if task.number in queue.decided:
-            # A Decision that disallows is falsy.
-            refusal = queue.decided[task.number]
-            return True if refusal is None else refusal
-        known = self._origins.current(queue.origin)
-        if known is None or known.meaning != queue.meaning:
-            return None
-        allowed = self._decider.allows_now(known.rules, task.target.path)
-        return self._decider.decide_again(known.rules, task.target.path) if allowed is False else allowed
-
-    def _in_force(self, queue: OriginQueue) -> Grounds | None:
-        """Return the newest grounds that are known, and have the queue learn them; of forgotten rules, if they are still valid."""
-        known, grounds = self._origins.current(queue.origin), queue.grounds
-        if known is None:
-            decided = (
-                grounds is not None
-                and not queue.failures
-                and grounds.meaning == queue.meaning
-                and queue.all_decided
-            )
-            return grounds if decided and grounds is not None and self._origins.still_valid(grounds) else None
-        if known.grounds is not grounds or queue.failures:
-            if _out_of_reach(known):
-                return None
-            queue.learn(known)
-        return known.grounds
 
     def _take_now(self, queue: OriginQueue, task: Task) -> Turn | None:
         pace = None if queue.grounds is None else queue.grounds.pace
@@ -783,15 +687,13 @@ class Dispatcher:
     def refusal(self, task: Task) -> Decision | None:
         """Return the decision about a task that robots.txt, as known now, disallows."""
         known = None if self._progress.stopped else self._origins.current(task.origin)
-        path = task.target.path
-        if known is None or self._decider.allows_now(known.rules, path) is not False or _out_of_reach(known):
-            return None
-        return self._decider.decide_again(known.rules, path)
+        verdict = self._rules.verdict(task, known)
+        return verdict if isinstance(verdict, Decision) else None
 
     def rules_known(self, origin: Origin) -> bool:
         """Whether the origin's rules are known by now, and the policy permits requests: then its tasks need not be dropped."""
         known = self._origins.current(origin)
-        return known is not None and not _out_of_reach(known) and not self._declined(origin, known.grounds)
+        return known is not None and not out_of_reach(known) and not self._declined(origin, known.grounds)
 
     def restore_failures(self, origin: Origin, failures: int) -> None:
         """Say how often in a row the origin's rules could not be had before its queue was forgotten."""
@@ -820,8 +722,6 @@ class Dispatcher:
             tasks.extend(queue.unchecked or ())
             if queue.chosen is not None:
                 tasks.append(queue.chosen)
-        if self._chosen is not None and not any(task is self._chosen for task in tasks):
-            tasks.append(self._chosen)
         return sorted(tasks, key=lambda task: task.number)
 
     def stop(self, no_more: Exception) -> None:
@@ -861,12 +761,6 @@ class Dispatcher:
             self.fail(_ended_by(error))
             raise
         return None
-
-
-def _out_of_reach(known: OriginRules) -> bool:
-    """Whether all is disallowed because robots.txt could not be had, which may pass."""
-    rules = known.rules
-    return not rules.allows("/") and rules.decide("/").reason is Reason.UNREACHABLE
 
 
 def _ended_by(error: BaseException) -> Exception:
