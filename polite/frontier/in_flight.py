@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from polite.events import Dropped, Retried
 from polite.frontier.permit import TaskPermit
-from polite.frontier.progress import Progress, Workers
-from polite.frontier.task_outcome import End, TaskOutcome
+from polite.frontier.progress import End, Progress, TaskOutcome, Workers
 from polite.frontier.task_store import TaskStore
 from polite.gate.rules_cache import Grounds
 from polite.gate.services import Services, refused

@@ -1,14 +1,16 @@
-"""How far a frontier is: its counts, what waits and is in flight, the workers, and whether it was closed, stopped or has failed."""
+"""How far a frontier is: how its tasks ended, what waits and is in flight, the workers, and whether it was closed or has failed."""
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from types import TracebackType
 
 from polite.events import Event
 from polite.frontier.permit import TaskPermit
 from polite.ports import Listener
+from polite.robots.decision import Decision
 from polite.task import Task
 
 
@@ -161,6 +163,43 @@ class Workers:
             self._leaving -= self._waiting.pop(worker, False)
             if not worker.done():
                 worker.set_result(None)
+
+
+class End(Enum):
+    """How a task ended; each is counted.
+
+        >>> from polite import End
+        >>> [end.value for end in End]
+        ['done', 'refused', 'dropped']
+
+    Attributes:
+        DONE: the block of its permit was left without a retry.
+        REFUSED: robots.txt disallows it.
+        DROPPED: it was given up.
+    """
+
+    DONE = "done"
+    REFUSED = "refused"
+    DROPPED = "dropped"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOutcome:
+    """How a task ended, and why.
+
+        >>> from polite import End, TaskOutcome
+        >>> TaskOutcome(End.DROPPED, None, "max_tries=3")
+        TaskOutcome(end=<End.DROPPED: 'dropped'>, decision=None, because='max_tries=3')
+
+    Attributes:
+        end: how it ended.
+        decision: what disallowed it, if it was refused; otherwise None.
+        because: the reason: of a refusal the decision in words, of a dropped task that of its Dropped event, otherwise "done".
+    """
+
+    end: End
+    decision: Decision | None
+    because: str
 
 
 @dataclass(slots=True)

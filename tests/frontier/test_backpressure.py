@@ -7,8 +7,7 @@ import pytest
 
 import polite
 from polite.events import Event, Granted, Refused
-from polite.frontier.frontier import Frontier
-from polite.frontier.puts import FrontierClosed
+from polite.frontier.frontier import Frontier, FrontierClosed
 from polite.task import Admission
 from tests.frontier.support import Opened, one_process
 from tests.support import RULES, A, fetch_all

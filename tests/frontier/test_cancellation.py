@@ -7,8 +7,7 @@ import pytest
 
 import polite
 from polite.events import Event, Granted, OriginPostponed
-from polite.frontier.frontier import Frontier
-from polite.frontier.puts import FrontierClosed
+from polite.frontier.frontier import Frontier, FrontierClosed
 from tests.frontier.support import Drained, Opened, expect_a_healthy_frontier, one_process, stop
 from tests.support import A, B, expect_no_other_tasks, fetch_all, now
 

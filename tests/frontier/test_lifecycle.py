@@ -10,8 +10,7 @@ import pytest
 import polite
 from polite import schedulers
 from polite.errors import InvalidOption, PermitMisused
-from polite.frontier.frontier import Frontier
-from polite.frontier.puts import FrontierClosed
+from polite.frontier.frontier import Frontier, FrontierClosed
 from polite.robots.exchange import Reply
 from polite.testing import LoopClock
 from tests.frontier.support import Drained, Opened, one_process

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import polite
-from polite.frontier.puts import FrontierClosed
+from polite.frontier.frontier import FrontierClosed
 from polite.task import Admission
 from tests.frontier.support import Opened, one_process, stop
 from tests.support import RULES, A, B, fetch_all, now
