@@ -22,7 +22,7 @@ from polite.errors import (
 )
 from polite.frontier.checked_scheduler import SchedulerFailed
 from polite.frontier.frontier import Frontier, FrontierClosed
-from polite.frontier.permit import TaskPermit
+from polite.frontier.in_flight import TaskPermit
 from polite.frontier.progress import End, TaskOutcome
 from polite.gate.explanation import Explanation
 from polite.gate.gate import Gate

@@ -123,7 +123,7 @@ class Dispatcher:
             return True
         except BaseException as error:
             # The queue may stand still: tasks put later would wait for ever.
-            self.fail(error if isinstance(error, Exception) else _ended_by(error))
+            self.fail(error)
             raise
 
     def _due(self, task: Task) -> None:
@@ -226,14 +226,12 @@ class Dispatcher:
         if queue.wait is not asyncio.current_task():
             # A listener that was told of a refusal has stopped the frontier, say.
             return
-        if not decided:
-            # The rules expired, or were replaced.
-            queue.first = True
-            self._guarded(self._advance, queue)
-        elif queue.scheduled and not self._declined(queue.origin, queue.grounds):
+        if decided and queue.scheduled and not self._declined(queue.origin, queue.grounds):
             # However soon they expire: otherwise they might be fetched for ever.
             self._guarded(self._request_turn, queue, known.grounds)
         else:
+            # If not all is decided, the rules expired or were replaced.
+            queue.first = queue.first or not decided
             self._guarded(self._advance, queue)
 
     def _miss(self, queue: OriginQueue, known: OriginRules, *, cached: bool) -> None:
@@ -270,29 +268,25 @@ class Dispatcher:
             self._postpone_origin(queue, retry_s, because)
 
     def _request_turn(self, queue: OriginQueue, grounds: Grounds) -> None:
-        """Request one turn, however many tasks wait. `_turn_came` is called with it."""
+        """Request one turn, however many tasks wait. `_use_turn` is called with it."""
         queue.state, queue.requested = QueueState.WAITING_TURN, queue.sample
-        came = partial(self._turn_came, queue, grounds)
+        came = partial(self._guarded, self._use_turn, queue, grounds)
         try:
             queue.wait = self._turns.take_later(queue.requested, came, pace=grounds.pace, first=queue.first)
         except (Exception, asyncio.CancelledError):  # noqa: BLE001 - `_take` meets the same, and reports it
             queue.wait = None
         if queue.wait is None:
             self._start(queue, QueueState.WAITING_TURN, partial(self._take, grounds=grounds))
-        if self.store.crowded:
-            self._offer(queue)
+        self._offer(queue)
 
     async def _take(self, queue: OriginQueue, grounds: Grounds) -> None:
         """Wait for a turn as a callback cannot: while the site is closed, or its address is looked up."""
         turn = await self._turns.take(queue.requested, pace=grounds.pace, first=queue.first)
         if queue.wait is asyncio.current_task():
-            self._turn_came(queue, grounds, turn, None)
+            self._guarded(self._use_turn, queue, grounds, turn, None)
         else:
             # Cancelled in this very step, when the turn was there already.
             self._turns.give_back(turn)
-
-    def _turn_came(self, queue: OriginQueue, grounds: Grounds, turn: Turn, error: Exception | None) -> None:
-        self._guarded(self._use_turn, queue, grounds, turn, error)
 
     def _use_turn(self, queue: OriginQueue, grounds: Grounds, turn: Turn, error: Exception | None) -> None:
         """Make the queue ready with its turn. If the rules are not in force any more, they are renewed first."""
@@ -356,9 +350,8 @@ class Dispatcher:
     def _postpone(self, queue: OriginQueue, seconds: float, wake: Callable[[OriginQueue], None]) -> None:
         """Request nothing for the queue before `wake` is called."""
         queue.state, queue.wakes_at = QueueState.POSTPONED, self._clock.monotonic() + seconds
-        queue.wait = self._timers.entry(queue.wakes_at, lambda: self._wake(queue, wake))
-        if self.store.crowded:
-            self._offer(queue)
+        queue.wait = self._timers.at(queue.wakes_at, lambda: self._wake(queue, wake))
+        self._offer(queue)
 
     def _wake(self, queue: OriginQueue, wake: Callable[[OriginQueue], None]) -> None:
         queue.wakes_at = -math.inf
@@ -414,7 +407,7 @@ class Dispatcher:
                 lasting = queue.turn_failures >= self._limits.max_robots_tries
                 self._try_again(queue, seconds, type(error).__name__, lasting=lasting, outage_s=math.inf)
             case _:
-                self.fail(_ended_by(error))
+                self.fail(error)
 
     # Turns meet workers: only here.
 
@@ -640,7 +633,8 @@ class Dispatcher:
 
     def _offer(self, queue: OriginQueue) -> None:
         """Have the queue go back to its store, in a step of its own, if others need its place in memory and its wait is long."""
-        asyncio.get_running_loop().call_soon(self.deactivate, queue.origin)
+        if self.store.crowded:
+            asyncio.get_running_loop().call_soon(self.deactivate, queue.origin)
 
     def deactivate(self, origin: Origin) -> bool:
         """Give the origin's tasks back to the store if it gives no turn for long. Whether that was done."""
@@ -737,9 +731,13 @@ class Dispatcher:
         self._timers.clear()
         self.store.stop()
 
-    def fail(self, error: Exception) -> None:
+    def fail(self, error: BaseException) -> None:
         """Give out nothing more; all that wait get the error."""
         progress = self._progress
+        if not isinstance(error, Exception):
+            # A user's part raised it, as pytest.fail does.
+            cause, error = error, RuntimeError(f"the frontier was ended by {error!r}")
+            error.__cause__ = cause
         # While it drains, what is in flight must learn of a store that keeps nothing any more.
         if not progress.stopped or (progress.draining and progress.in_flight and progress.failure is None):
             progress.failed(error)
@@ -758,13 +756,6 @@ class Dispatcher:
             log.exception("the frontier failed", extra=fields("frontier_failed", error=error))
             self.fail(error)
         except BaseException as error:
-            self.fail(_ended_by(error))
+            self.fail(error)
             raise
         return None
-
-
-def _ended_by(error: BaseException) -> Exception:
-    """The failure of a frontier after a user's part raised what is no Exception, as pytest.fail does."""
-    failure = RuntimeError(f"the frontier was ended by {error!r}")
-    failure.__cause__ = error
-    return failure

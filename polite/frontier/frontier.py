@@ -18,9 +18,8 @@ from polite.errors import (
     redact_url,
 )
 from polite.events import Dropped
-from polite.frontier.in_flight import OnEnd
+from polite.frontier.in_flight import OnEnd, TaskPermit
 from polite.frontier.parts import Parts
-from polite.frontier.permit import TaskPermit
 from polite.frontier.task_store import Limits, PutOptions, TaskDraft, draft_of
 from polite.gate.gate import Gate
 from polite.options import integer
@@ -537,7 +536,7 @@ class Frontier:
         worker = self._parts.workers.enter(leaves=leaves)
         self._dispatcher.schedule_dispatch()
         try:
-            permit = await worker
+            permit: TaskPermit | None = await worker
             if permit is not None and (started := self._parts.store.started(permit.task)) is not None:
                 await started
         except BaseException:

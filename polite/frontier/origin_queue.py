@@ -4,6 +4,7 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Hashable
+from dataclasses import dataclass, field
 from enum import Enum
 
 from polite.frontier.checked_scheduler import CheckedScheduler
@@ -40,6 +41,7 @@ class QueueState(Enum):
     REMOVED = "nothing: the frontier does not know it any more"
 
 
+@dataclass(slots=True, eq=False)
 class OriginQueue:
     """The tasks of one origin. It exists as long as it has tasks.
 
@@ -68,46 +70,27 @@ class OriginQueue:
         drop_reason: Why its tasks are dropped.
     """
 
-    __slots__ = (
-        "chosen",
-        "decided",
-        "drop_reason",
-        "failures",
-        "fetched",
-        "first",
-        "grounds",
-        "meaning",
-        "origin",
-        "requested",
-        "sample",
-        "scheduled",
-        "state",
-        "turn",
-        "turn_failures",
-        "unchecked",
-        "wait",
-        "wakes_at",
-    )
+    origin: Origin
+    sample: Target
+    state: QueueState = QueueState.DECIDING
+    wait: TurnRequest | None = None
+    unchecked: deque[Task] | None = None
+    scheduled: int = 0
+    grounds: Grounds | None = None
+    meaning: Hashable = None
+    decided: dict[int, Decision | None] | None = None
+    requested: Target = field(init=False)
+    chosen: Task | None = None
+    turn: Turn | None = None
+    first: bool = False
+    fetched: bool = False
+    failures: int = 0
+    turn_failures: int = 0
+    wakes_at: float = -math.inf
+    drop_reason: str | None = None
 
-    def __init__(self, origin: Origin, sample: Target) -> None:
-        self.origin: Origin = origin
-        self.state: QueueState = QueueState.DECIDING
-        self.wait: TurnRequest | None = None
-        self.unchecked: deque[Task] | None = None
-        self.scheduled: int = 0
-        self.grounds: Grounds | None = None
-        self.meaning: Hashable = None
-        self.decided: dict[int, Decision | None] | None = None
-        self.sample: Target = sample
-        self.requested: Target = sample
-        self.chosen: Task | None = None
-        self.turn: Turn | None = None
-        self.first: bool = False
-        self.fetched: bool = False
-        self.failures: int = 0
-        self.turn_failures: int = 0
-        self.wakes_at: float = -math.inf
-        self.drop_reason: str | None = None
+    def __post_init__(self) -> None:
+        self.requested = self.sample
 
     @property
     def waiting(self) -> int:

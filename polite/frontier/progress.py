@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from types import TracebackType
+from typing import Any
 
 from polite.events import Event
-from polite.frontier.permit import TaskPermit
 from polite.ports import Listener
 from polite.robots.decision import Decision
 from polite.task import Task
@@ -53,14 +53,7 @@ class CapacityLimiter:
 
     def release(self) -> None:
         """Free a slot, or give it to the first waiter."""
-        while self.taken <= self._limit and self._waiters:
-            waiter, _ = self._waiters.popitem(last=False)
-            if not waiter.done():
-                waiter.set_result(None)
-                return
-        self.taken -= 1
-        if self._watchers:
-            self._wake_watchers()
+        self.set_taken(self.taken - 1)
 
     def set_taken(self, taken: int) -> None:
         """Set how many slots are taken, as others count them. Waiters get those that became free."""
@@ -70,8 +63,9 @@ class CapacityLimiter:
             if not waiter.done():
                 waiter.set_result(None)
                 self.taken += 1
-        if self._watchers:
-            self._wake_watchers()
+        for watcher, most in self._watchers.items():
+            if self.taken <= most and not watcher.done():
+                watcher.set_result(None)
 
     async def at_most(self, most: int) -> None:
         """Wait for a moment at which at most so many slots are taken, or for `end_watches`."""
@@ -86,11 +80,6 @@ class CapacityLimiter:
         """End each `at_most`, however many slots are taken."""
         for watcher in self._watchers:
             if not watcher.done():
-                watcher.set_result(None)
-
-    def _wake_watchers(self) -> None:
-        for watcher, most in self._watchers.items():
-            if self.taken <= most and not watcher.done():
                 watcher.set_result(None)
 
     def fail_waiters(self, error: Exception) -> None:
@@ -111,7 +100,7 @@ class Workers:
 
     def __init__(self) -> None:
         # Whether each leaves when nothing is left.
-        self._waiting: OrderedDict[asyncio.Future[TaskPermit | None], bool] = OrderedDict()
+        self._waiting: OrderedDict[asyncio.Future[Any], bool] = OrderedDict()
         self._leaving = 0
         self.paused = False
         self.awaited: Callable[[], None] | None = None
@@ -121,9 +110,9 @@ class Workers:
         """How many permits can be given now, at most. A worker may have been cancelled in this very step of the loop."""
         return 0 if self.paused else len(self._waiting)
 
-    def enter(self, *, leaves: bool = False) -> "asyncio.Future[TaskPermit | None]":
+    def enter(self, *, leaves: bool = False) -> "asyncio.Future[Any]":
         """Add a worker, to be awaited at once. `leaves`: it does not wait when nothing is left."""
-        worker: asyncio.Future[TaskPermit | None] = asyncio.get_running_loop().create_future()
+        worker: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting[worker] = leaves
         self._leaving += leaves
         self.call_awaited()
@@ -134,13 +123,13 @@ class Workers:
         if self.awaited is not None:
             self.awaited()
 
-    def leave(self, worker: "asyncio.Future[TaskPermit | None]") -> None:
+    def leave(self, worker: "asyncio.Future[Any]") -> None:
         """Remove a worker that was cancelled. A permit that it was about to receive goes back."""
         self._leaving -= self._waiting.pop(worker, False)
         if worker.done() and not worker.cancelled() and (missed := worker.result()) is not None:
             missed.unsent()
 
-    def next(self) -> "asyncio.Future[TaskPermit | None] | None":
+    def next(self) -> "asyncio.Future[Any] | None":
         """Remove and return the worker that has waited longest; None if no worker is idle."""
         while self._waiting and not self.paused:
             worker, leaves = self._waiting.popitem(last=False)
@@ -158,7 +147,7 @@ class Workers:
         """Tell all workers that no permit will come."""
         self._dismiss(list(self._waiting))
 
-    def _dismiss(self, workers: "list[asyncio.Future[TaskPermit | None]]") -> None:
+    def _dismiss(self, workers: "list[asyncio.Future[Any]]") -> None:
         for worker in workers:
             self._leaving -= self._waiting.pop(worker, False)
             if not worker.done():

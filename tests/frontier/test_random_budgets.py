@@ -10,7 +10,7 @@ import pytest
 import polite
 from polite.errors import OriginDeclined, TurnLost
 from polite.events import BudgetSpent, Event
-from polite.frontier.permit import TaskPermit
+from polite.frontier.in_flight import TaskPermit
 from polite.robots.exchange import Failed, Reply
 from tests.frontier.support import Opened, turns_of
 from tests.support import RULES, TimedTransport

@@ -6,7 +6,7 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, TypeVar
 
-from polite.frontier.permit import TaskPermit
+from polite.frontier.in_flight import TaskPermit
 from polite.gate.permit import Permit
 from tests.simulation.faults import odd_headers
 from tests.simulation.judge import Request

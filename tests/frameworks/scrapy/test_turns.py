@@ -9,7 +9,7 @@ import pytest
 from scrapy.extensions.httpcache import FilesystemCacheStorage
 
 import polite
-from polite.frontier.permit import TaskPermit
+from polite.frontier.in_flight import TaskPermit
 from polite.integrations.scrapy import PoliteMiddleware
 from polite.integrations.scrapy.turns import EngineSlot, WaitingRequests
 from tests.frameworks.scrapy.crawls import Noting, Reactor, crawl, judge, serving

@@ -13,7 +13,7 @@ from polite.compose.gate import open_gate
 from polite.errors import Overloaded, StoreEmptied, StoreFailed, TurnLost
 from polite.events import Dropped, Event, Granted, Refused
 from polite.frontier.frontier import Frontier, FrontierClosed
-from polite.frontier.permit import TaskPermit
+from polite.frontier.in_flight import TaskPermit
 from polite.frontier.progress import TaskOutcome
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
