@@ -64,18 +64,6 @@ async def test_a_putter_that_is_cancelled_passes_its_slot_on(opened: Opened) -> 
         await frontier.join()
 
 
-async def test_a_putter_that_is_cancelled_while_it_waits_leaves_no_trace(opened: Opened) -> None:
-    async with opened(frontier={"max_waiting": 1}) as (frontier, _):
-        await frontier.put(f"{A}/1")
-        putter = asyncio.create_task(frontier.put(f"{A}/2"))
-        await asyncio.sleep(0)
-        putter.cancel()
-        await asyncio.wait([putter])
-
-        assert await fetch_all_and_close(frontier) == [f"{A}/1"]
-        assert frontier.waiting == 0
-
-
 async def test_a_slot_granted_to_a_cancelled_putter_is_free_again_for_join(opened: Opened) -> None:
     putters: list[asyncio.Task[Any]] = []
 

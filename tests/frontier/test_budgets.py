@@ -2,18 +2,15 @@
 
 import asyncio
 import contextlib
-import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import polite
-from polite.errors import OriginDeclined
 from polite.events import BudgetSpent, Dropped, Event, Retried
 from polite.frontier.frontier import Frontier
 from polite.robots.exchange import Failed, Reply
-from polite.schedulers import Priority
 from tests.frontier.support import Opened
 from tests.support import RULES, A, B, TimedTransport, scripted_gate
 
@@ -87,19 +84,6 @@ async def test_tasks_put_after_the_budget_is_spent_are_dropped_without_a_request
         assert await fetch(frontier) == []
         assert (frontier.done, frontier.dropped) == (1, 5)
         assert len(transport.asked) == 1
-
-
-async def test_a_page_that_was_not_requested_does_not_count(opened: Opened) -> None:
-    async with opened(**budget(max_pages=2)) as (frontier, gate):
-        await frontier.put(f"{A}/1")
-        (await anext(frontier)).unsent()
-        permit = await anext(frontier)
-        async with permit:
-            permit.unsent()
-        frontier.close()
-
-        assert await fetch(frontier) == [f"{A}/1"]
-        assert "1 of 2 pages" in str(await gate.explain(A))
 
 
 async def test_octets_count_as_the_crawler_says(opened: Opened) -> None:
@@ -182,30 +166,6 @@ async def test_a_delay_that_is_refused_drops_the_tasks(opened: Opened, rule: str
         because = "PacingPolicy.max_crawl_delay=300: robots.txt requests 4000 s between requests, and on_long_delay is 'refuse'"
         assert dropped(events) == dict.fromkeys([f"{A}/1", f"{A}/2", f"{A}/3"], because)
         assert f"turn: never. {because}" in str(await gate.explain(A))
-
-
-async def test_the_order_of_a_scheduler_decides_which_pages_the_budget_is_for(opened: Opened) -> None:
-    options = {"scheduler": Priority()}
-    async with opened(frontier=options, **budget(max_pages=2)) as (frontier, _):
-        await frontier.put(f"{A}/low", priority=0)
-        await frontier.put(f"{A}/high", priority=2)
-        await frontier.put(f"{A}/middle", priority=1)
-        frontier.close()
-
-        assert set(await fetch(frontier)) == {f"{A}/high", f"{A}/middle"}
-
-
-async def test_a_permit_and_a_frontier_share_a_budget(opened: Opened) -> None:
-    async with opened(**budget(max_pages=3)) as (frontier, gate):
-        await frontier.put_many(f"{A}/{n}" for n in range(5))
-        frontier.close()
-        async with gate.permit(f"{A}/own") as permit:
-            permit.report(status=200)
-
-        assert len(await fetch(frontier)) == 2
-        with pytest.raises(OriginDeclined):
-            async with gate.permit(f"{A}/own"):
-                pass
 
 
 async def test_a_queue_file_remembers_what_was_spent(tmp_path: Path) -> None:
@@ -307,22 +267,3 @@ async def test_retries_count_as_pages_and_end_with_the_budget(opened: Opened) ->
 
         assert (frontier.done, frontier.dropped) == (0, 1)
         assert len([each for each in events if isinstance(each, Retried)]) == 2
-
-
-async def test_a_damaged_row_of_a_budget_stops_the_frontier(tmp_path: Path) -> None:
-    path = tmp_path / "queue.sqlite"
-    for damaged in (False, True):
-        if damaged:
-            with contextlib.closing(sqlite3.connect(path)) as connection, connection:
-                connection.execute("UPDATE budgets SET pages = 0")
-        async with (
-            scripted_gate(**budget(max_pages=5)) as gate,
-            polite.open_frontier(gate, store=str(path)) as frontier,
-        ):
-            await frontier.put_many([f"{A}/1", f"{A}/2"])
-            if damaged:
-                with pytest.raises(polite.StoreFailed, match="row 1 of budgets does not match its checksum"):
-                    await frontier.next()
-            elif (permit := await frontier.next()) is not None:
-                async with permit:
-                    permit.report(status=200)

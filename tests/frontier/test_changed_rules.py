@@ -10,21 +10,9 @@ from polite.events import Event, Refused
 from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.frontier.support import Opened, memory_only, one_process
-from tests.support import RULES, A, B, fetch_all, now
+from tests.support import RULES, A, fetch_all, now
 
 pytestmark = pytest.mark.virtual_time
-
-
-async def test_rules_that_the_gate_forgot_are_good_for_the_tasks_that_wait(opened: Opened) -> None:
-    transport = ScriptedTransport()
-
-    async with opened(transport, robots=polite.RobotsPolicy(max_origins=1)) as (frontier, _):
-        await frontier.put_many(f"{origin}/{n}" for n in range(3) for origin in (A, B))
-        frontier.close()
-        fetched = await fetch_all(frontier)
-
-    assert len(fetched) == 6
-    assert sorted(transport.asked) == [f"{A}/robots.txt", f"{B}/robots.txt"]
 
 
 async def test_rules_that_change_while_tasks_wait_are_obeyed(opened: Opened) -> None:
@@ -83,21 +71,6 @@ async def test_a_chosen_task_is_refused_by_rules_that_came_while_its_origin_was_
         frontier.close()
 
         assert await fetch_all(frontier) == [f"{A}/2"]
-        assert frontier.refused == 1
-
-
-async def test_rules_that_are_replaced_while_a_turn_is_waited_for_are_asked_again(opened: Opened) -> None:
-    policy = polite.RobotsPolicy(default_ttl=300)
-    script = {f"{A}/robots.txt": [Reply(404), RULES]}
-
-    async with opened(script, robots=policy) as (frontier, _):
-        await frontier.put_many([f"{A}/1", f"{A}/private/2", f"{A}/3"])
-        async with await anext(frontier):
-            # The next turn is asked for by the old rules, and comes when they are too old.
-            await asyncio.sleep(1_000)
-        frontier.close()
-
-        assert await fetch_all(frontier) == [f"{A}/3"]
         assert frontier.refused == 1
 
 

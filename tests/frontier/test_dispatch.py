@@ -57,17 +57,6 @@ async def test_t5_a_scheduler_decides_the_order_and_never_the_time(opened: Opene
     assert fetched == [(1.0, f"{A}/2"), (2.0, f"{A}/1"), (3.0, f"{A}/0")]
 
 
-async def test_the_choice_is_made_when_the_turn_is_there_not_before(opened: Opened) -> None:
-    async with opened(frontier={"scheduler": schedulers.Priority()}) as (frontier, _):
-        await frontier.put(f"{A}/early")
-        worker = asyncio.create_task(anext(frontier))
-        await asyncio.sleep(0.9)
-        await frontier.put(f"{A}/late", priority=9)
-        permit = await worker
-
-    assert permit.task.url == f"{A}/late"
-
-
 async def test_a_task_chosen_in_vain_is_chosen_anew_when_the_turn_is_there(opened: Opened) -> None:
     async with opened(frontier={"scheduler": schedulers.Priority()}) as (frontier, gate):
         await frontier.put(f"{A}/early")
@@ -197,31 +186,3 @@ async def test_an_origin_with_its_turn_blocks_no_other_while_no_worker_is_idle(o
         frontier.close()
 
         assert sorted(await fetch_all(frontier)) == [f"{A}/1", f"{B}/1"]
-
-
-@one_process
-async def test_permits_of_the_gate_and_tasks_of_the_frontier_share_the_delay(opened: Opened) -> None:
-    async with opened() as (frontier, gate):
-        await frontier.put_many([f"{A}/1", f"{A}/2"])
-        frontier.close()
-        fetched: list[tuple[float, str]] = []
-        worker = asyncio.create_task(fetch_all(frontier, fetched))
-        async with gate.permit(f"{A}/mine"):
-            mine = now()
-        await worker
-
-    times = sorted([mine, *(at for at, _ in fetched)])
-    assert times == [1.0, 2.0, 3.0]
-
-
-@one_process
-async def test_a_retry_after_is_obeyed_by_the_frontiers_next_task(opened: Opened) -> None:
-    async with opened() as (frontier, _):
-        await frontier.put_many([f"{A}/1", f"{A}/2"])
-        times = []
-        for _ in range(2):
-            async with await anext(frontier) as permit:
-                times.append(now())
-                permit.report(status=429, headers={"Retry-After": "60"})
-
-    assert times == [1.0, 61.0]

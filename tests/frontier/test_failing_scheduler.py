@@ -47,8 +47,6 @@ class Wrong(schedulers.Fifo):
                 return self.chosen[0]
             case "a foreign origin":
                 return Task(target=polite.Target.of("https://foreign.test/"), number=7)
-            case "an origin whose turn has not come":
-                return next(task for task in super()._tasks[polite.Origin.of(B).text])[2]
             case "an exception":
                 raise ZeroDivisionError("no idea")
         return super().next()

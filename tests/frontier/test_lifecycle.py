@@ -62,26 +62,6 @@ async def test_the_iteration_ends_when_all_is_done_tasks_in_flight_included(open
     assert [permit async for permit in frontier] == []
 
 
-async def test_a_frontier_closed_empty_ends_at_once(opened: Opened) -> None:
-    async with opened() as (frontier, _):
-        worker = asyncio.create_task(fetch_all(frontier))
-        await asyncio.sleep(0)
-        frontier.close()
-        frontier.close()
-
-        assert await worker == []
-
-
-async def test_a_closed_frontier_takes_no_more(opened: Opened) -> None:
-    async with opened() as (frontier, _):
-        frontier.close()
-
-        with pytest.raises(FrontierClosed, match=r"a\.test") as refusal:
-            await frontier.put(A)
-
-    assert refusal.value.url == f"{A}/"
-
-
 @one_process
 async def test_join_waits_for_queued_tasks_and_tasks_in_flight(opened: Opened) -> None:
     async with opened() as (frontier, _):

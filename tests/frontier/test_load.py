@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from polite import schedulers
-from tests.frontier.support import Opened, memory_only, one_process
+from tests.frontier.support import Opened, one_process
 from tests.support import now
 
 pytestmark = pytest.mark.virtual_time
@@ -42,27 +42,3 @@ async def test_every_gap_holds_whatever_the_scheduler_and_the_number_of_workers(
     if workers > 1_000:
         # As fast as politeness lets anybody be: ten pages, each with its time, and a rest between them.
         assert now() == pytest.approx(1.0 + 9 * 1.05 + 0.05)
-
-
-@pytest.mark.slow("a hundred thousand of them")
-@memory_only
-async def test_a_hundred_thousand_tasks_over_a_thousand_origins_all_come_in_the_shortest_time(
-    opened: Opened,
-) -> None:
-    async with opened(frontier={"scheduler": schedulers.BreadthFirst()}) as (frontier, _):
-        putting = asyncio.create_task(
-            frontier.put_many(f"https://host{n % 1_000}.test/{n}" for n in range(100_000))
-        )
-
-        async def worker() -> None:
-            async for permit in frontier:
-                async with permit:
-                    permit.report(status=200)
-
-        workers = [asyncio.create_task(worker()) for _ in range(100)]
-        await putting
-        frontier.close()
-        await asyncio.gather(*workers)
-
-    assert frontier.done == 100_000
-    assert now() == pytest.approx(100.0)

@@ -104,32 +104,6 @@ async def test_a_permit_left_twice_ends_its_task_once(opened: Opened, entered_by
         assert (frontier.waiting, frontier.in_flight, frontier.done) == (1, 0, 1)
 
 
-async def test_a_permit_left_by_an_error_from_a_callback_sends_its_task_back(opened: Opened) -> None:
-    async with opened() as (frontier, _):
-        await frontier.put(A)
-        permit = await (await anext(frontier)).enter()
-        asyncio.get_running_loop().call_later(5, permit.leave, OSError())
-        async with asyncio.timeout(100), await anext(frontier) as again:
-            again.report(status=200)
-
-    assert again.task.tries == 1
-
-
-async def test_retry_holds_for_a_permit_that_is_left_without_a_block(opened: Opened) -> None:
-    async with opened() as (frontier, _):
-        await frontier.put(A)
-        permit = await (await anext(frontier)).enter()
-        permit.report(status=200)
-        assert permit.retry(after=50)
-        permit.leave()
-        left = now()
-        async with asyncio.timeout(100), await anext(frontier) as again:
-            again.report(status=200)
-            assert left + 50 <= now() < left + 51
-
-    assert again.task.tries == 1
-
-
 @pytest.mark.parametrize("state", ["given", "entered", "in a block"])
 async def test_a_task_of_which_nothing_was_sent_waits_again_untried_and_without_a_delay(
     opened: Opened, state: str
@@ -178,17 +152,6 @@ async def test_a_task_that_needs_no_request_any_more_is_done_and_delays_nothing(
         assert now() == pytest.approx(given, abs=0.5)
         assert permit.task is not other.task
         assert (frontier.done, frontier.waiting, frontier.in_flight) == (2, 0, 0)
-
-
-async def test_a_task_whose_response_was_reported_was_sent(opened: Opened) -> None:
-    async with opened() as (frontier, _):
-        await frontier.put(A)
-        async with await anext(frontier) as permit:
-            permit.report(status=200)
-            with pytest.raises(polite.PermitMisused, match="reported"):
-                permit.unsent()
-
-    assert frontier.done == 1
 
 
 @one_process

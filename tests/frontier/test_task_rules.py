@@ -108,22 +108,6 @@ async def test_two_origins_that_take_the_memory_from_each_other_make_progress(
     assert max(web.asked.values()) <= 31
 
 
-async def test_a_store_gives_forgotten_rules_back_and_nothing_is_fetched_again() -> None:
-    web = Web()
-
-    async def link(permit: polite.TaskPermit) -> None:
-        site, _, number = permit.url.rpartition("/")
-        if int(number) < 20:
-            await frontier.put(f"{site}/{int(number) + 1}")
-
-    async with opened(web, store=MemoryStore()) as (_, frontier):
-        await frontier.put_many(urls(SITE, OTHER, pages=1))
-        await crawl(web, frontier, link)
-
-    assert len(web.pages) == 42
-    assert web.asked == {SITE: 1, OTHER: 1}
-
-
 @pytest.mark.parametrize("forgets", [True, False])
 @pytest.mark.parametrize("scheduler", [Fifo, Priority])
 async def test_rules_that_replace_others_decide_about_all_tasks_that_wait(
@@ -149,24 +133,6 @@ async def test_rules_that_replace_others_decide_about_all_tasks_that_wait(
     assert refused > 200
     # Once in a lifetime, and once more to decide about what waits.
     assert max(web.asked.values()) <= 4
-
-
-async def test_all_tasks_of_an_origin_that_is_closed_meanwhile_are_refused_at_once() -> None:
-    web = Web()
-    web.lifetime = 300
-
-    async def close_site(permit: polite.TaskPermit) -> None:
-        web.rules[SITE] = f"{LARGE}Disallow: /\n"
-
-    async with opened(web) as (_, frontier):
-        await frontier.put_many(urls(SITE, OTHER, pages=1_000))
-        await crawl(web, frontier, close_site)
-        refused = frontier.refused
-
-    kept = sum(url.startswith(SITE) for url in web.pages)
-    assert 200 < kept <= 302
-    assert refused == 1_000 - kept
-    assert web.asked[SITE] <= 4
 
 
 async def test_rules_that_are_other_ones_each_time_are_asked_for_twice_in_a_lifetime_at_most() -> None:

@@ -1,7 +1,5 @@
 """Turns that the pacer cannot give: it is overloaded, closed, or has only `acquire`; scopes that raise."""
 
-from typing import Any
-
 import pytest
 
 import polite
@@ -10,37 +8,6 @@ from tests.frontier.support import Drained, Opened, turns_of
 from tests.support import A, fetch_all
 
 pytestmark = pytest.mark.virtual_time
-
-
-async def test_an_overloaded_gate_is_asked_again(opened: Opened) -> None:
-    events: list[Event] = []
-    pacing = polite.PacingPolicy(max_waiting=1)
-
-    async with opened(pacing=pacing, listener=events.append) as (frontier, _):
-        await frontier.put_many(f"https://host{n}.test/" for n in range(4))
-        frontier.close()
-        fetched = await fetch_all(frontier)
-
-    assert len(fetched) == 4
-    assert any("max_waiting" in event.because for event in events if isinstance(event, OriginPostponed))
-
-
-async def test_an_overloaded_gate_is_asked_again_where_the_rules_are_known(
-    opened: Opened, caplog: Any
-) -> None:
-    events: list[Event] = []
-    pacing = polite.PacingPolicy(max_waiting=1)
-    urls = [f"https://host{n}.test/{page}" for n in range(4) for page in range(2)]
-
-    async with opened(pacing=pacing, listener=events.append) as (frontier, gate):
-        for url in urls:
-            await gate.check(url)
-        await frontier.put_many(urls)
-        frontier.close()
-        fetched = await fetch_all(frontier)
-
-    assert sorted(fetched) == urls
-    assert any("max_waiting" in event.because for event in events if isinstance(event, OriginPostponed))
 
 
 async def test_a_pacer_that_closes_by_itself_ends_the_frontier(opened: Opened) -> None:
@@ -70,3 +37,22 @@ async def test_scopes_that_cannot_be_worked_out_end_the_frontier_with_their_erro
 
         assert len(await drained(frontier)) == 2
     assert "the frontier failed" in caplog.text
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_an_overloaded_gate_is_asked_again(opened: Opened, known: bool) -> None:
+    """`known`: the rules are known, and only turns are requested."""
+    events: list[Event] = []
+    pacing = polite.PacingPolicy(max_waiting=1)
+    urls = [f"https://host{n}.test/{page}" for n in range(4) for page in range(2)]
+
+    async with opened(pacing=pacing, listener=events.append) as (frontier, gate):
+        if known:
+            for url in urls:
+                await gate.check(url)
+        await frontier.put_many(urls)
+        frontier.close()
+        fetched = await fetch_all(frontier)
+
+    assert sorted(fetched) == urls
+    assert any("max_waiting" in event.because for event in events if isinstance(event, OriginPostponed))

@@ -181,19 +181,6 @@ async def test_a_store_that_fails_puts_the_origin_off_and_is_logged(
     assert "disk on fire" in caplog.text
 
 
-@pytest.mark.slow("a long outage", rows=["on a shared server"])
-async def test_a_store_that_fails_for_ever_drops_what_waits_for_it(
-    opened: Opened, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with opened(store=FailingStore()) as (frontier, _):
-        await frontier.put(A)
-        await frontier.join()
-
-    assert frontier.dropped == 1
-    assert now() < 3 * 3_600
-    assert "disk on fire" in caplog.text
-
-
 async def test_only_so_many_origins_are_asked_for_robots_txt_at_one_time(opened: Opened) -> None:
     transport = ScriptedTransport()
     transport.hold()
