@@ -27,7 +27,7 @@ from polite.events import OriginPostponed
 from polite.frontier.checked_scheduler import CheckedScheduler, SchedulerFailed
 from polite.frontier.in_flight import InFlight
 from polite.frontier.origin_queue import OriginQueue, QueueState, TaskRules, out_of_reach
-from polite.frontier.progress import Progress, Workers
+from polite.frontier.progress import Progress
 from polite.frontier.task_store import Limits, TaskStore
 from polite.frontier.timer_queue import TimerQueue
 from polite.gate.rules_cache import Grounds, OriginRules
@@ -38,7 +38,6 @@ from polite.origin import Origin, Target
 from polite.pace import exponential
 from polite.pacing.turn import Turn
 from polite.robots.decision import Decision
-from polite.robots.reason import Reason
 from polite.task import Task
 
 log: logging.Logger = logging.getLogger("polite")
@@ -58,11 +57,6 @@ _OVERLOADED_S = 5.0
 # After a failure without a date: so long, and twice as long each time, up to an hour (seconds).
 _FIRST_S, _LONGEST_S = 5.0, 3_600.0
 
-# In these states a queue may wait for long.
-_WAITS = frozenset(
-    {QueueState.FETCHING_RULES, QueueState.DECIDING, QueueState.WAITING_TURN, QueueState.POSTPONED}
-)
-
 
 class Dispatcher:
     """Holds the tasks that may go as soon as their origin's turn comes. After `stop` nothing moves, and `left` has what waits.
@@ -79,7 +73,6 @@ class Dispatcher:
         services: Services,
         scheduler: CheckedScheduler,
         progress: Progress,
-        workers: Workers,
         in_flight: InFlight,
         limits: Limits,
     ) -> None:
@@ -89,7 +82,7 @@ class Dispatcher:
         self._rules = TaskRules(services, scheduler, progress, in_flight)
         self._scheduler = scheduler
         self._progress = progress
-        self._workers = workers
+        self._workers = progress.workers
         self._in_flight = in_flight
         self._limits = limits
         self._began = services.clock.wall()
@@ -118,12 +111,11 @@ class Dispatcher:
             return True
         try:
             return self._add(task)
-        except SchedulerFailed as error:
-            self.fail(error)
-            return True
         except BaseException as error:
             # The queue may stand still: tasks put later would wait for ever.
             self.fail(error)
+            if isinstance(error, SchedulerFailed):
+                return True
             raise
 
     def _due(self, task: Task) -> None:
@@ -148,7 +140,7 @@ class Dispatcher:
         queue.sample = target
         if known is not None and verdict:
             if queue.drop_reason is not None and not self._declined(queue.origin, known.grounds):
-                self._keep(queue)
+                self.keep(queue.origin)
             if known.grounds is not queue.grounds or queue.failures:
                 queue.learn(known)
             queue.schedule(task)
@@ -236,18 +228,10 @@ class Dispatcher:
 
     def _miss(self, queue: OriginQueue, known: OriginRules, *, cached: bool) -> None:
         """No rules can be had: wait for the next try. After the last one, or if waiting cannot help, drop the tasks."""
-        queue.miss(known, cached=cached)
         reason, now = known.snapshot.access.reason, self._clock.wall()
+        outage_s = queue.miss(known, self._began, now, cached=cached)
         # A failure of an earlier run may be due to other options, so it is tried again.
         lasting = not reason.may_pass and known.snapshot.fetched_at >= self._began
-        since = known.snapshot.unreachable_since
-        # An earlier run may have ended long ago.
-        outage_s = 0.0 if since is None else now - max(since, self._began)
-        if known.snapshot.fetched_at < self._began:
-            # This run has not asked yet.
-            outage_s = -math.inf
-        elif reason is Reason.DNS_NXDOMAIN:
-            outage_s = math.inf
         self._try_again(
             queue, max(1.0, known.fresh_until - now), reason.name, lasting=lasting, outage_s=outage_s
         )
@@ -271,10 +255,10 @@ class Dispatcher:
         """Request one turn, however many tasks wait. `_use_turn` is called with it."""
         queue.state, queue.requested = QueueState.WAITING_TURN, queue.sample
         came = partial(self._guarded, self._use_turn, queue, grounds)
-        try:
+        queue.wait = None
+        # What this raises `_take` meets, too, and reports it.
+        with suppress(Exception, asyncio.CancelledError):
             queue.wait = self._turns.take_later(queue.requested, came, pace=grounds.pace, first=queue.first)
-        except (Exception, asyncio.CancelledError):  # noqa: BLE001 - `_take` meets the same, and reports it
-            queue.wait = None
         if queue.wait is None:
             self._start(queue, QueueState.WAITING_TURN, partial(self._take, grounds=grounds))
         self._offer(queue)
@@ -340,22 +324,14 @@ class Dispatcher:
         queue.wait = None
         if queue.drop_reason is None:
             queue.state = QueueState.READY
-        try:
-            self._scheduler.ready(queue.origin)
-        except BaseException:
-            self._release(queue)
-            raise
+        self._scheduler.ready(queue.origin)
         self.schedule_dispatch()
 
     def _postpone(self, queue: OriginQueue, seconds: float, wake: Callable[[OriginQueue], None]) -> None:
         """Request nothing for the queue before `wake` is called."""
         queue.state, queue.wakes_at = QueueState.POSTPONED, self._clock.monotonic() + seconds
-        queue.wait = self._timers.at(queue.wakes_at, lambda: self._wake(queue, wake))
+        queue.wait = self._timers.at(queue.wakes_at, partial(self._guarded, wake, queue))
         self._offer(queue)
-
-    def _wake(self, queue: OriginQueue, wake: Callable[[OriginQueue], None]) -> None:
-        queue.wakes_at = -math.inf
-        self._guarded(wake, queue)
 
     def _postpone_origin(self, queue: OriginQueue, seconds: float, because: str) -> None:
         """No rules can be had for so long: its tasks go back to the store, if that keeps them."""
@@ -523,10 +499,10 @@ class Dispatcher:
 
     def _take_now(self, queue: OriginQueue, task: Task) -> Turn | None:
         pace = None if queue.grounds is None else queue.grounds.pace
-        try:
+        # As in `_request_turn`.
+        with suppress(Exception, asyncio.CancelledError):
             return self._turns.take_now(task.target, pace=pace)
-        except (Exception, asyncio.CancelledError):  # noqa: BLE001 - as in `_request_turn`
-            return None
+        return None
 
     def _fits(self, queue: OriginQueue, task: Task, turn: Turn) -> bool:
         """Whether the turn is one at the task's own scopes: those may differ from URL to URL."""
@@ -585,22 +561,19 @@ class Dispatcher:
             self._in_flight.drop(queue.unchecked.popleft(), queue.drop_reason)
         if self._progress.stopped:
             return
-        if queue.drop_reason is not None and queue.scheduled:
-            self._ready(queue)
-            return
         if queue.drop_reason is not None:
+            if queue.scheduled:
+                self._ready(queue)
+                return
             queue.begin_anew()
         self._advance(queue)
 
     def keep(self, origin: Origin) -> None:
         """Drop no more tasks of the origin: its rules are known by now."""
         if (queue := self.queues.get(origin.text)) is not None:
-            self._keep(queue)
-
-    def _keep(self, queue: OriginQueue) -> None:
-        queue.drop_reason = None
-        if queue.state is QueueState.DROPPING and self._scheduler.is_ready(queue.origin):
-            queue.state = QueueState.READY
+            queue.drop_reason = None
+            if queue.state is QueueState.DROPPING and self._scheduler.is_ready(origin):
+                queue.state = QueueState.READY
 
     def give_up(self, origin: Origin, because: str) -> None:
         """Drop the origin's tasks if they wait for a turn: the crawler knows that the site is gone."""
@@ -644,7 +617,7 @@ class Dispatcher:
     def _deactivate(self, queue: OriginQueue) -> bool:
         # While any origin is ready the scheduler cannot give one's tasks back. But then no place in memory needs to be freed
         # either: workers are what is short.
-        if queue.state not in _WAITS or queue.turn or queue.chosen or (queue.scheduled and self._scheduler):
+        if queue.wait is None or queue.turn or queue.chosen or (queue.scheduled and self._scheduler):
             return False
         wait_s = self._wait_s(queue, robots=queue.state is QueueState.FETCHING_RULES)
         # A back-off of robots.txt that has not ended would only fail again.

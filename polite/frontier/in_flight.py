@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from polite.errors import InvalidOption, PermitMisused, redact_url
 from polite.events import Dropped, Retried
-from polite.frontier.progress import End, Progress, TaskOutcome, Workers
+from polite.frontier.progress import End, Progress, TaskOutcome
 from polite.frontier.task_store import TaskStore
 from polite.gate.permit import ENDED, ENTERED, Permit
 from polite.gate.rules_cache import Grounds
@@ -210,9 +210,8 @@ class InFlight:
         self,
         services: Services,
         progress: Progress,
-        workers: Workers,
         max_tries: int,
-        on_end: OnEnd | None = None,
+        on_end: OnEnd | None,
     ) -> None:
         given: object = on_end
         if given is not None and (not callable(given) or iscoroutinefunction(given)):
@@ -221,7 +220,6 @@ class InFlight:
             )
         self._services = services
         self._progress = progress
-        self._workers = workers
         self._max_tries = max_tries
         self._on_end = on_end
         self._telling = 0
@@ -230,7 +228,7 @@ class InFlight:
 
     def give(self, task: Task, turn: Turn, grounds: Grounds) -> bool:
         """Give the task to the worker that has waited longest. False if no worker is idle any more."""
-        worker = None if self._progress.stopped else self._workers.next()
+        worker = None if self._progress.stopped else self._progress.workers.next()
         if worker is None:
             return False
         self._progress.began(task)

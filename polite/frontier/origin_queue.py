@@ -115,13 +115,28 @@ class OriginQueue:
             self.meaning = known.meaning
             self.decided = {} if self.scheduled else None
 
-    def miss(self, known: OriginRules, *, cached: bool) -> None:
-        """Count that no rules can be had. `cached`: it was known before they were asked for."""
+    def miss(self, known: OriginRules, began: float, now: float, *, cached: bool) -> float:
+        """Count that no rules can be had, and return for how many seconds that has been so.
+
+        Args:
+            began: When this run began (wall seconds): an earlier one may have ended long ago.
+            now: Wall seconds.
+            cached: It was known before they were asked for.
+
+        Returns:
+            Infinity for what no restart of the site ends; minus infinity if this run has not asked yet.
+        """
         # The same response, seen again a moment too early, is no second failure. Neither is one that was counted before the queue
         # went back to its store.
         seen = cached and self.grounds is None and known.snapshot.failures <= self.failures
         self.failures += known.grounds is not self.grounds and not seen
         self.grounds = known.grounds
+        if known.snapshot.fetched_at < began:
+            return -math.inf
+        if known.snapshot.access.reason is Reason.DNS_NXDOMAIN:
+            return math.inf
+        since = known.snapshot.unreachable_since
+        return 0.0 if since is None else now - max(since, began)
 
     def schedule(self, task: Task) -> None:
         """Count a task that rules of `meaning` allow, and that goes to the scheduler."""

@@ -35,15 +35,11 @@ class Parts:
         checked = CheckedScheduler(Fifo() if scheduler is None else scheduler)
         self.services = services
         self.limits = limits
-        self.workers: Workers = Workers()
-        self.progress: Progress = Progress(self.workers, limits.max_waiting, services.listener)
+        self.progress: Progress = Progress(limits.max_waiting, services.listener)
+        self.workers: Workers = self.progress.workers
         services.add_queue(self.progress)
-        self.in_flight: InFlight = InFlight(
-            services, self.progress, self.workers, limits.max_tries, on_end=on_end
-        )
-        self.dispatcher: Dispatcher = Dispatcher(
-            services, checked, self.progress, self.workers, self.in_flight, limits
-        )
+        self.in_flight: InFlight = InFlight(services, self.progress, limits.max_tries, on_end)
+        self.dispatcher: Dispatcher = Dispatcher(services, checked, self.progress, self.in_flight, limits)
 
     def keep_in(self, store: TaskStore) -> None:
         """Connect the store of the tasks."""

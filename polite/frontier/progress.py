@@ -212,6 +212,7 @@ class Progress:
     """The end of a frontier: `closed` takes no more tasks, `stopped` gives out no more permits.
 
     Attributes:
+        workers: Those that wait for a permit.
         draining: Whether what is in flight may put still, although it is closed and stopped.
         waiting: Limits the tasks that wait, in memory and in the file.
         in_flight: Tasks that were given to workers, by number.
@@ -222,8 +223,8 @@ class Progress:
         look_again: Has a shared store look whether anything is left; then it calls `hear`.
     """
 
-    def __init__(self, workers: Workers, max_waiting: int, listener: Listener) -> None:
-        self._workers = workers
+    def __init__(self, max_waiting: int, listener: Listener) -> None:
+        self.workers: Workers = Workers()
         self._listener = listener
         self.waiting: CapacityLimiter = CapacityLimiter(max_waiting)
         self.in_flight: dict[int, Task] = {}
@@ -288,12 +289,12 @@ class Progress:
         if not self.shared and not self.waiting.taken and not self.in_flight:
             self._end_waits()
             if self.closed:
-                self._workers.dismiss()
+                self.workers.dismiss()
 
     def _end_waits(self) -> None:
         """Wake what waits until nothing is left."""
         self.nothing_left.set()
-        self._workers.dismiss_leaving()
+        self.workers.dismiss_leaving()
 
     def share(self) -> None:
         """Other processes put and take tasks of this crawl, too: from now on `hear` says what is left."""
@@ -317,7 +318,7 @@ class Progress:
         if over and self.closed and not self.in_flight:
             self._ended = True
             self.waiting.end_watches()
-            self._workers.dismiss()
+            self.workers.dismiss()
 
     def recount(self, left: int, done: int, refused: int, dropped: int) -> None:
         """Count as the store of a shared crawl does; `left` includes tasks in flight."""
@@ -336,7 +337,7 @@ class Progress:
         self.closed = self.stopped = True
         self.waiting.fail_waiters(no_more)
         self.waiting.end_watches()
-        self._workers.dismiss()
+        self.workers.dismiss()
         if not (self.draining and self.in_flight):
             self.nothing_left.set()
 
