@@ -255,10 +255,11 @@ class Dispatcher:
         """Request one turn, however many tasks wait. `_use_turn` is called with it."""
         queue.state, queue.requested = QueueState.WAITING_TURN, queue.sample
         came = partial(self._guarded, self._use_turn, queue, grounds)
-        queue.wait = None
-        # What this raises `_take` meets, too, and reports it.
-        with suppress(Exception, asyncio.CancelledError):
+        # Hot path: `suppress` takes longer than `try`.
+        try:
             queue.wait = self._turns.take_later(queue.requested, came, pace=grounds.pace, first=queue.first)
+        except (Exception, asyncio.CancelledError):  # noqa: BLE001 - `_take` meets the same, and reports it
+            queue.wait = None
         if queue.wait is None:
             self._start(queue, QueueState.WAITING_TURN, partial(self._take, grounds=grounds))
         self._offer(queue)
@@ -365,14 +366,12 @@ class Dispatcher:
                 # From outside, by code that cancelled every task it found.
                 if not self._progress.stopped:
                     self._postpone_origin(queue, _FIRST_S, "cancelled from outside")
-            case GateClosed() | SchedulerFailed():
-                self.fail(error)
             case OriginDeclined():
                 self._drop(queue, error.because)
             case Overloaded() | StoreFailed(may_pass=True):
                 # It waited for long already, and no task is dropped for that.
                 self._postpone_origin(queue, _OVERLOADED_S, str(error))
-            case Exception():
+            case Exception() if not isinstance(error, GateClosed | SchedulerFailed):
                 # A store that fails, a scope that cannot be worked out: disallowed for now, as whatever cannot be interpreted.
                 extra = fields("turn_failed", origin=queue.origin, error=error)
                 log.error("no turn could be requested at %s", queue.origin, exc_info=error, extra=extra)
@@ -498,11 +497,10 @@ class Dispatcher:
         self._advance(queue)
 
     def _take_now(self, queue: OriginQueue, task: Task) -> Turn | None:
-        pace = None if queue.grounds is None else queue.grounds.pace
-        # As in `_request_turn`.
-        with suppress(Exception, asyncio.CancelledError):
-            return self._turns.take_now(task.target, pace=pace)
-        return None
+        try:
+            return self._turns.take_now(task.target, pace=queue.pace)
+        except (Exception, asyncio.CancelledError):  # noqa: BLE001 - as in `_request_turn`
+            return None
 
     def _fits(self, queue: OriginQueue, task: Task, turn: Turn) -> bool:
         """Whether the turn is one at the task's own scopes: those may differ from URL to URL."""
@@ -535,6 +533,9 @@ class Dispatcher:
 
     def _declined(self, origin: Origin, grounds: Grounds | None) -> str:
         """Why the policy permits no more requests to the origin; empty if it does."""
+        # Hot path: most policies decline nothing.
+        if not self._turns.declines:
+            return ""
         declined = self._turns.declined(origin, None if grounds is None else grounds.pace)
         return "" if declined is None else declined.because
 
@@ -646,7 +647,7 @@ class Dispatcher:
                 return 0.0
             if queue.wakes_at > now:
                 return queue.wakes_at - now
-            return self._turns.wait_s(target, None if robots or queue.grounds is None else queue.grounds.pace)
+            return self._turns.wait_s(target, None if robots else queue.pace)
         return 0.0
 
     # What the store and the status page need to know.

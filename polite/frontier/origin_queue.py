@@ -13,6 +13,7 @@ from polite.frontier.progress import Progress
 from polite.gate.rules_cache import Grounds, OriginRules
 from polite.gate.services import Services
 from polite.origin import Origin, Target
+from polite.pace import RequestedPace
 from polite.pacing.pacer import TurnRequest
 from polite.pacing.turn import Turn
 from polite.robots.decision import Decision
@@ -96,6 +97,11 @@ class OriginQueue:
     def waiting(self) -> int:
         """How many tasks wait."""
         return self.scheduled + len(self.unchecked or ())
+
+    @property
+    def pace(self) -> RequestedPace | None:
+        """The pace that its newest rules request."""
+        return None if self.grounds is None else self.grounds.pace
 
     @property
     def all_decided(self) -> bool:

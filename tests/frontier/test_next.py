@@ -96,15 +96,6 @@ async def test_a_cancelled_next_loses_nothing(opened: Opened) -> None:
         assert (frontier.done, frontier.waiting, frontier.in_flight) == (12, 0, 0)
 
 
-async def test_next_returns_none_when_the_frontier_was_closed_and_all_is_done(opened: Opened) -> None:
-    async with opened() as (frontier, _):
-        await frontier.put(f"{A}/1")
-        frontier.close()
-
-        assert await fetched_by_next(frontier) == [f"{A}/1"]
-        assert await frontier.next() is None
-
-
 async def test_next_raises_what_stopped_the_frontier(opened: Opened) -> None:
     async with opened() as (frontier, gate):
         await frontier.put(f"{A}/1", not_before=2_000_000_000.0)

@@ -53,15 +53,6 @@ async def test_what_was_done_longest_ago_is_forgotten_first(opened: Opened) -> N
         ]
 
 
-async def test_put_returns_a_refusal_that_is_known(opened: Opened) -> None:
-    async with opened({f"{A}/robots.txt": RULES}) as (frontier, gate):
-        await gate.check(A)
-
-        assert await frontier.put(f"{A}/private") is Admission.REFUSED
-        assert frontier.waiting == 0
-        await frontier.join()
-
-
 async def test_put_many_returns_an_admission_for_each_url_and_an_invalid_url_stops_no_other(
     opened: Opened,
 ) -> None:
@@ -290,18 +281,6 @@ async def test_each_ends_once_with_on_end(opened: Opened) -> None:
         for path, end in (("/1", "done"), ("/private", "refused"))
         for key, unique in ((None, True), (f"k{path}", True), (None, False), (None, False))
     )
-
-
-async def test_delayed_tasks_keep_their_keys(opened: Opened) -> None:
-    async with opened() as (frontier, gate):
-        at = gate.services.clock.wall() + 100
-        await frontier.put(f"{A}/1", key="k", not_before=at)
-        await frontier.put(f"{A}/1", unique=False, not_before=at)
-        assert await frontier.put(f"{A}/1", key="k") is DUPLICATE
-
-        tasks = await fetched_tasks(frontier)
-
-    assert sorted((task.key or "", task.unique) for task in tasks) == [("", False), ("k", True)]
 
 
 @pytest.mark.parametrize("key", ["", 1, b"k", "\ud800", "x" * 16_385])
