@@ -160,7 +160,7 @@ class Dispatcher:
             return
         if not queue.scheduled and not queue.unchecked:
             self._remove(queue)
-        elif declined := self._declined(queue.origin, queue.grounds):
+        elif self._turns.declines and (declined := self._declined(queue.origin, queue.grounds)):
             self._drop(queue, declined)
         elif not queue.unchecked and (grounds := self._rules.in_force(queue)) is not None:
             self._request_turn(queue, grounds)
@@ -287,7 +287,7 @@ class Dispatcher:
             # However long the turn took, renewed rules are good for it: otherwise rules that expire sooner would be fetched for
             # ever, and no page.
             valid = self._origins.still_valid(grounds, renewed=queue.first)
-            usable = valid and not self._declined(queue.origin, grounds)
+            usable = valid and not (self._turns.declines and self._declined(queue.origin, grounds))
             queue.first, queue.turn_failures = not usable, 0
             if usable and self._workers.idle and not self._progress.stopped:
                 queue.turn = turn
@@ -471,7 +471,7 @@ class Dispatcher:
         """Give the task to a worker, or back to the scheduler."""
         grounds = queue.grounds
         # A permit of the gate may have spent the budget.
-        declined = self._declined(queue.origin, grounds)
+        declined = self._turns.declines and self._declined(queue.origin, grounds)
         # A listener that is told of the permit may stop the frontier, which gives back the turns of queues.
         queue.turn = queue.chosen = None
         # The worker may have been cancelled in this step.
@@ -533,9 +533,6 @@ class Dispatcher:
 
     def _declined(self, origin: Origin, grounds: Grounds | None) -> str:
         """Why the policy permits no more requests to the origin; empty if it does."""
-        # Hot path: most policies decline nothing.
-        if not self._turns.declines:
-            return ""
         declined = self._turns.declined(origin, None if grounds is None else grounds.pace)
         return "" if declined is None else declined.because
 

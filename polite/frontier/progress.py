@@ -63,7 +63,7 @@ class CapacityLimiter:
             if not waiter.done():
                 waiter.set_result(None)
                 self.taken += 1
-        for watcher, most in self._watchers.items():
+        for watcher, most in self._watchers.items() if self._watchers else ():
             if self.taken <= most and not watcher.done():
                 watcher.set_result(None)
 
