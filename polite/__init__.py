@@ -21,10 +21,9 @@ from polite.errors import (
     redact_url,
 )
 from polite.frontier.checked_scheduler import SchedulerFailed
-from polite.frontier.frontier import Frontier
-from polite.frontier.permit import TaskPermit
-from polite.frontier.puts import FrontierClosed
-from polite.frontier.task_outcome import End, TaskOutcome
+from polite.frontier.frontier import Frontier, FrontierClosed
+from polite.frontier.in_flight import TaskPermit
+from polite.frontier.progress import End, TaskOutcome
 from polite.gate.explanation import Explanation
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit

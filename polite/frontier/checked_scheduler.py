@@ -2,7 +2,7 @@
 
 from asyncio import CancelledError
 
-from polite.errors import PoliteError, redact_url
+from polite.errors import InvalidOption, PoliteError, redact_url
 from polite.origin import Origin
 from polite.ports import Scheduler
 from polite.task import Task
@@ -28,9 +28,18 @@ class SchedulerFailed(PoliteError, RuntimeError):
 
 
 class CheckedScheduler:
-    """A Scheduler that raises SchedulerFailed if the one inside is faulty. It keeps its own record of tasks and ready origins."""
+    """A Scheduler that raises SchedulerFailed if the one inside is faulty. It keeps its own record of tasks and ready origins.
+
+    Raises:
+        InvalidOption: The one inside lacks a method.
+    """
 
     def __init__(self, scheduler: Scheduler) -> None:
+        methods = [getattr(scheduler, each, None) for each in ("add", "ready", "next")]
+        if isinstance(scheduler, type) or not all(map(callable, methods)):
+            raise InvalidOption(
+                f"scheduler={scheduler!r}: a Scheduler of polite.ports is needed, such as schedulers.Fifo()"
+            )
         self._scheduler = scheduler
         self._added: dict[int, Task] = {}
         # Hot path: by text, since a str caches its hash, and an Origin's is a call.

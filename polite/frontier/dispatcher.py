@@ -26,8 +26,8 @@ from polite.errors import GateClosed, OriginDeclined, Overloaded, StoreFailed, T
 from polite.events import OriginPostponed
 from polite.frontier.checked_scheduler import CheckedScheduler, SchedulerFailed
 from polite.frontier.in_flight import InFlight
-from polite.frontier.origin_queue import OriginQueue, QueueState
-from polite.frontier.progress import Progress, Workers
+from polite.frontier.origin_queue import OriginQueue, QueueState, TaskRules, out_of_reach
+from polite.frontier.progress import Progress
 from polite.frontier.task_store import Limits, TaskStore
 from polite.frontier.timer_queue import TimerQueue
 from polite.gate.rules_cache import Grounds, OriginRules
@@ -38,7 +38,6 @@ from polite.origin import Origin, Target
 from polite.pace import exponential
 from polite.pacing.turn import Turn
 from polite.robots.decision import Decision
-from polite.robots.reason import Reason
 from polite.task import Task
 
 log: logging.Logger = logging.getLogger("polite")
@@ -58,11 +57,6 @@ _OVERLOADED_S = 5.0
 # After a failure without a date: so long, and twice as long each time, up to an hour (seconds).
 _FIRST_S, _LONGEST_S = 5.0, 3_600.0
 
-# In these states a queue may wait for long.
-_WAITS = frozenset(
-    {QueueState.FETCHING_RULES, QueueState.DECIDING, QueueState.WAITING_TURN, QueueState.POSTPONED}
-)
-
 
 class Dispatcher:
     """Holds the tasks that may go as soon as their origin's turn comes. After `stop` nothing moves, and `left` has what waits.
@@ -79,17 +73,16 @@ class Dispatcher:
         services: Services,
         scheduler: CheckedScheduler,
         progress: Progress,
-        workers: Workers,
         in_flight: InFlight,
         limits: Limits,
     ) -> None:
         self._clock = services.clock
         self._origins = services.origins
         self._turns = services.turns
-        self._decider = services.decider
+        self._rules = TaskRules(services, scheduler, progress, in_flight)
         self._scheduler = scheduler
         self._progress = progress
-        self._workers = workers
+        self._workers = progress.workers
         self._in_flight = in_flight
         self._limits = limits
         self._began = services.clock.wall()
@@ -100,10 +93,8 @@ class Dispatcher:
         self._fetching: dict[OriginQueue, asyncio.Task[None]] = {}  # those with a robots.txt fetch slot
         self._for_slot: OrderedDict[OriginQueue, None] = OrderedDict()
         self._evicting = False
-        self._searching = asyncio.Semaphore(1)  # a search takes a list of all tasks at the scheduler
         self._holding: list[OriginQueue] = []  # turns that came in this step
         self._requested: list[OriginQueue] = []  # those with a chosen task
-        self._chosen: Task | None = None  # a task that is neither at the scheduler, nor in flight, nor ended
         self._matching = False
 
     # Tasks come.
@@ -120,12 +111,11 @@ class Dispatcher:
             return True
         try:
             return self._add(task)
-        except SchedulerFailed as error:
-            self.fail(error)
-            return True
         except BaseException as error:
             # The queue may stand still: tasks put later would wait for ever.
-            self.fail(error if isinstance(error, Exception) else _ended_by(error))
+            self.fail(error)
+            if isinstance(error, SchedulerFailed):
+                return True
             raise
 
     def _due(self, task: Task) -> None:
@@ -141,16 +131,16 @@ class Dispatcher:
             return True
         known = self._origins.current(target.origin)
         # None: no rules are known, or to decide takes long; then `_learn` decides.
-        allowed = None if known is None else self._decider.allows_now(known.rules, target.path)
-        if known is not None and allowed is False and not _out_of_reach(known):
-            self._in_flight.refuse(task, self._decider.decide_again(known.rules, target.path))
+        verdict = self._rules.verdict(task, known)
+        if isinstance(verdict, Decision):
+            self._in_flight.refuse(task, verdict)
             return False
         if fresh := queue is None:
             queue = self.queues[target.origin.text] = OriginQueue(target.origin, target)
         queue.sample = target
-        if known is not None and allowed:
+        if known is not None and verdict:
             if queue.drop_reason is not None and not self._declined(queue.origin, known.grounds):
-                self._keep(queue)
+                self.keep(queue.origin)
             if known.grounds is not queue.grounds or queue.failures:
                 queue.learn(known)
             queue.schedule(task)
@@ -172,7 +162,7 @@ class Dispatcher:
             self._remove(queue)
         elif self._turns.declines and (declined := self._declined(queue.origin, queue.grounds)):
             self._drop(queue, declined)
-        elif not queue.unchecked and (grounds := self._in_force(queue)) is not None:
+        elif not queue.unchecked and (grounds := self._rules.in_force(queue)) is not None:
             self._request_turn(queue, grounds)
         elif self._origins.current(queue.origin) is not None:
             self._start(queue, QueueState.DECIDING, self._learn)
@@ -192,12 +182,7 @@ class Dispatcher:
                 asyncio.get_running_loop().call_soon(self._guarded, self._evict)
         else:
             queue.fetched = True
-            fetch = self._fetching[queue] = self._start(queue, QueueState.FETCHING_RULES, self._learn)
-            fetch.add_done_callback(partial(self._fetched, queue))
-
-    def _fetched(self, queue: OriginQueue, fetch: "asyncio.Task[None]") -> None:
-        if self._fetching.get(queue) is fetch:
-            self._guarded(self._free_slot, queue)
+            self._fetching[queue] = self._start(queue, QueueState.FETCHING_RULES, self._learn)
 
     def _free_slot(self, queue: OriginQueue) -> None:
         """The queue needs no fetch slot any more: others may fetch. Those whose rules are known by now take none."""
@@ -221,95 +206,34 @@ class Dispatcher:
         """Learn the rules, and decide about tasks that no rules in force decided. They are kept for no longer than this takes."""
         self._unchoose(queue)
         # Before the rules, which may be large, are there.
-        undecided = [] if queue.all_decided else await self._undecided(queue)
+        undecided = await self._rules.undecided(queue)
         known = self._origins.current(queue.origin)
         cached = known is not None
         if known is None:
             known = await self._origins.learn(queue.origin)
-        if _out_of_reach(known):
+        if out_of_reach(known):
             self._guarded(partial(self._miss, cached=cached), queue, known)
             return
         queue.state = QueueState.DECIDING
         queue.learn(known)
-        decided = await self._decide(queue, known, undecided)
+        decided = await self._rules.decide(queue, known, undecided)
         if queue.wait is not asyncio.current_task():
             # A listener that was told of a refusal has stopped the frontier, say.
             return
-        if not decided:
-            # The rules expired, or were replaced.
-            queue.first = True
-            self._guarded(self._advance, queue)
-        elif queue.scheduled and not self._declined(queue.origin, queue.grounds):
+        if decided and queue.scheduled and not self._declined(queue.origin, queue.grounds):
             # However soon they expire: otherwise they might be fetched for ever.
             self._guarded(self._request_turn, queue, known.grounds)
         else:
+            # If not all is decided, the rules expired or were replaced.
+            queue.first = queue.first or not decided
             self._guarded(self._advance, queue)
-
-    async def _undecided(self, queue: OriginQueue) -> list[Task]:
-        """Find the tasks at the scheduler about which only other rules than those of `meaning` decided."""
-        found = []
-        async with self._searching:
-            for number, task in enumerate(self._scheduler.tasks, 1):
-                if (
-                    task.target.origin == queue.origin
-                    and queue.decided is not None
-                    and task.number not in queue.decided
-                ):
-                    found.append(task)
-                if not number % _AT_A_TIME:
-                    await asyncio.sleep(0)
-        return found
-
-    async def _decide(self, queue: OriginQueue, known: OriginRules, undecided: list[Task]) -> bool:
-        """Decide about tasks, in a thread what takes long. False if the rules are not in force any more.
-
-        What is undecided is at the scheduler, which cannot give it back: it is refused when it is chosen.
-        """
-        done = 0
-        while undecided or queue.unchecked:
-            if queue.meaning != known.meaning or self._progress.stopped:
-                return False
-            anew = bool(undecided)
-            task = undecided.pop() if anew else queue.unchecked[0]  # type: ignore[index]
-            allowed = self._decider.allows_now(known.rules, task.target.path)
-            if allowed is None:
-                allowed = (await self._decider.decide(known.rules, task.target.path)).allowed
-                if not self._origins.still_valid(known.grounds, renewed=queue.first):
-                    return False
-            refusal = None if allowed else self._decider.decide_again(known.rules, task.target.path)
-            if anew:
-                if queue.decided is not None:
-                    queue.decided[task.number] = None if refusal is None else refusal.without_rules()
-            elif queue.unchecked and queue.unchecked[0] is task:
-                queue.unchecked.popleft()
-                if refusal is None:
-                    queue.schedule(task)
-                    self._scheduler.add(task)
-                else:
-                    self._in_flight.refuse(task, refusal)
-            done += 1
-            if not done % _AT_A_TIME:
-                await asyncio.sleep(0)
-        return True
 
     def _miss(self, queue: OriginQueue, known: OriginRules, *, cached: bool) -> None:
         """No rules can be had: wait for the next try. After the last one, or if waiting cannot help, drop the tasks."""
-        # The same response, seen again a moment too early, is no second failure. Neither is one that was counted before the queue
-        # went back to its store.
-        seen = cached and queue.grounds is None and known.snapshot.failures <= queue.failures
-        queue.failures += known.grounds is not queue.grounds and not seen
-        queue.grounds = known.grounds
         reason, now = known.snapshot.access.reason, self._clock.wall()
+        outage_s = queue.miss(known, self._began, now, cached=cached)
         # A failure of an earlier run may be due to other options, so it is tried again.
         lasting = not reason.may_pass and known.snapshot.fetched_at >= self._began
-        since = known.snapshot.unreachable_since
-        # An earlier run may have ended long ago.
-        outage_s = 0.0 if since is None else now - max(since, self._began)
-        if known.snapshot.fetched_at < self._began:
-            # This run has not asked yet.
-            outage_s = -math.inf
-        elif reason is Reason.DNS_NXDOMAIN:
-            outage_s = math.inf
         self._try_again(
             queue, max(1.0, known.fresh_until - now), reason.name, lasting=lasting, outage_s=outage_s
         )
@@ -330,29 +254,26 @@ class Dispatcher:
             self._postpone_origin(queue, retry_s, because)
 
     def _request_turn(self, queue: OriginQueue, grounds: Grounds) -> None:
-        """Request one turn, however many tasks wait. `_turn_came` is called with it."""
+        """Request one turn, however many tasks wait. `_use_turn` is called with it."""
         queue.state, queue.requested = QueueState.WAITING_TURN, queue.sample
-        came = partial(self._turn_came, queue, grounds)
+        came = partial(self._guarded, self._use_turn, queue, grounds)
+        # Hot path: `suppress` takes longer than `try`.
         try:
             queue.wait = self._turns.take_later(queue.requested, came, pace=grounds.pace, first=queue.first)
         except (Exception, asyncio.CancelledError):  # noqa: BLE001 - `_take` meets the same, and reports it
             queue.wait = None
         if queue.wait is None:
             self._start(queue, QueueState.WAITING_TURN, partial(self._take, grounds=grounds))
-        if self.store.crowded:
-            self._offer(queue)
+        self._offer(queue)
 
     async def _take(self, queue: OriginQueue, grounds: Grounds) -> None:
         """Wait for a turn as a callback cannot: while the site is closed, or its address is looked up."""
         turn = await self._turns.take(queue.requested, pace=grounds.pace, first=queue.first)
         if queue.wait is asyncio.current_task():
-            self._turn_came(queue, grounds, turn, None)
+            self._guarded(self._use_turn, queue, grounds, turn, None)
         else:
             # Cancelled in this very step, when the turn was there already.
             self._turns.give_back(turn)
-
-    def _turn_came(self, queue: OriginQueue, grounds: Grounds, turn: Turn, error: Exception | None) -> None:
-        self._guarded(self._use_turn, queue, grounds, turn, error)
 
     def _use_turn(self, queue: OriginQueue, grounds: Grounds, turn: Turn, error: Exception | None) -> None:
         """Make the queue ready with its turn. If the rules are not in force any more, they are renewed first."""
@@ -367,9 +288,8 @@ class Dispatcher:
         try:
             # However long the turn took, renewed rules are good for it: otherwise rules that expire sooner would be fetched for
             # ever, and no page.
-            usable = self._origins.still_valid(grounds, renewed=queue.first) and not (
-                self._turns.declines and self._declined(queue.origin, grounds)
-            )
+            valid = self._origins.still_valid(grounds, renewed=queue.first)
+            usable = valid and not (self._turns.declines and self._declined(queue.origin, grounds))
             queue.first, queue.turn_failures = not usable, 0
             if usable and self._workers.idle and not self._progress.stopped:
                 queue.turn = turn
@@ -407,23 +327,14 @@ class Dispatcher:
         queue.wait = None
         if queue.drop_reason is None:
             queue.state = QueueState.READY
-        try:
-            self._scheduler.ready(queue.origin)
-        except BaseException:
-            self._release(queue)
-            raise
+        self._scheduler.ready(queue.origin)
         self.schedule_dispatch()
 
     def _postpone(self, queue: OriginQueue, seconds: float, wake: Callable[[OriginQueue], None]) -> None:
         """Request nothing for the queue before `wake` is called."""
         queue.state, queue.wakes_at = QueueState.POSTPONED, self._clock.monotonic() + seconds
-        queue.wait = self._timers.entry(queue.wakes_at, lambda: self._wake(queue, wake))
-        if self.store.crowded:
-            self._offer(queue)
-
-    def _wake(self, queue: OriginQueue, wake: Callable[[OriginQueue], None]) -> None:
-        queue.wakes_at = -math.inf
-        self._guarded(wake, queue)
+        queue.wait = self._timers.at(queue.wakes_at, partial(self._guarded, wake, queue))
+        self._offer(queue)
 
     def _postpone_origin(self, queue: OriginQueue, seconds: float, because: str) -> None:
         """No rules can be had for so long: its tasks go back to the store, if that keeps them."""
@@ -447,6 +358,8 @@ class Dispatcher:
         if error is not None and queue.wait is task:
             queue.wait = None
             self._guarded(self._failed, queue, error)
+        if self._fetching.get(queue) is task:
+            self._guarded(self._free_slot, queue)
 
     def _failed(self, queue: OriginQueue, error: BaseException) -> None:
         self._unchoose(queue)
@@ -455,14 +368,12 @@ class Dispatcher:
                 # From outside, by code that cancelled every task it found.
                 if not self._progress.stopped:
                     self._postpone_origin(queue, _FIRST_S, "cancelled from outside")
-            case GateClosed() | SchedulerFailed():
-                self.fail(error)
             case OriginDeclined():
                 self._drop(queue, error.because)
             case Overloaded() | StoreFailed(may_pass=True):
                 # It waited for long already, and no task is dropped for that.
                 self._postpone_origin(queue, _OVERLOADED_S, str(error))
-            case Exception():
+            case Exception() if not isinstance(error, GateClosed | SchedulerFailed):
                 # A store that fails, a scope that cannot be worked out: disallowed for now, as whatever cannot be interpreted.
                 extra = fields("turn_failed", origin=queue.origin, error=error)
                 log.error("no turn could be requested at %s", queue.origin, exc_info=error, extra=extra)
@@ -473,7 +384,7 @@ class Dispatcher:
                 lasting = queue.turn_failures >= self._limits.max_robots_tries
                 self._try_again(queue, seconds, type(error).__name__, lasting=lasting, outage_s=math.inf)
             case _:
-                self.fail(_ended_by(error))
+                self.fail(error)
 
     # Turns meet workers: only here.
 
@@ -484,99 +395,93 @@ class Dispatcher:
             asyncio.get_running_loop().call_soon(self._dispatch)
 
     def _dispatch(self) -> None:
-        again = cut_short = False
+        again = None
         try:
-            again, cut_short = self._guarded(self._match) or (False, False)
+            again = self._guarded(self._match)
         finally:
             self._matching = False
-            if not cut_short:
-                holding, self._holding = self._holding, []
-                for queue in holding:
-                    self._release(queue)
+            holding, self._holding = self._holding, []
+            for queue in holding:
+                self._release(queue)
         if again:
             # Requests that were made now are answered before it is called again.
             self.schedule_dispatch()
 
-    def _match(self) -> tuple[bool, bool]:
-        """Whether to go on in the next step, and with the turns that are held now."""
+    def _match(self) -> bool:
+        """Give tasks to idle workers. Whether to go on in the next step."""
         requested, self._requested = self._requested, []
         for queue in requested:
-            task = queue.chosen
-            if queue.turn is None or task is None or self._progress.stopped:
+            task, turn = queue.chosen, queue.turn
+            if task is None or turn is None or self._progress.stopped:
                 self._unchoose(queue)
             else:
-                queue.chosen = None
-                self._chosen = task
-                self._hand_over(queue, task, queue.turn)
-                self._chosen = None
+                self._hand_over(queue, task, turn)
         idle, again, ended = self._workers.idle, False, 0
         while idle and self._scheduler and not self._progress.stopped:
             if ended >= _AT_A_TIME:
-                return True, True
-            task = self._chosen = self._scheduler.next()
-            given = self._give(self.queues[task.target.origin.text], task)
-            self._chosen = None
+                return True
+            task = self._scheduler.next()
+            queue = self.queues[task.target.origin.text]
+            queue.chosen = task
+            given = self._give(queue, task)
             if given is None:
                 ended += 1
             else:
                 idle -= 1
                 again = again or not given
-        return again, False
+        return again
 
     def _give(self, queue: OriginQueue, task: Task) -> bool | None:
         """Give the scheduler's choice to a worker. False if its turn must be requested; None if it ended, or is undecided."""
-        allowed = True if queue.drop_reason is not None else self._allows(queue, task)
-        if (
-            queue.state is QueueState.WITHDRAWN
-            or queue.drop_reason is not None
-            or isinstance(allowed, Decision)
-        ):
-            self._chosen = None
-            if isinstance(allowed, Decision):
-                self._in_flight.refuse(task, allowed)
-            elif queue.drop_reason is not None:
+        if queue.state is QueueState.WITHDRAWN or queue.drop_reason is not None:
+            queue.chosen = None
+            if queue.drop_reason is not None:
                 self._in_flight.drop(task, queue.drop_reason)
             self._go_on_without(queue, task)
             return None
-        if allowed is None:
+        verdict = self._rules.verdict_on_chosen(queue, task)
+        if isinstance(verdict, Decision):
+            queue.chosen = None
+            self._in_flight.refuse(task, verdict)
+            self._go_on_without(queue, task)
+            return None
+        if verdict is None:
             self._release(queue)
             known = self._origins.current(queue.origin)
             if known is not None and known.meaning == queue.meaning:
                 # They are there, and to decide takes long.
+                queue.chosen = None
                 queue.leave(task)
                 queue.put_unchecked(task)
             else:
-                self._scheduler.add(task)
+                self._unchoose(queue)
             self._advance(queue)
             return None
-        turn = queue.turn
-        if turn is not None and not self._fits(queue, task, turn):
+        if queue.turn is not None and not self._fits(queue, task, queue.turn):
             self._release(queue)
-            turn = None
         queue.requested = queue.sample = task.target
-        if turn is None:
-            turn = queue.turn = self._take_now(queue, task)
-        if turn is None:
-            queue.chosen = task
+        if queue.turn is None:
+            queue.turn = self._take_now(queue, task)
+        if queue.turn is None:
             self._requested.append(queue)
             self._advance(queue)
             return False
-        self._hand_over(queue, task, turn)
+        self._hand_over(queue, task, queue.turn)
         return True
 
     def _hand_over(self, queue: OriginQueue, task: Task, turn: Turn) -> None:
         """Give the task to a worker, or back to the scheduler."""
         grounds = queue.grounds
-        # The worker may have been cancelled in this step, and a permit of the gate may have spent the budget.
-        if grounds is not None and not (self._turns.declines and self._declined(queue.origin, grounds)):
-            # A listener that is told of the permit may stop the frontier, which gives back the turns of queues.
-            queue.turn = self._chosen = None
-            if self._in_flight.give(task, turn, grounds):
-                queue.fetched = False
-                queue.leave(task)
-                self._advance(queue)
-                return
-        queue.turn = None
+        # A permit of the gate may have spent the budget.
+        declined = self._turns.declines and self._declined(queue.origin, grounds)
+        # A listener that is told of the permit may stop the frontier, which gives back the turns of queues.
+        queue.turn = queue.chosen = None
+        # The worker may have been cancelled in this step.
+        if grounds is not None and not declined and self._in_flight.give(task, turn, grounds):
+            queue.fetched = False
+            queue.leave(task)
+            self._advance(queue)
+            return
         self._turns.give_back(turn)
         self._scheduler.add(task)
         self._ready_when_free(queue)
@@ -593,43 +498,9 @@ class Dispatcher:
         self._release(queue)
         self._advance(queue)
 
-    def _allows(self, queue: OriginQueue, task: Task) -> Decision | bool | None:
-        """Whether the rules in force allow a task of the scheduler; None if that must be found out first."""
-        if queue.turn is None and self._in_force(queue) is None:
-            return None
-        if queue.decided is None:
-            return True
-        if task.number in queue.decided:
-            # A Decision that disallows is falsy.
-            refusal = queue.decided[task.number]
-            return True if refusal is None else refusal
-        known = self._origins.current(queue.origin)
-        if known is None or known.meaning != queue.meaning:
-            return None
-        allowed = self._decider.allows_now(known.rules, task.target.path)
-        return self._decider.decide_again(known.rules, task.target.path) if allowed is False else allowed
-
-    def _in_force(self, queue: OriginQueue) -> Grounds | None:
-        """Return the newest grounds that are known, and have the queue learn them; of forgotten rules, if they are still valid."""
-        known, grounds = self._origins.current(queue.origin), queue.grounds
-        if known is None:
-            decided = (
-                grounds is not None
-                and not queue.failures
-                and grounds.meaning == queue.meaning
-                and queue.all_decided
-            )
-            return grounds if decided and grounds is not None and self._origins.still_valid(grounds) else None
-        if known.grounds is not grounds or queue.failures:
-            if _out_of_reach(known):
-                return None
-            queue.learn(known)
-        return known.grounds
-
     def _take_now(self, queue: OriginQueue, task: Task) -> Turn | None:
-        pace = None if queue.grounds is None else queue.grounds.pace
         try:
-            return self._turns.take_now(task.target, pace=pace)
+            return self._turns.take_now(task.target, pace=queue.pace)
         except (Exception, asyncio.CancelledError):  # noqa: BLE001 - as in `_request_turn`
             return None
 
@@ -690,22 +561,19 @@ class Dispatcher:
             self._in_flight.drop(queue.unchecked.popleft(), queue.drop_reason)
         if self._progress.stopped:
             return
-        if queue.drop_reason is not None and queue.scheduled:
-            self._ready(queue)
-            return
         if queue.drop_reason is not None:
+            if queue.scheduled:
+                self._ready(queue)
+                return
             queue.begin_anew()
         self._advance(queue)
 
     def keep(self, origin: Origin) -> None:
         """Drop no more tasks of the origin: its rules are known by now."""
         if (queue := self.queues.get(origin.text)) is not None:
-            self._keep(queue)
-
-    def _keep(self, queue: OriginQueue) -> None:
-        queue.drop_reason = None
-        if queue.state is QueueState.DROPPING and self._scheduler.is_ready(queue.origin):
-            queue.state = QueueState.READY
+            queue.drop_reason = None
+            if queue.state is QueueState.DROPPING and self._scheduler.is_ready(origin):
+                queue.state = QueueState.READY
 
     def give_up(self, origin: Origin, because: str) -> None:
         """Drop the origin's tasks if they wait for a turn: the crawler knows that the site is gone."""
@@ -738,7 +606,8 @@ class Dispatcher:
 
     def _offer(self, queue: OriginQueue) -> None:
         """Have the queue go back to its store, in a step of its own, if others need its place in memory and its wait is long."""
-        asyncio.get_running_loop().call_soon(self.deactivate, queue.origin)
+        if self.store.crowded:
+            asyncio.get_running_loop().call_soon(self.deactivate, queue.origin)
 
     def deactivate(self, origin: Origin) -> bool:
         """Give the origin's tasks back to the store if it gives no turn for long. Whether that was done."""
@@ -748,7 +617,7 @@ class Dispatcher:
     def _deactivate(self, queue: OriginQueue) -> bool:
         # While any origin is ready the scheduler cannot give one's tasks back. But then no place in memory needs to be freed
         # either: workers are what is short.
-        if queue.state not in _WAITS or queue.turn or queue.chosen or (queue.scheduled and self._scheduler):
+        if queue.wait is None or queue.turn or queue.chosen or (queue.scheduled and self._scheduler):
             return False
         wait_s = self._wait_s(queue, robots=queue.state is QueueState.FETCHING_RULES)
         # A back-off of robots.txt that has not ended would only fail again.
@@ -777,7 +646,7 @@ class Dispatcher:
                 return 0.0
             if queue.wakes_at > now:
                 return queue.wakes_at - now
-            return self._turns.wait_s(target, None if robots or queue.grounds is None else queue.grounds.pace)
+            return self._turns.wait_s(target, None if robots else queue.pace)
         return 0.0
 
     # What the store and the status page need to know.
@@ -785,15 +654,13 @@ class Dispatcher:
     def refusal(self, task: Task) -> Decision | None:
         """Return the decision about a task that robots.txt, as known now, disallows."""
         known = None if self._progress.stopped else self._origins.current(task.origin)
-        path = task.target.path
-        if known is None or self._decider.allows_now(known.rules, path) is not False or _out_of_reach(known):
-            return None
-        return self._decider.decide_again(known.rules, path)
+        verdict = self._rules.verdict(task, known)
+        return verdict if isinstance(verdict, Decision) else None
 
     def rules_known(self, origin: Origin) -> bool:
         """Whether the origin's rules are known by now, and the policy permits requests: then its tasks need not be dropped."""
         known = self._origins.current(origin)
-        return known is not None and not _out_of_reach(known) and not self._declined(origin, known.grounds)
+        return known is not None and not out_of_reach(known) and not self._declined(origin, known.grounds)
 
     def restore_failures(self, origin: Origin, failures: int) -> None:
         """Say how often in a row the origin's rules could not be had before its queue was forgotten."""
@@ -822,8 +689,6 @@ class Dispatcher:
             tasks.extend(queue.unchecked or ())
             if queue.chosen is not None:
                 tasks.append(queue.chosen)
-        if self._chosen is not None and not any(task is self._chosen for task in tasks):
-            tasks.append(self._chosen)
         return sorted(tasks, key=lambda task: task.number)
 
     def stop(self, no_more: Exception) -> None:
@@ -839,9 +704,13 @@ class Dispatcher:
         self._timers.clear()
         self.store.stop()
 
-    def fail(self, error: Exception) -> None:
+    def fail(self, error: BaseException) -> None:
         """Give out nothing more; all that wait get the error."""
         progress = self._progress
+        if not isinstance(error, Exception):
+            # A user's part raised it, as pytest.fail does.
+            cause, error = error, RuntimeError(f"the frontier was ended by {error!r}")
+            error.__cause__ = cause
         # While it drains, what is in flight must learn of a store that keeps nothing any more.
         if not progress.stopped or (progress.draining and progress.in_flight and progress.failure is None):
             progress.failed(error)
@@ -860,19 +729,6 @@ class Dispatcher:
             log.exception("the frontier failed", extra=fields("frontier_failed", error=error))
             self.fail(error)
         except BaseException as error:
-            self.fail(_ended_by(error))
+            self.fail(error)
             raise
         return None
-
-
-def _out_of_reach(known: OriginRules) -> bool:
-    """Whether all is disallowed because robots.txt could not be had, which may pass."""
-    rules = known.rules
-    return not rules.allows("/") and rules.decide("/").reason is Reason.UNREACHABLE
-
-
-def _ended_by(error: BaseException) -> Exception:
-    """The failure of a frontier after a user's part raised what is no Exception, as pytest.fail does."""
-    failure = RuntimeError(f"the frontier was ended by {error!r}")
-    failure.__cause__ = error
-    return failure

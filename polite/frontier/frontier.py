@@ -1,29 +1,67 @@
 """The queue of a crawl: URLs are put in any order; permits come out, each allowed and in its turn."""
 
 import asyncio
-from collections.abc import Iterable
+import contextlib
+from collections import Counter
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Self, TypedDict, Unpack
 
 from polite.errors import (
     GateClosed,
     InvalidOption,
+    InvalidURL,
+    Overloaded,
     PermitMisused,
+    PoliteError,
     redact_url,
 )
-from polite.frontier.in_flight import OnEnd
+from polite.events import Dropped
+from polite.frontier.in_flight import OnEnd, TaskPermit
 from polite.frontier.parts import Parts
-from polite.frontier.permit import TaskPermit
-from polite.frontier.puts import PutOptions, Puts, PutSitemaps, draft_of, no_more, put_entries
-from polite.frontier.task_store import Limits
+from polite.frontier.task_store import Limits, PutOptions, TaskDraft, draft_of
 from polite.gate.gate import Gate
 from polite.options import integer
-from polite.origin import Origin
+from polite.origin import Origin, Target
 from polite.ports import Scheduler
-from polite.sitemaps.entry import SitemapPolicy
+from polite.sitemaps.entry import SitemapFile, SitemapPolicy
 from polite.task import Admission, Task
 
 _DEFAULTS = Limits()
+# After so many URLs, `put_many` waits until they are written, and lets other tasks run.
+_AT_A_TIME = 500
+# What the protocol says of an entry of a sitemap without a priority.
+_USUAL_PRIORITY = 0.5
+
+
+class FrontierClosed(PoliteError):
+    """A URL was put into a frontier that was closed, stopped or drained.
+
+    Example:
+        try:
+            await frontier.put(url)
+        except polite.FrontierClosed:
+            return  # the crawl ends
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class PutSitemaps:
+    """The result of `Frontier.put_sitemaps`.
+
+    Attributes:
+        admissions: How many entries had each admission.
+        files: What became of each file.
+    """
+
+    admissions: Mapping[Admission, int]
+    files: tuple[SitemapFile, ...]
+
+    @property
+    def waiting(self) -> int:
+        """How many entries became tasks."""
+        return self.admissions[Admission.WAITING]
 
 
 class FrontierOptions(TypedDict, total=False):
@@ -111,7 +149,6 @@ class Frontier:
         self._parts = parts
         self._services = parts.services
         self._progress = parts.progress
-        self._puts = Puts(parts)
         self._dispatcher = parts.dispatcher
         gate.on_close(self._gate_closed)
 
@@ -198,7 +235,7 @@ class Frontier:
             FrontierClosed, GateClosed, SchedulerFailed, StoreFailed: The frontier takes no more.
         """
         draft = draft_of(priority, depth, not_before, deadline, payload, key, unique=unique)
-        offered = await self._puts.offered(url, draft, again=again, wait=wait)
+        offered = await self._offer(url, draft, again=again, wait=wait)
         if isinstance(offered, Admission):
             return offered
         admission = await offered
@@ -241,7 +278,12 @@ class Frontier:
             FrontierClosed, GateClosed, SchedulerFailed, StoreFailed: The frontier takes no more.
         """
         draft = draft_of(priority, depth, not_before, deadline, payload, key, unique=unique)
-        offered = self._puts.offered_now(url, draft, again=again)
+        target = Target.of(url)
+        self._require_open(target)
+        if self._progress.waiting.full:
+            raise self._overloaded(target)
+        self._progress.waiting.add()
+        offered = self._add(target, draft, again=again)
         if isinstance(offered, asyncio.Future):
             return offered
         added: asyncio.Future[Admission] = asyncio.get_running_loop().create_future()
@@ -268,8 +310,33 @@ class Frontier:
             raise TypeError(
                 f"put_many: {', '.join(sorted(unknown))}: no such option; it has those of put but key"
             )
-        again, wait = options.get("again", False), options.get("wait", True)
-        return await self._puts.many(urls, draft_of(**options), again=again, wait=wait)
+        again, wait, draft = options.get("again", False), options.get("wait", True), draft_of(**options)
+
+        async def gathered(offers: Sequence[Admission | Awaitable[Admission]]) -> list[Admission]:
+            return [offer if isinstance(offer, Admission) else await offer for offer in offers]
+
+        admissions: list[Admission] = []
+        offers: list[Admission | Awaitable[Admission]] = []
+        try:
+            for url in urls:
+                try:
+                    offers.append(await self._offer(url, draft, again=again, wait=wait))
+                except InvalidURL as error:
+                    self._progress.tell(Dropped(redact_url(url), str(error), 0))
+                    offers.append(Admission.INVALID)
+                if len(offers) == _AT_A_TIME:
+                    batch, offers = offers, []
+                    admissions += await gathered(batch)
+                    await asyncio.sleep(0)
+                elif self._services.decider.busy:
+                    await asyncio.sleep(0)
+        except Exception:
+            # Whatever failed, perhaps `urls` itself: those before are put, and must be counted when this is raised.
+            await gathered(offers)
+            raise
+        admissions += await gathered(offers)
+        self._progress.raise_failure()
+        return admissions
 
     async def put_sitemaps(
         self,
@@ -300,17 +367,109 @@ class Frontier:
             FrontierClosed, GateClosed, SchedulerFailed, StoreFailed: The frontier takes no more.
         """
         priority = options.pop("priority", None)
-
-        async def put(urls: Iterable[str], each: float) -> list[Admission]:
-            options["priority"] = each
-            return await self.put_many(urls, **options)
-
         sitemaps = self._gate.sitemaps(origin, files=files, since=since, policy=policy)
-        return await put_entries(sitemaps, put, priority=priority)
+        admissions: Counter[Admission] = Counter()
+        waiting: dict[float, list[str]] = {}  # by their priority
+
+        async def put() -> None:
+            for each, urls in waiting.items():
+                options["priority"] = each
+                admissions.update(await self.put_many(urls, **options))
+            waiting.clear()
+
+        count = 0
+        async for entry in sitemaps:
+            own = _USUAL_PRIORITY if entry.priority is None else round(entry.priority, 1)
+            waiting.setdefault(own if priority is None else priority, []).append(entry.url)
+            count += 1
+            if not count % _AT_A_TIME:
+                await put()
+        await put()
+        return PutSitemaps({each: admissions[each] for each in Admission}, tuple(sitemaps.files))
+
+    async def _offer(
+        self, url: str, draft: TaskDraft, *, again: bool, wait: bool
+    ) -> "Admission | asyncio.Future[Admission]":
+        """Wait for capacity, and give a URL to the store."""
+        target = Target.of(url)
+        self._require_open(target)
+        if not self._progress.waiting.full:
+            self._progress.waiting.add()
+        elif not await self._took_slot(target, draft.identity, again=again, wait=wait):
+            self._require_open(target)
+            return Admission.DUPLICATE
+        return self._add(target, draft, again=again)
+
+    def _add(
+        self, target: Target, draft: TaskDraft, *, again: bool
+    ) -> "Admission | asyncio.Future[Admission]":
+        """Give a URL to the store. It has its slot of `waiting`."""
+        offered = self._parts.store.add(target, draft, again=again)
+        self._progress.raise_failure()
+        return offered
+
+    async def _took_slot(self, target: Target, identity: str | None, *, again: bool, wait: bool) -> bool:
+        """Wait until one task more may wait. False if the URL or key was seen before, or the frontier was closed meanwhile."""
+        waiting = self._progress.waiting
+        try:
+            seen = self._parts.store.seen(target, identity, again=again)
+            if (seen if isinstance(seen, bool) else await seen) or not self._open():
+                return False
+            if not wait:
+                raise self._overloaded(target)
+            await self._take_slot(target)
+            if not self._open():
+                waiting.release()
+                return False
+            return True
+        finally:
+            self._progress.end_if_over()
+
+    async def _take_slot(self, target: Target) -> None:
+        """Wait for a slot. The frontier may drain already, or begin to while this waits: then no slot becomes free.
+
+        While it drains, tasks in flight and their `on_end` may put still: what they found would be lost. They get slots beyond the
+        limit, and are few, since no more are given out.
+        """
+        if not self._progress.draining:
+            with contextlib.suppress(FrontierClosed):
+                return await self._progress.waiting.acquire()
+        if not self._open():
+            raise _no_more()
+        if self._permit_inside() is None:
+            raise FrontierClosed(f"{self._full(target)} while the frontier drains", url=target.url)
+        return self._progress.waiting.add()
+
+    def _overloaded(self, target: Target) -> Overloaded:
+        return Overloaded(self._full(target), url=target.url)
+
+    def _full(self, target: Target) -> str:
+        limit = self._parts.limits.max_waiting
+        return f"Frontier: max_waiting={limit} tasks wait already, so {target.url} is not put"
+
+    def _open(self) -> bool:
+        """Whether URLs may be put."""
+        progress, all_told = self._progress, self._parts.in_flight.all_told
+        return not progress.closed or (
+            progress.draining and (bool(progress.in_flight) or not all_told.is_set())
+        )
+
+    def _require_open(self, target: Target) -> None:
+        self._progress.raise_failure()
+        if self._progress.closed and not self._open():
+            raise FrontierClosed(f"the frontier is closed: {target.url} is not put", url=target.url)
+        self._services.require_open(target)
+
+    def _permit_inside(self) -> TaskPermit | None:
+        """Return a permit of this frontier that the running asyncio task has entered and not left."""
+        for inside in self._services.open_permits.of(asyncio.current_task()):
+            if isinstance(inside, TaskPermit) and inside.is_of(self._parts.in_flight):
+                return inside
+        return None
 
     def close(self) -> None:
         """Take no more tasks; the iteration ends when all that was put has ended. May be called twice."""
-        self._progress.close(no_more())
+        self._progress.close(_no_more())
         self._parts.store.put_no_more()
 
     # Taking.
@@ -372,7 +531,7 @@ class Frontier:
         worker = self._parts.workers.enter(leaves=leaves)
         self._dispatcher.schedule_dispatch()
         try:
-            permit = await worker
+            permit: TaskPermit | None = await worker
             if permit is not None and (started := self._parts.store.started(permit.task)) is not None:
                 await started
         except BaseException:
@@ -421,7 +580,7 @@ class Frontier:
         self._progress.raise_failure()
 
     def _refuse_inside(self, what: str) -> None:
-        if (inside := self._puts.permit_inside()) is not None:
+        if (inside := self._permit_inside()) is not None:
             raise PermitMisused(
                 f"{what} inside the permit for {inside.url}: leave that block first", url=inside.url
             )
@@ -447,7 +606,7 @@ class Frontier:
 
     def stop(self) -> None:
         """Give out nothing more, at once; the iterations end. What is in flight may be finished. May be called twice."""
-        self._dispatcher.stop(no_more())
+        self._dispatcher.stop(_no_more())
 
     def give_up(self, origin: Origin, because: str) -> None:
         """Drop the origin's tasks, if they wait for a turn. No part of the public API."""
@@ -458,3 +617,8 @@ class Frontier:
             self._dispatcher.fail(
                 GateClosed(f"the gate was closed while {self.waiting} tasks of the frontier waited")
             )
+
+
+def _no_more() -> FrontierClosed:
+    """Return the error for puts that wait while the frontier is closed."""
+    return FrontierClosed("the frontier was closed: no more is put")

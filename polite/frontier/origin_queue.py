@@ -1,16 +1,27 @@
-"""The tasks of one origin that wait (Mercator's back queue), and the one thing that the origin waits for."""
+"""The tasks of one origin that wait (Mercator's back queue), what it waits for, and what rules say of its tasks."""
 
+import asyncio
 import math
 from collections import deque
 from collections.abc import Hashable
+from dataclasses import dataclass, field
 from enum import Enum
 
+from polite.frontier.checked_scheduler import CheckedScheduler
+from polite.frontier.in_flight import InFlight
+from polite.frontier.progress import Progress
 from polite.gate.rules_cache import Grounds, OriginRules
+from polite.gate.services import Services
 from polite.origin import Origin, Target
+from polite.pace import RequestedPace
 from polite.pacing.pacer import TurnRequest
 from polite.pacing.turn import Turn
 from polite.robots.decision import Decision
+from polite.robots.reason import Reason
 from polite.task import Task
+
+# After so many tasks that are looked at, other tasks of the loop run.
+_AT_A_TIME = 500
 
 
 class QueueState(Enum):
@@ -31,6 +42,7 @@ class QueueState(Enum):
     REMOVED = "nothing: the frontier does not know it any more"
 
 
+@dataclass(slots=True, eq=False)
 class OriginQueue:
     """The tasks of one origin. It exists as long as it has tasks.
 
@@ -59,51 +71,37 @@ class OriginQueue:
         drop_reason: Why its tasks are dropped.
     """
 
-    __slots__ = (
-        "chosen",
-        "decided",
-        "drop_reason",
-        "failures",
-        "fetched",
-        "first",
-        "grounds",
-        "meaning",
-        "origin",
-        "requested",
-        "sample",
-        "scheduled",
-        "state",
-        "turn",
-        "turn_failures",
-        "unchecked",
-        "wait",
-        "wakes_at",
-    )
+    origin: Origin
+    sample: Target
+    state: QueueState = QueueState.DECIDING
+    wait: TurnRequest | None = None
+    unchecked: deque[Task] | None = None
+    scheduled: int = 0
+    grounds: Grounds | None = None
+    meaning: Hashable = None
+    decided: dict[int, Decision | None] | None = None
+    requested: Target = field(init=False)
+    chosen: Task | None = None
+    turn: Turn | None = None
+    first: bool = False
+    fetched: bool = False
+    failures: int = 0
+    turn_failures: int = 0
+    wakes_at: float = -math.inf
+    drop_reason: str | None = None
 
-    def __init__(self, origin: Origin, sample: Target) -> None:
-        self.origin: Origin = origin
-        self.state: QueueState = QueueState.DECIDING
-        self.wait: TurnRequest | None = None
-        self.unchecked: deque[Task] | None = None
-        self.scheduled: int = 0
-        self.grounds: Grounds | None = None
-        self.meaning: Hashable = None
-        self.decided: dict[int, Decision | None] | None = None
-        self.sample: Target = sample
-        self.requested: Target = sample
-        self.chosen: Task | None = None
-        self.turn: Turn | None = None
-        self.first: bool = False
-        self.fetched: bool = False
-        self.failures: int = 0
-        self.turn_failures: int = 0
-        self.wakes_at: float = -math.inf
-        self.drop_reason: str | None = None
+    def __post_init__(self) -> None:
+        self.requested = self.sample
 
     @property
     def waiting(self) -> int:
         """How many tasks wait."""
         return self.scheduled + len(self.unchecked or ())
+
+    @property
+    def pace(self) -> RequestedPace | None:
+        """The pace that its newest rules request."""
+        return None if self.grounds is None else self.grounds.pace
 
     @property
     def all_decided(self) -> bool:
@@ -123,6 +121,29 @@ class OriginQueue:
             self.meaning = known.meaning
             self.decided = {} if self.scheduled else None
 
+    def miss(self, known: OriginRules, began: float, now: float, *, cached: bool) -> float:
+        """Count that no rules can be had, and return for how many seconds that has been so.
+
+        Args:
+            began: When this run began (wall seconds): an earlier one may have ended long ago.
+            now: Wall seconds.
+            cached: It was known before they were asked for.
+
+        Returns:
+            Infinity for what no restart of the site ends; minus infinity if this run has not asked yet.
+        """
+        # The same response, seen again a moment too early, is no second failure. Neither is one that was counted before the queue
+        # went back to its store.
+        seen = cached and self.grounds is None and known.snapshot.failures <= self.failures
+        self.failures += known.grounds is not self.grounds and not seen
+        self.grounds = known.grounds
+        if known.snapshot.fetched_at < began:
+            return -math.inf
+        if known.snapshot.access.reason is Reason.DNS_NXDOMAIN:
+            return math.inf
+        since = known.snapshot.unreachable_since
+        return 0.0 if since is None else now - max(since, began)
+
     def schedule(self, task: Task) -> None:
         """Count a task that rules of `meaning` allow, and that goes to the scheduler."""
         self.scheduled += 1
@@ -141,3 +162,104 @@ class OriginQueue:
         """Forget that the origin was given up: the tasks that wait now were put later."""
         self.drop_reason = self.grounds = None
         self.failures = self.turn_failures = 0
+
+
+class TaskRules:
+    """Decides about tasks by the rules of now. What takes long is decided in a thread, while other tasks of the loop run.
+
+    A task at the scheduler cannot be taken from there: what newer rules say of it is kept until the scheduler chooses it.
+    """
+
+    def __init__(
+        self, services: Services, scheduler: CheckedScheduler, progress: Progress, in_flight: InFlight
+    ) -> None:
+        self._origins = services.origins
+        self._decider = services.decider
+        self._scheduler = scheduler
+        self._progress = progress
+        self._in_flight = in_flight
+        self._searching = asyncio.Semaphore(1)  # a search takes a list of all tasks at the scheduler
+
+    def verdict(self, task: Task, known: OriginRules | None) -> Decision | bool | None:
+        """Return True, or the decision that disallows the task; None if no rules can be had, or if to decide takes long."""
+        allowed = None if known is None else self._decider.allows_now(known.rules, task.target.path)
+        if known is None or allowed is not False:
+            return allowed
+        return None if out_of_reach(known) else self._decider.decide_again(known.rules, task.target.path)
+
+    def verdict_on_chosen(self, queue: OriginQueue, task: Task) -> Decision | bool | None:
+        """Return what the rules in force say of a task of the scheduler; None if that must be found out first."""
+        if queue.turn is None and self.in_force(queue) is None:
+            return None
+        if queue.decided is None:
+            return True
+        if task.number in queue.decided:
+            # A Decision that disallows is falsy.
+            refusal = queue.decided[task.number]
+            return True if refusal is None else refusal
+        known = self._origins.current(queue.origin)
+        return None if known is None or known.meaning != queue.meaning else self.verdict(task, known)
+
+    def in_force(self, queue: OriginQueue) -> Grounds | None:
+        """Return the newest grounds that are known, and have the queue learn them; of forgotten rules, if they are still valid."""
+        known, grounds = self._origins.current(queue.origin), queue.grounds
+        if known is None:
+            decided = not queue.failures and queue.all_decided
+            if grounds is None or not decided or grounds.meaning != queue.meaning:
+                return None
+            return grounds if self._origins.still_valid(grounds) else None
+        if known.grounds is not grounds or queue.failures:
+            if out_of_reach(known):
+                return None
+            queue.learn(known)
+        return known.grounds
+
+    async def undecided(self, queue: OriginQueue) -> list[Task]:
+        """Find the queue's tasks at the scheduler about which only other rules than those of `meaning` decided."""
+        found: list[Task] = []
+        if queue.all_decided:
+            return found
+        async with self._searching:
+            for number, task in enumerate(self._scheduler.tasks, 1):
+                decided = queue.decided
+                if decided is not None and task.target.origin == queue.origin and task.number not in decided:
+                    found.append(task)
+                if not number % _AT_A_TIME:
+                    await asyncio.sleep(0)
+        return found
+
+    async def decide(self, queue: OriginQueue, known: OriginRules, undecided: list[Task]) -> bool:
+        """Decide about these tasks at the scheduler, and all that are not there yet. False if the rules are not in force."""
+        done = 0
+        while undecided or queue.unchecked:
+            if queue.meaning != known.meaning or self._progress.stopped:
+                return False
+            anew = bool(undecided)
+            task = undecided.pop() if anew else queue.unchecked[0]  # type: ignore[index]
+            verdict = self.verdict(task, known)
+            if verdict is None:
+                allowed = (await self._decider.decide(known.rules, task.target.path)).allowed
+                if not self._origins.still_valid(known.grounds, renewed=queue.first):
+                    return False
+                verdict = allowed or self._decider.decide_again(known.rules, task.target.path)
+            refusal = verdict if isinstance(verdict, Decision) else None
+            if anew:
+                if queue.decided is not None:
+                    queue.decided[task.number] = None if refusal is None else refusal.without_rules()
+            elif queue.unchecked and queue.unchecked[0] is task:
+                queue.unchecked.popleft()
+                if refusal is None:
+                    queue.schedule(task)
+                    self._scheduler.add(task)
+                else:
+                    self._in_flight.refuse(task, refusal)
+            done += 1
+            if not done % _AT_A_TIME:
+                await asyncio.sleep(0)
+        return True
+
+
+def out_of_reach(known: OriginRules) -> bool:
+    """Whether all is disallowed because robots.txt could not be had, which may pass."""
+    rules = known.rules
+    return not rules.allows("/") and rules.decide("/").reason is Reason.UNREACHABLE

@@ -1,8 +1,5 @@
 """The objects of one frontier, connected with each other and with the store of its tasks."""
 
-from inspect import iscoroutinefunction
-
-from polite.errors import InvalidOption
 from polite.frontier.checked_scheduler import CheckedScheduler
 from polite.frontier.dispatcher import Dispatcher
 from polite.frontier.in_flight import InFlight, OnEnd
@@ -35,18 +32,14 @@ class Parts:
         limits: Limits,
         on_end: OnEnd | None = None,
     ) -> None:
-        checked = CheckedScheduler(Fifo() if scheduler is None else _complete(scheduler))
+        checked = CheckedScheduler(Fifo() if scheduler is None else scheduler)
         self.services = services
         self.limits = limits
-        self.workers: Workers = Workers()
-        self.progress: Progress = Progress(self.workers, limits.max_waiting, services.listener)
+        self.progress: Progress = Progress(limits.max_waiting, services.listener)
+        self.workers: Workers = self.progress.workers
         services.add_queue(self.progress)
-        self.in_flight: InFlight = InFlight(
-            services, self.progress, self.workers, limits.max_tries, on_end=_plain(on_end)
-        )
-        self.dispatcher: Dispatcher = Dispatcher(
-            services, checked, self.progress, self.workers, self.in_flight, limits
-        )
+        self.in_flight: InFlight = InFlight(services, self.progress, limits.max_tries, on_end)
+        self.dispatcher: Dispatcher = Dispatcher(services, checked, self.progress, self.in_flight, limits)
 
     def keep_in(self, store: TaskStore) -> None:
         """Connect the store of the tasks."""
@@ -64,25 +57,3 @@ class Parts:
                 max_done=self.limits.max_done,
             )
         )
-
-
-def _complete(scheduler: Scheduler) -> Scheduler:
-    if isinstance(scheduler, type) or not all(
-        callable(getattr(scheduler, each, None)) for each in ("add", "ready", "next")
-    ):
-        raise InvalidOption(
-            f"scheduler={scheduler!r}: a Scheduler of polite.ports is needed, such as schedulers.Fifo()"
-        )
-    return scheduler
-
-
-def _plain(on_end: OnEnd | None) -> OnEnd | None:
-    if on_end is not None and not _is_plain(on_end):
-        raise InvalidOption(
-            f"on_end={on_end!r}: a plain function of a Task and its TaskOutcome is needed, not a coroutine function"
-        )
-    return on_end
-
-
-def _is_plain(function: object) -> bool:
-    return callable(function) and not iscoroutinefunction(function)

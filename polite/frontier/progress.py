@@ -1,14 +1,16 @@
-"""How far a frontier is: its counts, what waits and is in flight, the workers, and whether it was closed, stopped or has failed."""
+"""How far a frontier is: how its tasks ended, what waits and is in flight, the workers, and whether it was closed or has failed."""
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from types import TracebackType
+from typing import Any
 
 from polite.events import Event
-from polite.frontier.permit import TaskPermit
 from polite.ports import Listener
+from polite.robots.decision import Decision
 from polite.task import Task
 
 
@@ -51,14 +53,7 @@ class CapacityLimiter:
 
     def release(self) -> None:
         """Free a slot, or give it to the first waiter."""
-        while self.taken <= self._limit and self._waiters:
-            waiter, _ = self._waiters.popitem(last=False)
-            if not waiter.done():
-                waiter.set_result(None)
-                return
-        self.taken -= 1
-        if self._watchers:
-            self._wake_watchers()
+        self.set_taken(self.taken - 1)
 
     def set_taken(self, taken: int) -> None:
         """Set how many slots are taken, as others count them. Waiters get those that became free."""
@@ -68,8 +63,9 @@ class CapacityLimiter:
             if not waiter.done():
                 waiter.set_result(None)
                 self.taken += 1
-        if self._watchers:
-            self._wake_watchers()
+        for watcher, most in self._watchers.items() if self._watchers else ():
+            if self.taken <= most and not watcher.done():
+                watcher.set_result(None)
 
     async def at_most(self, most: int) -> None:
         """Wait for a moment at which at most so many slots are taken, or for `end_watches`."""
@@ -84,11 +80,6 @@ class CapacityLimiter:
         """End each `at_most`, however many slots are taken."""
         for watcher in self._watchers:
             if not watcher.done():
-                watcher.set_result(None)
-
-    def _wake_watchers(self) -> None:
-        for watcher, most in self._watchers.items():
-            if self.taken <= most and not watcher.done():
                 watcher.set_result(None)
 
     def fail_waiters(self, error: Exception) -> None:
@@ -109,7 +100,7 @@ class Workers:
 
     def __init__(self) -> None:
         # Whether each leaves when nothing is left.
-        self._waiting: OrderedDict[asyncio.Future[TaskPermit | None], bool] = OrderedDict()
+        self._waiting: OrderedDict[asyncio.Future[Any], bool] = OrderedDict()
         self._leaving = 0
         self.paused = False
         self.awaited: Callable[[], None] | None = None
@@ -119,9 +110,9 @@ class Workers:
         """How many permits can be given now, at most. A worker may have been cancelled in this very step of the loop."""
         return 0 if self.paused else len(self._waiting)
 
-    def enter(self, *, leaves: bool = False) -> "asyncio.Future[TaskPermit | None]":
+    def enter(self, *, leaves: bool = False) -> "asyncio.Future[Any]":
         """Add a worker, to be awaited at once. `leaves`: it does not wait when nothing is left."""
-        worker: asyncio.Future[TaskPermit | None] = asyncio.get_running_loop().create_future()
+        worker: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting[worker] = leaves
         self._leaving += leaves
         self.call_awaited()
@@ -132,13 +123,13 @@ class Workers:
         if self.awaited is not None:
             self.awaited()
 
-    def leave(self, worker: "asyncio.Future[TaskPermit | None]") -> None:
+    def leave(self, worker: "asyncio.Future[Any]") -> None:
         """Remove a worker that was cancelled. A permit that it was about to receive goes back."""
         self._leaving -= self._waiting.pop(worker, False)
         if worker.done() and not worker.cancelled() and (missed := worker.result()) is not None:
             missed.unsent()
 
-    def next(self) -> "asyncio.Future[TaskPermit | None] | None":
+    def next(self) -> "asyncio.Future[Any] | None":
         """Remove and return the worker that has waited longest; None if no worker is idle."""
         while self._waiting and not self.paused:
             worker, leaves = self._waiting.popitem(last=False)
@@ -156,11 +147,48 @@ class Workers:
         """Tell all workers that no permit will come."""
         self._dismiss(list(self._waiting))
 
-    def _dismiss(self, workers: "list[asyncio.Future[TaskPermit | None]]") -> None:
+    def _dismiss(self, workers: "list[asyncio.Future[Any]]") -> None:
         for worker in workers:
             self._leaving -= self._waiting.pop(worker, False)
             if not worker.done():
                 worker.set_result(None)
+
+
+class End(Enum):
+    """How a task ended; each is counted.
+
+        >>> from polite import End
+        >>> [end.value for end in End]
+        ['done', 'refused', 'dropped']
+
+    Attributes:
+        DONE: the block of its permit was left without a retry.
+        REFUSED: robots.txt disallows it.
+        DROPPED: it was given up.
+    """
+
+    DONE = "done"
+    REFUSED = "refused"
+    DROPPED = "dropped"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOutcome:
+    """How a task ended, and why.
+
+        >>> from polite import End, TaskOutcome
+        >>> TaskOutcome(End.DROPPED, None, "max_tries=3")
+        TaskOutcome(end=<End.DROPPED: 'dropped'>, decision=None, because='max_tries=3')
+
+    Attributes:
+        end: how it ended.
+        decision: what disallowed it, if it was refused; otherwise None.
+        because: the reason: of a refusal the decision in words, of a dropped task that of its Dropped event, otherwise "done".
+    """
+
+    end: End
+    decision: Decision | None
+    because: str
 
 
 @dataclass(slots=True)
@@ -182,6 +210,7 @@ class Progress:
     """The end of a frontier: `closed` takes no more tasks, `stopped` gives out no more permits.
 
     Attributes:
+        workers: Those that wait for a permit.
         draining: Whether what is in flight may put still, although it is closed and stopped.
         waiting: Limits the tasks that wait, in memory and in the file.
         in_flight: Tasks that were given to workers, by number.
@@ -192,8 +221,8 @@ class Progress:
         look_again: Has a shared store look whether anything is left; then it calls `hear`.
     """
 
-    def __init__(self, workers: Workers, max_waiting: int, listener: Listener) -> None:
-        self._workers = workers
+    def __init__(self, max_waiting: int, listener: Listener) -> None:
+        self.workers: Workers = Workers()
         self._listener = listener
         self.waiting: CapacityLimiter = CapacityLimiter(max_waiting)
         self.in_flight: dict[int, Task] = {}
@@ -258,12 +287,12 @@ class Progress:
         if not self.shared and not self.waiting.taken and not self.in_flight:
             self._end_waits()
             if self.closed:
-                self._workers.dismiss()
+                self.workers.dismiss()
 
     def _end_waits(self) -> None:
         """Wake what waits until nothing is left."""
         self.nothing_left.set()
-        self._workers.dismiss_leaving()
+        self.workers.dismiss_leaving()
 
     def share(self) -> None:
         """Other processes put and take tasks of this crawl, too: from now on `hear` says what is left."""
@@ -287,7 +316,7 @@ class Progress:
         if over and self.closed and not self.in_flight:
             self._ended = True
             self.waiting.end_watches()
-            self._workers.dismiss()
+            self.workers.dismiss()
 
     def recount(self, left: int, done: int, refused: int, dropped: int) -> None:
         """Count as the store of a shared crawl does; `left` includes tasks in flight."""
@@ -306,7 +335,7 @@ class Progress:
         self.closed = self.stopped = True
         self.waiting.fail_waiters(no_more)
         self.waiting.end_watches()
-        self._workers.dismiss()
+        self.workers.dismiss()
         if not (self.draining and self.in_flight):
             self.nothing_left.set()
 

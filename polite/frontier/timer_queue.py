@@ -14,27 +14,17 @@ _CANCELLED = 100
 class Entry:
     """A callback that may be cancelled."""
 
-    __slots__ = ("_cancelled", "_work")
+    __slots__ = ("_queue", "callback")
 
-    def __init__(self, work: Callable[[], None], cancelled: Callable[[], None]) -> None:
-        self._work: Callable[[], None] | None = work
-        self._cancelled = cancelled
-
-    @property
-    def over(self) -> bool:
-        """Whether the callback was called or cancelled."""
-        return self._work is None
+    def __init__(self, queue: "TimerQueue", callback: Callable[[], None]) -> None:
+        self._queue = queue
+        self.callback: Callable[[], None] | None = callback
 
     def cancel(self) -> None:
         """Do not call back. May be called at any time."""
-        if self._work is not None:
-            self._work = None
-            self._cancelled()
-
-    def __call__(self) -> None:
-        work, self._work = self._work, None
-        if work is not None:
-            work()
+        if self.callback is not None:
+            self.callback = None
+            self._queue.clean()
 
 
 class TimerQueue:
@@ -42,22 +32,18 @@ class TimerQueue:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._entries: list[tuple[float, int, Callable[[], None]]] = []
+        self._entries: list[tuple[float, int, Entry]] = []
         self._made = 0
         self._cancelled = 0  # since the heap was last cleaned
         self._timer: Timer | None = None
         self._timer_at = 0.0
 
-    def at(self, when: float, callback: Callable[[], None]) -> None:
-        """Call back once at monotonic time `when`."""
+    def at(self, when: float, callback: Callable[[], None]) -> Entry:
+        """Call back once at monotonic time `when`, unless the returned entry is cancelled."""
         self._made += 1
-        heappush(self._entries, (when, self._made, callback))
+        entry = Entry(self, callback)
+        heappush(self._entries, (when, self._made, entry))
         self._arm()
-
-    def entry(self, when: float, callback: Callable[[], None]) -> Entry:
-        """Call back once at `when`; the returned entry can be cancelled."""
-        entry = Entry(callback, self._cancel)
-        self.at(when, entry)
         return entry
 
     def clear(self) -> None:
@@ -67,13 +53,12 @@ class TimerQueue:
             self._timer.cancel()
             self._timer = None
 
-    def _cancel(self) -> None:
+    def clean(self) -> None:
+        """Count an entry that was cancelled, and remove such entries if they are many."""
         self._cancelled += 1
         if self._cancelled >= _CANCELLED and self._cancelled * 2 >= len(self._entries):
             self._cancelled = 0
-            self._entries = [
-                each for each in self._entries if not (isinstance(each[2], Entry) and each[2].over)
-            ]
+            self._entries = [each for each in self._entries if each[2].callback is not None]
             heapify(self._entries)
 
     def _arm(self) -> None:
@@ -92,6 +77,9 @@ class TimerQueue:
             # If more are due, the others are called in the next step: `_arm` sets a timer that is due.
             while called < _AT_A_TIME and self._entries and self._entries[0][0] <= self._clock.monotonic():
                 called += 1
-                heappop(self._entries)[2]()
+                entry = heappop(self._entries)[2]
+                callback, entry.callback = entry.callback, None
+                if callback is not None:
+                    callback()
         finally:
             self._arm()

@@ -7,8 +7,7 @@ import pytest
 
 import polite
 from polite.events import Event, Granted, Refused
-from polite.frontier.frontier import Frontier
-from polite.frontier.puts import FrontierClosed
+from polite.frontier.frontier import Frontier, FrontierClosed
 from polite.task import Admission
 from tests.frontier.support import Opened, one_process
 from tests.support import RULES, A, fetch_all
@@ -63,18 +62,6 @@ async def test_a_putter_that_is_cancelled_passes_its_slot_on(opened: Opened) -> 
         assert await fetch_all_and_close(frontier) == [f"{A}/3"]
         assert putters[0].cancelled()
         await frontier.join()
-
-
-async def test_a_putter_that_is_cancelled_while_it_waits_leaves_no_trace(opened: Opened) -> None:
-    async with opened(frontier={"max_waiting": 1}) as (frontier, _):
-        await frontier.put(f"{A}/1")
-        putter = asyncio.create_task(frontier.put(f"{A}/2"))
-        await asyncio.sleep(0)
-        putter.cancel()
-        await asyncio.wait([putter])
-
-        assert await fetch_all_and_close(frontier) == [f"{A}/1"]
-        assert frontier.waiting == 0
 
 
 async def test_a_slot_granted_to_a_cancelled_putter_is_free_again_for_join(opened: Opened) -> None:

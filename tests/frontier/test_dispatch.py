@@ -1,7 +1,9 @@
 """Tasks leave the frontier in the scheduler's order, one turn of their origin each, and no origin delays another."""
 
 import asyncio
+from collections import defaultdict
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -55,17 +57,6 @@ async def test_t5_a_scheduler_decides_the_order_and_never_the_time(opened: Opene
         await fetch_all(frontier, fetched)
 
     assert fetched == [(1.0, f"{A}/2"), (2.0, f"{A}/1"), (3.0, f"{A}/0")]
-
-
-async def test_the_choice_is_made_when_the_turn_is_there_not_before(opened: Opened) -> None:
-    async with opened(frontier={"scheduler": schedulers.Priority()}) as (frontier, _):
-        await frontier.put(f"{A}/early")
-        worker = asyncio.create_task(anext(frontier))
-        await asyncio.sleep(0.9)
-        await frontier.put(f"{A}/late", priority=9)
-        permit = await worker
-
-    assert permit.task.url == f"{A}/late"
 
 
 async def test_a_task_chosen_in_vain_is_chosen_anew_when_the_turn_is_there(opened: Opened) -> None:
@@ -199,29 +190,31 @@ async def test_an_origin_with_its_turn_blocks_no_other_while_no_worker_is_idle(o
         assert sorted(await fetch_all(frontier)) == [f"{A}/1", f"{B}/1"]
 
 
+@pytest.mark.slow("thousands of tasks", fast=2)
 @one_process
-async def test_permits_of_the_gate_and_tasks_of_the_frontier_share_the_delay(opened: Opened) -> None:
-    async with opened() as (frontier, gate):
-        await frontier.put_many([f"{A}/1", f"{A}/2"])
+@pytest.mark.parametrize("scheduler", [schedulers.Fifo, schedulers.Priority, schedulers.RoundRobin])
+@pytest.mark.parametrize("workers", [20, 1_500])
+async def test_every_gap_holds_whatever_the_scheduler_and_the_number_of_workers(
+    opened: Opened, scheduler: Any, workers: int
+) -> None:
+    hits: dict[str, list[float]] = defaultdict(list)
+
+    async with opened(frontier={"scheduler": scheduler()}) as (frontier, _):
+        for number in range(3_000):
+            await frontier.put(f"https://host{number % 300}.test/{number}", priority=number * 31 % 97)
         frontier.close()
-        fetched: list[tuple[float, str]] = []
-        worker = asyncio.create_task(fetch_all(frontier, fetched))
-        async with gate.permit(f"{A}/mine"):
-            mine = now()
-        await worker
 
-    times = sorted([mine, *(at for at, _ in fetched)])
-    assert times == [1.0, 2.0, 3.0]
+        async def worker() -> None:
+            async for permit in frontier:
+                async with permit:
+                    hits[permit.task.origin.host].append(now())
+                    await asyncio.sleep(0.05)
+                    permit.report(status=200)
 
+        await asyncio.gather(*(worker() for _ in range(workers)))
 
-@one_process
-async def test_a_retry_after_is_obeyed_by_the_frontiers_next_task(opened: Opened) -> None:
-    async with opened() as (frontier, _):
-        await frontier.put_many([f"{A}/1", f"{A}/2"])
-        times = []
-        for _ in range(2):
-            async with await anext(frontier) as permit:
-                times.append(now())
-                permit.report(status=429, headers={"Retry-After": "60"})
-
-    assert times == [1.0, 61.0]
+    assert sum(map(len, hits.values())) == 3_000
+    assert all(later - earlier >= 1.0 for times in hits.values() for earlier, later in pairwise(times))
+    if workers > 1_000:
+        # As fast as politeness lets anybody be: ten pages, each with its time, and a rest between them.
+        assert now() == pytest.approx(1.0 + 9 * 1.05 + 0.05)

@@ -92,22 +92,6 @@ async def test_drained_in_between_all_that_was_not_dropped_is_given_back() -> No
         assert frontier.dropped == len(steps.urls)
 
 
-async def test_the_gate_closed_in_between_ends_it() -> None:
-    steps = Steps()
-    reached = asyncio.Event()
-
-    async with given_up(steps) as (frontier, gate, _):
-        steps.then = reached.set
-        await reached.wait()
-        await gate.close()
-        dropped = len(steps.urls)
-        await asyncio.sleep(1)
-
-        assert len(steps.urls) == dropped < MANY
-        with pytest.raises(polite.GateClosed):
-            await frontier.join()
-
-
 async def test_what_is_put_in_between_is_not_dropped_with_them_and_asks_anew() -> None:
     steps = Steps()
     reached = asyncio.Event()

@@ -10,12 +10,11 @@ import pytest
 import polite
 from polite import schedulers
 from polite.errors import InvalidOption, PermitMisused
-from polite.frontier.frontier import Frontier
-from polite.frontier.puts import FrontierClosed
+from polite.frontier.frontier import Frontier, FrontierClosed
 from polite.robots.exchange import Reply
 from polite.testing import LoopClock
 from tests.frontier.support import Drained, Opened, one_process
-from tests.support import A, B, expect_no_other_tasks, fetch_all, now
+from tests.support import A, B, fetch_all, now
 
 pytestmark = pytest.mark.virtual_time
 
@@ -61,26 +60,6 @@ async def test_the_iteration_ends_when_all_is_done_tasks_in_flight_included(open
 
     assert not any(early)
     assert [permit async for permit in frontier] == []
-
-
-async def test_a_frontier_closed_empty_ends_at_once(opened: Opened) -> None:
-    async with opened() as (frontier, _):
-        worker = asyncio.create_task(fetch_all(frontier))
-        await asyncio.sleep(0)
-        frontier.close()
-        frontier.close()
-
-        assert await worker == []
-
-
-async def test_a_closed_frontier_takes_no_more(opened: Opened) -> None:
-    async with opened() as (frontier, _):
-        frontier.close()
-
-        with pytest.raises(FrontierClosed, match=r"a\.test") as refusal:
-            await frontier.put(A)
-
-    assert refusal.value.url == f"{A}/"
 
 
 @one_process
@@ -204,20 +183,6 @@ async def test_while_it_drains_others_put_as_long_as_there_is_capacity(
             pass
 
         assert [task.url for task in await draining] == [f"{A}/1", f"{A}/2"]
-
-
-async def test_after_a_drain_the_gate_serves_others_and_nothing_is_left_running(
-    opened: Opened, drained: Drained
-) -> None:
-    async with opened() as (frontier, gate):
-        await frontier.put_many(f"https://host{n}.test/" for n in range(5))
-        await asyncio.sleep(0.5)
-        left = await drained(frontier)
-        await expect_no_other_tasks()
-        async with gate.permit("https://host0.test/"):
-            pass
-
-    assert len(left) == 5
 
 
 @one_process

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import polite
-from polite.frontier.puts import FrontierClosed
+from polite.frontier.frontier import FrontierClosed
 from polite.task import Admission
 from tests.frontier.support import Opened, one_process, stop
 from tests.support import RULES, A, B, fetch_all, now
@@ -59,15 +59,6 @@ async def test_next_waits_while_a_task_may_be_retried(opened: Opened) -> None:
             pass
 
 
-async def test_next_returns_none_when_the_last_task_is_refused(opened: Opened) -> None:
-    async with opened({f"{A}/robots.txt": RULES}) as (frontier, _):
-        await frontier.put(f"{A}/private")
-        async with asyncio.timeout(100):
-            assert await frontier.next() is None
-
-    assert frontier.refused == 1
-
-
 async def test_a_worker_that_iterates_goes_on_waiting_when_next_returns_none(opened: Opened) -> None:
     async with opened() as (frontier, _):
         await frontier.put(f"{A}/1")
@@ -103,15 +94,6 @@ async def test_a_cancelled_next_loses_nothing(opened: Opened) -> None:
             await fetched_by_next(frontier)
 
         assert (frontier.done, frontier.waiting, frontier.in_flight) == (12, 0, 0)
-
-
-async def test_next_returns_none_when_the_frontier_was_closed_and_all_is_done(opened: Opened) -> None:
-    async with opened() as (frontier, _):
-        await frontier.put(f"{A}/1")
-        frontier.close()
-
-        assert await fetched_by_next(frontier) == [f"{A}/1"]
-        assert await frontier.next() is None
 
 
 async def test_next_raises_what_stopped_the_frontier(opened: Opened) -> None:
@@ -151,14 +133,6 @@ async def test_put_nowait_returns_a_future_of_the_admission(opened: Opened) -> N
 async def test_in_memory_the_future_is_done_at_once(opened: Opened) -> None:
     async with opened() as (frontier, _):
         assert frontier.put_nowait(A).result() is Admission.WAITING
-
-
-async def test_put_nowait_needs_no_await(opened: Opened) -> None:
-    async with opened() as (frontier, _):
-        for page in range(20):
-            frontier.put_nowait(f"{A}/{page}")
-
-        assert len(await fetched_by_next(frontier)) == 20
 
 
 async def test_put_nowait_raises_at_once(opened: Opened) -> None:
@@ -252,10 +226,3 @@ async def test_the_repr_tells_how_far_the_frontier_is(opened: Opened) -> None:
             assert repr(frontier).endswith("closed>")
         await fetch_all(frontier)
         assert repr(frontier) == "<Frontier: 0 waiting, 0 in flight, 3 done, ended>"
-
-
-async def test_the_repr_names_a_failure(opened: Opened) -> None:
-    async with opened() as (frontier, gate):
-        await gate.close()
-
-    assert repr(frontier) == "<Frontier: 0 waiting, 0 in flight, 0 done, failed with GateClosed>"

@@ -95,19 +95,6 @@ async def test_a_url_that_put_itself_refuses_is_told_with_the_decision(opened: O
     assert outcome.because == "disallowed by Disallow: /private (line 2)"
 
 
-async def test_a_task_that_waited_for_the_rules_that_refuse_it_is_told_with_the_decision(
-    opened: Opened, ends: Ends
-) -> None:
-    async with opened({f"{A}/robots.txt": RULES}, frontier={"on_end": ends}) as (frontier, _):
-        await frontier.put_many([f"{A}/private/1", f"{A}/1"])
-        frontier.close()
-        await fetch_all(frontier)
-
-    assert sorted(ends.brief) == [(f"{A}/1", "done"), (f"{A}/private/1", "refused")]
-    (decision,) = [outcome.decision for _, outcome in ends.told if outcome.decision is not None]
-    assert not decision
-
-
 async def test_rules_that_changed_while_a_task_waited_are_told_with_the_decision(
     opened: Opened, ends: Ends
 ) -> None:
@@ -236,21 +223,6 @@ async def test_it_may_put_more_and_close(opened: Opened) -> None:
     assert fetched == [f"{A}/1", f"{A}/2", f"{A}/3"]
 
 
-@pytest.mark.parametrize("value", [1, "print"])
-async def test_what_cannot_be_called_is_refused(value: Any) -> None:
-    async with scripted_gate() as gate:
-        with pytest.raises(polite.InvalidOption, match="on_end=.*plain function"):
-            Frontier(gate, on_end=value)
-
-
-async def test_a_coroutine_function_is_refused() -> None:
-    async def later(task: polite.Task, outcome: polite.TaskOutcome) -> None: ...
-
-    async with scripted_gate() as gate:
-        with pytest.raises(polite.InvalidOption, match="not a coroutine function"):
-            polite.Frontier(gate, on_end=later)
-
-
 async def test_events_carry_the_task_and_do_not_show_it(opened: Opened) -> None:
     events: list[Event] = []
 
@@ -273,3 +245,13 @@ async def test_events_carry_the_task_and_do_not_show_it(opened: Opened) -> None:
         (Dropped, "mine"),
     ]
     assert not any("task" in repr(event) for event in about)
+
+
+async def _later(task: polite.Task, outcome: polite.TaskOutcome) -> None: ...
+
+
+@pytest.mark.parametrize("value", [1, "print", _later])
+async def test_what_is_no_plain_function_is_refused(value: Any) -> None:
+    async with scripted_gate() as gate:
+        with pytest.raises(polite.InvalidOption, match="on_end=.*plain function"):
+            Frontier(gate, on_end=value)

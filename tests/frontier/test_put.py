@@ -1,6 +1,7 @@
-"""`put` and `put_many`: each URL once, checked options, and a time before which a task may not go."""
+"""`put`, `put_many` and `put_sitemaps`: each URL or key once, checked options, and a time before which a task may not go."""
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -8,11 +9,12 @@ import pytest
 import polite
 from polite.errors import InvalidOption
 from polite.events import Dropped, Event
-from polite.origin import _spellings
+from polite.robots.exchange import Reply
 from polite.task import Admission
 from polite.testing import LoopClock
-from tests.frontier.support import Drained, Opened, memory_only, one_process
-from tests.support import RULES, A, fetch_all, now
+from tests.frontier.support import Drained, Opened, one_process
+from tests.sitemaps.support import index, pages, urlset
+from tests.support import RULES, A, B, fetch_all, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -51,15 +53,6 @@ async def test_what_was_done_longest_ago_is_forgotten_first(opened: Opened) -> N
         ]
 
 
-async def test_put_returns_a_refusal_that_is_known(opened: Opened) -> None:
-    async with opened({f"{A}/robots.txt": RULES}) as (frontier, gate):
-        await gate.check(A)
-
-        assert await frontier.put(f"{A}/private") is Admission.REFUSED
-        assert frontier.waiting == 0
-        await frontier.join()
-
-
 async def test_put_many_returns_an_admission_for_each_url_and_an_invalid_url_stops_no_other(
     opened: Opened,
 ) -> None:
@@ -92,65 +85,18 @@ async def test_put_many_lets_others_run(opened: Opened) -> None:
     assert steps == 4
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("priority", float("nan")),
-        ("depth", "1"),
-        ("deadline", float("inf")),
-        ("not_before", True),
-    ],
-)
-async def test_an_option_that_orders_nothing_is_refused(opened: Opened, option: str, value: Any) -> None:
-    async with opened() as (frontier, _):
-        with pytest.raises(polite.InvalidOption, match=option):
-            await frontier.put(A, **{option: value})
-
-        assert frontier.waiting == 0
-
-
 @one_process
 async def test_a_task_is_not_given_out_before_its_time(opened: Opened) -> None:
     async with opened() as (frontier, _):
         wall = LoopClock().wall()
-        await frontier.put(f"{A}/late", not_before=wall + 100)
         await frontier.put(f"{A}/later", not_before=wall + 200)
+        await frontier.put(f"{A}/late", not_before=wall + 100)
         await frontier.put(f"{A}/past", not_before=wall - 100)
         frontier.close()
         fetched: list[tuple[float, str]] = []
         await fetch_all(frontier, fetched)
 
     assert fetched == [(1.0, f"{A}/past"), (100.0, f"{A}/late"), (200.0, f"{A}/later")]
-
-
-@one_process
-async def test_an_earlier_time_put_later_comes_first(opened: Opened) -> None:
-    async with opened() as (frontier, _):
-        wall = LoopClock().wall()
-        await frontier.put(f"{A}/b", not_before=wall + 200)
-        await frontier.put(f"{A}/a", not_before=wall + 100)
-
-        assert (await anext(frontier)).url == f"{A}/a"
-        assert now() == 101.0
-
-
-@memory_only
-async def test_tasks_of_an_origin_share_it(opened: Opened, drained: Drained) -> None:
-    async with opened() as (frontier, _):
-        await frontier.put(f"{A}/1")
-        _spellings.clear()
-        await frontier.put(f"{A}/2")
-        first, second = await drained(frontier)
-
-    assert first.origin is second.origin
-
-
-async def test_put_many_refuses_an_option_that_put_does_not_have(opened: Opened) -> None:
-    async with opened() as (frontier, _):
-        with pytest.raises(TypeError, match="put_many: prioritiy: no such option"):
-            await frontier.put_many([f"{A}/1"], prioritiy=5)  # type: ignore[call-arg]
-
-        assert frontier.waiting == 0
 
 
 async def test_put_many_cut_short_by_its_urls_counts_those_before_as_they_are(opened: Opened) -> None:
@@ -168,19 +114,263 @@ async def test_put_many_cut_short_by_its_urls_counts_those_before_as_they_are(op
             assert frontier.waiting == 2
 
 
-@pytest.mark.parametrize("name", ["priority", "depth", "not_before", "deadline"])
-async def test_a_number_that_no_file_can_hold_is_refused_and_hinders_no_other(
-    opened: Opened, drained: Drained, name: str
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("priority", float("nan")),
+        ("depth", "1"),
+        ("deadline", float("inf")),
+        ("not_before", True),
+        # No file can hold it.
+        *((each, 2**63) for each in ("priority", "depth", "not_before", "deadline")),
+        ("priority", -(2**63)),
+    ],
+)
+async def test_a_number_that_orders_nothing_or_that_no_file_can_hold_is_refused_and_hinders_no_other(
+    opened: Opened, drained: Drained, option: str, value: Any
 ) -> None:
     async with opened() as (frontier, _):
-        with pytest.raises(InvalidOption, match=rf"{name}=.*2\*\*63"):
-            await frontier.put(A, **{name: 2**70})  # type: ignore[arg-type]
+        with pytest.raises(InvalidOption, match=option):
+            await frontier.put(A, **{option: value})
 
         await frontier.put(A, priority=2**63 - 1)
         assert len(await drained(frontier)) == 1
 
 
-async def test_one_url_is_no_sequence_of_urls(opened: Opened) -> None:
+async def test_put_many_refuses_an_option_that_put_does_not_have_and_one_url(opened: Opened) -> None:
     async with opened() as (frontier, _):
+        with pytest.raises(TypeError, match="put_many: prioritiy: no such option"):
+            await frontier.put_many([f"{A}/1"], prioritiy=5)  # type: ignore[call-arg]
         with pytest.raises(InvalidOption, match="put takes one"):
             await frontier.put_many(A)
+
+        assert frontier.waiting == 0
+
+
+WAITING, DUPLICATE = Admission.WAITING, Admission.DUPLICATE
+HTTP = "http://a.test"
+
+
+async def fetched_tasks(frontier: polite.Frontier) -> list[polite.Task]:
+    """Fetch all, and return the tasks."""
+    tasks = []
+    while (permit := await frontier.next()) is not None:
+        async with permit:
+            tasks.append(permit.task)
+    return tasks
+
+
+async def test_two_keys_are_two_tasks_and_one_key_is_one(opened: Opened) -> None:
+    async with opened() as (frontier, _):
+        admissions = [
+            await frontier.put(f"{A}/form", key="POST a=1"),
+            await frontier.put(f"{A}/form", key="POST a=2"),
+            await frontier.put(f"{A}/other", key="POST a=1"),
+        ]
+        tasks = await fetched_tasks(frontier)
+
+        assert admissions == [WAITING, WAITING, DUPLICATE]
+        assert [(task.url, task.key, task.unique) for task in tasks] == [
+            (f"{A}/form", "POST a=1", True),
+            (f"{A}/form", "POST a=2", True),
+        ]
+        assert await frontier.put(f"{A}/form", key="POST a=2") is DUPLICATE
+        assert await frontier.put(f"{A}/form", key="POST a=2", again=True) is WAITING
+        assert frontier.done == 2
+
+
+async def test_a_url_and_a_key_are_no_duplicates_of_each_other(opened: Opened) -> None:
+    async with opened() as (frontier, _):
+        url = f"{A}/a"
+        puts = [await frontier.put(url), await frontier.put(url, key=url), await frontier.put(url, key="/a")]
+
+        assert puts == [WAITING] * 3
+        assert [task.key for task in await fetched_tasks(frontier)] == [None, url, "/a"]
+
+
+async def test_a_key_is_compared_within_its_origin(opened: Opened) -> None:
+    async with opened() as (frontier, _):
+        puts = [await frontier.put(f"{origin}/", key="k") for origin in (A, B, HTTP, A)]
+
+        assert puts == [WAITING, WAITING, WAITING, DUPLICATE]
+
+
+async def test_a_task_that_is_not_unique_is_never_a_duplicate(opened: Opened) -> None:
+    async with opened() as (frontier, _):
+        await frontier.put(f"{A}/1")
+        puts = [await frontier.put(f"{A}/1", unique=False, payload=number) for number in range(3)]
+        puts += await frontier.put_many([f"{A}/1"] * 2, unique=False)
+        puts.append(await frontier.put_nowait(f"{A}/1", unique=False))
+        tasks = await fetched_tasks(frontier)
+
+        assert puts == [WAITING] * 6
+        assert [(task.unique, task.key) for task in tasks] == [(True, None), *[(False, None)] * 6]
+        assert frontier.done == 7
+        assert await frontier.put(f"{A}/1") is DUPLICATE
+
+
+async def test_what_was_not_unique_is_not_remembered(opened: Opened) -> None:
+    async with opened() as (frontier, _):
+        await frontier.put(f"{A}/1", unique=False)
+        await fetched_tasks(frontier)
+
+        assert await frontier.put(f"{A}/1") is WAITING
+        assert await frontier.put(f"{A}/1", unique=False) is WAITING
+
+
+@one_process
+async def test_what_was_not_unique_takes_no_place_of_urls_that_are_remembered(opened: Opened) -> None:
+    async with opened(frontier={"max_done": 1}) as (frontier, _):
+        await frontier.put(f"{A}/1")
+        await fetched_tasks(frontier)
+        for _ in range(3):
+            await frontier.put(f"{A}/2", unique=False)
+            await fetched_tasks(frontier)
+
+        assert await frontier.put(f"{A}/1") is DUPLICATE
+
+
+async def test_a_task_that_is_not_unique_waits_for_capacity_and_no_lookup(opened: Opened) -> None:
+    async with opened(frontier={"max_waiting": 1}) as (frontier, _):
+        await frontier.put(f"{A}/1", key="k")
+        assert await frontier.put(f"{A}/1", key="k", wait=False) is DUPLICATE
+        with pytest.raises(polite.Overloaded):
+            await frontier.put(f"{A}/1", unique=False, wait=False)
+        with pytest.raises(polite.Overloaded):
+            await frontier.put(f"{A}/1", key="other", wait=False)
+
+
+async def test_each_way_back_keeps_key_and_tries(opened: Opened) -> None:
+    async with opened(frontier={"max_tries": 5}) as (frontier, _):
+        await frontier.put(f"{A}/1", key="k")
+        await frontier.put(f"{A}/1", unique=False)
+        await frontier.put(f"{A}/1")
+        seen = []
+        for _ in range(6):
+            async with await anext(frontier) as permit:
+                seen.append((permit.task.key, permit.task.unique, permit.task.tries))
+                permit.retry(after=50.0)
+        for _ in range(3):
+            unused = await anext(frontier)
+            del unused
+            await asyncio.sleep(1)
+        last = [(task.key, task.unique, task.tries) for task in await fetched_tasks(frontier)]
+
+    kinds = [(None, False), (None, True), ("k", True)]
+    assert sorted(map(repr, seen)) == sorted(repr((*kind, tries)) for kind in kinds for tries in (0, 1))
+    assert sorted(map(repr, last)) == sorted(repr((*kind, 2)) for kind in kinds)
+
+
+async def test_each_ends_once_with_on_end(opened: Opened) -> None:
+    ended: list[tuple[str | None, bool, str]] = []
+
+    def on_end(task: polite.Task, outcome: polite.TaskOutcome) -> None:
+        ended.append((task.key, task.unique, outcome.end.value))
+
+    async with opened({f"{A}/robots.txt": RULES}, frontier={"on_end": on_end}) as (frontier, _):
+        for path in ("/1", "/private"):
+            await frontier.put(A + path)
+            await frontier.put(A + path, key=f"k{path}")
+            await frontier.put(A + path, unique=False)
+            await frontier.put(A + path, unique=False)
+        frontier.close()
+        assert await fetch_all(frontier) == [f"{A}/1"] * 4
+
+    assert sorted(map(repr, ended)) == sorted(
+        repr((key, unique, end))
+        for path, end in (("/1", "done"), ("/private", "refused"))
+        for key, unique in ((None, True), (f"k{path}", True), (None, False), (None, False))
+    )
+
+
+@pytest.mark.parametrize("key", ["", 1, b"k", "\ud800", "x" * 16_385])
+async def test_a_key_that_cannot_be_kept_is_refused(opened: Opened, key: Any) -> None:
+    async with opened() as (frontier, _):
+        with pytest.raises(polite.InvalidOption, match="key="):
+            await frontier.put(A, key=key)
+        assert frontier.waiting == 0
+
+
+async def test_a_key_of_a_task_that_is_not_unique_is_refused(opened: Opened) -> None:
+    async with opened() as (frontier, _):
+        with pytest.raises(polite.InvalidOption, match="needs no key"):
+            await frontier.put(A, key="k", unique=False)
+        with pytest.raises(polite.InvalidOption, match="unique must be True or False"):
+            frontier.put_nowait(A, unique=None)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="key"):
+            await frontier.put_many([A], key="k")  # type: ignore[call-arg]
+
+
+async def test_the_longest_key_is_kept(opened: Opened) -> None:
+    key = "é\n\0*=" + "x" * 16_378
+
+    async with opened() as (frontier, _):
+        await frontier.put(A, key=key)
+
+        assert [task.key for task in await fetched_tasks(frontier)] == [key]
+
+
+SITE = "https://example.com"
+SCRIPT = {
+    f"{SITE}/robots.txt": Reply(200, b"User-agent: *\nDisallow: /private\n"),
+    f"{SITE}/sitemap.xml": Reply(
+        200,
+        urlset(
+            f"<loc>{SITE}/low</loc><priority>0.2</priority><lastmod>2026-01-01</lastmod>",
+            f"<loc>{SITE}/usual</loc>",
+            f"<loc>{SITE}/high</loc><priority>0.94</priority>",
+            f"<loc>{SITE}/private/a</loc>",
+            f"<loc>{SITE}/usual</loc>",
+        ).encode(),
+    ),
+}
+
+
+async def test_entries_become_tasks_in_the_order_of_their_priority():
+    async with scripted_gate(SCRIPT, pacing=polite.PacingPolicy(min_delay=0)) as gate:
+        frontier = polite.Frontier(gate, scheduler=polite.schedulers.Priority())
+        put = await frontier.put_sitemaps(SITE, depth=3)
+        frontier.close()
+        tasks = []
+        async for permit in frontier:
+            async with permit:
+                tasks.append((permit.url, permit.task.priority, permit.task.depth))
+
+    assert tasks == [(f"{SITE}/high", 0.9, 3), (f"{SITE}/usual", 0.5, 3), (f"{SITE}/low", 0.2, 3)]
+    assert put.waiting == 3
+    assert put.admissions == {
+        Admission.WAITING: 3,
+        Admission.DUPLICATE: 1,
+        Admission.REFUSED: 1,
+        Admission.INVALID: 0,
+    }
+    assert [(file.url, file.entries) for file in put.files] == [(f"{SITE}/sitemap.xml", 5)]
+
+
+async def test_a_priority_of_the_caller_and_a_date_count_for_all():
+    async with scripted_gate(SCRIPT) as gate:
+        frontier = polite.Frontier(gate)
+        put = await frontier.put_sitemaps(SITE, since=datetime(2026, 6, 1, tzinfo=UTC), priority=7)
+        (task, *others) = await frontier.drain()
+
+    assert put.waiting == 2
+    assert {task.priority, *(each.priority for each in others)} == {7}
+
+
+async def test_many_entries_of_many_files_are_put(monkeypatch: pytest.MonkeyPatch):
+    script = {f"{SITE}/i.xml": Reply(200, index(f"{SITE}/1.xml", f"{SITE}/2.xml").encode())} | {
+        f"{SITE}/{number}.xml": Reply(200, pages(1_100, start=number * 1_000).encode()) for number in (1, 2)
+    }
+    async with scripted_gate(script, pacing=polite.PacingPolicy(min_delay=0)) as gate:
+        frontier = polite.Frontier(gate)
+        put = await frontier.put_sitemaps(SITE, files=[f"{SITE}/i.xml"])
+        frontier.close()
+
+        assert len(await fetch_all(frontier)) == put.waiting == 2_100
+        assert put.admissions[Admission.DUPLICATE] == 100
+
+
+async def test_a_site_out_of_reach_raises():
+    async with scripted_gate({f"{SITE}/robots.txt": Reply(503)}) as gate:
+        with pytest.raises(polite.RobotsUnreachable):
+            await polite.Frontier(gate).put_sitemaps(SITE)

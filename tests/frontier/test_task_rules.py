@@ -1,21 +1,132 @@
-"""Tasks of a frontier wait while the gate forgets the rules that allowed them: none goes wrong, and robots.txt is asked seldom."""
+"""Rules that change, expire, arrive or are forgotten while tasks wait: they are applied before a task leaves the frontier."""
 
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 import polite
+from polite.events import Event, Refused
 from polite.robots.exchange import Ask, Reply
 from polite.schedulers import Fifo, Priority
 from polite.stores.memory import MemoryStore
 from polite.testing import ScriptedTransport
-from tests.support import scripted_gate
+from tests.frontier.support import Opened, memory_only, one_process
+from tests.support import RULES, A, fetch_all, now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
+
+
+async def test_rules_that_change_while_tasks_wait_are_obeyed(opened: Opened) -> None:
+    events: list[Event] = []
+    policy = polite.RobotsPolicy(default_ttl=300)
+    script = {f"{A}/robots.txt": [Reply(404), RULES]}
+
+    async with opened(script, robots=policy, listener=events.append) as (frontier, _):
+        await frontier.put_many([f"{A}/1", f"{A}/private/2", f"{A}/private/3", f"{A}/4", f"{A}/private/5"])
+        async with await anext(frontier):
+            pass
+        await asyncio.sleep(1_000)
+        frontier.close()
+        fetched = await fetch_all(frontier)
+
+    assert fetched == [f"{A}/4"]
+    assert frontier.refused == 3
+    assert sum(isinstance(event, Refused) for event in events) == 3
+
+
+async def test_an_origin_whose_last_tasks_are_refused_in_its_turn_gives_the_turn_back(opened: Opened) -> None:
+    policy = polite.RobotsPolicy(default_ttl=300)
+    transport = ScriptedTransport(
+        {f"{A}/robots.txt": [Reply(404), Reply(200, b"User-agent: *\nDisallow: /\nAllow: /$")]}
+    )
+
+    async with opened(transport, robots=policy) as (frontier, gate):
+        await frontier.put_many([f"{A}/1", f"{A}/2", f"{A}/3"])
+        async with await anext(frontier):
+            await asyncio.sleep(1_000)
+        frontier.close()
+
+        assert await fetch_all(frontier) == []
+        async with asyncio.timeout(2), gate.permit(A):
+            pass
+    assert frontier.refused == 2
+
+
+@one_process
+async def test_an_origin_that_refuses_all_takes_no_turn(opened: Opened) -> None:
+    async with opened({f"{A}/robots.txt": RULES}) as (frontier, _):
+        await frontier.put_many([f"{A}/private/1", f"{A}/private/2"])
+        await frontier.join()
+
+    assert (frontier.refused, now()) == (2, 0.0)
+
+
+async def test_a_chosen_task_is_refused_by_rules_that_came_while_its_origin_was_ready(opened: Opened) -> None:
+    policy = polite.RobotsPolicy(default_ttl=300)
+    script = {f"{A}/robots.txt": [Reply(404), RULES]}
+
+    async with opened(script, robots=policy) as (frontier, gate):
+        await frontier.put_many([f"{A}/private/1", f"{A}/2"])
+        await asyncio.sleep(1_000)
+        await gate.check(A)
+        frontier.close()
+
+        assert await fetch_all(frontier) == [f"{A}/2"]
+        assert frontier.refused == 1
+
+
+@memory_only
+async def test_many_tasks_that_waited_for_the_rules_are_checked_a_few_at_a_time(opened: Opened) -> None:
+    transport = ScriptedTransport({f"{A}/robots.txt": RULES})
+    transport.hold()
+    steps, at = 0, set()
+
+    async def count() -> None:
+        nonlocal steps
+        while frontier.refused < 600:
+            steps += 1
+            await asyncio.sleep(0)
+
+    async with opened(transport, listener=lambda _: at.add(steps)) as (frontier, _):
+        await frontier.put_many(f"{A}/{'private/' * (n % 2)}{n}" for n in range(1_200))
+        at.clear()
+        counting = asyncio.create_task(count())
+        transport.let_go()
+        await anext(frontier)
+        await counting
+
+    assert len(at) >= 3
+    assert (frontier.refused, frontier.waiting) == (600, 599)
+
+
+@memory_only
+async def test_tasks_that_are_all_refused_in_their_turn_let_others_run(opened: Opened) -> None:
+    policy = polite.RobotsPolicy(default_ttl=300)
+    script = {f"{A}/robots.txt": [Reply(404), Reply(200, b"User-agent: *\nDisallow: /")]}
+    refused: list[int] = []
+
+    async with opened(script, robots=policy) as (frontier, gate):
+        await frontier.put_many(f"{A}/{n}" for n in range(3_000))
+        async with await anext(frontier):
+            pass
+        await asyncio.sleep(1_000)
+        await gate.check(A)
+        await asyncio.sleep(10)
+        frontier.close()
+        worker = asyncio.create_task(fetch_all(frontier))
+        for _step in range(1_000):
+            await asyncio.sleep(0)
+            refused.append(frontier.refused)
+        assert await worker == []
+
+    assert max(later - earlier for earlier, later in pairwise(refused)) <= 600
+    assert refused[-1] == 2_999
+
 
 MIB = 1 << 20
 # About 2 MB once they have been asked: of two such files the gate remembers one.
@@ -43,7 +154,7 @@ class Web(ScriptedTransport):
 
 
 @asynccontextmanager
-async def opened(
+async def large_files(
     web: Web, *, store: MemoryStore | None = None, robots: dict[str, Any] | None = None, **options: Any
 ) -> AsyncIterator[tuple[polite.Gate, polite.Frontier]]:
     policy = polite.RobotsPolicy(**{"max_memory": MIB, **(robots or {})})
@@ -79,7 +190,7 @@ def urls(*origins: str, pages: int) -> list[str]:
 async def test_tasks_that_were_allowed_need_no_rules_again_when_the_gate_forgets_them() -> None:
     web = Web()
 
-    async with opened(web) as (_, frontier):
+    async with large_files(web) as (_, frontier):
         await frontier.put_many(urls(SITE, OTHER, pages=20))
         await crawl(web, frontier)
 
@@ -98,7 +209,7 @@ async def test_two_origins_that_take_the_memory_from_each_other_make_progress(
         if number.isdigit() and int(number) < 30:
             await frontier.put_many([f"{site}/{int(number) + 1}", f"{site}/{number}-{number}x{number}"])
 
-    async with opened(web, max_robots_fetches=max_robots_fetches) as (_, frontier):
+    async with large_files(web, max_robots_fetches=max_robots_fetches) as (_, frontier):
         await frontier.put_many(urls(SITE, OTHER, pages=1))
         await crawl(web, frontier, link)
 
@@ -106,22 +217,6 @@ async def test_two_origins_that_take_the_memory_from_each_other_make_progress(
 
     assert sorted(web.pages) == sorted(urls(SITE, OTHER, pages=31))
     assert max(web.asked.values()) <= 31
-
-
-async def test_a_store_gives_forgotten_rules_back_and_nothing_is_fetched_again() -> None:
-    web = Web()
-
-    async def link(permit: polite.TaskPermit) -> None:
-        site, _, number = permit.url.rpartition("/")
-        if int(number) < 20:
-            await frontier.put(f"{site}/{int(number) + 1}")
-
-    async with opened(web, store=MemoryStore()) as (_, frontier):
-        await frontier.put_many(urls(SITE, OTHER, pages=1))
-        await crawl(web, frontier, link)
-
-    assert len(web.pages) == 42
-    assert web.asked == {SITE: 1, OTHER: 1}
 
 
 @pytest.mark.parametrize("forgets", [True, False])
@@ -137,7 +232,7 @@ async def test_rules_that_replace_others_decide_about_all_tasks_that_wait(
             web.rules = dict.fromkeys((SITE, OTHER), f"{LARGE}Disallow: /*7\n")
 
     robots = {} if forgets else {"max_memory": 64 * MIB}
-    async with opened(web, scheduler=scheduler(), robots=robots) as (_, frontier):
+    async with large_files(web, scheduler=scheduler(), robots=robots) as (_, frontier):
         await frontier.put_many(urls(SITE, OTHER, pages=2_000))
         await crawl(web, frontier, change)
         refused = frontier.refused
@@ -151,24 +246,6 @@ async def test_rules_that_replace_others_decide_about_all_tasks_that_wait(
     assert max(web.asked.values()) <= 4
 
 
-async def test_all_tasks_of_an_origin_that_is_closed_meanwhile_are_refused_at_once() -> None:
-    web = Web()
-    web.lifetime = 300
-
-    async def close_site(permit: polite.TaskPermit) -> None:
-        web.rules[SITE] = f"{LARGE}Disallow: /\n"
-
-    async with opened(web) as (_, frontier):
-        await frontier.put_many(urls(SITE, OTHER, pages=1_000))
-        await crawl(web, frontier, close_site)
-        refused = frontier.refused
-
-    kept = sum(url.startswith(SITE) for url in web.pages)
-    assert 200 < kept <= 302
-    assert refused == 1_000 - kept
-    assert web.asked[SITE] <= 4
-
-
 async def test_rules_that_are_other_ones_each_time_are_asked_for_twice_in_a_lifetime_at_most() -> None:
     web = Web()
     web.lifetime = 300
@@ -176,7 +253,7 @@ async def test_rules_that_are_other_ones_each_time_are_asked_for_twice_in_a_life
     async def change(permit: polite.TaskPermit) -> None:
         web.rules = dict.fromkeys((SITE, OTHER), f"{LARGE}# {len(web.pages)}\n")
 
-    async with opened(web) as (_, frontier):
+    async with large_files(web) as (_, frontier):
         await frontier.put_many(urls(SITE, OTHER, pages=1_000))
         await crawl(web, frontier, change)
 
@@ -195,7 +272,7 @@ async def test_a_long_url_is_decided_again_by_rules_that_replaced_others_and_wer
     async def change(permit: polite.TaskPermit) -> None:
         web.rules[SITE] = f"User-agent: *\n{hard}Disallow: /3\n"
 
-    async with opened(web) as (_, frontier):
+    async with large_files(web) as (_, frontier):
         await frontier.put_many([*long, *urls(OTHER, pages=340)])
         await crawl(web, frontier, change)
         refused = frontier.refused
@@ -209,7 +286,7 @@ async def test_a_long_url_is_decided_again_by_rules_that_replaced_others_and_wer
 async def test_a_task_chosen_during_its_origins_delay_waits_for_its_turn_without_rules() -> None:
     web = Web()
 
-    async with opened(web) as (gate, frontier):
+    async with large_files(web) as (gate, frontier):
         await frontier.put_many(urls(SITE, pages=3))
         async with await anext(frontier) as first:
             first.report(status=200)

@@ -11,7 +11,7 @@ from polite.frontier.frontier import Frontier
 from polite.robots.exchange import Failed, Reply
 from polite.testing import LoopClock, ScriptedTransport
 from tests.frontier.support import Opened
-from tests.support import RULES, A, fetch_all, now
+from tests.support import RULES, A, B, fetch_all, now
 
 pytestmark = pytest.mark.virtual_time
 
@@ -28,12 +28,6 @@ class FailingStore:
     async def save(self, origin: polite.Origin, snapshot: object) -> None: ...
 
     async def close(self) -> None: ...
-
-
-async def entered(permit: polite.TaskPermit) -> bool:
-    """Enter and leave the permit's block."""
-    async with permit:
-        return True
 
 
 async def test_tasks_wait_for_a_robots_txt_that_is_out_of_reach(opened: Opened) -> None:
@@ -181,19 +175,6 @@ async def test_a_store_that_fails_puts_the_origin_off_and_is_logged(
     assert "disk on fire" in caplog.text
 
 
-@pytest.mark.slow("a long outage", rows=["on a shared server"])
-async def test_a_store_that_fails_for_ever_drops_what_waits_for_it(
-    opened: Opened, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with opened(store=FailingStore()) as (frontier, _):
-        await frontier.put(A)
-        await frontier.join()
-
-    assert frontier.dropped == 1
-    assert now() < 3 * 3_600
-    assert "disk on fire" in caplog.text
-
-
 async def test_only_so_many_origins_are_asked_for_robots_txt_at_one_time(opened: Opened) -> None:
     transport = ScriptedTransport()
     transport.hold()
@@ -208,26 +189,6 @@ async def test_only_so_many_origins_are_asked_for_robots_txt_at_one_time(opened:
 
     assert asked == 3
     assert len(fetched) == 10
-
-
-@pytest.mark.parametrize("opening", [1, 3])
-async def test_origins_whose_rules_become_known_while_they_wait_for_a_slot_end_no_chain(
-    opened: Opened, opening: int
-) -> None:
-    transport = ScriptedTransport()
-    transport.hold()
-    urls = [f"https://host{number}.test/" for number in range(60)]
-    async with opened(transport, frontier={"max_robots_fetches": opening}) as (frontier, gate):
-        await frontier.put_many(urls)
-        frontier.close()
-        known = [asyncio.create_task(gate.check(url)) for url in urls[10:50]]
-        await asyncio.sleep(5)
-        transport.let_go()
-        await asyncio.gather(*known)
-        async with asyncio.timeout(1_000):
-            given = [permit.url async for permit in frontier if await entered(permit)]
-
-    assert sorted(given) == sorted(urls)
 
 
 @pytest.mark.parametrize("may_pass", [True, False])
@@ -288,3 +249,19 @@ async def test_an_outage_of_an_earlier_run_is_not_counted(opened: Opened, tmp_pa
         await frontier.join()
 
     assert now() - began >= 600
+
+
+async def test_an_origin_that_gives_no_turn_for_long_leaves_its_fetch_slot_to_others(opened: Opened) -> None:
+    policy = polite.RobotsPolicy(default_ttl=300)
+
+    async with opened(robots=policy, frontier={"max_robots_fetches": 1}) as (frontier, gate):
+        async with gate.permit(f"{A}/own") as permit:
+            await asyncio.sleep(1_000)
+            await frontier.put(f"{A}/1")
+            await asyncio.sleep(1)
+            await frontier.put(f"{B}/1")
+            await asyncio.sleep(1)
+            permit.report(status=429, headers={"Retry-After": "36000"})
+
+        async with asyncio.timeout(100):
+            assert (await anext(frontier)).url == f"{B}/1"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from polite.frontier.task_outcome import End, TaskOutcome
+from polite.frontier.progress import End, TaskOutcome
 from polite.task import Task
 from tests.simulation.trace import Trace
 

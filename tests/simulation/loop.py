@@ -17,6 +17,8 @@ _Args = TypeVarTuple("_Args")
 _ROUNDING_S = 2e-7
 # How long the tasks of a killed process may take to end (virtual seconds).
 _CLEARING_S = 1_000_000.0
+# So many steps at one time come to no end.
+_MOST_STEPS = 50_000
 
 
 class _Job(NamedTuple):
@@ -40,6 +42,7 @@ class SimulationLoop(VirtualTimeLoop):
 
     Attributes:
         on_wait: called when nothing is left to do until a later time.
+        on_spin: called when there is something to do at once, again and again; then time goes on.
         jobs: unfinished jobs of explicit executors.
         shared_jobs: unfinished jobs of the default executor.
     """
@@ -53,6 +56,9 @@ class SimulationLoop(VirtualTimeLoop):
         self._select = self._jumping.select
         self._jumping.select = self._wait  # type: ignore[method-assign]
         self.on_wait: Callable[[], object] = lambda: None
+        self.on_spin: Callable[[], object] = lambda: None
+        self._stepped_at = start
+        self._steps = 0
         self.jobs: int = 0
         self.shared_jobs: int = 0
 
@@ -119,6 +125,11 @@ class SimulationLoop(VirtualTimeLoop):
     def _wait(self, timeout: float | None = None) -> list[Any]:
         if timeout != 0:
             self.on_wait()
+        self._steps = self._steps + 1 if self._stepped_at == self.time() else 0
+        self._stepped_at = self.time()
+        if self._steps > _MOST_STEPS:
+            self.on_spin()
+            self._jumping.now += 1.0
         return self._select(timeout)
 
     def _ends_busy_pool(self, work: Callable[[], Any]) -> bool:

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from polite.errors import Overloaded, StoreFailed
-from polite.frontier.frontier import Frontier
-from polite.frontier.puts import FrontierClosed
+from polite.frontier.frontier import Frontier, FrontierClosed
 from polite.robots.decision import Disallowed
 from tests.simulation.ledger import Ledger
 from tests.simulation.loop import SimulationLoop

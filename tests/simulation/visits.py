@@ -7,7 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING, TypeVar
 
 from polite.errors import Overloaded, StoreFailed
-from polite.frontier.permit import TaskPermit
+from polite.frontier.in_flight import TaskPermit
 from polite.gate.permit import Permit
 from polite.robots.decision import RobotsUnreachable
 from tests.simulation.faults import odd_headers

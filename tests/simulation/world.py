@@ -86,6 +86,7 @@ async def _live(scene: Scene, machine: Machine, steps: tuple[Step, ...]) -> None
     loop = machine.loop
     watch = loop.create_task(_watch(scene, machine))
     loop.on_wait = machine.expect_liveness
+    loop.on_spin = lambda: scene.trace.record("time goes on", "there is always something to do at once")
     try:
         async with AsyncExitStack() as stack:
             await machine.open(stack)

@@ -99,7 +99,7 @@ def test_what_an_operator_may_need_is_remembered_newest_first() -> None:
     assert (recorder.refused, recorder.dropped) == ({"RULE": 1}, {"max_tries=3": 1})
     assert recorder.noted(1, without="Left") == noted[1:2]
     assert {each.what for each in recorder.noted_of(ORIGIN)} == {ORIGIN}
-    assert recorder.store_away == (12.0, "timed out")
+    assert recorder.store_away == (11.0, "timed out")
     recorder(StoreBack("redis://example.com/0", 12.0))
     assert recorder.store_away is None
 

@@ -32,7 +32,7 @@ from polite.cli.stdin import ListedURL, read, require_url
 from polite.cli.terminal import Exit, complain
 from polite.errors import InvalidURL, Overloaded, PermitMisused, StoreFailed, TurnLost
 from polite.frontier.frontier import Frontier
-from polite.frontier.permit import TaskPermit
+from polite.frontier.in_flight import TaskPermit
 from polite.gate.gate import Gate
 from polite.origin import Origin, Target
 from polite.task import Admission, Task

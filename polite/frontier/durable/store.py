@@ -28,8 +28,7 @@ from polite.frontier.durable.store_clock import StoreClock
 from polite.frontier.durable.task_row import as_json, row_of, task_of
 from polite.frontier.durable.writer import BatchWriter, PendingReplies
 from polite.frontier.parts import Parts
-from polite.frontier.progress import Counts
-from polite.frontier.task_outcome import End
+from polite.frontier.progress import Counts, End
 from polite.frontier.task_store import TaskDraft
 from polite.log import fields
 from polite.origin import Origin, Target

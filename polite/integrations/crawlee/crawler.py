@@ -13,7 +13,7 @@ from crawlee.http_clients import HttpClient, HttpCrawlingResult, HttpResponse, I
 from crawlee.statistics import Statistics
 
 from polite.errors import InvalidOption, InvalidURL, OriginDeclined, PermitMisused, PoliteError
-from polite.frontier.permit import TaskPermit
+from polite.frontier.in_flight import TaskPermit
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.http.header_fields import Headers

@@ -16,8 +16,8 @@ from crawlee.storages import RequestQueue
 
 from polite.errors import InvalidOption, InvalidURL, TurnLost
 from polite.frontier.frontier import Frontier
-from polite.frontier.permit import TaskPermit
-from polite.frontier.task_outcome import End, TaskOutcome
+from polite.frontier.in_flight import TaskPermit
+from polite.frontier.progress import End, TaskOutcome
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.integrations.hop import require_gate

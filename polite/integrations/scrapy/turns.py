@@ -22,8 +22,8 @@ from twisted.web.client import URI
 from polite.errors import GateClosed, InvalidOption, InvalidURL, PoliteError, TurnLost, redact_url
 from polite.events import BackedOff, Event, RobotsFetched
 from polite.frontier.frontier import Frontier
-from polite.frontier.permit import TaskPermit
-from polite.frontier.task_outcome import End, TaskOutcome
+from polite.frontier.in_flight import TaskPermit
+from polite.frontier.progress import End, TaskOutcome
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.integrations.hop import Hop, set_agent

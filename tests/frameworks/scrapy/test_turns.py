@@ -9,7 +9,7 @@ from scrapy.extensions.httpcache import FilesystemCacheStorage
 from scrapy.http import TextResponse
 
 import polite
-from polite.frontier.permit import TaskPermit
+from polite.frontier.in_flight import TaskPermit
 from polite.integrations.scrapy import PoliteMiddleware
 from polite.integrations.scrapy.turns import WaitingRequests
 from tests.frameworks.scrapy.crawls import Noting, Reactor, crawl, judge, serving

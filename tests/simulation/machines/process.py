@@ -12,10 +12,9 @@ from polite.compose.frontier import open_frontier
 from polite.compose.gate import open_gate
 from polite.errors import Overloaded, StoreEmptied, StoreFailed, TurnLost
 from polite.events import Dropped, Event, Granted, Refused
-from polite.frontier.frontier import Frontier
-from polite.frontier.permit import TaskPermit
-from polite.frontier.puts import FrontierClosed
-from polite.frontier.task_outcome import TaskOutcome
+from polite.frontier.frontier import Frontier, FrontierClosed
+from polite.frontier.in_flight import TaskPermit
+from polite.frontier.progress import TaskOutcome
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.pacing.policy import PacingPolicy

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from polite.frontier.task_outcome import End, TaskOutcome
+from polite.frontier.progress import End, TaskOutcome
 from polite.task import Task
 from tests.simulation.ledger import Draft, require_as_put
 from tests.simulation.robots_log import EPSILON_S
