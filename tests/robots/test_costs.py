@@ -45,7 +45,7 @@ def page(html: str) -> Callable[[], object]:
         *((page, *row) for row in (("<!--", 8), ("<a x='", 12), ("<a>", 6), ("<meta name=a content=b>", 60))),
         (page, f"<meta name=robots content=x{' a=1' * 60}>", 1_000),
     ],
-    ids=str,
+    ids=lambda each: getattr(each, "__name__", None) or str(each)[:60],
 )  # fmt: skip
 def test_each_line_or_piece_takes_a_few_calls(work: Work, unit: str, most: int):
     def calls(times: int) -> int:

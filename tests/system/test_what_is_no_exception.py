@@ -108,7 +108,7 @@ async def test_turns_that_cannot_be_closed_leave_no_fetch_behind(monkeypatch: py
         asking = asyncio.create_task(gate.check(SITE))
         await asyncio.sleep(1)
         with monkeypatch.context() as patch:
-            patch.setattr(gate.services.turns, "close", failing)
+            patch.setattr(gate.services.turns.pacer, "close", failing)
             with pytest.raises(OSError, match="not now"):
                 await gate.close()
 
