@@ -79,6 +79,7 @@ class Entry:
         round: how often it was put again after an end.
         told: how often `on_end` told its end.
         ends: how often that may be.
+        plain: one of its puts was not to put it again.
         left_at: when a worker was last done with it.
         drafts: what its puts said.
     """
@@ -99,6 +100,7 @@ class Entry:
     round: int = 0
     told: int = 0
     ends: int = 1
+    plain: bool = True
     left_at: float = -math.inf
     drafts: list[Draft] = field(default_factory=list)
 
@@ -141,11 +143,12 @@ class Ledger:
         entry = self.entries.get(url)
         due_at, due_wall = now + (later or 0.0), None if later is None else self._wall() + later
         if entry is None:
-            self.entries[url] = Entry(url, now, due_at, due_wall, reasons=1 + again)
+            self.entries[url] = Entry(url, now, due_at, due_wall, reasons=1 + again, plain=not again)
             return Due(due_at, due_wall, 0)
-        # The task may end before this put is processed.
+        # The task may end before this put is processed. Or it is processed before one that began earlier and puts the URL again.
         entry.reasons += again
-        entry.ends += again
+        entry.ends += again or not entry.plain
+        entry.plain = entry.plain or not again
         if again and entry.ended is not None:
             entry.previous_end, entry.ended, entry.certain = entry.ended, None, False
             entry.put_at, entry.due_at, entry.due_wall = now, due_at, due_wall
