@@ -178,6 +178,21 @@ async def test_the_search_box_says_why_a_url_does_not_come_and_arrows_read_the_t
         assert "no response" in told or "×" in told
 
 
+@pytest.mark.slow("a browser")
+async def test_everything_is_reached_by_the_tab_key(tab: Page) -> None:
+    async with served({f"{A}/robots.txt": RULES}) as crawl:
+        await crawl.frontier.put(f"{A}/2")
+        await opened(tab, crawl)
+        await until(tab, crawl, "document.querySelectorAll('#rows tr').length == 1")
+        await tab.evaluate("document.body.focus()")
+        reached = set()
+        for _ in range(14):
+            await tab.press("Tab")
+            reached.add(await tab.evaluate("document.activeElement.id || document.activeElement.className"))
+
+    assert reached >= {"url", "pause", "timeline", "reason", "filter", "origin", "label"}
+
+
 async def test_pause_keeps_the_page_still_and_focus_stays_on_its_row(tab: Page) -> None:
     async with served({f"{A}/robots.txt": RULES, f"{B}/robots.txt": RULES}) as crawl:
         await crawl.frontier.put_many([f"{A}/1", f"{B}/1"])
