@@ -10,9 +10,9 @@ import pytest
 from polite.cli.fetch import record as record_module
 from polite.cli.fetch import run as run_module
 from polite.cli.fetch.archive import Folder
-from polite.cli.fetch.page import Page
+from polite.cli.fetch.page import NoFinalResponse, Page
 from polite.cli.fetch.progress import OriginStats, Progress
-from polite.cli.fetch.record import RepeatedLines, RunLog, of_page, reopen, reopen_log
+from polite.cli.fetch.record import RepeatedLines, RunLog, of_error, of_page, reopen, reopen_log
 from polite.cli.timeline import Log
 from polite.errors import InvalidOption
 from polite.events import Dropped, OriginPostponed, Refused
@@ -347,3 +347,9 @@ async def test_the_log_has_origins_that_are_put_off():
 
     put_off = {"event": "put off", "origin": "http://a.test", "for_s": 60.0, "because": "TIMEOUT"}
     assert json.loads(log.getvalue().splitlines()[-1]) == {"t": 0.0, **put_off}
+
+
+def test_the_words_of_a_failure_are_cut():
+    cause = of_error(NoFinalResponse("x" * 9_999), timeout_s=1.0)
+
+    assert cause.detail == "x" * 500 + "; the page was not fetched"
