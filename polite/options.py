@@ -2,6 +2,7 @@
 
 import math
 import sys
+from collections.abc import Set as AbstractSet
 
 from polite.errors import InvalidOption
 
@@ -47,6 +48,18 @@ def number(option: str, value: object, *, least: float = 0.0, most: float = _FIN
     else:
         needed = f"a {'finite ' if most == _FINITE else ''}number >= {least:g}"
     raise InvalidOption(f"must be {needed}, got {value!r}", option=option)
+
+
+def statuses(option: str, value: object, *, least: int, most: int) -> None:
+    """Check a set of statuses.
+
+    Raises:
+        InvalidOption: It is no set, or one of them is no integer within the limits.
+    """
+    if not isinstance(value, AbstractSet):
+        raise InvalidOption(f"must be a frozenset of statuses, got {value!r}", option=option)
+    for status in value:
+        integer(option, status, least=least, most=most)
 
 
 def boolean(option: str, value: object) -> bool:

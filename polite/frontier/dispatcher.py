@@ -187,6 +187,9 @@ class Dispatcher:
     def _free_slot(self, queue: OriginQueue) -> None:
         """The queue needs no fetch slot any more: others may fetch. Those whose rules are known by now take none."""
         del self._fetching[queue]
+        self._fill_slots()
+
+    def _fill_slots(self) -> None:
         while self._for_slot and len(self._fetching) < self._limits.max_robots_fetches:
             waiting, _ = self._for_slot.popitem(last=False)
             self._advance(waiting)
@@ -466,11 +469,10 @@ class Dispatcher:
             self._requested.append(queue)
             self._advance(queue)
             return False
-        self._hand_over(queue, task, queue.turn)
-        return True
+        return self._hand_over(queue, task, queue.turn)
 
-    def _hand_over(self, queue: OriginQueue, task: Task, turn: Turn) -> None:
-        """Give the task to a worker, or back to the scheduler."""
+    def _hand_over(self, queue: OriginQueue, task: Task, turn: Turn) -> bool:
+        """Give the task to a worker, or back to the scheduler. Whether a worker has it."""
         grounds = queue.grounds
         # A permit of the gate may have spent the budget.
         declined = self._turns.declines and self._declined(queue.origin, grounds)
@@ -481,10 +483,11 @@ class Dispatcher:
             queue.fetched = False
             queue.leave(task)
             self._advance(queue)
-            return
+            return True
         self._turns.give_back(turn)
         self._scheduler.add(task)
         self._ready_when_free(queue)
+        return False
 
     def _go_on_without(self, queue: OriginQueue, task: Task) -> None:
         """A task of a ready queue ended without a permit: the next one, while the turn lasts."""
@@ -530,8 +533,9 @@ class Dispatcher:
         self._unchoose(queue)
         self._release(queue)
         self._for_slot.pop(queue, None)
-        if queue in self._fetching:
-            self._free_slot(queue)
+        if self._fetching.pop(queue, None) is not None:
+            # In a step of its own: a queue that goes on may be ready at once, and this one is perhaps taken from the scheduler.
+            asyncio.get_running_loop().call_soon(self._guarded, self._fill_slots)
 
     def _declined(self, origin: Origin, grounds: Grounds | None) -> str:
         """Why the policy permits no more requests to the origin; empty if it does."""

@@ -267,16 +267,20 @@ class InFlight:
         """Drop a task whose block was left."""
         self._progress.returned(task)
         self._progress.counts.dropped += 1
-        self._progress.tell(Dropped(task.url, because, task.tries + 1, task))
-        self._finish(task, End.DROPPED, because)
+        try:
+            self._progress.tell(Dropped(task.url, because, task.tries + 1, task))
+        finally:
+            self._finish(task, End.DROPPED, because)
 
     def _retry(self, task: Task, again_in: float) -> None:
         # Counted among those that wait first: the listener sees it there, and may close the frontier.
         self._progress.waiting.add()
         self._progress.returned(task)
-        self._progress.tell(Retried(task.url, task.tries + 1, again_in, task))
-        retried = replace(task, tries=task.tries + 1, queued_at=self._services.clock.monotonic())
-        self.store.requeue(retried, again_in)
+        try:
+            self._progress.tell(Retried(task.url, task.tries + 1, again_in, task))
+        finally:
+            retried = replace(task, tries=task.tries + 1, queued_at=self._services.clock.monotonic())
+            self.store.requeue(retried, again_in)
 
     def unused(self, task: Task, turn: Turn) -> None:
         """Requeue a task whose permit was never entered, or not granted again. It keeps its tries."""

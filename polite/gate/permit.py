@@ -427,19 +427,19 @@ class Permit:
             services.waiting.failed += 1
             turns.skip(turn, target, "its permit ended while it waited")
             raise PermitMisused(f"the permit ended while it waited for its turn: {self.url}", url=self.url)
-        self._hold(turn, grounds)
-        services.counters.granted += 1
-        if on_granted is not None:
-            try:
+        try:
+            self._hold(turn, grounds)
+            services.counters.granted += 1
+            if on_granted is not None:
                 on_granted(target, services.clock.monotonic() - queued_at, None)
-            except BaseException:
-                # What ends the program, or a listener that is not guarded: the block is never entered, so it is never left.
-                self._turn = None
-                services.held_turns.pop(turn, None)
-                if self._holder is not None:
-                    services.open_permits.remove(self._holder, self)
-                turns.give_back(turn)
-                raise
+        except BaseException:
+            # What ends the program, or a listener that is not guarded: the block is never entered, so it is never left.
+            self._turn = None
+            services.held_turns.pop(turn, None)
+            if self._holder is not None:
+                services.open_permits.remove(self._holder, self)
+            turns.give_back(turn)
+            raise
         return self
 
     async def _require(self, task: asyncio.Task[Any] | None) -> None:
@@ -505,11 +505,11 @@ class Permit:
         self._turn = turn
         self._grounds = grounds
         services, task = self._services, self._holder
-        if services.turns.declines:
-            services.turns.begin(turn, self._target)
         services.held_turns.hold(turn, self)
         if task is not None:
             services.open_permits.add(task, self)
+        if services.turns.declines:
+            services.turns.begin(turn, self._target)
 
     def _refuse_to_wait_for_itself(self, task: asyncio.Task[Any]) -> None:
         """Raise PermitMisused for a task whose own permits hold all turns of a scope: it would deadlock."""

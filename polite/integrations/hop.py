@@ -295,7 +295,8 @@ class PoliteSending:
         with raised_as(self._base_error, request=request):
             set_agent(request.headers, self._gate.agent.header, default=self._default_agent())
             url = self._spelled(request, args, options)
-            if self._gate.signs and self._retries.total:
+            # None: as many as the other limits allow.
+            if self._gate.signs and (self._retries.total is None or self._retries.total):
                 raise InvalidOption(
                     "PoliteAdapter(max_retries=...) with open_gate(signer=...): a retry would be sent with an old signature; "
                     "leave max_retries out",

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields, replace
 from enum import Enum
 
 from polite.errors import InvalidOption
-from polite.options import boolean, integer
+from polite.options import boolean, integer, statuses
 
 
 class Lifetime:
@@ -156,7 +156,9 @@ class Dialect:
         conflict: object = self.wildcard_conflict
         if not isinstance(conflict, WildcardConflict):
             raise self._invalid("wildcard_conflict", "must be a WildcardConflict")
-        if not all(map(_is_misspelling, self.misspellings)):
+        statuses("Dialect: denied_statuses", self.denied_statuses, least=400, most=499)
+        misspellings: object = self.misspellings
+        if not isinstance(misspellings, tuple) or not all(map(_is_misspelling, misspellings)):
             raise self._invalid(
                 "misspellings", f"must be pairs of lower-case texts (as written, one of {sorted(_FIELDS)})"
             )

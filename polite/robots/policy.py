@@ -2,12 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from polite.errors import InvalidOption, InvalidURL, redact_url
-from polite.options import boolean, integer, number
+from polite.options import boolean, integer, number, statuses
 from polite.origin import Origin
 from polite.robots.dialect import RFC9309, Dialect
 
@@ -98,13 +97,7 @@ class RobotsPolicy:
             ("allowed_statuses", 0, 999),
             ("retry_once_statuses", 400, 499),
         ):
-            statuses: object = getattr(self, option)
-            if not isinstance(statuses, AbstractSet):
-                raise InvalidOption(
-                    f"RobotsPolicy: {option} must be a frozenset of statuses, got {statuses!r}"
-                )
-            for status in statuses:
-                integer(f"RobotsPolicy: {option}", status, least=least, most=most)
+            statuses(f"RobotsPolicy: {option}", getattr(self, option), least=least, most=most)
         if not isinstance(self.dialect, Dialect):
             raise InvalidOption(
                 f"RobotsPolicy: dialect must be a Dialect, such as polite.dialect(name), got {self.dialect!r}"

@@ -54,6 +54,7 @@ class ActiveOrigins:
     ) -> None:
         self._clock = parts.services.clock
         self._turns = parts.services.turns
+        self._origins = parts.services.origins
         self._dispatcher = parts.dispatcher
         self._in_flight = parts.in_flight
         self._progress = parts.progress
@@ -164,11 +165,11 @@ class ActiveOrigins:
                 self._dispatcher.deactivate(Origin.of(each.text))
             self._sweep.resume()
 
-    def has(self, number: int) -> bool:
-        """Return whether the task waits in memory."""
-        return any(number in active.in_memory for active in self._by_origin.values())
-
     # Tasks in memory.
+
+    def concerns(self, origin: Origin) -> bool:
+        """Whether a task of the origin that was just put is more than stored: it joins others in memory, or is refused."""
+        return origin in self._by_origin or self._origins.current(origin) is not None
 
     def admit(self, task: Task) -> Admission:
         """Take in a ready task that was just put."""
@@ -344,6 +345,8 @@ class ActiveOrigins:
         if active.more_stored and (active.drop_reason is not None or not self._origins_waiting):
             self._load(active)
         elif not active.in_memory:
+            if not active.more_stored:
+                self._robots_only.discard(active.origin_id)
             self._deactivate(active)
             self._batches.batch.deactivated.append(Deactivation(active.origin_id))
             self._batches.schedule_flush()

@@ -323,7 +323,7 @@ class DurableTaskStore:
             self._progress.waiting.release()
             self._progress.end_if_over()
             return Admission.DUPLICATE
-        if put.ready_at is not None:
+        if put.ready_at is not None or not self._active.concerns(target.origin):
             return Admission.WAITING
         return self._active.admit(task_of(target.origin, row_of(number, draft, put), self._clock.monotonic()))
 

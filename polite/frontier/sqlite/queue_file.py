@@ -141,6 +141,7 @@ class QueueFile:
             set_foreign_log_aside(self.path, self._lock.noted())
         with self._database.connected() as connection:
             (last,) = connection.execute("SELECT ifnull(max(id), 0) FROM origins").fetchone()
+            self._state = State.read(connection)
             given_up = self._transact(connection, partial(self._recovered, connection, max_tries))
             self._budgets = connection.execute("SELECT 1 FROM budgets LIMIT 1").fetchone() is not None
         with self._words():
@@ -172,7 +173,7 @@ class QueueFile:
         before = self._state.copy()
         try:
             connection.execute("BEGIN IMMEDIATE")
-            seen = self._seen = self._seen or SeenInFile(connection, self._max_done)
+            seen = self._seen = self._seen or SeenInFile(connection, self._state, self._max_done)
             result = work(seen)
             self._database.require_in_place()
             connection.execute("COMMIT")
@@ -214,7 +215,6 @@ class QueueFile:
 
     def _recovered(self, connection: sqlite3.Connection, max_tries: int, seen: SeenInFile) -> list[GivenUp]:
         """Recover from the last use, however it ended: requeue or drop what was in flight, deactivate all origins."""
-        self._state = State.read(connection)
         given_up = []
         for text, origin, key, *row in connection.execute(_LOST).fetchall():
             number, path, tries, identity = row[0], row[1], row[6] + 1, row[8]
@@ -281,10 +281,12 @@ class QueueFile:
         waiting, *times = connection.execute(_OUTLOOK, {"now": now}).fetchone()
         if self._state.waiting and not (activated or waiting) and self._none_left(connection):
             raise Damaged(f"{self._state.waiting} tasks should wait, and none is found")
-        lookups = [
-            seen.knows(self._state, fingerprint(self._id(connection, text), path, identity), again=again)
-            for text, path, identity, again in batch.seen
-        ]
+        lookups = []
+        for text, path, identity, again in batch.seen:
+            # A question alone makes no origin known.
+            origin = self._known_id(connection, text)
+            known = origin and seen.knows(self._state, fingerprint(origin, path, identity), again=again)
+            lookups.append(bool(known))
         return BatchResult(
             puts,
             lookups,
@@ -295,15 +297,20 @@ class QueueFile:
             due,
         )
 
-    def _id(self, connection: sqlite3.Connection, text: str) -> int:
+    def _known_id(self, connection: sqlite3.Connection, text: str) -> int:
+        """Return the number of an origin, or 0."""
         if (known := self._ids.get(text)) is not None:
             return known
         found = connection.execute("SELECT id FROM origins WHERE text = ?", (text,)).fetchone()
-        if found is None:
-            found = (connection.execute("INSERT INTO origins (text) VALUES (?)", (text,)).lastrowid,)
+        return 0 if found is None else int(found[0])
+
+    def _id(self, connection: sqlite3.Connection, text: str) -> int:
+        origin = self._known_id(connection, text)
+        if not origin:
+            origin = connection.execute("INSERT INTO origins (text) VALUES (?)", (text,)).lastrowid or 0
         if len(self._ids) >= _KNOWN_ORIGINS:
             self._ids.clear()
-        origin = self._ids[text] = int(found[0])
+        self._ids[text] = origin
         return origin
 
     def _wait(self, origin: int, key: float) -> None:

@@ -41,7 +41,8 @@ _TABLES = f"""
     CREATE TABLE notes (name TEXT PRIMARY KEY, kind TEXT NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE frontier (
         ordered TEXT NOT NULL, number INTEGER NOT NULL, sequence INTEGER NOT NULL, remembered INTEGER NOT NULL,
-        waiting INTEGER NOT NULL, done INTEGER NOT NULL, refused INTEGER NOT NULL, dropped INTEGER NOT NULL, time REAL NOT NULL
+        waiting INTEGER NOT NULL, done INTEGER NOT NULL, refused INTEGER NOT NULL, dropped INTEGER NOT NULL,
+        merging_to INTEGER NOT NULL, merged INTEGER NOT NULL, time REAL NOT NULL
     )
 """
 _MARKS = """
@@ -58,6 +59,8 @@ class State:
         number: The last task's number.
         sequence: How many URLs were done.
         remembered: How many of them are remembered.
+        merging_to: The last row of `lately` that is merged into `seen` now, or 0.
+        merged: How many parts of these rows are there already.
         time: The time of the last batch that changed something (Unix time that never goes back).
     """
 
@@ -68,6 +71,8 @@ class State:
     done: int = 0
     refused: int = 0
     dropped: int = 0
+    merging_to: int = 0
+    merged: int = 0
     time: float = 0.0
 
     @classmethod
@@ -128,7 +133,7 @@ def make(connection: sqlite3.Connection, order: FileOrder) -> None:
     if not check(connection):
         for statement in _TABLES.split(";"):
             connection.execute(statement)
-        connection.execute("INSERT INTO frontier VALUES (?, 0, 0, 0, 0, 0, 0, 0, 0)", (order,))
+        connection.execute("INSERT INTO frontier VALUES (?, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)", (order,))
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
     if connection.execute("SELECT ordered FROM frontier").fetchone() != (order,):

@@ -15,11 +15,12 @@ from polite.frontier.sqlite.schema import State
 
 # Changes that are kept in memory before they are merged: about 50 MB.
 _GENERATION = 500_000
-# So many are merged with a batch, or four times as many as it has added.
-_MERGED_AT_ONCE = 2_000
+# A generation has so many parts, by the first bits of fingerprints. One is merged with each batch, or as many as hold four times
+# what the batch has added: to sort all at once would hold the event loop for long, too.
+_PARTS = 256
+_SHIFT = 56
 # Of a URL that was never put. One that a task has is None, and one that is done has the number of its end.
 _NEVER = -1
-_LEAST, _GREATEST = -(2**63), 2**63 - 1
 
 
 def fingerprint(origin: int, path: str, identity: str | None) -> int:
@@ -32,20 +33,30 @@ def fingerprint(origin: int, path: str, identity: str | None) -> int:
 class SeenInFile:
     """Which URLs were put, and which are done: those that tasks have are remembered, and the newest `max_done` ends.
 
-    It has read the log when it is made. After a transaction that was rolled back, make another one. Every method may raise
-    sqlite3.Error.
+    It has read the log when it is made. After a transaction that was rolled back, make another one, with the state of before.
+    Every method may raise sqlite3.Error.
     """
 
-    def __init__(self, connection: sqlite3.Connection, max_done: int) -> None:
+    def __init__(self, connection: sqlite3.Connection, state: State, max_done: int) -> None:
         self._connection = connection
         self._max_done = max_done
-        log = connection.execute("SELECT fingerprint, done FROM lately ORDER BY rowid")
-        self._newest: dict[int, int | None] = dict(log)
-        self._merging: dict[int, int | None] = {}
-        self._order: list[int] = []  # what is left to merge, the least last
-        self._from = _LEAST
-        self._last = 0  # the row of `lately` up to which `_merging` has its changes
+        self._newest = _generation()
+        self._count = 0
+        # That which is merged now: parts from `state.merged` on.
+        self._merging = _generation()
         self._log: list[tuple[int, int | None]] = []
+        for row, found, done in connection.execute(
+            "SELECT rowid, fingerprint, done FROM lately ORDER BY rowid"
+        ):
+            part = (found >> _SHIFT) + _PARTS // 2
+            if row > state.merging_to:
+                self._newest[part][found] = done
+                self._count += 1
+                if done is None and found in self._merging[part]:
+                    # As in `hold`.
+                    self._merging[part][found] = None
+            elif part >= state.merged:
+                self._merging[part][found] = done
 
     def knows(self, state: State, found: int, *, again: bool) -> bool:
         """Whether a put would be a duplicate."""
@@ -57,8 +68,9 @@ class SeenInFile:
         return not again and done > state.sequence - self._max_done
 
     def _done(self, found: int) -> int | None:
+        part = (found >> _SHIFT) + _PARTS // 2
         for generation in (self._newest, self._merging):
-            if (done := generation.get(found, _NEVER)) != _NEVER:
+            if (done := generation[part].get(found, _NEVER)) != _NEVER:
                 return done
         row = self._connection.execute("SELECT done FROM seen WHERE fingerprint = ?", (found,)).fetchone()
         return _NEVER if row is None else row[0]
@@ -72,8 +84,9 @@ class SeenInFile:
             # Nowhere is it done any more.
             state.remembered -= 1
             self._connection.execute("DELETE FROM seen WHERE fingerprint = ?", (found,))
-            if found in self._merging:
-                self._merging[found] = None
+            merging = self._merging[(found >> _SHIFT) + _PARTS // 2]
+            if found in merging:
+                merging[found] = None
         self._note(found, None)
         return True
 
@@ -84,7 +97,8 @@ class SeenInFile:
         self._note(found, state.sequence)
 
     def _note(self, found: int, done: int | None) -> None:
-        self._newest[found] = done
+        self._newest[(found >> _SHIFT) + _PARTS // 2][found] = done
+        self._count += 1
         self._log.append((found, done))
 
     def write(self, state: State) -> None:
@@ -92,24 +106,29 @@ class SeenInFile:
         log, self._log = self._log, []
         if log:
             self._connection.executemany("INSERT INTO lately VALUES (?, ?)", log)
-        if not self._order and len(self._newest) >= _GENERATION:
-            self._merging, self._newest = self._newest, {}
-            self._order, self._from = sorted(self._merging, reverse=True), _LEAST
-            (self._last,) = self._connection.execute("SELECT max(rowid) FROM lately").fetchone()
-        if self._order:
-            self._merge(state, max(_MERGED_AT_ONCE, 4 * len(log)))
+        if not state.merging_to and self._count >= _GENERATION:
+            self._merging, self._newest, self._count = self._newest, _generation(), 0
+            (state.merging_to,) = self._connection.execute("SELECT max(rowid) FROM lately").fetchone()
+        if state.merging_to:
+            for _ in range(1 + 4 * len(log) * _PARTS // _GENERATION):
+                if state.merged < _PARTS:
+                    self._merge(state)
+            if state.merged == _PARTS:
+                self._connection.execute("DELETE FROM lately WHERE rowid <= ?", (state.merging_to,))
+                state.merging_to = state.merged = 0
 
-    def _merge(self, state: State, count: int) -> None:
-        some = self._order[: -count - 1 : -1]
-        del self._order[-count:]
-        to = some[-1] if self._order else _GREATEST
+    def _merge(self, state: State) -> None:
+        """Merge one part, and forget there what was done too long ago."""
         if state.remembered > self._max_done:
+            first = (state.merged - _PARTS // 2) << _SHIFT
             forgotten = "DELETE FROM seen WHERE fingerprint BETWEEN ? AND ? AND done <= ?"
             oldest = state.sequence - self._max_done
-            state.remembered -= self._connection.execute(forgotten, (self._from, to, oldest)).rowcount
-        rows = [(found, self._merging[found]) for found in some]
-        self._connection.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?)", rows)
-        self._from = to + 1
-        if not self._order:
-            self._connection.execute("DELETE FROM lately WHERE rowid <= ?", (self._last,))
-            self._merging = {}
+            limits = first, first + (1 << _SHIFT) - 1, oldest
+            state.remembered -= self._connection.execute(forgotten, limits).rowcount
+        part, self._merging[state.merged] = self._merging[state.merged], {}
+        self._connection.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?)", sorted(part.items()))
+        state.merged += 1
+
+
+def _generation() -> list[dict[int, int | None]]:
+    return [{} for _ in range(_PARTS)]

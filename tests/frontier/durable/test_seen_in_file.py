@@ -27,17 +27,16 @@ def remembered(file: sqlite3.Connection) -> int:
     return sum(done is not None for done in words.values())
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(6))
 def test_urls_are_known_as_long_as_tasks_have_them_or_they_ended_late(
     seed: int, file: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(seen, "_GENERATION", 40)
-    monkeypatch.setattr(seen, "_MERGED_AT_ONCE", 3)
+    monkeypatch.setattr(seen, "_GENERATION", 1_000)
     draw, state = random.Random(seed), schema.State()
-    known, held, ended_at, ends = SeenInFile(file, MAX_DONE), set[int](), dict[int, int](), 0
+    known, held, ended_at, ends = SeenInFile(file, state, MAX_DONE), set[int](), dict[int, int](), 0
 
-    for step in range(3_000):
-        url, again = draw.randrange(-150, 150), draw.random() < 0.2
+    for step in range(9_000):
+        url, again = draw.randrange(-150, 150) << 55, draw.random() < 0.2
         late = url in ended_at and ended_at[url] > ends - MAX_DONE
         duplicate = url in held or (late and not again)
         assert known.knows(state, url, again=again) == duplicate
@@ -54,21 +53,21 @@ def test_urls_are_known_as_long_as_tasks_have_them_or_they_ended_late(
             known.finish(state, url)
         if draw.random() < 0.3:
             known.write(state)
-        if step % 500 == 499:
+        if step % 700 == 699:
             known.write(state)
-            known = SeenInFile(file, MAX_DONE)
+            known = SeenInFile(file, state, MAX_DONE)
     known.write(state)
 
     (merged,) = file.execute("SELECT count(*) FROM seen").fetchone()
-    assert merged > 40
+    assert merged > 70
     assert state.sequence == ends
     assert state.remembered == remembered(file)
 
 
 def test_what_is_forgotten_leaves_the_file(file: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seen, "_GENERATION", 40)
-    monkeypatch.setattr(seen, "_MERGED_AT_ONCE", 7)
-    known, state = SeenInFile(file, MAX_DONE), schema.State()
+    state = schema.State()
+    known = SeenInFile(file, state, MAX_DONE)
 
     for number in range(5_000):
         known.hold(state, fingerprint(1, f"/{number}", None), again=False)
