@@ -10,6 +10,7 @@ import aiohttp
 import httpx
 import httpx2
 import pytest
+import urllib3
 from aiohttp.abc import AbstractResolver
 
 import polite
@@ -94,9 +95,12 @@ async def test_a_signer_that_fails_is_no_failure_of_the_server(name: str, clock:
     assert site.paths == []
 
 
+@pytest.mark.parametrize("retries", [2, urllib3.Retry(total=None, connect=2)])
 @pytest.mark.parametrize("name", ADAPTERS)
-async def test_adapters_would_repeat_an_old_signature_so_they_refuse_retries(name: str, signer, clock):
-    async with opened(name, clock, signer=signer, adapter={"max_retries": 2}) as client:
+async def test_adapters_would_repeat_an_old_signature_so_they_refuse_retries(
+    name: str, retries: Any, signer, clock
+):
+    async with opened(name, clock, signer=signer, adapter={"max_retries": retries}) as client:
         with pytest.raises(polite.InvalidOption, match=r"PoliteAdapter\(max_retries=...\)"):
             await client.get("http://127.0.0.1:9/")
 

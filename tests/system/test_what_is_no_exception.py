@@ -86,6 +86,45 @@ async def test_a_frontier_fails_with_what_its_listener_raises() -> None:
                 await anext(frontier)
 
 
+@pytest.mark.parametrize(("max_tries", "kind"), [(1, polite.events.Dropped), (3, polite.events.Retried)])
+async def test_a_task_outlives_what_a_listener_raises_when_its_block_is_left(
+    max_tries: int, kind: Any
+) -> None:
+    def listen(event: object) -> None:
+        if isinstance(event, kind):
+            raise Abort("listener")
+
+    async with opened(listener=listen) as (gate, _), asyncio.timeout(1_000):
+        frontier = polite.Frontier(gate, max_tries=max_tries)
+        await frontier.put(f"{SITE}/1")
+        with pytest.raises(Abort):
+            async with await anext(frontier) as permit:
+                permit.retry()
+        if kind is polite.events.Retried:
+            async with await anext(frontier):
+                pass
+        await frontier.join()
+
+        assert (frontier.waiting, frontier.done + frontier.dropped) == (0, 1)
+
+
+async def test_a_turn_goes_back_when_a_listener_raises_before_its_block_begins() -> None:
+    def listen(event: object) -> None:
+        if isinstance(event, polite.events.BudgetSpent):
+            raise Abort("listener")
+
+    pacing = polite.PacingPolicy(max_pages=1, min_delay=1.0)
+    async with opened(listener=listen, pacing=pacing) as (gate, _), asyncio.timeout(1_000):
+        with pytest.raises(Abort):
+            await gate.permit(f"{SITE}/1").__aenter__()
+        assert (
+            gate.services.turns.pacer.outlook(
+                gate.services.turns.scopes_of(polite.origin.Target.of(SITE))
+            ).open
+            == 0
+        )
+
+
 async def test_rules_asked_for_ahead_of_time_in_vain_are_not_asked_for_at_each_question() -> None:
     async with opened(2) as (gate, site), asyncio.timeout(10_000):
         await gate.check(SITE)
