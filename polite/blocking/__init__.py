@@ -5,7 +5,7 @@
             ...  # fetch permit.url, and call permit.report()
 
 Theory of operation. A gate has one thread, which runs an event loop and the ordinary gate on it (`loop_thread`). Each thread
-that calls the gate is represented by one task of that loop (`thread_task`), so the gate knows which permits a thread holds, as it
+that calls the gate is represented by one task of that loop, so the gate knows which permits a thread holds, as it
 does for tasks. A call hands a coroutine to that task, and waits for its result; an error is raised in the caller unchanged. If
 the wait is interrupted, such as by Ctrl-C, the coroutine is cancelled, and a permit that came too late is given back.
 

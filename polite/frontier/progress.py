@@ -249,7 +249,7 @@ class Progress:
 
     @property
     def queued(self) -> int:
-        """How many tasks wait that may still be given out (see gate.queues.Queue)."""
+        """How many tasks wait that may still be given out."""
         return 0 if self.stopped else self.waiting.taken
 
     def tell(self, event: Event) -> None:

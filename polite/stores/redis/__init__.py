@@ -8,7 +8,7 @@ full delay, counted from the end of the lease.
 
 `step.lua` is the one operation: it applies a batch atomically. `step.py` is its request, `changes.py` what that brings, and
 `step_reply.py` the reply. `partition.py` sends one batch after the other (`change_queue.py`) and keeps the deadline.
-`journal.py` has what a failover may have lost. The pacer and the frontier (`home_user.py`) call `session.py`; `held_homes.py`
+It also has what a failover may have lost. The pacer and the frontier (`home_user.py`) call `session.py`; `held_homes.py`
 decides which homes (`home.py`) leave when. `link.py` is the connection, `address.py` reads its URL, `server.py` checks the
 server when it is opened, and `robots.py` keeps robots.txt results for all processes.
 """
