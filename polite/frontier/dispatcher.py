@@ -417,6 +417,11 @@ class Dispatcher:
             task, turn = queue.chosen, queue.turn
             if task is None or turn is None or self._progress.stopped:
                 self._unchoose(queue)
+            elif self._rules.verdict_on_chosen(queue, task) is not True:
+                # Rules were replaced in this very step.
+                self._unchoose(queue)
+                self._release(queue)
+                self._advance(queue)
             else:
                 self._hand_over(queue, task, turn)
         idle, again, ended = self._workers.idle, False, 0

@@ -230,9 +230,10 @@ class TaskRules:
 
     async def decide(self, queue: OriginQueue, known: OriginRules, undecided: list[Task]) -> bool:
         """Decide about these tasks at the scheduler, and all that are not there yet. False if the rules are not in force."""
-        done = 0
+        done, deciding = 0, queue.wait
         while undecided or queue.unchecked:
-            if queue.meaning != known.meaning or self._progress.stopped:
+            # A listener that was told of a refusal may have the queue go back to its store.
+            if queue.meaning != known.meaning or queue.wait is not deciding or self._progress.stopped:
                 return False
             anew = bool(undecided)
             task = undecided.pop() if anew else queue.unchecked[0]  # type: ignore[index]

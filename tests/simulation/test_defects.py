@@ -2,7 +2,14 @@
 
 import pytest
 
-from tests.simulation.defects import DEFECTS, restored, simulate
+from tests.simulation.defects import DEFECTS, ROOT, restored, simulate
+
+
+@pytest.mark.parametrize("name", DEFECTS)
+def test_what_is_restored_can_be_put_in(name):
+    edits = DEFECTS[name].edits
+
+    assert [(ROOT / edit.file).read_text().count(edit.fixed) for edit in edits] == [1] * len(edits)
 
 
 @pytest.mark.slow("runs copies of the sources in processes")

@@ -21,6 +21,9 @@ from polite.task import Admission, Task
 
 log: logging.Logger = logging.getLogger("polite")
 
+# Puts of one transaction of a file: some 10 ms of the event loop.
+_MOST_PUTS = 500
+
 
 @dataclass(slots=True)
 class PendingReplies:
@@ -161,6 +164,10 @@ class BatchWriter:
         if not batch:
             return
         self.batch, self.pending = Batch(), PendingReplies()
+        if len(batch.puts) > _MOST_PUTS and not self._backend.shared:
+            # All are acknowledged in one step of the loop.
+            self.batch.puts, self.pending.puts = batch.puts[_MOST_PUTS:], pending.puts[_MOST_PUTS:]
+            del batch.puts[_MOST_PUTS:], pending.puts[_MOST_PUTS:]
         self.gone.clear()
         batch.now = self._clock.now()
         try:

@@ -28,7 +28,7 @@ from polite.frontier.durable.batch import (
 )
 from polite.frontier.sqlite import notes
 from polite.frontier.sqlite.file_lock import FileLock, identities, set_foreign_log_aside
-from polite.frontier.sqlite.schema import SQL_KEYS, TASK, State, make
+from polite.frontier.sqlite.schema import SQL_KEYS, TASK, State, check, make
 from polite.frontier.sqlite.seen import SeenInFile, fingerprint
 from polite.origin import Origin, Target
 from polite.pacing.budgets import Spent
@@ -205,6 +205,8 @@ class QueueFile:
             raise StoreFailed(f"{self.path}: its lock or its log cannot be used ({error})") from error
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
+        # Another program's file is left as it is.
+        check(connection)
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         self._database.write_ahead(connection)

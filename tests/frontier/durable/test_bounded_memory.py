@@ -3,6 +3,7 @@
 import asyncio
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,6 +41,46 @@ async def test_only_the_first_tasks_of_an_origin_are_in_memory(path: Path) -> No
     assert held <= MAX_IN_MEMORY
     assert [url for url in fetched if url.startswith(A)] == [f"{A}/{n}" for n in range(600)]
     assert len(fetched) == 605
+
+
+async def test_a_flood_of_puts_is_written_in_parts_so_that_no_step_of_the_loop_is_long(path: Path) -> None:
+    sizes: list[int] = []
+    async with opened(path) as frontier:
+        store = task_store(frontier)
+        apply = store.backend.file.apply
+        store.backend.file.apply = lambda batch: (sizes.append(len(batch.puts)), apply(batch))[1]
+        put = [frontier.put_nowait(f"https://h{n % 7}.test/{n}") for n in range(1_700)]
+        assert set(await asyncio.gather(*put)) == {Admission.WAITING}
+        assert frontier.waiting == 1_700
+
+    assert max(sizes) == 500
+    assert sum(sizes) == 1_700
+
+
+async def test_an_origin_may_go_back_to_the_file_while_its_tasks_are_decided(path: Path) -> None:
+    left: list[polite.TaskPermit] = []
+
+    def listen(event: Event) -> None:
+        if isinstance(event, Refused) and left:
+            permit = left.pop()
+            permit.report(status=503, headers={"Retry-After": "300"})
+            permit.leave()
+
+    pacing = polite.PacingPolicy(min_delay=1.0, concurrency=2)
+    robots = polite.RobotsPolicy(min_ttl=0.0, default_ttl=60.0)
+    script = {f"{A}/robots.txt": Reply(200, b"User-agent: *\nDisallow: /private\n")}
+    options: Any = {"listener": listen, "pacing": pacing, "robots": robots, "max_active_origins": 1}
+    async with opened(path, script, **options) as frontier:
+        await frontier.put(f"{A}/first")
+        permit = await anext(frontier)
+        await permit.enter()
+        await asyncio.sleep(100)
+        left.append(permit)
+        await frontier.put_many([f"{A}/1", f"{A}/private", f"{A}/2", f"{B}/1", f"{B}/2"])
+        frontier.close()
+        fetched = await urls_of(frontier)
+
+    assert sorted(fetched) == [f"{A}/1", f"{A}/2", f"{B}/1", f"{B}/2"]
 
 
 async def test_a_flood_of_better_tasks_leaves_memory_bounded_and_loses_nothing(path: Path) -> None:

@@ -66,10 +66,13 @@ async def test_the_file_of_a_gate_is_none_for_a_frontier(path: Path) -> None:
 async def test_the_database_of_another_program_is_left_alone(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE theirs (x)")
+    before = path.read_bytes()
 
     with pytest.raises(polite.StoreFailed, match="another program"):
         async with opened(path):
             pass
+
+    assert path.read_bytes() == before
 
 
 async def test_a_file_of_a_newer_polite_is_left_alone(path: Path) -> None:
