@@ -402,7 +402,7 @@ def test_a_scheduler_that_fails_when_tasks_are_taken_back_ends_the_frontier(path
     run(go())
 
 
-@pytest.mark.slow("many seeds", fast=20)
+@pytest.mark.slow("many seeds", fast=8)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_crawls_of_slow_origins_give_each_page_once_and_never_too_early(seed: int, path: Path) -> None:
     draw = random.Random(seed)

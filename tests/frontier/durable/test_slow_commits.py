@@ -47,7 +47,7 @@ def opened(
     return Both()
 
 
-@pytest.mark.slow("many seeds", fast=20)
+@pytest.mark.slow("many seeds", fast=8)
 @pytest.mark.parametrize("seed", range(60))
 def test_a_random_crawl_ends_and_gives_each_task_out_as_often_as_it_should(seed: int, path: Path) -> None:
     crawl(seed, path)

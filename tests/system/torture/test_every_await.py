@@ -158,7 +158,7 @@ CASES = [
 ]
 
 
-@pytest.mark.slow("each await of a crawl fails once", fast=100)
+@pytest.mark.slow("each await of a crawl fails once", fast=40)
 @pytest.mark.parametrize("failure", Failure, ids=lambda failure: failure.name)
 @pytest.mark.parametrize(
     ("path", "scene", "store"), CASES, ids=[f"{path.name}-{scene}-{store}" for path, scene, store in CASES]
