@@ -18,7 +18,7 @@ from polite.integrations import aiohttp as of_aiohttp
 from polite.integrations.httpx import transport
 from tests.hasty_clock import HastyClock
 from tests.integrations.clients import ALL, FOR_LOOPS, FOR_THREADS, STREAMING, Client, opened
-from tests.integrations.site import AGENT, DELAY_S, Site
+from tests.integrations.site import AGENT, Site
 
 RECRAWL: Any = {"recrawl": polite.RecrawlPolicy()}
 TAGGED = {"If-None-Match": '"1"'}
