@@ -119,9 +119,8 @@ async def _kept_by(backend: Backend, parts: Parts, order: FileOrder) -> AsyncIte
 
 
 def _file_backend(parts: Parts, store: object, order: FileOrder) -> Backend:
-    from polite.frontier.durable.active_origin import TASKS_PER_ORIGIN
-    from polite.frontier.sqlite.backend import SqliteBackend
-    from polite.frontier.sqlite.queue_file import QueueFile
+    from polite.frontier.durable.active_origins import TASKS_PER_ORIGIN
+    from polite.frontier.sqlite.queue_file import QueueFile, SqliteBackend
 
     file = QueueFile(
         _queue_path(store),

@@ -11,12 +11,12 @@ from typing import Any
 
 from polite.cli.options import DEFAULT_AGENT, SECRET, merged
 from polite.errors import InvalidOption, StoreFailed
-from polite.frontier.durable.batch import Note
+from polite.frontier.durable.backend import Note
 from polite.frontier.durable.store import DurableTaskStore
 from polite.frontier.frontier import Frontier
 from polite.frontier.sqlite import notes
-from polite.frontier.sqlite.backend import SqliteBackend
 from polite.frontier.sqlite.inspector import kept_note
+from polite.frontier.sqlite.queue_file import SqliteBackend
 from polite.robots.reason import Reason
 from polite.task import Task
 

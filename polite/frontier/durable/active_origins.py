@@ -5,30 +5,94 @@ left in memory. If other origins wait to become active by then, the origin is de
 wait, an origin that can get no turn for long is deactivated until it can.
 """
 
+import asyncio
+import math
+from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
 
-from polite.frontier.durable.active_origin import (
-    MAX_IN_MEMORY,
-    RELOAD_AT,
-    TASKS_PER_ORIGIN,
-    ActiveOrigin,
-    QueuePosition,
-)
-from polite.frontier.durable.batch import Activation, Batch, BatchResult, Deactivation, News, Row
-from polite.frontier.durable.own_numbers import OwnNumbers
-from polite.frontier.durable.store_clock import StoreClock
-from polite.frontier.durable.task_row import task_of
-from polite.frontier.durable.writer import BatchWriter, PendingReplies
+from polite.frontier.durable.backend import Activation, BatchResult, Deactivation, News, Row, task_of
+from polite.frontier.durable.writer import BatchWriter, PendingReplies, StoreClock
 from polite.frontier.parts import Parts
-from polite.frontier.sweep import Sweep
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
+from polite.ports import Timer
 from polite.task import Admission, Task
+
+# How many tasks of an origin are loaded at one time, and how few are left in memory when more are loaded.
+TASKS_PER_ORIGIN, RELOAD_AT = 32, 8
+# A task that is put later and belongs before those in memory joins them, up to this number.
+MAX_IN_MEMORY = 256
+
+# The position of a task in its origin's queue: the scheduler's key, then the task's number.
+QueuePosition = tuple[float, int]
+
+
+@dataclass(slots=True, eq=False)
+class ActiveOrigin:
+    """The state of an active origin. Only ActiveOrigins changes it, but for `crawl_delay`.
+
+    Attributes:
+        origin_id: The origin's number in the store.
+        crawl_delay: The delay of its robots.txt, as the store has it (seconds).
+        in_memory: Its tasks that wait in memory, by number.
+        more_stored: Whether the store may have other ready tasks.
+        last_loaded: The position of the last task that was loaded.
+        loading: Whether a batch loads tasks of it.
+        drop_reason: Why all its tasks are dropped.
+    """
+
+    origin: Origin
+    origin_id: int
+    crawl_delay: float | None
+    in_memory: dict[int, Task] = field(default_factory=dict)
+    more_stored: bool = False
+    last_loaded: QueuePosition = (math.inf, 0)
+    loading: bool = False
+    drop_reason: str | None = None
+
+
+# Other numbers that are remembered: about 1 MB. There are some only after a failover.
+_MOST_OTHERS = 10_000
+
+
+class OwnNumbers:
+    """The numbers of the tasks that this process has, in memory or in flight.
+
+    A server that was replaced may have lost a task that its owner knows already. When the URL is put again, the task gets a second
+    number there. It is one task all the same: its end is written by URL, not by number.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._others: OrderedDict[int, int] = OrderedDict()
+
+    def add(self, task: Task) -> None:
+        """Note a task that this process has from now on."""
+        self._numbers[task.seen_as] = task.number
+
+    def discard(self, task: Task) -> None:
+        """Forget a task that has ended, or is in the store only."""
+        if self._numbers.get(task.seen_as) == task.number:
+            del self._numbers[task.seen_as]
+
+    def number(self, named: Task) -> int:
+        """Return the number under which this process has, or had, a task as the store names it."""
+        own = self._numbers.get(named.seen_as)
+        if own is not None and own != named.number:
+            self._others[named.number] = own
+            while len(self._others) > _MOST_OTHERS:
+                self._others.popitem(last=False)
+        return self._others.get(named.number, named.number)
+
 
 # Tasks that are loaded, and dropped, at one time when an origin is given up.
 _DROPPED_AT_ONCE = 500
 # Origins that become active with one batch.
 _ACTIVATED_AT_ONCE = 50
+# Active origins that a sweep looks at in one step of the loop, and the time from its end to the next (seconds).
+_SWEPT_AT_ONCE, _SWEEP_S = 50, 30.0
 # Of how many origins `_robots_only` remembers; beyond, origins stay active.
 _MAX_ROBOTS_ONLY = 100_000
 
@@ -75,9 +139,9 @@ class ActiveOrigins:
         self._origins_waiting = False
         # Origins that were deactivated after their robots.txt was fetched, and before a task of theirs was given out.
         self._robots_only: set[int] = set()
-        self._sweep: Sweep[Origin] = Sweep(
-            self._clock, self._by_origin.keys, self._dispatcher.deactivate, needed=lambda: self.crowded
-        )
+        # Of a sweep over active origins: those not looked at yet, and what continues it.
+        self._round: list[Origin] = []
+        self._sweep: Timer | asyncio.Handle | None = None
 
     def begin(self) -> None:
         """Let origins become active from now on."""
@@ -93,8 +157,9 @@ class ActiveOrigins:
         for active in to_load:
             if self._by_origin.get(active.origin) is active:
                 size = TASKS_PER_ORIGIN if active.drop_reason is None else _DROPPED_AT_ONCE
-                self._batches.batch.loads.append((active.origin_id, size + len(active.in_memory)))
-                self._batches.pending.loads.append(active)
+                wanted = size + len(active.in_memory)
+                self._batches.batch.loads.append((active.origin_id, wanted))
+                self._batches.pending.loads.append(partial(self._loaded, active, wanted=wanted))
         # With every batch, whether or not an origin is known to wait: it costs less than a batch of its own.
         self._batches.batch.activate = min(_ACTIVATED_AT_ONCE, self.places)
 
@@ -122,14 +187,16 @@ class ActiveOrigins:
 
     def stop(self) -> None:
         """Deactivate no more origins for others that wait."""
-        self._sweep.stop()
+        self._round.clear()
+        if self._sweep is not None:
+            self._sweep.cancel()
+            self._sweep = None
 
-    def deliver(self, batch: Batch, pending: PendingReplies, result: BatchResult) -> None:
+    def deliver(self, pending: PendingReplies, result: BatchResult) -> None:
         """Take what a batch has read into memory."""
         self._origins_waiting = result.origins_waiting
-        for active, (_, wanted), rows in zip(pending.loads, batch.loads, result.loads, strict=True):
-            if self._by_origin.get(active.origin) is active:
-                self._loaded(active, rows, wanted)
+        for take, rows in zip(pending.loads, result.loads, strict=True):
+            take(rows)
         for origin_id in result.became_ready:
             if (found := self._by_id.get(origin_id)) is not None:
                 self._load(found)
@@ -163,7 +230,22 @@ class ActiveOrigins:
         if self.crowded:
             for each in activated:
                 self._dispatcher.deactivate(Origin.of(each.text))
-            self._sweep.resume()
+            if self._sweep is None:
+                self._sweep = asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        """Continue the sweep: a wait may have become long unnoticed, since another request made it so."""
+        self._sweep = None
+        if not self.crowded:
+            return
+        if not self._round:
+            self._round = list(self._by_origin)
+        for _ in range(min(_SWEPT_AT_ONCE, len(self._round))):
+            self._dispatcher.deactivate(self._round.pop())
+        if self._round:
+            self._sweep = asyncio.get_running_loop().call_soon(self._go_on)
+        else:
+            self._sweep = self._clock.call_at(self._clock.monotonic() + _SWEEP_S, self._go_on)
 
     # Tasks in memory.
 
@@ -226,6 +308,9 @@ class ActiveOrigins:
             self._turns.hold(Target(active.origin, "/"), left, because)
 
     def _loaded(self, active: ActiveOrigin, rows: list[Row], wanted: int) -> None:
+        if self._by_origin.get(active.origin) is not active:
+            # It was deactivated meanwhile.
+            return
         # The origin stays `loading` until its last row is in: a row that is refused at once may leave it without tasks, and it
         # would be deactivated while rows are still to come.
         active.loading = True

@@ -1,11 +1,309 @@
 """The port of a durable frontier: a backend keeps tasks, origins and seen URLs, and applies batches of changes to them."""
 
+import json
 from asyncio import Future
 from collections.abc import Callable
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
-from polite.frontier.durable.batch import Batch, BatchResult, News, StoreSummary
-from polite.origin import Target
+from polite.errors import InvalidOption
+from polite.frontier.task_store import TaskDraft
+from polite.origin import Origin, Target
+from polite.pacing.budgets import Spent
+from polite.task import Task
+
+# number, path, priority, depth, deadline, not_before, tries, payload, identity
+Row = tuple[int, str, float, float, float | None, float | None, int, str | None, str | None]
+
+
+@dataclass(slots=True)
+class Put:
+    """A task to write, if its URL or key is new, or is done and put `again`; or if it is not unique.
+
+    Attributes:
+        draft: What the user gave: `not_before` by the wall clock (Unix time), its payload as JSON.
+        ready_at: `not_before` by the store's clock; None if the task is ready.
+    """
+
+    target: Target
+    draft: TaskDraft
+    again: bool
+    ready_at: float | None
+
+
+class Mark(NamedTuple):
+    """A task was given to a worker, or waits again untried. `key` is the scheduler's, here and below."""
+
+    target: Target
+    identity: str | None
+    key: float
+    in_flight: bool
+
+
+class Requeue(NamedTuple):
+    """A task that was tried. It becomes ready at `ready_at` (Unix time by the store's clock); None: now."""
+
+    number: int
+    tries: int
+    ready_at: float | None
+    target: Target
+    identity: str | None
+    key: float
+
+
+class EndedTask(NamedTuple):
+    """A task that ended; `end` is "done", "refused" or "dropped"."""
+
+    number: int
+    end: str
+    target: Target
+    identity: str | None
+    key: float
+
+
+class GivenUp(NamedTuple):
+    """A task that was in flight too often when processes ended. `row` is None if it cannot be read."""
+
+    origin: str
+    tries: int
+    row: Row | None
+
+
+class Lookup(NamedTuple):
+    """Whether a put of this would be a duplicate."""
+
+    origin: str
+    path: str
+    identity: str | None
+    again: bool
+
+
+class Note(NamedTuple):
+    """What a program keeps beside its tasks: a value of a kind by its name. `kind` is None to delete it."""
+
+    name: str
+    kind: str | None
+    value: str = ""
+
+
+@dataclass(slots=True)
+class Deactivation:
+    """An origin whose tasks leave memory.
+
+    Attributes:
+        failures: How often in a row its rules could not be fetched.
+        until: It does not become active before (Unix time).
+    """
+
+    origin_id: int
+    failures: int = 0
+    until: float | None = None
+
+
+@dataclass(slots=True)
+class Batch:
+    """What one transaction writes, in this order, and then reads.
+
+    Attributes:
+        now: The store's clock (Unix time that never goes back).
+        requeued: Tasks that were tried and wait again.
+        marks: Tasks given out or back, by their numbers.
+        crawl_delays: Each with its origin's number.
+        spent: What was spent of the budgets of origins, by their text. A shared store has it in the state of homes instead.
+        ended: Tasks that ended.
+        seen: Lookups of seen URLs and keys.
+        loads: An origin's number, and how many of its tasks to load.
+        activate: How many origins may become active.
+        notes: In a file: what a program keeps there. The last of a name counts.
+        check_times: Whether the time of a task or an origin has come.
+    """
+
+    now: float = 0.0
+    requeued: list[Requeue] = field(default_factory=list)
+    marks: dict[int, Mark] = field(default_factory=dict)
+    crawl_delays: list[tuple[float | None, int]] = field(default_factory=list)
+    spent: dict[str, Spent] = field(default_factory=dict)
+    ended: list[EndedTask] = field(default_factory=list)
+    puts: list[Put] = field(default_factory=list)
+    deactivated: list[Deactivation] = field(default_factory=list)
+    seen: list[Lookup] = field(default_factory=list)
+    loads: list[tuple[int, int]] = field(default_factory=list)
+    activate: int = 0
+    notes: list[Note] = field(default_factory=list)
+    check_times: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.requeued
+            or self.marks
+            or self.spent
+            or self.ended
+            or self.puts
+            or self.deactivated
+            or self.seen
+            or self.loads
+            or self.activate
+            or self.notes
+            or self.check_times
+        )
+
+
+@dataclass(slots=True)
+class Activation:
+    """An origin that becomes active, with its first tasks."""
+
+    origin_id: int
+    text: str
+    failures: int
+    crawl_delay: float | None
+    rows: list[Row]
+    spent: Spent | None = None
+
+
+@dataclass(slots=True)
+class BatchResult:
+    """The result of a Batch, in its order.
+
+    Attributes:
+        puts: The number of each task; None for a URL that was seen before.
+        seen: Whether each URL was seen before.
+        origins_waiting: Whether origins that may become active are left in the store.
+        next_at: When the next origin or task becomes ready (Unix time).
+        became_ready: The numbers of active origins with tasks that became ready.
+    """
+
+    puts: list[int | None]
+    seen: list[bool]
+    loads: list[list[Row]]
+    activated: list[Activation]
+    origins_waiting: bool
+    next_at: float | None
+    became_ready: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How many tasks a store holds, and how those that are gone ended. Tasks in flight count as waiting."""
+
+    waiting: int
+    done: int
+    refused: int
+    dropped: int
+
+
+@dataclass(slots=True)
+class News:
+    """What a shared store tells without being asked: other processes put, take and end tasks, too.
+
+    Attributes:
+        withdrawn: Numbers of active origins that this process lost or must give up. Nothing more is told to the store about them.
+        activated: Origins that become active.
+        loaded: Tasks of active origins, by the origin's number.
+        totals: The tasks of the crawl, without what this process has not written yet; None if not known.
+        given_up: Tasks that were dropped because processes ended while they had them.
+        nothing_left: Whether no task waits or is in flight in any process; None if that did not change.
+        over: Whether, besides, no process puts any more: the crawl has ended.
+        origins_waiting: Whether origins that this process may activate are left.
+        next_s: Seconds until the store is to be asked again. It tells by itself what becomes ready by time.
+        failure: Why nothing more can be written.
+    """
+
+    withdrawn: list[int] = field(default_factory=list)
+    activated: list[Activation] = field(default_factory=list)
+    loaded: list[tuple[int, list[Row]]] = field(default_factory=list)
+    totals: Totals | None = None
+    given_up: list[GivenUp] = field(default_factory=list)
+    nothing_left: bool | None = None
+    over: bool = False
+    origins_waiting: bool | None = None
+    next_s: float | None = None
+    failure: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSummary:
+    """What a store holds when it is opened.
+
+    Attributes:
+        last_origin: The greatest number of an origin.
+        last_time: The time of the last batch that changed something, or 0.
+        given_up: Tasks that were in flight too often, and are dropped now.
+    """
+
+    last_origin: int
+    last_time: float
+    waiting: int
+    done: int
+    refused: int
+    dropped: int
+    given_up: list[GivenUp]
+
+
+# A payload as JSON: octets, and lists and dicts within one another. SQLite refuses a row of 1,000,000,000 octets, and with it a
+# whole batch; and JSON that one Python can write may be nested too deep for another to
+# read, or for the same one further down its stack.
+PAYLOAD_LIMIT, DEEPEST = 16 * 1024 * 1024, 100
+
+
+def as_json(payload: object, target: Target, limit: int) -> str | None:
+    """Return a payload as JSON. Raises InvalidOption if it would be loaded as another value."""
+    if payload is None:
+        return None
+    try:
+        text = json.dumps(payload)
+        if len(text) > limit:
+            why = f"it is {len(text)} octets of JSON, and {limit} is the limit"
+        elif _deeper(text, payload):
+            why = f"lists and dicts are nested deeper than the limit of {DEEPEST}"
+        elif json.loads(text) == payload:
+            return text
+        else:
+            why = "it would be loaded as another value"
+    except (TypeError, ValueError, RecursionError) as error:
+        why = str(error)
+    raise InvalidOption(
+        f"payload of type {type(payload).__name__}: a frontier that is kept in a store needs what JSON can hold "
+        f"(None, bool, int, float, str, and lists and dicts of these): {why}",
+        url=target.url,
+    )
+
+
+def _deeper(text: str, payload: object) -> bool:
+    """Whether the payload is nested deeper than DEEPEST. Its JSON, `text`, rules that out for most."""
+    if text.count("[") + text.count("{") <= DEEPEST:
+        return False
+    level = [payload]
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for each in level
+            if isinstance(each, list | dict)
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+    return any(isinstance(each, list | dict) for each in level)
+
+
+def row_of(number: int, put: Put) -> Row:
+    """Return the row that a Put has become."""
+    priority, depth, not_before, deadline, payload, identity = put.draft
+    return number, put.target.path, priority, depth, deadline, not_before, 0, payload, identity
+
+
+def task_of(origin: Origin, row: Row, queued_at: float) -> Task:
+    """Return the task of a row; `queued_at` is monotonic seconds."""
+    number, path, priority, depth, deadline, not_before, tries, payload, identity = row
+    return Task(
+        target=Target(origin, path),
+        number=number,
+        priority=priority,
+        depth=int(depth) if depth == int(depth) else depth,  # type: ignore[arg-type]
+        deadline=deadline,
+        not_before=not_before,
+        tries=tries,
+        queued_at=queued_at,
+        payload=None if payload is None else json.loads(payload),
+        identity=identity,
+    )
 
 
 class Backend(Protocol):

@@ -9,8 +9,8 @@ from secrets import token_urlsafe
 from polite.errors import StoreFailed
 from polite.events import Dropped
 from polite.frontier.durable.active_origins import ActiveOrigins
-from polite.frontier.durable.backend import Backend
-from polite.frontier.durable.batch import (
+from polite.frontier.durable.backend import (
+    Backend,
     Batch,
     BatchResult,
     EndedTask,
@@ -21,12 +21,12 @@ from polite.frontier.durable.batch import (
     Note,
     Put,
     Requeue,
-    TaskState,
     Totals,
+    as_json,
+    row_of,
+    task_of,
 )
-from polite.frontier.durable.store_clock import StoreClock
-from polite.frontier.durable.task_row import as_json, row_of, task_of
-from polite.frontier.durable.writer import BatchWriter, PendingReplies
+from polite.frontier.durable.writer import BatchWriter, PendingReplies, StoreClock
 from polite.frontier.parts import Parts
 from polite.frontier.progress import Counts, End
 from polite.frontier.task_store import TaskDraft
@@ -117,21 +117,10 @@ class DurableTaskStore:
             # It tells the task from others when a reply is lost and the put is repeated.
             identity += token_urlsafe(9)
         offered: asyncio.Future[Admission] = asyncio.get_running_loop().create_future()
-        self._batches.pending.puts.append((offered, target, draft))
-        self._batches.batch.puts.append(
-            Put(
-                target.origin.text,
-                target.path,
-                draft.priority,
-                draft.depth,
-                draft.deadline,
-                not_before,
-                payload,
-                again and draft.identity != NOT_UNIQUE,
-                ready_at,
-                identity,
-            )
-        )
+        self._batches.pending.puts.append(offered)
+        kept = draft._replace(payload=payload, identity=identity)
+        again = again and draft.identity != NOT_UNIQUE
+        self._batches.batch.puts.append(Put(target, kept, again, ready_at))
         self._batches.schedule_flush()
         return offered
 
@@ -140,7 +129,7 @@ class DurableTaskStore:
     def start(self, task: Task, crawl_delay: float | None) -> None:
         active = self._active.started(task)
         self._note_spent(task.target.origin)
-        self._batches.batch.marks[task.number] = Mark(TaskState.IN_FLIGHT, *self._place(task))
+        self._batches.batch.marks[task.number] = Mark(*self._place(task), in_flight=True)
         if active is not None and active.crawl_delay != crawl_delay:
             active.crawl_delay = crawl_delay
             self._batches.batch.crawl_delays.append((crawl_delay, active.origin_id))
@@ -157,7 +146,7 @@ class DurableTaskStore:
             self._started.pop(task.number, None)
             # Its request was not sent.
             self._note_spent(task.target.origin)
-            self._batches.batch.marks[task.number] = Mark(TaskState.READY, *self._place(task))
+            self._batches.batch.marks[task.number] = Mark(*self._place(task), in_flight=False)
             self._active.requeue(task)
             return
         ready_at = self._store_clock.now() + after if after else None
@@ -243,7 +232,7 @@ class DurableTaskStore:
     def deliver(self, batch: Batch, pending: PendingReplies, result: BatchResult) -> None:
         self._acknowledge(batch, pending, result)
         try:
-            self._active.deliver(batch, pending, result)
+            self._active.deliver(pending, result)
         except (ValueError, TypeError) as error:
             raise StoreFailed(
                 f"{self.backend.name}: a task that it holds cannot be read ({error})"
@@ -310,22 +299,23 @@ class DurableTaskStore:
         for lookup, seen in zip(pending.seen, result.seen, strict=True):
             if not lookup.done():
                 lookup.set_result(seen)
-        for (future, target, draft), put, number in zip(pending.puts, batch.puts, result.puts, strict=True):
-            admission = self._admitted(target, draft, put, number)
+        for future, put, number in zip(pending.puts, batch.puts, result.puts, strict=True):
+            admission = self._admitted(put, number)
             if not future.done():
                 future.set_result(admission)
 
-    def _admitted(self, target: Target, draft: TaskDraft, put: Put, number: int | None) -> Admission:
-        if number is None and put.identity is not None and put.identity.startswith(NOT_UNIQUE):
+    def _admitted(self, put: Put, number: int | None) -> Admission:
+        identity, origin = put.draft.identity, put.target.origin
+        if number is None and identity is not None and identity.startswith(NOT_UNIQUE):
             # The reply to a shared store's first try was lost: the task waits, and comes as other processes' do.
             return Admission.WAITING
         if number is None:
             self._progress.waiting.release()
             self._progress.end_if_over()
             return Admission.DUPLICATE
-        if put.ready_at is not None or not self._active.concerns(target.origin):
+        if put.ready_at is not None or not self._active.concerns(origin):
             return Admission.WAITING
-        return self._active.admit(task_of(target.origin, row_of(number, draft, put), self._clock.monotonic()))
+        return self._active.admit(task_of(origin, row_of(number, put), self._clock.monotonic()))
 
     # Delayed tasks and postponed origins.
 

@@ -6,18 +6,40 @@ each step of the event loop, while earlier ones are under way.
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from polite.frontier.durable.active_origin import ActiveOrigin
-from polite.frontier.durable.backend import Backend
-from polite.frontier.durable.batch import Batch, BatchResult
-from polite.frontier.durable.store_clock import StoreClock
-from polite.frontier.task_store import TaskDraft
+from polite.frontier.durable.backend import Backend, Batch, BatchResult, Row
 from polite.log import fields
-from polite.origin import Target
+from polite.ports import Clock
 from polite.task import Admission, Task
+
+
+class StoreClock:
+    """Unix time when the store was opened, and monotonic time from then on. It never goes back, over restarts either.
+
+    If the times in a store followed the wall clock, an origin that waits "since now" would wait for a day after the wall clock
+    was set back by a day.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ahead = clock.wall() - clock.monotonic()
+
+    def resume(self, last: float) -> None:
+        """Continue from `last`, the latest time in the store, if the wall clock is behind it."""
+        self._ahead = max(self._ahead, last - self._clock.monotonic())
+
+    def now(self) -> float:
+        """Return the store's time, in seconds."""
+        return self._clock.monotonic() + self._ahead
+
+    def at(self, wall: float) -> float:
+        """Return the store's time for `wall`, by what the wall clock shows now."""
+        return self.now() + (wall - self._clock.wall())
+
 
 log: logging.Logger = logging.getLogger("polite")
 
@@ -30,23 +52,19 @@ class PendingReplies:
     """The futures that the result of a batch resolves, in the batch's order.
 
     Attributes:
-        loads: Active origins that get tasks.
+        loads: Each takes the tasks of an origin that were loaded.
         requeued: Tasks whose origin was not active.
     """
 
-    puts: list[tuple["asyncio.Future[Admission]", Target, TaskDraft]] = field(default_factory=list)
+    puts: list["asyncio.Future[Admission]"] = field(default_factory=list)
     started: list["asyncio.Future[None]"] = field(default_factory=list)
     seen: list["asyncio.Future[bool]"] = field(default_factory=list)
-    loads: list[ActiveOrigin] = field(default_factory=list)
+    loads: list[Callable[[list[Row]], None]] = field(default_factory=list)
     requeued: list[Task] = field(default_factory=list)
 
     def fail(self, error: Exception) -> None:
         """Set the error on every future."""
-        futures: list[asyncio.Future[Any]] = [
-            *(future for future, *_ in self.puts),
-            *self.started,
-            *self.seen,
-        ]
+        futures: tuple[asyncio.Future[Any], ...] = (*self.puts, *self.started, *self.seen)
         for future in futures:
             if not future.done():
                 future.set_exception(error)

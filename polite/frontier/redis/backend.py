@@ -7,17 +7,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from polite.errors import StoreFailed
-from polite.frontier.durable.active_origin import TASKS_PER_ORIGIN
-from polite.frontier.durable.batch import (
+from polite.frontier.durable.active_origins import TASKS_PER_ORIGIN
+from polite.frontier.durable.backend import (
     Activation,
     Batch,
     BatchResult,
     GivenUp,
     News,
-    Put,
     Row,
     StoreSummary,
-    TaskState,
 )
 from polite.frontier.redis.batch_changes import BatchChanges
 from polite.frontier.redis.crawl_totals import CrawlTotals
@@ -26,6 +24,7 @@ from polite.frontier.redis.held_homes import HeldHome, HeldHomes
 from polite.frontier.redis.home_demand import HomeDemand
 from polite.frontier.redis.known_urls import KnownUrls
 from polite.frontier.redis.stored_task import row_of
+from polite.frontier.task_store import TaskDraft
 from polite.origin import Origin, Target
 from polite.ports import Clock, Timer
 from polite.stores.redis.changes import Changes, Load
@@ -61,7 +60,7 @@ class RedisBackend:
         session: Session,
         clock: Clock,
         home_of: Callable[[Target], str],
-        key: Callable[[Put], float] | None,
+        key: Callable[[TaskDraft], float] | None,
         *,
         busy: Callable[[], bool],
         is_fetching: Callable[[Origin], bool],
@@ -167,10 +166,10 @@ class RedisBackend:
 
     def _load_own(self, batch: Batch) -> None:
         """Ask for tasks that wait now in origins of held homes that are not active. The server tells only other owners."""
-        origins = dict.fromkeys(put.origin for put in batch.puts if put.ready_at is None)
+        origins = dict.fromkeys(put.target.origin.text for put in batch.puts if put.ready_at is None)
         origins |= dict.fromkeys(each.target.origin.text for each in batch.requeued if each.ready_at is None)
         origins |= dict.fromkeys(
-            mark.target.origin.text for mark in batch.marks.values() if mark.state is TaskState.READY
+            mark.target.origin.text for mark in batch.marks.values() if not mark.in_flight
         )
         for text in origins:
             home = self._session.held(self._home_of(Target(Origin.of(text), "/")))

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Sequence
 
-from polite.frontier.durable.batch import Batch, Deactivation, EndedTask, Mark, Put, Requeue, TaskState
+from polite.frontier.durable.backend import Batch, Deactivation, EndedTask, Mark, Put, Requeue
 from polite.frontier.redis.gone_tasks import GoneTasks
 from polite.frontier.redis.held_homes import HeldHomes
 from polite.frontier.redis.known_urls import KnownUrls
 from polite.frontier.redis.partition_batch import PartitionBatches
 from polite.frontier.redis.stored_task import digest_of, entry_of, microseconds_until
+from polite.frontier.task_store import TaskDraft
 from polite.origin import Origin, Target
 from polite.stores.redis.changes import Back, Ended, Load, Lookup, Out, Postpone, Requeued
 from polite.stores.redis.session import Session
@@ -33,7 +34,7 @@ class BatchChanges:
         self,
         session: Session,
         home_of: Callable[[Target], str],
-        key: Callable[[Put], float] | None,
+        key: Callable[[TaskDraft], float] | None,
         homes: HeldHomes,
         gone: GoneTasks,
         known: Sequence[KnownUrls],
@@ -71,7 +72,7 @@ class BatchChanges:
     def written(self, batch: Batch) -> None:
         """The server knows of these now: a later row that names them is a new task."""
         for put in batch.puts:
-            home, digest = self._placed(Target(Origin.of(put.origin), put.path), put.identity)
+            home, digest = self._placed(put.target, put.draft.identity)
             if not digest.startswith(NOT_UNIQUE):
                 self._known_at(home).add(digest)
         for ended in batch.ended:
@@ -88,11 +89,11 @@ class BatchChanges:
         return self._known[self._session.partition(home).index]
 
     def _put(self, parts: PartitionBatches, put: Put, now: float) -> None:
-        home, digest = self._placed(Target(Origin.of(put.origin), put.path), put.identity)
+        home, digest = self._placed(put.target, put.draft.identity)
         if not put.again and digest in self._known_at(home):
             parts.order("puts", None)
             return
-        key = None if self._key is None else self._key(put)
+        key = None if self._key is None else self._key(put.draft)
         parts.at(home).puts.append(entry_of(put, home, digest, key, now))
         parts.order("puts", home)
 
@@ -113,7 +114,7 @@ class BatchChanges:
         if held is None:
             return
         text = mark.target.origin.text
-        if mark.state is TaskState.IN_FLIGHT:
+        if mark.in_flight:
             held.in_flight.add(number)
             is_suspect = held.home.suspects > 0
             held.home.suspects -= is_suspect

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from polite.frontier.durable.batch import Totals
+from polite.frontier.durable.backend import Totals
 from polite.stores.redis.step_reply import StepReply
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from polite.frontier.durable.batch import BatchResult
+from polite.frontier.durable.backend import BatchResult
 from polite.stores.redis.changes import Changes
 from polite.stores.redis.session import Session
 from polite.stores.redis.step_reply import StepReply, TaskRow

@@ -4,7 +4,7 @@ import json
 from base64 import urlsafe_b64encode
 from hashlib import blake2b
 
-from polite.frontier.durable.batch import Put, Row
+from polite.frontier.durable.backend import Put, Row
 from polite.origin import Target
 from polite.stores.redis.changes import PutEntry
 from polite.stores.redis.step_reply import TaskRow
@@ -26,12 +26,12 @@ def digest_of(target: Target, identity: str | None) -> str:
 def entry_of(put: Put, home: str, digest: str, key: float | None, now: float) -> PutEntry:
     """Return what the server stores of a put, `key` being the scheduler's."""
     key = None if key is None else max(-_FAR, min(_FAR, key))
-    row = [put.path, put.priority, put.depth, put.deadline, put.not_before, put.payload, key]
-    if put.identity is not None:
-        row.append(put.identity)
-    return PutEntry(
-        home, put.origin, digest, json.dumps(row), key, put.again, microseconds_until(put.ready_at, now)
-    )
+    priority, depth, not_before, deadline, payload, identity = put.draft
+    row = [put.target.path, priority, depth, deadline, not_before, payload, key]
+    if identity is not None:
+        row.append(identity)
+    origin, ready_in = put.target.origin.text, microseconds_until(put.ready_at, now)
+    return PutEntry(home, origin, digest, json.dumps(row), key, put.again, ready_in)
 
 
 def row_of(stored: TaskRow, number: int) -> Row:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from polite.errors import StoreFailed
-from polite.frontier.durable.batch import Note
+from polite.frontier.durable.backend import Note
 from polite.frontier.sqlite import notes
 from polite.frontier.sqlite.schema import APPLICATION_ID, check
 from polite.stores.database import Damaged, WrongFile

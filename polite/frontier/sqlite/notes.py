@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Collection, Iterable
 
-from polite.frontier.durable.batch import Note
+from polite.frontier.durable.backend import Note
 
 _WRITE = "INSERT OR REPLACE INTO notes VALUES (?, ?, ?)"
 _READ = "SELECT name, kind, value FROM notes WHERE name"

@@ -4,27 +4,30 @@ A task that is put, taken and done changes three places that grow with the crawl
 and out of it again, and its URL's fingerprint goes into `seen`, sorted with many others. All else is appended, or small.
 """
 
+import asyncio
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from polite.errors import StoreFailed
-from polite.frontier.durable.batch import (
+from polite.frontier.durable.backend import (
+    PAYLOAD_LIMIT,
     Activation,
     Batch,
     BatchResult,
     Deactivation,
     EndedTask,
     GivenUp,
+    News,
     Put,
     Requeue,
     Row,
     StoreSummary,
-    TaskState,
 )
 from polite.frontier.sqlite import notes
 from polite.frontier.sqlite.file_lock import FileLock, identities, set_foreign_log_aside
@@ -252,9 +255,9 @@ class QueueFile:
         now = batch.now
         for requeue in batch.requeued:
             self._requeue(connection, requeue)
-        for number, (state, target, _, key) in batch.marks.items():
+        for number, (target, _, key, in_flight) in batch.marks.items():
             origin = self._id(connection, target.origin.text)
-            if state is TaskState.IN_FLIGHT:
+            if in_flight:
                 connection.execute(_GIVE, (number, origin, key))
             elif connection.execute(_LAND, (number,)).rowcount:
                 self._wait(origin, key)
@@ -329,28 +332,26 @@ class QueueFile:
         plain: list[tuple[object, ...]] = []
         numbers: list[int | None] = []
         for put in puts:
-            origin = self._ids.get(put.origin) or self._id(connection, put.origin)
-            if put.identity != NOT_UNIQUE:
-                found = fingerprint(origin, put.path, put.identity)
-                if not seen.hold(state, found, again=put.again):
-                    numbers.append(None)
-                    continue
+            target, draft, ready_at = put.target, put.draft, put.ready_at
+            priority, depth, not_before, deadline, payload, identity = draft
+            text, path = target.origin.text, target.path
+            origin = self._ids.get(text) or self._id(connection, text)
+            if identity != NOT_UNIQUE and not seen.hold(
+                state, fingerprint(origin, path, identity), again=put.again
+            ):
+                numbers.append(None)
+                continue
             state.number += 1
             state.waiting += 1
-            key, number = float(self._key_of(put)), state.number
+            key, number = float(self._key_of(draft)), state.number
             numbers.append(number)
-            times = put.ready_at, put.deadline, put.not_before
-            if times == (None, None, None) and put.payload is None and put.identity is None:
-                plain.append((origin, key, number, put.path, put.priority, put.depth))
+            place = origin, key, number, path, priority, depth
+            if ready_at is deadline is not_before is payload is identity is None:
+                plain.append(place)
             else:
-                row = (
-                    *(origin, key, number, put.path, put.priority, put.depth),
-                    *(put.deadline, put.not_before, 0, put.payload, put.identity),
-                )
-                connection.execute(
-                    *((_PUT, row) if put.ready_at is None else (_PUT_DELAYED, (put.ready_at, *row)))
-                )
-            if put.ready_at is None:
+                row = *place, deadline, not_before, 0, payload, identity
+                connection.execute(*((_PUT, row) if ready_at is None else (_PUT_DELAYED, (ready_at, *row))))
+            if ready_at is None:
                 self._wait(origin, key)
         if plain:
             # Sorted, those that lie beside each other change one page.
@@ -450,3 +451,45 @@ class QueueFile:
     def _none_left(self, connection: sqlite3.Connection) -> bool:
         """Whether no origin has ready tasks, and no task is in flight or delayed."""
         return all(connection.execute(query).fetchone() is None for query in _LEFT)
+
+
+class SqliteBackend:
+    """A durable.backend.Backend. The thread starts with `open` and ends after `close`."""
+
+    shared = False
+    payload_limit = PAYLOAD_LIMIT
+
+    def __init__(self, file: QueueFile) -> None:
+        self.file = file
+        self._thread = ThreadPoolExecutor(1, "polite frontier")
+
+    @property
+    def name(self) -> str:
+        return str(self.file.path)
+
+    def open(
+        self, max_tries: int, tell: Callable[[News], None], places: Callable[[], int]
+    ) -> "asyncio.Future[StoreSummary]":
+        return self.run(partial(self.file.open, max_tries))
+
+    def apply(self, batch: Batch) -> "asyncio.Future[BatchResult]":
+        return self.run(partial(self.file.apply, batch))
+
+    def require(self, target: Target) -> None: ...
+
+    def knows_first(self, target: Target) -> bool:
+        return True
+
+    def is_gone(self, number: int) -> bool:
+        return False
+
+    def put_no_more(self) -> None: ...
+
+    def close(self) -> "asyncio.Future[None]":
+        closing = self.run(self.file.close)
+        closing.add_done_callback(lambda _: self._thread.shutdown(wait=False))
+        return closing
+
+    def run(self, work: Callable[[], _T]) -> "asyncio.Future[_T]":
+        """Do the work in the file's thread, after all work that was requested before."""
+        return asyncio.get_running_loop().run_in_executor(self._thread, work)

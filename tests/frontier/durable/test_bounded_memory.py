@@ -11,7 +11,7 @@ import polite
 from polite import schedulers
 from polite.events import Dropped, Event, OriginPostponed, Refused
 from polite.frontier.durable import store as durable_store
-from polite.frontier.durable.active_origin import MAX_IN_MEMORY
+from polite.frontier.durable.active_origins import MAX_IN_MEMORY
 from polite.robots.exchange import Reply
 from polite.task import Admission
 from polite.testing import LoopClock

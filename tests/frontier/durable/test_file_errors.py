@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 import polite
-from polite.frontier.durable.batch import Batch, Put
+from polite.frontier.durable.backend import Batch, Put
 from polite.frontier.frontier import Frontier
 from polite.frontier.sqlite.queue_file import QueueFile
 from polite.frontier.sqlite.schema import VERSION
+from polite.frontier.task_store import draft_of
+from polite.origin import Target
 from polite.task import Admission
 from tests.frontier.durable.support import (
     connection_of,
@@ -35,7 +37,7 @@ def fill_the_disk(frontier: Frontier) -> None:
 def test_a_batch_that_fails_leaves_the_counts_as_they_were(path: Path) -> None:
     file = QueueFile(path, order="fifo", tasks_per_origin=4, max_done=10)
     file.open(3)
-    put = Put(A, "/1", 0, 0, None, None, None, again=False, ready_at=None)
+    put = Put(Target.of(f"{A}/1"), draft_of(), again=False, ready_at=None)
 
     with pytest.raises(TypeError):
         file.apply(Batch(now=1.0, puts=[put], seen=[None]))  # type: ignore[list-item]

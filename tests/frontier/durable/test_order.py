@@ -10,9 +10,9 @@ import pytest
 
 import polite
 from polite import schedulers
-from polite.frontier.durable.batch import Put
 from polite.frontier.sqlite.queue_file import _HEADS
 from polite.frontier.sqlite.schema import SQL_KEYS
+from polite.frontier.task_store import draft_of
 from tests.frontier.durable.support import connection_of, fetch, in_its_thread, opened, urls_of
 from tests.support import A
 
@@ -104,28 +104,19 @@ async def test_the_origin_with_the_best_task_comes_in_before_those_that_waited_l
 @pytest.mark.parametrize("order", get_args(schedulers.FileOrder))
 def test_the_key_in_sql_is_the_key_in_python(order: schedulers.FileOrder) -> None:
     draw = random.Random(1)
-    puts = [
-        Put(
-            "",
-            "/",
-            draw.uniform(-9, 9),
-            draw.randrange(9),
-            draw.choice([None, draw.random()]),
-            None,
-            None,
-            False,
-            None,
-        )
+    drafts = [
+        draft_of(draw.uniform(-9, 9), draw.randrange(9), None, draw.choice([None, draw.random()]))
         for _ in range(20)
     ]
     query = f"SELECT {SQL_KEYS[order] or 0} FROM (SELECT ? AS priority, ? AS depth, ? AS deadline)"  # noqa: S608 - the words are ours
 
     with closing(sqlite3.connect(":memory:")) as database:
         found = [
-            database.execute(query, (put.priority, put.depth, put.deadline)).fetchone()[0] for put in puts
+            database.execute(query, (draft.priority, draft.depth, draft.deadline)).fetchone()[0]
+            for draft in drafts
         ]
 
-    assert found == [schedulers.ORDERS[order](put) for put in puts]
+    assert found == [schedulers.ORDERS[order](draft) for draft in drafts]
     assert set(SQL_KEYS) == set(schedulers.ORDERS) == set(get_args(schedulers.FileOrder))
 
 

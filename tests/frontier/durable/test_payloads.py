@@ -7,7 +7,7 @@ import pytest
 
 import polite
 from polite import schedulers
-from polite.frontier.durable import task_row
+from polite.frontier.durable.backend import PAYLOAD_LIMIT
 from tests.frontier.durable.support import connection_of, in_its_thread, opened, urls_of
 from tests.support import A
 
@@ -76,7 +76,7 @@ async def test_a_number_that_a_file_cannot_hold_leaves_the_frontier_as_it_was(pa
 @pytest.mark.parametrize(
     ("payload", "why"),
     [
-        ("x" * (task_row.PAYLOAD_LIMIT - 1), "octets of JSON"),
+        ("x" * (PAYLOAD_LIMIT - 1), "octets of JSON"),
         (nested(101), "nested deeper than the limit of 100"),
         (nested(100_000), "recursion"),
     ],

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from polite.errors import StoreFailed
-from polite.frontier.durable.batch import Batch, Put
+from polite.frontier.durable.backend import Batch, Put
 from polite.frontier.sqlite.file_lock import FileLock, identities
 from polite.frontier.sqlite.queue_file import QueueFile
+from polite.frontier.task_store import draft_of
+from polite.origin import Origin, Target
 
 
 def queue(path: Path) -> QueueFile:
@@ -23,7 +25,7 @@ def queue(path: Path) -> QueueFile:
 def puts(first: int, count: int) -> Batch:
     return Batch(
         puts=[
-            Put("https://a.test", f"/{n}", 0, 0, None, None, None, False, None)
+            Put(Target(Origin.of("https://a.test"), f"/{n}"), draft_of(), again=False, ready_at=None)
             for n in range(first, first + count)
         ]
     )
