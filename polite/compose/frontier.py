@@ -17,6 +17,7 @@ from polite.frontier.parts import Parts
 from polite.frontier.task_store import Limits
 from polite.gate.gate import Gate
 from polite.log import fields
+from polite.options import boolean
 from polite.ports import Scheduler
 from polite.schedulers import ORDERS, FileOrder
 
@@ -38,6 +39,7 @@ async def open_frontier(
     lease: float | None = None,
     scheduler: Scheduler | None = None,
     on_end: OnEnd | None = None,
+    wide_fingerprints: bool = False,
     **options: Unpack[FrontierOptions],
 ) -> AsyncIterator[Frontier]:
     """Open a frontier, the queue of a crawl, and stop it when the block exits.
@@ -58,6 +60,8 @@ async def open_frontier(
             for all processes of a crawl.
         scheduler: Decides the order of tasks; `schedulers.Fifo()` by default. On a shared store it does so within this process.
         on_end: Called for each task that ended in this process; see Frontier.
+        wide_fingerprints: Whether a new file remembers URLs by 128 bits instead of 64, for some octets more of each. With 64, a
+            new URL among n is taken for a known one, and not crawled, with a chance of n to 2**64.
         **options: Options of Frontier.
 
     Raises:
@@ -67,6 +71,8 @@ async def open_frontier(
     shared = crawl is not None or is_shared(store)
     if lease is not None and not shared:
         raise InvalidOption(f'lease={lease!r} needs a shared store, such as store="redis://example.com/0"')
+    if boolean("wide_fingerprints", wide_fingerprints) and (shared or store is None):
+        raise InvalidOption("wide_fingerprints=True needs a file, such as store='queue.sqlite'")
     if store is None and crawl is None:
         _warn_if_alone(gate)
         with _stopped(Frontier(gate, scheduler=scheduler, on_end=on_end, **options)) as frontier:
@@ -77,7 +83,7 @@ async def open_frontier(
     if shared:
         backend = await _shared_backend(gate, parts, store, crawl, order, lease)
     else:
-        backend = _file_backend(parts, store, order)
+        backend = _file_backend(parts, store, order, wide=wide_fingerprints)
     async with _kept_by(backend, parts, order):
         with _stopped(Frontier.from_parts(gate, parts)) as frontier:
             yield frontier
@@ -118,7 +124,7 @@ async def _kept_by(backend: Backend, parts: Parts, order: FileOrder) -> AsyncIte
         await kept.close()
 
 
-def _file_backend(parts: Parts, store: object, order: FileOrder) -> Backend:
+def _file_backend(parts: Parts, store: object, order: FileOrder, *, wide: bool) -> Backend:
     from polite.frontier.durable.active_origins import TASKS_PER_ORIGIN
     from polite.frontier.sqlite.queue_file import QueueFile, SqliteBackend
 
@@ -127,6 +133,7 @@ def _file_backend(parts: Parts, store: object, order: FileOrder) -> Backend:
         order=order,
         tasks_per_origin=TASKS_PER_ORIGIN,
         max_done=parts.limits.max_done,
+        wide=wide,
     )
     return SqliteBackend(file)
 

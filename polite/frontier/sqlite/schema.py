@@ -35,7 +35,6 @@ _TABLES = f"""
     CREATE TABLE tasks ({_TASK_COLUMNS}, PRIMARY KEY (origin, key, number)) WITHOUT ROWID;
     CREATE TABLE delayed (later REAL NOT NULL, {_TASK_COLUMNS}, PRIMARY KEY (later, number)) WITHOUT ROWID;
     CREATE TABLE out (number INTEGER PRIMARY KEY, origin INTEGER NOT NULL, key REAL NOT NULL);
-    CREATE TABLE seen (fingerprint INTEGER PRIMARY KEY, done INTEGER);
     CREATE TABLE lately (fingerprint INTEGER NOT NULL, done INTEGER);
     CREATE TABLE budgets (origin INTEGER PRIMARY KEY, pages INTEGER NOT NULL, octets INTEGER NOT NULL, failures INTEGER NOT NULL);
     CREATE TABLE notes (name TEXT PRIMARY KEY, kind TEXT NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;
@@ -45,6 +44,8 @@ _TABLES = f"""
         merging_to INTEGER NOT NULL, merged INTEGER NOT NULL, time REAL NOT NULL
     )
 """
+_SEEN = "CREATE TABLE seen (fingerprint INTEGER PRIMARY KEY, done INTEGER)"
+_SEEN_WIDE = "CREATE TABLE seen (fingerprint BLOB PRIMARY KEY, done INTEGER) WITHOUT ROWID"
 _MARKS = """
     SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id),
            (SELECT count(*) FROM sqlite_master)
@@ -123,19 +124,32 @@ def check(connection: sqlite3.Connection) -> int:
     return int(version)
 
 
-def make(connection: sqlite3.Connection, order: FileOrder) -> None:
+def is_wide(connection: sqlite3.Connection) -> bool:
+    """Whether fingerprints of the file have 128 bits."""
+    query = "SELECT type FROM pragma_table_info('seen') WHERE name = 'fingerprint'"
+    return bool(connection.execute(query).fetchone() == ("BLOB",))
+
+
+def make(connection: sqlite3.Connection, order: FileOrder, *, wide: bool = False) -> None:
     """Create the tables if they are missing, and have the keys of this order, in one transaction.
+
+    Args:
+        wide: Whether fingerprints need 128 bits. A file that has wide ones keeps them.
 
     Raises WrongFile, sqlite3.Error.
     """
     check(connection)
     connection.execute("BEGIN IMMEDIATE")
     if not check(connection):
-        for statement in _TABLES.split(";"):
+        for statement in (*_TABLES.split(";"), _SEEN_WIDE if wide else _SEEN):
             connection.execute(statement)
         connection.execute("INSERT INTO frontier VALUES (?, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)", (order,))
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
+    if wide and not is_wide(connection):
+        raise WrongFile(
+            "was made with fingerprints of 64 bits: open it without wide_fingerprints, or name another file"
+        )
     if connection.execute("SELECT ordered FROM frontier").fetchone() != (order,):
         key = SQL_KEYS[order] or "0.0"
         # The words in these are ours.
