@@ -22,7 +22,7 @@ _TASK_COLUMNS = """
 # `tasks.identity`: what the task is found by, if not by its path; see Task. One that is not unique is not in `seen`.
 # `origins.since`: from when (Unix time) the origin waits to become active; NULL if it is active, or has no ready tasks.
 # `origins.best`: the key of its first task, while it waits and may become active at once; NULL if tasks have no keys.
-# `seen`, `lately`: see polite.frontier.sqlite.seen.
+# `seen`, `lately`: see polite.frontier.sqlite.seen. A VACUUM would number rows anew that have no `id`.
 # `frontier`: State, and the order of keys.
 _TABLES = f"""
     CREATE TABLE origins (
@@ -36,7 +36,7 @@ _TABLES = f"""
     CREATE TABLE delayed (later REAL NOT NULL, {_TASK_COLUMNS}, PRIMARY KEY (later, number)) WITHOUT ROWID;
     CREATE TABLE out (number INTEGER PRIMARY KEY, origin INTEGER NOT NULL, key REAL NOT NULL);
     CREATE TABLE seen (fingerprint INTEGER PRIMARY KEY, done INTEGER);
-    CREATE TABLE lately (fingerprint INTEGER NOT NULL, done INTEGER);
+    CREATE TABLE lately (id INTEGER PRIMARY KEY, fingerprint INTEGER NOT NULL, done INTEGER);
     CREATE TABLE budgets (origin INTEGER PRIMARY KEY, pages INTEGER NOT NULL, octets INTEGER NOT NULL, failures INTEGER NOT NULL);
     CREATE TABLE notes (name TEXT PRIMARY KEY, kind TEXT NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE frontier (

@@ -86,3 +86,20 @@ def test_a_url_and_a_key_differ_by_origin_and_text() -> None:
     assert len({one, fingerprint(2, "/a", None), fingerprint(1, "/b", None), fingerprint(1, "/a", "=k")}) == 4
     assert fingerprint(1, "/other", "=k") == fingerprint(1, "/a", "=k")
     assert -(2**63) <= one < 2**63
+
+
+def test_a_vacuum_while_generations_merge_forgets_nothing(
+    file: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seen, "_GENERATION", 1_000)
+    state, urls = schema.State(), []
+    known = SeenInFile(file, state, MAX_DONE)
+    while not (len(urls) > 2_500 and 100 < state.merged < 200):
+        urls.append(fingerprint(1, f"/{len(urls)}", None))
+        known.hold(state, urls[-1], again=False)
+        known.write(state)
+
+    file.execute("VACUUM")
+
+    known = SeenInFile(file, state, MAX_DONE)
+    assert all(known.knows(state, url, again=False) for url in urls)
