@@ -152,5 +152,7 @@ def make(connection: sqlite3.Connection, order: FileOrder) -> None:
         found = "SELECT key FROM tasks WHERE tasks.origin = out.origin AND tasks.number = out.number"
         connection.execute(f"UPDATE out SET key = ({found})")  # noqa: S608 - our words
         connection.execute("UPDATE frontier SET ordered = ?", (order,))
-        connection.execute("UPDATE origins SET best = NULL WHERE best IS NOT NULL")
+        first = "SELECT min(key) FROM tasks WHERE origin = origins.id AND since <= (SELECT time FROM frontier)"
+        best = "NULL" if SQL_KEYS[order] is None else f"({first})"  # noqa: S608 - our words
+        connection.execute(f"UPDATE origins SET best = {best} WHERE since IS NOT NULL")  # noqa: S608
     connection.execute("COMMIT")
