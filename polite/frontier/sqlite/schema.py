@@ -152,7 +152,9 @@ def make(connection: sqlite3.Connection, order: FileOrder) -> None:
         found = "SELECT key FROM tasks WHERE tasks.origin = out.origin AND tasks.number = out.number"
         connection.execute(f"UPDATE out SET key = ({found})")  # noqa: S608 - our words
         connection.execute("UPDATE frontier SET ordered = ?", (order,))
-        first = "SELECT min(key) FROM tasks WHERE origin = origins.id AND since <= (SELECT time FROM frontier)"
-        best = "NULL" if SQL_KEYS[order] is None else f"({first})"  # noqa: S608 - our words
+        first = (
+            "SELECT min(key) FROM tasks WHERE origin = origins.id AND since <= (SELECT time FROM frontier)"
+        )
+        best = "NULL" if SQL_KEYS[order] is None else f"({first})"
         connection.execute(f"UPDATE origins SET best = {best} WHERE since IS NOT NULL")  # noqa: S608
     connection.execute("COMMIT")
