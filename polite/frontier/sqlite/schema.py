@@ -22,7 +22,7 @@ _TASK_COLUMNS = """
 # `tasks.identity`: what the task is found by, if not by its path; see Task. One that is not unique is not in `seen`.
 # `origins.since`: from when (Unix time) the origin waits to become active; NULL if it is active, or has no ready tasks.
 # `origins.best`: the key of its first task, while it waits and may become active at once; NULL if tasks have no keys.
-# `seen`, `lately`: see polite.frontier.sqlite.seen.
+# `seen`, `lately`: see polite.frontier.sqlite.seen. A VACUUM would number rows anew that have no `id`.
 # `frontier`: State, and the order of keys.
 _TABLES = f"""
     CREATE TABLE origins (
@@ -35,7 +35,7 @@ _TABLES = f"""
     CREATE TABLE tasks ({_TASK_COLUMNS}, PRIMARY KEY (origin, key, number)) WITHOUT ROWID;
     CREATE TABLE delayed (later REAL NOT NULL, {_TASK_COLUMNS}, PRIMARY KEY (later, number)) WITHOUT ROWID;
     CREATE TABLE out (number INTEGER PRIMARY KEY, origin INTEGER NOT NULL, key REAL NOT NULL);
-    CREATE TABLE lately (fingerprint INTEGER NOT NULL, done INTEGER);
+    CREATE TABLE lately (id INTEGER PRIMARY KEY, fingerprint INTEGER NOT NULL, done INTEGER);
     CREATE TABLE budgets (origin INTEGER PRIMARY KEY, pages INTEGER NOT NULL, octets INTEGER NOT NULL, failures INTEGER NOT NULL);
     CREATE TABLE notes (name TEXT PRIMARY KEY, kind TEXT NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE frontier (
@@ -166,5 +166,9 @@ def make(connection: sqlite3.Connection, order: FileOrder, *, wide: bool = False
         found = "SELECT key FROM tasks WHERE tasks.origin = out.origin AND tasks.number = out.number"
         connection.execute(f"UPDATE out SET key = ({found})")  # noqa: S608 - our words
         connection.execute("UPDATE frontier SET ordered = ?", (order,))
-        connection.execute("UPDATE origins SET best = NULL WHERE best IS NOT NULL")
+        first = (
+            "SELECT min(key) FROM tasks WHERE origin = origins.id AND since <= (SELECT time FROM frontier)"
+        )
+        best = "NULL" if SQL_KEYS[order] is None else f"({first})"
+        connection.execute(f"UPDATE origins SET best = {best} WHERE since IS NOT NULL")  # noqa: S608
     connection.execute("COMMIT")

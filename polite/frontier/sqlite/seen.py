@@ -120,7 +120,7 @@ class SeenInFile:
         """Write what has changed, and merge some of an older generation."""
         log, self._log = self._log, []
         if log:
-            self._connection.executemany("INSERT INTO lately VALUES (?, ?)", log)
+            self._connection.executemany("INSERT INTO lately (fingerprint, done) VALUES (?, ?)", log)
         if not state.merging_to and self._count >= _GENERATION:
             self._merging, self._newest, self._count = self._newest, _generation(), 0
             (state.merging_to,) = self._connection.execute("SELECT max(rowid) FROM lately").fetchone()
