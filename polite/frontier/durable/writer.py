@@ -18,6 +18,12 @@ from polite.ports import Clock
 from polite.task import Admission, Task
 
 
+log: logging.Logger = logging.getLogger("polite")
+
+# Puts of one transaction of a file: some 10 ms of the event loop.
+_MOST_PUTS = 500
+
+
 class StoreClock:
     """Unix time when the store was opened, and monotonic time from then on. It never goes back, over restarts either.
 
@@ -40,12 +46,6 @@ class StoreClock:
     def at(self, wall: float) -> float:
         """Return the store's time for `wall`, by what the wall clock shows now."""
         return self.now() + (wall - self._clock.wall())
-
-
-log: logging.Logger = logging.getLogger("polite")
-
-# Puts of one transaction of a file: some 10 ms of the event loop.
-_MOST_PUTS = 500
 
 
 @dataclass(slots=True)
