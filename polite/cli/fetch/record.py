@@ -1,7 +1,6 @@
 """What becomes of each URL: its record, its note in the queue, and its line in the log."""
 
 import asyncio
-import hashlib
 import io
 import json
 import os
@@ -10,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -159,16 +158,11 @@ def of_page(page: Page, *, fetched_at: float, file: str | None) -> Record:
             name: value[:_LONGEST_FIELD] for name in _COPIED_FIELDS if (value := page.field(name)) is not None
         },
         "length": len(page.body),
-        "sha256": digest(page.body),
+        "sha256": sha256(page.body).hexdigest(),
         "body": None if page.end in (None, BodyEnd.COMPLETE) else page.end.name.lower().replace("_", " "),
         "fetched_at": datetime.fromtimestamp(fetched_at, UTC).isoformat(timespec="milliseconds"),
         "file": file,
     }
-
-
-def digest(body: bytes) -> str:
-    """Return the SHA-256 digest in hexadecimal."""
-    return hashlib.sha256(body).hexdigest()
 
 
 def reopen(path: Path, *, retry: bool = False) -> tuple[TextIO, dict[str, str]]:
