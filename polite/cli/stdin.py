@@ -48,9 +48,12 @@ def lines(name: str = "-") -> Iterator[bytes]:
 
 def batches(name: str) -> Iterator[list[bytes]]:
     """Yield the lines of a file, or of standard input (`-`) as they arrive, those of one read together. Raises OSError."""
-    given = name == "-"
-    with open(descriptor() if given else name, "rb", buffering=0, closefd=not given) as file:
-        yield from batches_of(lambda: os.read(file.fileno(), _CHUNK))
+    if name == "-":
+        source = descriptor()
+        yield from batches_of(lambda: os.read(source, _CHUNK))
+        return
+    with Path(name).open("rb", buffering=0) as file:
+        yield from batches_of(lambda: file.read(_CHUNK))
 
 
 def batches_of(read: Callable[[], bytes]) -> Iterator[list[bytes]]:
