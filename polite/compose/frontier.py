@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -68,7 +68,13 @@ async def open_frontier(
     if lease is not None and not shared:
         raise InvalidOption(f'lease={lease!r} needs a shared store, such as store="redis://example.com/0"')
     if store is None and crawl is None:
-        _warn_if_alone(gate)
+        if (found := memberships.get(gate)) is not None:
+            log.warning(
+                "the gate shares its delays with other processes, but this frontier keeps its tasks to itself: "
+                "crawl=%r shares them",
+                found.crawl,
+                extra=fields("frontier_not_shared"),
+            )
         with _stopped(Frontier(gate, scheduler=scheduler, on_end=on_end, **options)) as frontier:
             yield frontier
         return
@@ -78,9 +84,17 @@ async def open_frontier(
         backend = await _shared_backend(gate, parts, store, crawl, order, lease)
     else:
         backend = _file_backend(parts, store, order)
-    async with _kept_by(backend, parts, order):
+    # Imported here: a crawler that keeps nothing loads no database.
+    from polite.frontier.durable.store import DurableTaskStore
+
+    kept = DurableTaskStore(parts, backend, order)
+    parts.keep_in(kept)
+    try:
+        await kept.begin()
         with _stopped(Frontier.from_parts(gate, parts)) as frontier:
             yield frontier
+    finally:
+        await kept.close()
 
 
 @contextmanager
@@ -90,32 +104,6 @@ def _stopped(frontier: Frontier) -> Iterator[Frontier]:
         yield frontier
     finally:
         frontier.stop()
-
-
-def _warn_if_alone(gate: Gate) -> None:
-    """Warn of tasks that are kept in memory while the gate's delays are shared."""
-    if (found := memberships.get(gate)) is not None:
-        log.warning(
-            "the gate shares its delays with other processes, but this frontier keeps its tasks to itself: "
-            "crawl=%r shares them",
-            found.crawl,
-            extra=fields("frontier_not_shared"),
-        )
-
-
-@asynccontextmanager
-async def _kept_by(backend: Backend, parts: Parts, order: FileOrder) -> AsyncIterator[None]:
-    """Keep the tasks of a frontier's parts by a backend, and close it when the block exits."""
-    # Imported here: a crawler that keeps nothing loads no database.
-    from polite.frontier.durable.store import DurableTaskStore
-
-    kept = DurableTaskStore(parts, backend, order)
-    parts.keep_in(kept)
-    try:
-        await kept.begin()
-        yield
-    finally:
-        await kept.close()
 
 
 def _file_backend(parts: Parts, store: object, order: FileOrder) -> Backend:
