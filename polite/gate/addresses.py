@@ -26,10 +26,9 @@ UNKNOWN = ("unknown",)
 class AddressBook:
     """An LRU cache in front of `source`. All callers that wait for one host share one lookup. For one event loop."""
 
-    def __init__(self, source: AddressSource, clock: Clock, *, most_hosts: int = _MOST_HOSTS) -> None:
+    def __init__(self, source: AddressSource, clock: Clock) -> None:
         self._source = source
         self._now = clock.monotonic
-        self._most_hosts = most_hosts
         # By host: its addresses, and until when they are fresh (monotonic seconds).
         self._entries: OrderedDict[str, tuple[tuple[str, ...], float]] = OrderedDict()
         self._asking: dict[str, asyncio.Task[None]] = {}
@@ -88,7 +87,7 @@ class AddressBook:
     def _put(self, host: str, addresses: tuple[str, ...], good_s: float) -> None:
         self._entries[host] = addresses, self._now() + good_s
         self._entries.move_to_end(host)
-        while len(self._entries) > self._most_hosts:
+        while len(self._entries) > _MOST_HOSTS:
             self._entries.popitem(last=False)
 
 

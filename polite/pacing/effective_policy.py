@@ -72,6 +72,7 @@ class EffectivePolicies:
         quotas: What servers said of their quotas lately.
         budgets: What was spent of the budgets of origins.
         budgeted: Whether any origin has a budget.
+        uniform: Whether the same policy applies to all origins.
         declines: Whether any origin may get no more requests at all: it has a budget, or a long delay is refused.
         least_refusal: No status below it is a refusal, or a failure, of any origin.
         timed: Whether any origin's throttle uses `Outcome.elapsed_s`.
@@ -181,6 +182,7 @@ class EffectivePolicies:
         self.policy: PacingPolicy = policy
         base = self.general.policy
         self._own = own = overrides_of(policy)
+        self.uniform: bool = not own
         self._made = lru_cache(_MOST_MADE)(self._make)
         self.limits: tuple[Concurrency, Delay] = (self.concurrency, self.delay)
         if self._limit is None and not own and base.concurrency == 1:
@@ -196,11 +198,6 @@ class EffectivePolicies:
         refuses = base.on_long_delay == "refuse" or bool(own.most("on_long_delay"))
         self.declines: bool = self.budgeted or refuses
         self.concurrent: bool = self._limit is not None or max(base.concurrency, own.most("concurrency")) > 1
-
-    @property
-    def uniform(self) -> bool:
-        """Whether the same policy applies to all origins."""
-        return not self._own
 
     def _make(self, origin: Origin) -> EffectivePolicy:
         own = self._own.options(origin)
