@@ -221,7 +221,7 @@ async def open_gate(
             if each is not None:
                 closing.push_async_callback(each.close)
         if shared is not None:
-            await join(gate, shared, crawl, tell=tell, lease_s=lease)
+            await join(gate, shared, crawl, lease_s=lease)
         closing.push_async_callback(gate.close)
         yield gate
 

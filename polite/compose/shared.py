@@ -14,7 +14,7 @@ from polite.pacers.shared import SharedPacer
 from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.pacer import process_delays
 from polite.pacing.scopes import ScopeResolver, registrable_domains
-from polite.ports import LONGEST_BACK_OFF_S, BackOffStore, Clock, Listener, RobotsStore, SavedBackOff
+from polite.ports import LONGEST_BACK_OFF_S, BackOffStore, Clock, RobotsStore, SavedBackOff
 from polite.stores.redis.address import has_scheme
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ class Membership:
     Attributes:
         crawl: The crawl's name.
         named: Whether the user gave that name. Otherwise a frontier may still give another.
-        order: The order of the crawl's tasks; None while no frontier of this process has joined.
-        tell: Receives the session's events.
     """
 
     store: "SharedStore"
@@ -39,8 +37,6 @@ class Membership:
     lease_s: float
     session: "Session"
     pacer: SharedPacer
-    tell: Listener
-    order: str | None = None
 
 
 # The crawls that open gates have joined.
@@ -95,7 +91,6 @@ async def join(
     store: "SharedStore",
     crawl: str | None,
     *,
-    tell: Listener,
     lease_s: float | None,
     order: str | None = None,
     robots: RobotsStore | None = None,
@@ -106,7 +101,6 @@ async def join(
         gate: The gate, which has granted no turn yet.
         store: The opened store.
         crawl: The crawl's name; None for the default.
-        tell: Receives events.
         lease_s: How long the server waits for a process that ended without a word; None for the default.
         order: The order of tasks, of a frontier.
         robots: Keeps robots.txt results and back-offs for all processes, if the gate has no store of its own.
@@ -123,12 +117,18 @@ async def join(
         lease_s=LEASE_S if lease_s is None else lease_s,
         order=order,
     )
+    services = gate.services
     session = Session(
-        store.link, gate.services.clock, name, partitions=terms.partitions, lease_s=terms.lease_s, tell=tell
+        store.link,
+        services.clock,
+        name,
+        partitions=terms.partitions,
+        lease_s=terms.lease_s,
+        tell=services.listener,
     )
     pacer = share_turns(gate, session, lease_s=terms.lease_s, robots=robots, anew=gate in memberships)
-    gate.services.resources.push_async_callback(session.close)
-    found = Membership(store, name, crawl is not None, terms.lease_s, session, pacer, tell, order)
+    services.resources.push_async_callback(session.close)
+    found = Membership(store, name, crawl is not None, terms.lease_s, session, pacer)
     memberships[gate] = found
     session.begin()
     return found
@@ -148,13 +148,12 @@ async def join_frontier(
             'PacingPolicy(home="address") is for gates: a frontier of many processes keeps tasks by "host" or "domain"'
         )
     found = memberships.get(gate)
-    tell = gate.services.listener
     if found is None:
         shared = await opened(store, gate.services.clock, crawl, lease_s)
         if shared is None:
             raise InvalidOption(f"store={store!r} is not shared")
         gate.services.resources.push_async_callback(shared.close)
-        return await join(gate, shared, crawl, tell=tell, lease_s=lease_s, order=order, robots=shared.robots)
+        return await join(gate, shared, crawl, lease_s=lease_s, order=order, robots=shared.robots)
     _require_same_server(found, store)
     if crawl is not None and crawl != found.crawl:
         if found.named or not found.pacer.untouched:
@@ -164,7 +163,7 @@ async def join_frontier(
             )
         # Its session, which has taken no home, ends; the gate becomes one of the frontier's crawl.
         found.session.end()
-        return await join(gate, found.store, crawl, tell=found.tell, lease_s=lease_s, order=order)
+        return await join(gate, found.store, crawl, lease_s=lease_s, order=order)
     if lease_s is not None and lease_s != found.lease_s:
         raise InvalidOption(
             f"lease={lease_s!r}: the gate is in crawl {found.crawl!r} with a lease of {found.lease_s:g} s"
@@ -173,7 +172,6 @@ async def join_frontier(
     await found.store.join(
         found.crawl, home="custom" if callable(home) else home, lease_s=found.lease_s, order=order
     )
-    found.order = order
     return found
 
 

@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
+import math
 from collections import OrderedDict
-from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 
 from polite.log import fields
@@ -23,33 +23,25 @@ _MOST_ADDRESSES = 8
 UNKNOWN = ("unknown",)
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    addresses: tuple[str, ...]
-    fresh_until: float  # monotonic seconds
-
-
 class AddressBook:
     """An LRU cache in front of `source`. All callers that wait for one host share one lookup. For one event loop."""
 
-    def __init__(self, source: AddressSource, clock: Clock, *, most_hosts: int = _MOST_HOSTS) -> None:
+    def __init__(self, source: AddressSource, clock: Clock) -> None:
         self._source = source
         self._now = clock.monotonic
-        self._most_hosts = most_hosts
-        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        # By host: its addresses, and until when they are fresh (monotonic seconds).
+        self._entries: OrderedDict[str, tuple[tuple[str, ...], float]] = OrderedDict()
         self._asking: dict[str, asyncio.Task[None]] = {}
 
     def known(self, host: str) -> tuple[str, ...]:
         """Return the last result, fresh or not: empty before the first `find`, `UNKNOWN` if that found none."""
         if is_address(host):
             return (_canonical(host.strip("[]")),)
-        entry = self._entries.get(host)
-        return () if entry is None else entry.addresses
+        return self._entries.get(host, ((), 0.0))[0]
 
     async def find(self, host: str) -> bool:
         """Resolve the host unless its addresses are fresh. Return whether that took a wait. Only a cancellation is raised."""
-        entry = self._entries.get(host)
-        if is_address(host) or (entry is not None and self._now() < entry.fresh_until):
+        if is_address(host) or self._now() < self._entries.get(host, ((), -math.inf))[1]:
             return False
         task = self._asking.get(host)
         if task is None:
@@ -93,9 +85,9 @@ class AddressBook:
         self._put(host, addresses or self.known(host) or UNKNOWN, good_s)
 
     def _put(self, host: str, addresses: tuple[str, ...], good_s: float) -> None:
-        self._entries[host] = _Entry(addresses, self._now() + good_s)
+        self._entries[host] = addresses, self._now() + good_s
         self._entries.move_to_end(host)
-        while len(self._entries) > self._most_hosts:
+        while len(self._entries) > _MOST_HOSTS:
             self._entries.popitem(last=False)
 
 

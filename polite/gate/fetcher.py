@@ -12,7 +12,7 @@ from functools import partial
 from weakref import WeakValueDictionary
 
 from polite.errors import InvalidOption
-from polite.gate.turns import Turns
+from polite.gate.turns import LONG_BACK_OFF_S, Turns
 from polite.log import fields
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
@@ -302,9 +302,9 @@ class RobotsFetcher:
                 async def ready() -> None:
                     await turns.ask_again(turn, target, fetch.pace_of(target.origin))
 
-                # A store, or requests that hold the connections, may have been waited for since the grant. A back-off must not
-                # keep the connection from other origins.
-                if not (backs_off := turns.backs_off(turn)):
+                # A store, or requests that hold the connections, may have been waited for since the grant. A back-off (another
+                # request was refused meanwhile) must not keep the connection from other origins.
+                if not (backs_off := turns.pacer.ask_again(turn) > LONG_BACK_OFF_S):
                     await ready()
                 if backs_off or not turns.holds(turn):
                     outcome = None

@@ -55,6 +55,7 @@ class Permit:
         "_holder",
         "_lost",
         "_outcome",
+        "_pace",
         "_page",
         "_services",
         "_stage",
@@ -67,6 +68,7 @@ class Permit:
         self._target = target
         self._turn: Turn | None = None
         self._grounds: Grounds | None = None
+        self._pace: RequestedPace | None = None
         self._outcome: Outcome | None = None
         self._demand: Demand | None = None
         self._page: PageReport | None = None
@@ -212,7 +214,7 @@ class Permit:
                 turns.budgets.announce(turn, body_length(outcome.status, fields))
         if begun is not None:
             outcome = replace(outcome, elapsed_s=begun.elapsed_s)
-        elif turns.timed or told.elapsed_wanted:
+        elif turns.policies.timed or told.elapsed_wanted:
             outcome = self._timed(outcome, turn)
         self._outcome = outcome
         if self._lost or turns.anchor is Anchor.FIRST_BYTE:
@@ -288,7 +290,7 @@ class Permit:
                 # error says that no response came, unless it is the signer's; a cancellation, that the crawler gave up.
                 failed = isinstance(error, Exception) and not isinstance(error, SignerFailed)
                 outcome = Outcome(failed=failed)
-                outcome = self._timed(outcome, turn) if turns.timed else outcome
+                outcome = self._timed(outcome, turn) if turns.policies.timed else outcome
                 turns.settle(turn, self._target, outcome, self._pace)
             elif not turn.settled:
                 # Whatever the anchor was at the report: it may have changed since.
@@ -504,6 +506,7 @@ class Permit:
         """The block begins, with this turn."""
         self._turn = turn
         self._grounds = grounds
+        self._pace = grounds.pace
         services, task = self._services, self._holder
         services.held_turns.hold(turn, self)
         if task is not None:
@@ -527,7 +530,3 @@ class Permit:
         """With the seconds since the grant, for a throttle that uses them."""
         elapsed_s = self._services.clock.monotonic() - (turn.granted_at or 0.0)
         return replace(outcome, elapsed_s=max(0.0, elapsed_s))
-
-    @property
-    def _pace(self) -> RequestedPace | None:
-        return None if self._grounds is None else self._grounds.pace

@@ -33,11 +33,6 @@ class Lineage:
     fresh_until: float = -math.inf
     pace: RequestedPace | None = None
 
-    def follow(self, newest: "OriginRules") -> None:
-        """Take over what the newest rules say."""
-        self.meaning, self.pace = newest.meaning, newest.pace
-        self.fresh_from, self.fresh_until = newest.fresh_from, newest.fresh_until
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grounds:
@@ -275,7 +270,9 @@ class RulesCache:
         lineage = self._evicted.pop(key, None) if before is None else before.lineage
         if lineage is not None and lineage is not known.lineage:
             known = replace(known, lineage=lineage)
-        known.lineage.follow(known)
+        newest = known.lineage
+        newest.meaning, newest.pace = known.meaning, known.pace
+        newest.fresh_from, newest.fresh_until = known.fresh_from, known.fresh_until
         self._known[key] = known
         self._add(known)
         # The newest stays, however large: it would be fetched again for each page.
@@ -287,7 +284,7 @@ class RulesCache:
 
     def admit(self, origin: Origin, now: float) -> None:
         """Raise Overloaded for a new origin while `limit` back-offs are set aside: none of them may be forgotten."""
-        if not self._full or self._known.get(origin.text) or self._backing_off.get(origin.text):
+        if not self._full or self.peek(origin):
             return
         if now >= self._earliest_retry:
             self._sweep(now)

@@ -134,7 +134,16 @@ class FileFetch:
             if isinstance(response, Failed):
                 return Fetched(target, response.status, response.detail or response.reason.value)
             if response.status not in _REDIRECTS:
-                return _fetched(target, response)
+                well = 200 <= response.status < 300
+                return Fetched(
+                    target,
+                    response.status,
+                    _UNREADABLE.get(response.end)
+                    if well
+                    else f"the server returned status {response.status}",
+                    cut_short=response.end is BodyEnd.CUT_SHORT,
+                    too_long=response.end is BodyEnd.CAPPED,
+                )
             following = self._following(target, response, visited)
             if isinstance(following, str):
                 return Fetched(target, response.status, following)
@@ -219,18 +228,6 @@ class FileFetch:
         if len(visited) > (most := self.policy.max_redirects):
             return f"more than {type(self.policy).__name__}.max_redirects={most} redirects"
         return following
-
-
-def _fetched(target: Target, reply: Reply) -> Fetched:
-    if not 200 <= reply.status < 300:
-        return Fetched(target, reply.status, f"the server returned status {reply.status}")
-    return Fetched(
-        target,
-        reply.status,
-        _UNREADABLE.get(reply.end),
-        cut_short=reply.end is BodyEnd.CUT_SHORT,
-        too_long=reply.end is BodyEnd.CAPPED,
-    )
 
 
 _SCHEMES = frozenset({"http", "https"})

@@ -63,20 +63,9 @@ T = TypeVar("T")
 OnGranted = Callable[[Target, float, Task | None], None]
 OnLeft = Callable[[Target, int | None, float | None, float], None]
 
-# Where nothing of this is shown, an event costs one look here.
-_LEVELS: dict[type[Event], int] = {
-    RobotsFetched: logging.DEBUG,
-    BackedOff: logging.INFO,
-    CircuitOpened: logging.INFO,
-    CircuitClosed: logging.INFO,
-    OriginPostponed: logging.INFO,
-    PaymentRequired: logging.INFO,
-    LicenseRequired: logging.INFO,
-}
-
 
 def log_event(event: Event) -> None:
-    """Log an event, if it is one that is logged."""
+    """Log an event, if it is one that is logged: a fetch of robots.txt for debugging, the others as information."""
     text: str
     shown: tuple[object, ...]
     match event:
@@ -104,7 +93,7 @@ def log_event(event: Event) -> None:
             extra = fields("license_required", origin=origin, url=url)
         case _:
             return
-    log.log(_LEVELS[type(event)], text, *shown, extra=extra)
+    log.log(logging.DEBUG if isinstance(event, RobotsFetched) else logging.INFO, text, *shown, extra=extra)
 
 
 _EVERY = frozenset(get_args(Event))
@@ -145,8 +134,7 @@ class Notifier:
 
     def __call__(self, event: Event, /) -> None:
         """Pass an event on, if it is wanted."""
-        level = _LEVELS.get(type(event))
-        if level is not None and log.isEnabledFor(level):
+        if log.isEnabledFor(logging.INFO):
             log_event(event)
         for listener in self._wanting.get(type(event), ()):
             try:

@@ -11,7 +11,7 @@ from polite.events import BackedOff, BudgetSpent, CircuitClosed, CircuitOpened, 
 from polite.gate.tally import Counters
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
-from polite.pacing.budgets import Budgets, Declined, Spent
+from polite.pacing.budgets import Budgets, Declined, Spent, shown
 from polite.pacing.circuit import is_failure, is_response
 from polite.pacing.effective_policy import EffectivePolicies, OpeningHours
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
@@ -105,7 +105,6 @@ class Turns:
     def _adopt(self) -> None:
         policies = self.policies
         self.anchor: Anchor = policies.policy.anchor
-        self.timed: bool = policies.timed
         self.grants_delay: bool = policies.concurrent
         self.declines: bool = policies.declines
         self.budgets: Budgets | None = policies.budgets if policies.budgeted else None
@@ -241,7 +240,7 @@ class Turns:
 
     def budget(self, origin: Origin) -> str:
         """Return what was spent of an origin's budget, for people; empty if it has none."""
-        return "" if self.budgets is None else self.policies.of(origin).budget.shown(self.budgets.of(origin))
+        return "" if self.budgets is None else shown(self.policies.of(origin).policy, self.budgets.of(origin))
 
     def require(self, target: Target, pace: RequestedPace | None) -> None:
         """Raise OriginDeclined if the policy permits no more requests to the URL's origin."""
@@ -287,10 +286,6 @@ class Turns:
                 await over.wait()
             finally:
                 timer.cancel()
-
-    def backs_off(self, turn: Turn) -> bool:
-        """Whether an open turn's request must wait for long, since another one was refused after the grant."""
-        return self.pacer.ask_again(turn) > LONG_BACK_OFF_S
 
     def settle(
         self,
@@ -467,8 +462,8 @@ class Turns:
             self._listener(CircuitClosed(str(target.origin), outcome.status or 0))
         if not is_failure(outcome):
             return pause
-        limits = self.policies.of(target.origin).circuit
-        rest_s = circuits.failed(scope, turn.granted_at, self._clock.monotonic(), limits)
+        policy = self.policies.of(target.origin).policy
+        rest_s = circuits.failed(scope, turn.granted_at, self._clock.monotonic(), policy)
         if rest_s is None:
             return pause
         rest_s = min(rest_s, most_s)

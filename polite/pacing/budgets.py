@@ -6,6 +6,7 @@ from typing import NamedTuple
 from polite.origin import Origin
 from polite.pacing.circuit import is_failure, is_response
 from polite.pacing.outcome import Outcome
+from polite.pacing.policy import PacingPolicy
 from polite.pacing.turn import Turn
 
 
@@ -37,44 +38,35 @@ class Spent(NamedTuple):
     failures: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetLimits:
-    """The limits of one origin; None for no limit."""
+def shown(policy: PacingPolicy, spent: Spent) -> str:
+    """Return what was spent of which limit, for people; empty if there is no limit.
 
-    max_pages: int | None = None
-    max_bytes: int | None = None
-    max_failures: int | None = None
-
-    def shown(self, spent: Spent) -> str:
-        """Return what was spent of which limit, for people.
-
-        >>> BudgetLimits(max_pages=10, max_failures=3).shown(Spent(pages=2))
-        '2 of 10 pages, 0 of 3 failures in a row'
-        """
-        rows = (
-            (spent.pages, self.max_pages, "pages"),
-            (spent.octets, self.max_bytes, "octets"),
-            (spent.failures, self.max_failures, "failures in a row"),
-        )
-        return ", ".join(f"{count} of {limit} {what}" for count, limit, what in rows if limit is not None)
-
-    def declined(self, spent: Spent) -> Declined | None:
-        """Return which limit is reached, if any.
-
-        >>> BudgetLimits(max_pages=2).declined(Spent(pages=2)).because
-        'PacingPolicy.max_pages=2: so many pages were requested'
-        """
-        if self.max_pages is not None and spent.pages >= self.max_pages:
-            return _declined("max_pages", self.max_pages, "so many pages were requested")
-        if self.max_bytes is not None and spent.octets >= self.max_bytes:
-            return _declined("max_bytes", self.max_bytes, f"{spent.octets} octets came")
-        if self.max_failures is not None and spent.failures >= self.max_failures:
-            return _declined("max_failures", self.max_failures, "so many requests failed in a row")
-        return None
+    >>> shown(PacingPolicy(max_pages=10, max_failures=3), Spent(pages=2))
+    '2 of 10 pages, 0 of 3 failures in a row'
+    """
+    rows = (
+        (spent.pages, policy.max_pages, "pages"),
+        (spent.octets, policy.max_bytes, "octets"),
+        (spent.failures, policy.max_failures, "failures in a row"),
+    )
+    return ", ".join(f"{count} of {limit} {what}" for count, limit, what in rows if limit is not None)
 
 
-def _declined(option: str, limit: int, because: str) -> Declined:
-    return Declined(option, limit, f"PacingPolicy.{option}={limit}: {because}")
+def declined(policy: PacingPolicy, spent: Spent) -> Declined | None:
+    """Return which limit is reached, if any.
+
+    >>> declined(PacingPolicy(max_pages=2), Spent(pages=2)).because
+    'PacingPolicy.max_pages=2: so many pages were requested'
+    """
+    rows = (
+        (spent.pages, "max_pages", policy.max_pages, "so many pages were requested"),
+        (spent.octets, "max_bytes", policy.max_bytes, f"{spent.octets} octets came"),
+        (spent.failures, "max_failures", policy.max_failures, "so many requests failed in a row"),
+    )
+    for count, option, limit, because in rows:
+        if limit is not None and count >= limit:
+            return Declined(option, limit, f"PacingPolicy.{option}={limit}: {because}")
+    return None
 
 
 _NOTHING = Spent()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from polite.pace import exponential
 from polite.pacing.outcome import Outcome
+from polite.pacing.policy import PacingPolicy
 
 # Seconds after which failures are forgotten, if their circuit is not open.
 _KEPT_S = 3_600.0
@@ -25,21 +26,6 @@ def is_response(outcome: Outcome) -> bool:
     return outcome.status is not None and outcome.status < 500 and outcome.status != 429
 
 
-@dataclass(frozen=True, slots=True)
-class CircuitLimits:
-    """When a circuit opens, and for how long.
-
-    Attributes:
-        failures: Failures in a row that open it; 0 for never.
-        first_s: Seconds for which it opens first. They double each time.
-        most_s: The limit for that.
-    """
-
-    failures: int
-    first_s: float
-    most_s: float
-
-
 @dataclass(slots=True)
 class _Row:
     """Failures in a row. `opened_at` is None while the circuit is closed; `openings` counts how often it opened."""
@@ -53,8 +39,8 @@ class _Row:
 class Circuits:
     """The circuits of scopes that failed lately. `now` and `granted_at` are monotonic seconds.
 
-    >>> circuits, limits = Circuits(random=lambda: 0.0), CircuitLimits(failures=2, first_s=60.0, most_s=3_600.0)
-    >>> [circuits.failed("example.com", granted_at=now, now=now, limits=limits) for now in (1.0, 2.0)]
+    >>> circuits, policy = Circuits(random=lambda: 0.0), PacingPolicy(circuit_failures=2, circuit_rest=60.0)
+    >>> [circuits.failed("example.com", granted_at=now, now=now, policy=policy) for now in (1.0, 2.0)]
     [None, 60.0]
     >>> circuits.is_open("example.com")
     True
@@ -90,13 +76,13 @@ class Circuits:
             self._forget(now)
 
     def failed(
-        self, scope: Hashable, granted_at: float | None, now: float, limits: CircuitLimits
+        self, scope: Hashable, granted_at: float | None, now: float, policy: PacingPolicy
     ) -> float | None:
-        """Count a failure. Return the seconds for which it opens the circuit, or None.
+        """Count a failure. Return the seconds for which it opens the circuit, by the policy of the scope, or None.
 
         A failure of a request that was granted before the circuit opened does not count.
         """
-        if not limits.failures:
+        if not policy.circuit_failures:
             return None
         row = self.rows.setdefault(scope, _Row())
         self.rows.move_to_end(scope)
@@ -105,12 +91,12 @@ class Circuits:
         if row.opened_at is not None and (granted_at is None or granted_at <= row.opened_at):
             return None
         row.failures += 1
-        if row.failures < limits.failures:
+        if row.failures < policy.circuit_failures:
             return None
         row.opened_at = now
         row.openings += 1
         spread = 1.0 + _SPREAD * self._random()
-        return exponential(limits.first_s, row.openings - 1, limits.most_s) * spread
+        return exponential(policy.circuit_rest, row.openings - 1, policy.max_backoff) * spread
 
     def responded(self, scope: Hashable, granted_at: float | None) -> bool:
         """Forget the failures. Return whether that closes a circuit: only the probe's own response does."""

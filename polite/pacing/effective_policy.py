@@ -8,8 +8,8 @@ from typing import NamedTuple
 from polite.errors import InvalidOption
 from polite.origin import Origin
 from polite.pace import RequestedPace
-from polite.pacing.budgets import BudgetLimits, Budgets, Declined
-from polite.pacing.circuit import CircuitLimits, Circuits
+from polite.pacing.budgets import Budgets, Declined, declined
+from polite.pacing.circuit import Circuits
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.pacing.policy import Overrides, PacingPolicy, overrides_of
 from polite.pacing.rate_limits import KnownQuotas
@@ -39,35 +39,21 @@ class EffectivePolicy:
 
     Attributes:
         policy: The policy with the origin's overrides.
-        budget: How much of the origin may be requested.
-        circuit: When the origin's circuit opens, and for how long.
         rest: The throttle's method. If the throttle is a user's, it is guarded, with the policy's own delay as its floor.
         ordinary: The delay after any response that is not a refusal, if robots.txt requests no pace; None if that varies.
         timed: Whether the throttle uses `Outcome.elapsed_s`.
     """
 
-    __slots__ = ("budget", "circuit", "ordinary", "policy", "rest", "timed")
+    __slots__ = ("ordinary", "policy", "rest", "timed")
 
     def __init__(self, policy: PacingPolicy, throttle: Throttle | None) -> None:
         self.policy: PacingPolicy = policy
-        self.budget: BudgetLimits = BudgetLimits(policy.max_pages, policy.max_bytes, policy.max_failures)
-        self.circuit: CircuitLimits = CircuitLimits(
-            policy.circuit_failures, policy.circuit_rest, policy.max_backoff
-        )
         own = throttle_of(policy)
         self.rest: Rest = (
             own.rest if throttle is None else guarded(throttle, own.rest, floor=not policy.may_undercut_site)
         )
         self.ordinary: Pause | None = own.ordinary if throttle is None else None
         self.timed: bool = own.timed or throttle is not None
-
-    def refused_pace(self, pace: RequestedPace) -> Declined | None:
-        """Return why the pace that a file requests is refused, if it is. Its slowest rate counts at any hour."""
-        limit, delay_s = self.policy.max_crawl_delay, pace.slowest_s or 0.0
-        if self.policy.on_long_delay != "refuse" or delay_s <= limit:
-            return None
-        because = f"robots.txt requests {delay_s:g} s between requests, and on_long_delay is 'refuse'"
-        return Declined("max_crawl_delay", limit, f"PacingPolicy.max_crawl_delay={limit:g}: {because}")
 
 
 class EffectivePolicies:
@@ -86,6 +72,7 @@ class EffectivePolicies:
         quotas: What servers said of their quotas lately.
         budgets: What was spent of the budgets of origins.
         budgeted: Whether any origin has a budget.
+        uniform: Whether the same policy applies to all origins.
         declines: Whether any origin may get no more requests at all: it has a budget, or a long delay is refused.
         least_refusal: No status below it is a refusal, or a failure, of any origin.
         timed: Whether any origin's throttle uses `Outcome.elapsed_s`.
@@ -117,9 +104,16 @@ class EffectivePolicies:
 
     def declined(self, origin: Origin, pace: RequestedPace | None) -> Declined | None:
         """Return why no more requests may go to an origin; None if they may."""
-        effective = self.of(origin)
-        refused = None if pace is None else effective.refused_pace(pace)
-        return refused or effective.budget.declined(self.budgets.of(origin))
+        policy = self.of(origin).policy
+        if pace is not None and policy.on_long_delay == "refuse":
+            # The slowest rate of the file counts at any hour.
+            limit, delay_s = policy.max_crawl_delay, pace.slowest_s or 0.0
+            if delay_s > limit:
+                because = f"robots.txt requests {delay_s:g} s between requests, and on_long_delay is 'refuse'"
+                return Declined(
+                    "max_crawl_delay", limit, f"PacingPolicy.max_crawl_delay={limit:g}: {because}"
+                )
+        return declined(policy, self.budgets.of(origin))
 
     def concurrency(self, scope: Hashable) -> int:
         """Return how many turns of a scope may be open now: one if its circuit is open."""
@@ -188,6 +182,7 @@ class EffectivePolicies:
         self.policy: PacingPolicy = policy
         base = self.general.policy
         self._own = own = overrides_of(policy)
+        self.uniform: bool = not own
         self._made = lru_cache(_MOST_MADE)(self._make)
         self.limits: tuple[Concurrency, Delay] = (self.concurrency, self.delay)
         if self._limit is None and not own and base.concurrency == 1:
@@ -199,15 +194,10 @@ class EffectivePolicies:
         # Whichever statuses an override has: they are few.
         refusals = (_TOO_MANY_REQUESTS, *base.backoff_statuses)
         self.least_refusal: int = _LEAST_ERROR if own.most("backoff_statuses") else min(refusals)
-        self.budgeted: bool = self.general.budget != BudgetLimits() or any(map(own.most, _BUDGETS))
+        self.budgeted: bool = any(getattr(base, name) is not None or own.most(name) for name in _BUDGETS)
         refuses = base.on_long_delay == "refuse" or bool(own.most("on_long_delay"))
         self.declines: bool = self.budgeted or refuses
         self.concurrent: bool = self._limit is not None or max(base.concurrency, own.most("concurrency")) > 1
-
-    @property
-    def uniform(self) -> bool:
-        """Whether the same policy applies to all origins."""
-        return not self._own
 
     def _make(self, origin: Origin) -> EffectivePolicy:
         own = self._own.options(origin)

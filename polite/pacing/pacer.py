@@ -79,9 +79,6 @@ class LocalPacer:
 
     Attributes:
         member: Its place among the pacers of this process, after `join`.
-
-    Raises:
-        InvalidOption: A value is out of range.
     """
 
     def __init__(
@@ -247,7 +244,7 @@ class LocalPacer:
             self._turnstile.hold(scope, now + pause_s, because, now=now)
 
     def limit(self, concurrency: Concurrency, provisional_s: Delay, max_waiting: int) -> None:
-        """Change the limits: of new scopes from now, of known ones at `relimit`. Raises InvalidOption."""
+        """Change the limits: of new scopes from now, of known ones at `relimit`."""
         self._turnstile.limit(concurrency, provisional_s)
         self._turnstile.max_waiting = max_waiting
 

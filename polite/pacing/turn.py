@@ -210,6 +210,8 @@ class Turn:
 
 # A scope that granted a turn a moment ago (seconds) is likely to be asked for another: to add it anew would cost more.
 _KEPT_S = 1.0
+# Refusals are remembered for so long (seconds).
+_STRIKES_KEPT_S = 3_600.0
 # Beside other gates of the process, whose delays may be longer.
 _KEPT_BESIDE_OTHERS_S = 60.0
 
@@ -218,7 +220,7 @@ class ScopeTable:
     """A dict of scopes, of which a few are looked at now and then, in turn, and the idle ones forgotten: O(1) for each request.
 
     A scope is idle if no turn is open or waits, its delay is over and its last grant some time ago, and it has refused nothing for
-    `strikes_kept_s` since. A scope whose delay runs is never forgotten, since its next request would come too early.
+    an hour since. A scope whose delay runs is never forgotten, since its next request would come too early.
 
     Attributes:
         by_key: The remembered scopes. Read it only.
@@ -227,14 +229,13 @@ class ScopeTable:
         epoch: How often these limits have changed. A scope of an earlier epoch is looked up again before it is used.
     """
 
-    __slots__ = ("_added", "_round", "_strikes_kept_s", "by_key", "concurrency", "epoch", "provisional_s")
+    __slots__ = ("_added", "_round", "by_key", "concurrency", "epoch", "provisional_s")
 
-    def __init__(self, concurrency: Concurrency, provisional_s: Delay, strikes_kept_s: float) -> None:
+    def __init__(self, concurrency: Concurrency, provisional_s: Delay) -> None:
         self.by_key: dict[Hashable, ScopeState] = {}
         self.concurrency: Concurrency = concurrency
         self.provisional_s: Delay = provisional_s
         self.epoch: int = 0
-        self._strikes_kept_s = strikes_kept_s
         self._round: Iterator[ScopeState] = iter(())  # those that the sweep comes to next
         self._added = 0  # since the last sweep
 
@@ -261,7 +262,7 @@ class ScopeTable:
             elif (
                 not scope.open
                 and not scope.awaited
-                and scope.ready_at + (self._strikes_kept_s if scope.strikes else 0.0) <= now
+                and scope.ready_at + (_STRIKES_KEPT_S if scope.strikes else 0.0) <= now
                 and max(scope.since, scope.own_since) + kept_s <= now
             ):
                 del self.by_key[scope.key]

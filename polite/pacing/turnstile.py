@@ -17,7 +17,6 @@ from contextlib import nullcontext
 
 from polite.errors import Overloaded
 from polite.log import fields
-from polite.options import integer, number
 from polite.pacing.process_delays import Member, ProcessDelays
 from polite.pacing.turn import (
     CANCELLED,
@@ -48,17 +47,13 @@ class Turnstile:
 
     With a concurrency of 1, a scope's next turn needs the last one settled and released, and its delay over. With more, each
     grant itself delays the scope by `provisional_s`. A scope without turns is forgotten once its delay is over, or
-    `strikes_kept_s` later if it has refusals that are not forgiven.
+    an hour later if it has refusals that are not forgiven.
 
     Args:
         concurrency: Turns of one scope that may be open at one time: a number, or a function of the scope that is called when
             the scope is first used and at `relimit`.
         provisional_s: Seconds by which a grant delays a scope with more than one turn: a number, or a function of the scope.
         max_waiting: Turns that may wait at one time.
-        strikes_kept_s: Seconds for which refusals are remembered.
-
-    Raises:
-        InvalidOption: A value is out of range.
     """
 
     __slots__ = ("_member", "_requests", "_scopes", "_wait_queue", "max_waiting")
@@ -69,11 +64,9 @@ class Turnstile:
         concurrency: Concurrency = 1,
         provisional_s: Delay = 1.0,
         max_waiting: int = 100_000,
-        strikes_kept_s: float = 3600.0,
     ) -> None:
-        self._scopes = ScopeTable(1, 0.0, number("Turnstile: strikes_kept_s", strikes_kept_s))
-        self.limit(concurrency, provisional_s)
-        self.max_waiting: int = integer("PacingPolicy: max_waiting", max_waiting, least=1)
+        self._scopes = ScopeTable(concurrency, provisional_s)
+        self.max_waiting: int = max_waiting
         self._wait_queue = WaitQueue()
         self._requests = 0
         # What other gates of this process know of the same scopes.
@@ -91,7 +84,7 @@ class Turnstile:
     @property
     def next_at(self) -> float | None:
         """The time at which `due` may grant a turn; never too late, sometimes too early. None if time alone grants none."""
-        return self._wait_queue.next_at
+        return self._wait_queue.calendar.next_at
 
     def request(
         self,
@@ -274,11 +267,7 @@ class Turnstile:
         self._scopes.named((scope,))[0].delay_until(until, because, now)
 
     def limit(self, concurrency: Concurrency, provisional_s: Delay) -> None:
-        """Change the limits of scopes: of new ones from now, of known ones at `relimit`. Raises InvalidOption."""
-        if not callable(concurrency):
-            integer("PacingPolicy: concurrency", concurrency, least=1)
-        if not callable(provisional_s):
-            number("Turnstile: provisional_s", provisional_s)
+        """Change the limits of scopes: of new ones from now, of known ones at `relimit`."""
         self._scopes.concurrency = concurrency
         self._scopes.provisional_s = provisional_s
 

@@ -85,18 +85,18 @@ _CHAIN = 32
 
 
 class WaitQueue:
-    """The turns that wait, and the times at which the queue of a scope can move on."""
+    """The turns that wait.
 
-    __slots__ = ("_calendar", "waiting")
+    Attributes:
+        calendar: The times at which the queue of a scope can move on.
+        waiting: How many turns wait.
+    """
+
+    __slots__ = ("calendar", "waiting")
 
     def __init__(self) -> None:
-        self._calendar = CalendarQueue()
+        self.calendar: CalendarQueue = CalendarQueue()
         self.waiting: int = 0
-
-    @property
-    def next_at(self) -> float | None:
-        """The earliest time at which a queue can move on, or None if time alone moves none."""
-        return self._calendar.next_at
 
     def enter(self, turn: Turn, now: float) -> None:
         """Add a turn, at least one of whose scopes is busy."""
@@ -112,7 +112,7 @@ class WaitQueue:
 
         The caller opens it at once. `renew` is called with each scope, and now, before its limit counts.
         """
-        while (scope := self._calendar.pop(now)) is not None:
+        while (scope := self.calendar.pop(now)) is not None:
             scope.scheduled = False
             turn = scope.front
             if renew is not None:
@@ -137,7 +137,7 @@ class WaitQueue:
             front = scope.front
             if front is not None and front.path[front.stage] is scope:
                 scope.scheduled = True
-                self._calendar.push(scope.ready_at, scope)
+                self.calendar.push(scope.ready_at, scope)
 
     def leave(self, turn: Turn) -> None:
         """Cancel a waiting turn: it leaves its queue, and the scopes that it is the front of."""

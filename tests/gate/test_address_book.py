@@ -114,8 +114,9 @@ async def test_a_host_that_fails_keeps_its_addresses_or_shares_one_scope_and_is_
     assert book.known(HOST) == ("192.0.2.9",)
 
 
-async def test_the_host_asked_for_longest_ago_is_forgotten_first() -> None:
-    book = AddressBook(Source("192.0.2.1"), ManualClock(), most_hosts=2)
+async def test_the_host_asked_for_longest_ago_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polite.gate.addresses._MOST_HOSTS", 2)
+    book = AddressBook(Source("192.0.2.1"), ManualClock())
 
     for host in ("a.test", "b.test", "c.test"):
         await book.find(host)

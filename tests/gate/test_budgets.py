@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import polite
-from polite.errors import InvalidOption, OriginDeclined
+from polite.errors import OriginDeclined
 from polite.events import BudgetSpent
 from polite.robots.exchange import Failed, Reply
 from polite.testing import ScriptedTransport
@@ -105,17 +105,6 @@ async def test_octets_are_those_that_came_or_those_that_were_announced(
                 permit.received(each)
 
         assert f"budget: {octets} of 1000 octets" in str(await gate.explain(PAGE))
-
-
-@pytest.mark.parametrize("name", ["max_pages", "max_bytes", "max_failures"])
-@pytest.mark.parametrize("value", [0, 1.5, True])
-def test_budgets_are_checked(name: str, value: Any) -> None:
-    with pytest.raises(
-        InvalidOption, match=rf"PacingPolicy: {name} \(None for no limit\) must be an integer >= 1"
-    ):
-        polite.PacingPolicy(**{name: value})
-    with pytest.raises(InvalidOption, match=name):
-        polite.PacingPolicy().override(PAGE, **{name: value})
 
 
 async def test_a_budget_that_is_lifted_and_set_again_goes_on() -> None:

@@ -10,7 +10,6 @@ from polite.errors import GateClosed, InvalidOption, Overloaded, TurnLost
 from polite.origin import Origin, Target
 from polite.pacers.homes import HomeNames, TakenHome
 from polite.pacers.shared import SharedPacer
-from polite.pacing.circuit import CircuitLimits
 from polite.pacing.effective_policy import EffectivePolicies, OpeningHours
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.scopes import CustomScope, ScopeLimit, ScopeName, ScopeResolver, Scopes
@@ -316,7 +315,7 @@ async def test_refusals_and_failures_go_with_the_home_and_what_another_forgave_i
     circuits = first._tenancies._policies.circuits
     turn = await first.acquire([A])
     first.settle(turn, 1.0, strike=True)
-    circuits.failed(A, turn.granted_at, now(), CircuitLimits(1, 60.0, 60.0))
+    circuits.failed(A, turn.granted_at, now(), PacingPolicy(circuit_failures=1))
     first.release(turn)
     second, others = await handed_over(homes, kept)
     learned = second._tenancies._policies.circuits

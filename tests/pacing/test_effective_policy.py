@@ -7,7 +7,6 @@ import pytest
 from polite import Origin, PacingPolicy
 from polite.pacing import policy as policy_module
 from polite.pacing.effective_policy import EffectivePolicies
-from polite.pacing.policy import Options, Overrides
 
 HOSTS = [Origin("https", f"host{number}.example", None) for number in range(2_000)]
 
@@ -65,18 +64,3 @@ def test_the_longest_delay_is_that_of_the_slowest_origin_with_all_its_jitter() -
 
     assert policies.longest_delay_s(0.0) == 60.0
     assert EffectivePolicies(PacingPolicy(min_delay=2)).longest_delay_s(0.0) == 2.0
-
-
-A, B, C = (Origin.of(f"https://{name}.example") for name in "abc")
-SLOW: Options = (("min_delay", 5.0),)
-WIDE: Options = (("concurrency", 3), ("jitter", 0.5))
-
-
-def test_the_largest_value_is_known_through_every_change() -> None:
-    overrides = Overrides([(A, SLOW), (B, (("min_delay", 2.0),))])
-    assert overrides.most("min_delay") == 5.0
-
-    assert overrides.put(A, (("min_delay", 1.0),)).most("min_delay") == 2.0
-    assert overrides.put(B, (("min_delay", 9.0),)).most("min_delay") == 9.0
-    assert overrides.put(C, WIDE).most("jitter") == 0.5
-    assert overrides.most("jitter") == 0.0

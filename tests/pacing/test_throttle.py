@@ -27,26 +27,6 @@ def context(crawl_delay: float | None, strikes: int) -> ThrottleContext:
 
 
 @pytest.mark.parametrize(
-    ("crawl_delay", "seconds", "because"),
-    [
-        (None, 1.0, "min_delay 1 s"),
-        (0.5, 1.0, "min_delay 1 s"),
-        (60.0, 60.0, "Crawl-delay 60 s"),
-        (120.0, 60.0, "Crawl-delay 120 s, held to max_crawl_delay 60 s"),
-        (math.inf, 60.0, "Crawl-delay inf s, held to max_crawl_delay 60 s"),
-        (math.nan, 1.0, "min_delay 1 s"),
-        (-5.0, 1.0, "min_delay 1 s"),
-    ],
-)
-def test_t3_the_larger_of_the_two_delays_holds(
-    crawl_delay: float | None, seconds: float, because: str
-) -> None:
-    throttle = DelayThrottle(max_crawl_delay=60.0)
-
-    assert throttle.rest(Outcome(200), context(crawl_delay, 0)) == Pause(seconds, because)
-
-
-@pytest.mark.parametrize(
     ("outcome", "expected"),
     [
         (Outcome(429, retry_after_s=120.0), Pause(120.0, "status 429, Retry-After 120 s", strike=True)),

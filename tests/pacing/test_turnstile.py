@@ -1,13 +1,13 @@
-"""The order of turns at one scope and at several, cancellation, and misuse; time is an argument."""
+"""The turnstile: order, cancellation, misuse, what delays the next turn of a scope, what is forgotten; time is an argument."""
 
 import math
 import time
-from typing import Any
+from collections.abc import Hashable
 
 import pytest
 
-from polite.errors import InvalidOption, Overloaded
-from polite.pacing.turn import TurnState
+from polite.errors import InvalidOption
+from polite.pacing.turn import Outlook, ScopeState, Turn, TurnState
 from polite.pacing.turnstile import Turnstile
 from tests.pacing.support import ALL, IP, A, B, C, finish
 
@@ -85,27 +85,6 @@ def test_cancelling_a_hundred_thousand_takes_no_more_than_a_moment(backwards: bo
     assert turnstile.waiting == 0
 
 
-def test_too_many_waiters_are_refused_by_the_name_of_the_option() -> None:
-    turnstile = Turnstile(max_waiting=1)
-    turnstile.request((A,), 0.0)
-    turnstile.request((A,), 0.0)
-
-    with pytest.raises(Overloaded, match=r"PacingPolicy\.max_waiting=1 .*a\.example"):
-        turnstile.request((A,), 0.0)
-
-    assert turnstile.waiting == 1
-    assert turnstile.request((B,), 0.0).state is TurnState.OPEN
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("concurrency", 0), ("max_waiting", 0), ("provisional_s", math.nan), ("strikes_kept_s", math.inf)],
-)
-def test_an_option_without_meaning_is_named(name: str, value: Any) -> None:
-    with pytest.raises(InvalidOption, match=name):
-        Turnstile(**{name: value})
-
-
 def test_a_scope_named_twice_is_taken_once_and_one_is_needed() -> None:
     turnstile = Turnstile()
     turn = turnstile.request((A, A), 0.0)
@@ -115,3 +94,270 @@ def test_a_scope_named_twice_is_taken_once_and_one_is_needed() -> None:
     assert turnstile.request((A,), 0.0).state is TurnState.OPEN
     with pytest.raises(ValueError, match="at least one scope"):
         turnstile.request((), 0.0)
+
+
+def test_a_request_may_ask_for_a_longer_delay_at_its_narrowest_scope_and_never_for_a_shorter() -> None:
+    turnstile = Turnstile(concurrency=2, provisional_s=1.0)
+
+    turnstile.request((A, IP), 0.0, provisional_s=5.0)
+    turnstile.request((B,), 0.0, provisional_s=0.5)
+
+    assert [turnstile.outlook((key,), 0.0).ready_at for key in (A, IP, B)] == [5.0, 1.0, 1.0]
+
+
+def test_each_scope_may_have_its_own_delay_and_a_later_one_only_lengthens() -> None:
+    turnstile = Turnstile()
+    turn = turnstile.request((A, IP, ALL), 0.0)
+
+    turnstile.settle(turn, 0.0, {A: 5.0, IP: 1.0}, because="long")
+    turnstile.settle(turn, 0.0, {A: 2.0}, because="short")
+    turnstile.release(turn, 0.0)
+
+    assert [turnstile.outlook((key,), 0.0).ready_at for key in (A, IP, ALL)] == [5.0, 1.0, 0.0]
+    assert turnstile.outlook((A,), 0.0).because == "long"
+
+
+@pytest.mark.parametrize("seconds", [-math.inf, math.nan, math.inf])
+def test_a_delay_that_is_no_time_and_a_turn_that_waits_are_errors(seconds: float) -> None:
+    turnstile = Turnstile()
+    turn, waiting = turnstile.request((A,), 0.0), turnstile.request((A,), 0.0)
+
+    for given in (seconds, {A: seconds}):
+        with pytest.raises(ValueError, match="finite"):
+            turnstile.settle(turn, 0.0, given)
+    with pytest.raises(ValueError, match="finite"):
+        turnstile.hold(A, seconds)
+    with pytest.raises(ValueError, match="settled"):
+        turnstile.settle(waiting, 0.0, 1.0)
+    with pytest.raises(ValueError, match="released"):
+        turnstile.release(waiting, 0.0)
+
+    assert not turn.settled
+
+
+def test_releasing_again_does_nothing() -> None:
+    turnstile = Turnstile()
+    turn = turnstile.request((A,), 0.0)
+    finish(turnstile, turn, 0.0, 0.0)
+    turnstile.request((A,), 0.0)
+
+    turnstile.release(turn, 0.0)
+    turnstile.cancel(turn, 0.0)
+
+    assert turn.state is TurnState.RELEASED
+    assert turnstile.request((A,), 0.0).state is TurnState.WAITING
+
+
+def test_a_released_turn_may_be_settled_still_though_its_scope_was_forgotten_since() -> None:
+    turnstile = Turnstile()
+    turn = turnstile.request((A,), 0.0)
+    finish(turnstile, turn, 0.0)
+    for at in range(200):
+        finish(turnstile, turnstile.request((at,), 10.0), 10.0, 1000.0)
+    assert turnstile.outlook((A,), 10.0).scope is None
+
+    turnstile.settle(turn, 20.0, 100.0, strike=True)
+
+    assert turnstile.outlook((A,), 20.0).ready_at == 120.0
+    assert turnstile.strikes(A) == 1
+
+
+def test_what_says_nothing_about_the_server_forgives_nothing() -> None:
+    turnstile = Turnstile()
+    for now, (strike, forgive) in enumerate([(True, True)] * 4 + [(False, False)]):
+        turn = turnstile.request((A,), float(now))
+        turnstile.settle(turn, now, 0.0, strike=strike, forgive=forgive)
+        turnstile.release(turn, now)
+
+    never_settled = turnstile.request((A,), 5.0)
+    turnstile.release(never_settled, 5.0)
+    assert turnstile.strikes(A) == 4
+
+    # A response does, by half.
+    finish(turnstile, turnstile.request((A,), 9.0), 9.0)
+    assert turnstile.strikes(A) == 2
+
+
+def test_a_turn_never_settled_delays_each_scope_for_its_own_time() -> None:
+    turnstile = Turnstile(provisional_s={A: 3.0, IP: 1.0}.__getitem__)
+    turnstile.release(turnstile.request((A, IP), 0.0, provisional_s=7.0), 0.0)
+
+    assert turnstile.outlook((A,), 0.0).ready_at == 7.0
+    assert turnstile.outlook((IP,), 0.0).ready_at == 1.0
+
+
+def test_an_invalid_delay_is_named_when_its_scope_is_added() -> None:
+    turnstile = Turnstile(provisional_s=lambda _: math.inf)
+
+    with pytest.raises(InvalidOption, match="the delay of 'a.*got inf"):
+        turnstile.request((A,), 0.0)
+
+
+@pytest.mark.parametrize("strike", [True, False])
+@pytest.mark.parametrize("scopes", [(A,), (A, IP)])
+def test_an_open_turn_that_asks_again_keeps_the_back_off_of_another(
+    scopes: tuple[str, ...], strike: bool
+) -> None:
+    turnstile = Turnstile(concurrency=2, provisional_s=1.0)
+    refused, slow = turnstile.request(scopes, 0.0), turnstile.request(scopes, 0.0)
+    assert turnstile.due(1.0) == [slow]
+
+    turnstile.settle(refused, 2.0, {A: 60.0}, strike=strike)
+    turnstile.settle(refused, 3.0, 1.0)
+
+    assert turnstile.ask_again(slow, 3.0) == 59.0
+    assert turnstile.ask_again(slow, 62.0) == 0.0
+    turnstile.settle(refused, 63.0, 1.0)
+    assert turnstile.ask_again(slow, 63.0) == 0.0
+
+
+def test_more_may_go_at_one_time_from_now_and_not_before_the_delay_that_a_grant_would_have_started() -> None:
+    limits, rests = {A: 1, B: 1}, {A: 2.0, B: 2.0}
+    turnstile = Turnstile(concurrency=limits.__getitem__, provisional_s=rests.__getitem__)
+    for scope, asked_s in ((A, None), (B, 9.0)):
+        turnstile.request((scope,), 0.0, provisional_s=asked_s)
+    waiting = [turnstile.request((scope,), 0.0) for scope in (A, B)]
+
+    limits.update(dict.fromkeys(limits, 2))
+    turnstile.relimit(1.0)
+
+    assert turnstile.due(2.9) == []
+    assert turnstile.due(3.0) == waiting[:1]
+    assert turnstile.due(9.9) == []
+    assert turnstile.due(10.0) == waiting[1:]
+
+
+def test_a_turn_that_is_open_while_limits_change_ends_by_the_new_ones() -> None:
+    limits, rests = {A: 2, B: 1}, {A: 1.0, B: 9.0}
+    turnstile = Turnstile(concurrency=limits.__getitem__, provisional_s=rests.__getitem__)
+    unsettled, unused = (turnstile.request((scope,), 0.0) for scope in (A, B))
+
+    rests[A], limits[B] = 50.0, 2
+    turnstile.relimit(1.0)
+    turnstile.release(unsettled, 2.0)
+    turnstile.cancel(unused, 2.0)
+
+    assert turnstile.outlook((A,), 2.0).ready_at == 52.0
+    assert turnstile.outlook((B,), 2.0).ready_at == 10.0
+
+
+def test_a_scope_without_an_open_turn_has_new_limits_when_it_is_next_used() -> None:
+    asked: list[str] = []
+    turnstile = Turnstile(concurrency=lambda scope: asked.append(scope) or 1, provisional_s=0.0)
+    turnstile.hold(A, 9.0)
+    waiting, _ = turnstile.request((A,), 0.0), turnstile.request((B,), 0.0)
+    turnstile.hold(IP, 9.0)
+    asked.clear()
+
+    turnstile.relimit(1.0)
+    assert asked == [B]
+    assert turnstile.due(9.0) == [waiting]
+    assert turnstile.request((IP,), 9.0).granted_at == 9.0
+
+    assert asked == [B, A, IP]
+
+
+def test_a_scope_whose_limit_cannot_be_worked_out_any_more_has_one_turn_at_a_time() -> None:
+    limits = {A: 3, B: 3}
+    turnstile = Turnstile(concurrency=limits.__getitem__, provisional_s=0.0)
+    finish(turnstile, turnstile.request((A,), 0.0), 0.0, 0.0)
+    opened = turnstile.request((B,), 0.0)
+
+    limits.clear()
+    turnstile.relimit(1.0)
+
+    assert turnstile.request((A,), 1.0).state is TurnState.OPEN
+    assert {turnstile.request((scope,), 1.0).state for scope in (A, B)} == {TurnState.WAITING}
+    assert opened.state is TurnState.OPEN
+
+
+def test_the_outlook_says_since_when_a_scope_holds() -> None:
+    turnstile = Turnstile()
+    turn = turnstile.request((A,), 5.0)
+
+    assert turnstile.outlook((A,), 7.0).since == 5.0
+    turnstile.settle(turn, 8.0, 10.0)
+    turnstile.release(turn, 9.0)
+    assert turnstile.outlook((A,), 9.0).since == 8.0
+    turnstile.hold(A, 100.0, "asked", now=12.0)
+    assert turnstile.outlook((A,), 13.0).since == 12.0
+    assert turnstile.outlook((A,), 200.0).since is None
+
+
+def test_the_outlook_names_the_scope_that_holds_it_last() -> None:
+    turnstile = Turnstile()
+    turnstile.hold(A, 10.0, "Crawl-delay")
+    turnstile.hold(IP, 20.0, "shared address")
+    for _ in range(2):
+        turnstile.request((IP,), 0.0)
+
+    assert turnstile.outlook((A, IP), 0.0) == Outlook(20.0, IP, 2, 0, "shared address", None)
+
+
+def pass_by(turnstile: Turnstile, now: float, requests: int, key: Hashable) -> None:
+    """So many requests that come and go."""
+    for _ in range(requests):
+        finish(turnstile, turnstile.request((key,), now), now, 0.0)
+
+
+def test_memory_falls_when_the_crawl_narrows_to_one_origin() -> None:
+    turnstile = Turnstile()
+    for at in range(1_000):
+        finish(turnstile, turnstile.request((at, ("ip", at), ALL), 0.0), 0.0, 0.0)
+
+    pass_by(turnstile, 100.0, 10_000, A)
+
+    assert len(turnstile) <= 2
+
+
+def test_a_back_off_is_never_forgotten_and_a_refusal_some_time_after_it() -> None:
+    turnstile = Turnstile()
+    turn = turnstile.request((A,), 0.0)
+    turnstile.settle(turn, 0.0, 10.0, strike=True)
+    turnstile.release(turn, 0.0)
+
+    pass_by(turnstile, 9.0, 1_000, B)
+    assert turnstile.outlook((A,), 9.0).ready_at == 10.0
+    pass_by(turnstile, 3_609.0, 1_000, B)
+    assert turnstile.strikes(A) == 1
+    pass_by(turnstile, 3_611.0, 1_000, B)
+
+    assert turnstile.strikes(A) == 0
+    assert len(turnstile) == 1
+
+
+def test_a_scope_that_a_request_waits_for_is_not_forgotten() -> None:
+    turnstile = Turnstile()
+    turnstile.hold(A, 100.0)
+    finish(turnstile, turnstile.request((IP,), 0.0), 0.0, 0.0)
+    both = turnstile.request((A, IP), 0.0)
+    pass_by(turnstile, 50.0, 1_000, B)
+    other = turnstile.request((IP,), 100.0)
+
+    assert turnstile.due(100.0) == []
+    turnstile.cancel(other, 100.0)
+    assert turnstile.due(100.0) == [both]
+
+
+def test_forgetting_keeps_up_with_requests_of_several_new_scopes() -> None:
+    turnstile = Turnstile()
+    for at in range(5_000):
+        now = float(at)
+        finish(turnstile, turnstile.request((at, ("domain", at), ("ip", at)), now), now, 10.0)
+
+    assert len(turnstile) < 500
+
+
+def test_a_queue_keeps_no_more_cancelled_turns_than_waiting_ones() -> None:
+    scope = ScopeState("a.example", 1, 1.0)
+    turns = [Turn((scope,), order, (scope,)) for order in range(1_000)]
+    for turn in turns:
+        scope.join(turn)
+
+    for turn in turns[:0:-1]:
+        turn.state = TurnState.CANCELLED
+        scope.quit()
+        assert len(scope.queue or ()) <= 2 * scope.waiting
+
+    assert scope.queue is None
+    assert scope.front is turns[0]
