@@ -162,8 +162,7 @@ def crawl_all(
         if each.crawler.get_downloader_middleware(PoliteMiddleware) is not None and each.gate is not None:
             assert (each.gate.inside, each.gate.waiting) == (0, 0), each.gate
             assert not each.turns._open
-            assert not each.turns._granted
-            assert not each.turns._refused
+            assert not each.turns._taken
     return crawls
 
 
