@@ -64,7 +64,7 @@ class Call(Generic[T]):
 class ThreadTask:
     """The task that represents one thread: it enters the thread's permits, so the gate knows whose they are.
 
-    It begins with the first call. When the thread ends, this is dropped, and the permits that it entered and did not leave are left.
+    It begins with the first call. When the thread ends, this is dropped, and the permits that it did not leave are left.
     """
 
     def __init__(self, thread: "LoopThread") -> None:

@@ -195,15 +195,6 @@ def test_requests_that_no_disk_can_keep_are_fetched_from_memory(reactor: Reactor
     assert done.stats["scheduler/unserializable"] == 4
 
 
-def test_what_waits_in_memory_when_a_spider_closes_is_counted(reactor: Reactor, site: Site) -> None:
-    urls = [f"{origin}/{number}" for number in range(15) for origin in site.urls]
-
-    done = crawl(reactor, Noting, urls, settings={"CLOSESPIDER_PAGECOUNT": 8})
-
-    judge(site)
-    assert len(done.spider.pages) + done.counted["left_in_queue"] + len(done.spider.errors) == 30
-
-
 @pytest.mark.parametrize("in_turn", [False, True])
 def test_spiders_of_one_process_keep_delays_together(reactor: Reactor, site: Site, *, in_turn: bool) -> None:
     urls = [f"{origin}/{number}" for number in range(4) for origin in site.urls]
