@@ -126,7 +126,7 @@ async def _exchange(
                 headers = {name: value for name, value in response.headers.items() if value is not None}
                 hop.report(response.status_code, headers)
             except BaseException as error:
-                hop.permit.leave(error)
+                hop.fail(error)
                 raise
             hop.end(int(response.download_size), whole=True)
             if not redirects.follow(response):
