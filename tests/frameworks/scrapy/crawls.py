@@ -28,7 +28,7 @@ SETTINGS = {
     "HTTPERROR_ALLOW_ALL": True,
     "LOG_LEVEL": "WARNING",
 }
-LIMIT_S = 110
+LIMIT_S = 300
 
 
 class Reactor:
