@@ -64,31 +64,30 @@ class Call(Generic[T]):
 class ThreadTask:
     """The task that represents one thread: it enters the thread's permits, so the gate knows whose they are.
 
-    It begins with the first call. Used on the loop only.
+    It begins with the first call. When the thread ends, this is dropped, and the permits that it did not leave are left.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, thread: "LoopThread") -> None:
+        self._thread = thread
         self._calls: asyncio.Queue[Call[Any]] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
 
     def put(self, call: Call[Any]) -> None:
-        """Make a call, after those before it."""
+        """Make a call, after those before it. Used on the loop only."""
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run(), name="polite.blocking: a thread")
+            run = _make_all(self._calls)
+            self._task = asyncio.get_running_loop().create_task(run, name="polite.blocking: a thread")
         self._calls.put_nowait(call)
 
-    def end(self, gate: Gate) -> None:
-        """The thread has ended: leave the permits that it entered and did not leave."""
-        if self._task is None:
-            return
-        for permit in list(gate.services.open_permits.of(self._task)):
-            permit.leave()
-        self._task.cancel()
+    def __del__(self) -> None:
+        if self._task is not None:
+            self._thread.post(self._thread.end, self._task)
 
-    async def _run(self) -> None:
-        while True:
-            # No name for the call: it would keep the gate until the next one.
-            await (await self._calls.get()).run()
+
+async def _make_all(calls: asyncio.Queue[Call[Any]]) -> None:
+    while True:
+        # No name for the call: it would keep the gate until the next one.
+        await (await calls.get()).run()
 
 
 # How long the exit of the interpreter waits for a gate that was not closed.
@@ -150,9 +149,11 @@ class LoopThread:
         """
         refuse_in_a_loop(f"waiting for {url}")
         self._require_no_fork(url)
-        task, call = self._thread_task(), Call(work)
+        if not hasattr(self._own, "task"):
+            self._own.task = ThreadTask(self)
+        call = Call(work)
         try:
-            return self._wait(url, call.future, task.put, call)
+            return self._wait(url, call.future, self._own.task.put, call)
         except BaseException:
             # It was interrupted. Or the error is its own: then there is nothing to cancel.
             self.post(call.abandon)
@@ -183,6 +184,12 @@ class LoopThread:
         if not self.forked:
             with suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(work, *args)
+
+    def end(self, task: asyncio.Task[None]) -> None:
+        """The thread that the task represents has ended: leave the permits that it entered and did not leave. On the loop."""
+        for permit in list(self.gate.services.open_permits.of(task)):
+            permit.leave()
+        task.cancel()
 
     def stop(self) -> None:
         """Have the thread close the gate, and end. Does not wait. May be called twice."""
@@ -215,13 +222,6 @@ class LoopThread:
                 "process",
                 url=url,
             )
-
-    def _thread_task(self) -> ThreadTask:
-        """Return the calling thread's task. It ends with the thread, when what is local to it is dropped."""
-        found: _Represented | None = getattr(self._own, "found", None)
-        if found is None:
-            found = self._own.found = _Represented(self)
-        return found.task
 
     def _run(self) -> None:
         """Run the loop. Called in the thread."""
@@ -256,18 +256,6 @@ class LoopThread:
         self._stopping.set()
         if self._main is not None:
             self._main.cancel()
-
-
-class _Represented:
-    """What a thread has of its task. Dropped when the thread ends."""
-
-    def __init__(self, thread: LoopThread) -> None:
-        self.task = ThreadTask()
-        self._thread = thread
-
-    def __del__(self) -> None:
-        thread, task = self._thread, self.task
-        thread.post(lambda: task.end(thread.gate))
 
 
 def refuse_in_a_loop(what: str) -> None:

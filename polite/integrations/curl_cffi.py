@@ -8,7 +8,10 @@ from polite import blocking
 from polite.errors import InvalidOption, InvalidURL
 from polite.gate.gate import Gate
 from polite.integrations.hop import (
+    PRIVATE_FIELDS,
+    REDIRECTS,
     Hop,
+    becomes_get,
     needing,
     raised_as,
     require_agent,
@@ -24,9 +27,7 @@ with needing("curl_cffi", "curl-cffi"):
     from curl_cffi.requests.exceptions import RequestException, TooManyRedirects
 
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # What another origin must not get.
-_PRIVATE_HEADERS = ("Authorization", "Cookie", "Proxy-Authorization")
 _PRIVATE_OPTIONS = ("auth", "cookies")
 # What was asked about one page: another may answer 304 to it, though the crawler has no copy of that one.
 _CONDITIONS = ("If-None-Match", "If-Modified-Since")
@@ -125,7 +126,7 @@ async def _exchange(
                 headers = {name: value for name, value in response.headers.items() if value is not None}
                 hop.report(response.status_code, headers)
             except BaseException as error:
-                hop.permit.leave(error)
+                hop.fail(error)
                 raise
             hop.end(int(response.download_size), whole=True)
             if not redirects.follow(response):
@@ -171,7 +172,7 @@ class _Redirects:
         """Turn to the response's redirect, if it is one. Raises TooManyRedirects, InvalidURL."""
         response.history = list(self._history)
         location = response.headers.get("Location")
-        if response.status_code not in _REDIRECTS or not location or not self._follows:
+        if response.status_code not in REDIRECTS or not location or not self._follows:
             return False
         if self._left == 0:
             raise TooManyRedirects(f"too many redirects, the last to {location}", response=response)
@@ -180,11 +181,8 @@ class _Redirects:
         origin, self.target = self.target.origin, _target(self.target.join(location))
         self._drop((), _CONDITIONS)
         if self.target.origin != origin:
-            self._drop(_PRIVATE_OPTIONS, _PRIVATE_HEADERS)
-        # As browsers do (RFC 9110, 15.4.2 to 15.4.4).
-        if (response.status_code == 303 and self.method.upper() != "HEAD") or (
-            response.status_code in {301, 302} and self.method.upper() == "POST"
-        ):
+            self._drop(_PRIVATE_OPTIONS, PRIVATE_FIELDS)
+        if becomes_get(response.status_code, self.method):
             self.method = "GET"
             self._drop(_BODIES, ("Content-Type", "Content-Length", "Transfer-Encoding"))
         return True
@@ -216,7 +214,7 @@ def _require_seen(session: "Session[Any] | AsyncSession[Any]", options: dict[str
                 f"the session's {option}: the gate would not see what is sent; give `params` and `auth` to the request, and leave "
                 "out the others"
             )
-    for header in _PRIVATE_HEADERS:
+    for header in PRIVATE_FIELDS:
         if header in session.headers:
             raise InvalidOption(
                 f"the session's header {header} would go to all origins; give it to the request"

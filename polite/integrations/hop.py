@@ -29,7 +29,15 @@ from polite.origin import Target
 T = TypeVar("T")
 
 # Those of a request that a redirect, or a retry, was made from: they name another server, or have expired.
-SIGNATURE_FIELDS = ("Signature-Agent", "Signature-Input", "Signature")
+_SIGNATURE = ("signature-agent", "signature-input", "signature")
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+# What another origin must not get.
+PRIVATE_FIELDS = ("Authorization", "Cookie", "Proxy-Authorization")
+
+
+def becomes_get(status: int, method: str) -> bool:
+    """Return whether a redirect is followed with GET and without the body, as browsers do (RFC 9110, 15.4.2 to 15.4.4)."""
+    return (status == 303 and method.upper() != "HEAD") or (status in {301, 302} and method.upper() == "POST")
 
 
 @contextmanager
@@ -194,7 +202,7 @@ class Hop:
             TurnLost: The turn was lost: nothing may be sent.
         """
         if self.gate.signs:
-            for field in SIGNATURE_FIELDS:
+            for field in _SIGNATURE:
                 headers.pop(field, None)
             headers.update(self.permit.sign(self.method))
 

@@ -5,12 +5,20 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from functools import cache, partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Never, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from polite import blocking
-from polite.errors import InvalidOption, TurnLost
+from polite.errors import TurnLost
 from polite.gate.gate import Gate
-from polite.integrations.hop import Hop, raised_as, require_any_gate, run_now, set_agent, settled
+from polite.integrations.hop import (
+    Hop,
+    raised_as,
+    require_any_gate,
+    require_gate,
+    run_now,
+    set_agent,
+    settled,
+)
 
 if TYPE_CHECKING:
     # Those of httpx2 have the same members.
@@ -52,33 +60,54 @@ def transport(
     Raises:
         InvalidOption: `module` is neither of the two, or `gate` is no gate.
     """
-    if isinstance(gate, blocking.Gate):
-        kind = _derived(_ThreadsTransport, module.BaseTransport)
-        return kind(gate, module, module.HTTPTransport() if wrapped is None else wrapped)
     require_any_gate(gate)
-    kind = _derived(_AsyncTransport, module.AsyncBaseTransport)
-    return kind(gate, module, module.AsyncHTTPTransport() if wrapped is None else wrapped)
-
-
-def _refuse_client(*_: object) -> Never:
-    raise InvalidOption(
-        "Client(transport=...) is for threads: it needs a gate of polite.blocking.open_gate; or use AsyncClient"
-    )
-
-
-def _refuse_async_client(*_: object) -> Never:
-    raise InvalidOption(
-        "AsyncClient(transport=...) runs on an event loop: it needs a gate of polite.open_gate; or use Client"
-    )
+    threads = isinstance(gate, blocking.Gate)
+    if wrapped is None:
+        wrapped = module.HTTPTransport() if threads else module.AsyncHTTPTransport()
+    kind = _derived(_Transport, module.BaseTransport if threads else module.AsyncBaseTransport)
+    return kind(gate, module, wrapped)
 
 
 class _Transport:
-    """Waits for a permit, and has the wrapped transport send the request. On an event loop and in a thread."""
+    """Waits for a permit, and has the wrapped transport send the request: what a client of either kind calls."""
 
     def __init__(self, gate: Gate | blocking.Gate, module: ModuleType, wrapped: Any) -> None:  # noqa: ANN401 - of either module
         self._gate = gate
         self._module = module
         self._wrapped = wrapped
+
+    def _of(self, client: str) -> Any:  # noqa: ANN401 - of either module
+        """Return what the client uses. Raises InvalidOption if the gate is of the other kind."""
+        require_gate(self._gate, user=f"{client}(transport=...)", threads=client == "Client")
+        return self._wrapped
+
+    async def handle_async_request(self, request: "Request") -> "Response":
+        send = self._of("AsyncClient").handle_async_request
+        return await self._exchange(request, send, self._module.AsyncByteStream)
+
+    async def aclose(self) -> None:
+        await self._of("AsyncClient").aclose()
+
+    async def __aenter__(self) -> Self:
+        await self._of("AsyncClient").__aenter__()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._wrapped.__aexit__(*error)
+
+    def handle_request(self, request: "Request") -> "Response":
+        send = self._of("Client").handle_request
+        return run_now(self._exchange(request, send, self._module.SyncByteStream))
+
+    def close(self) -> None:
+        self._of("Client").close()
+
+    def __enter__(self) -> Self:
+        self._of("Client").__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._wrapped.__exit__(*error)
 
     async def _exchange(self, request: "Request", send: Any, stream: type) -> "Response":  # noqa: ANN401 - of either kind
         module = self._module
@@ -133,42 +162,6 @@ class _Transport:
             whole = response.status_code in _NO_BODY or response.headers.get("Content-Length") == "0"
             response.stream = _derived(_Body, stream)(response.stream, hop, whole=whole)
         return response
-
-
-class _AsyncTransport(_Transport):
-    async def handle_async_request(self, request: "Request") -> "Response":
-        return await self._exchange(request, self._wrapped.handle_async_request, self._module.AsyncByteStream)
-
-    async def aclose(self) -> None:
-        await self._wrapped.aclose()
-
-    async def __aenter__(self) -> Self:
-        await self._wrapped.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self._wrapped.__aexit__(*error)
-
-    # What the client for threads calls.
-    __enter__ = handle_request = close = _refuse_client
-
-
-class _ThreadsTransport(_Transport):
-    def handle_request(self, request: "Request") -> "Response":
-        return run_now(self._exchange(request, self._wrapped.handle_request, self._module.SyncByteStream))
-
-    def close(self) -> None:
-        self._wrapped.close()
-
-    def __enter__(self) -> Self:
-        self._wrapped.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._wrapped.__exit__(*error)
-
-    # What the client of an event loop calls.
-    __aenter__ = handle_async_request = aclose = _refuse_async_client
 
 
 class _Body:

@@ -3,7 +3,7 @@
 import threading
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Self
@@ -33,7 +33,7 @@ BOUNDS_S = (
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
     60.0, 300.0, 900.0, 3_600.0, 21_600.0, 86_400.0,
 )  # fmt: skip
-_CLASSES = ("none", "1xx", "2xx", "3xx", "4xx", "5xx")
+_CLASSES = ("none", "1xx", "2xx", "3xx", "4xx", "5xx", "other")
 _KNOWN_STATUSES = frozenset(HTTPStatus)
 
 
@@ -57,101 +57,6 @@ class Histogram:
         self.total_s += seconds
 
 
-class Measures:
-    """A Meter and a Listener that only counts. The number of its keys is bounded, whatever servers send.
-
-    Attributes:
-        events: The events that it counts.
-        refused: URLs that robots.txt disallows, by reason.
-        backed_off: Back-offs, by status; a status that is not registered counts by its class, such as "4xx".
-        demands: Responses that asked for a "payment" or a "licence".
-        robots_fetches: Ended fetches of robots.txt, by outcome and reason.
-        retried, dropped: Tasks of frontiers.
-        postponed: Origins whose tasks were postponed, since their robots.txt was unreachable.
-        outages: How often a shared store ceased to respond.
-        permit_wait: How long permits waited for rules and their turn.
-        task_wait: How long tasks of frontiers were queued before they got a permit.
-        hold: How long permits were held.
-        robots_fetch: How long fetches of robots.txt took on the network.
-    """
-
-    events: frozenset[type[Event]] = frozenset(
-        {
-            Refused,
-            BackedOff,
-            RobotsFetched,
-            Retried,
-            Dropped,
-            OriginPostponed,
-            StoreAway,
-            PaymentRequired,
-            LicenseRequired,
-        }
-    )
-
-    def __init__(self) -> None:
-        self.refused: Counter[str] = Counter()
-        self.backed_off: Counter[str] = Counter()
-        self.demands: Counter[str] = Counter()
-        self.robots_fetches: Counter[tuple[str, str]] = Counter()
-        self.retried: int = 0
-        self.dropped: int = 0
-        self.postponed: int = 0
-        self.outages: int = 0
-        self.permit_wait: Histogram = Histogram()
-        self.task_wait: Histogram = Histogram()
-        self.hold: Histogram = Histogram()
-        self.robots_fetch: Histogram = Histogram()
-        self._ended = [0] * 10  # by status // 100
-
-    @property
-    def ended(self) -> dict[str, int]:
-        """Permits that ended, by the class of the reported status: "2xx"; "none" without a report; "other" beyond 599."""
-        counts = self._ended.copy()
-        return dict(zip(_CLASSES, counts, strict=False)) | {"other": sum(counts[len(_CLASSES) :])}
-
-    def granted(self, waited_s: float, task: Task | None) -> None:
-        """Count a permit that was granted (see ports.Meter)."""
-        (self.permit_wait if task is None else self.task_wait).add(waited_s)
-
-    def left(self, status: int | None, held_s: float) -> None:
-        """Count a permit that ended (see ports.Meter)."""
-        self._ended[0 if status is None else status // 100] += 1
-        self.hold.add(held_s)
-
-    def __call__(self, event: Event, /) -> None:
-        """Count an event (see ports.Listener)."""
-        match event:
-            case Refused():
-                self.refused[event.reason] += 1
-            case Retried():
-                self.retried += 1
-            case Dropped():
-                self.dropped += 1
-            case RobotsFetched():
-                self.robots_fetches[event.outcome, event.reason] += 1
-                self.robots_fetch.add(event.elapsed_s)
-            case BackedOff():
-                self.backed_off[_folded(event.status)] += 1
-            case OriginPostponed():
-                self.postponed += 1
-            case StoreAway():
-                self.outages += 1
-            case PaymentRequired():
-                self.demands["payment"] += 1
-            case LicenseRequired():
-                self.demands["licence"] += 1
-            case _:
-                pass
-
-
-def _folded(status: int) -> str:
-    """Return a label for a status. Only registered ones have a label of their own, since servers make up others."""
-    if status in _KNOWN_STATUSES:
-        return str(status)
-    return f"{status // 100}xx" if status >= 100 else "none"
-
-
 @dataclass(frozen=True, slots=True)
 class Metric:
     """What is exported.
@@ -161,126 +66,141 @@ class Metric:
             rules of OpenTelemetry's compatibility with Prometheus: a dashboard fits both.
         unit: As in the Unified Code for Units of Measure: "s", "By", or in braces what is counted.
         description: One sentence.
-        read: Returns the value: of a count a number, or numbers by the values of its labels; of times a histogram.
         labels: The names of the labels, besides the agent's.
+        read_from: The attribute of the gate's counters, or for GAUGES of the gate, that has the value. None: `Measures` has it.
     """
 
     name: str
     unit: str
     description: str
-    read: Callable[..., Any]
     labels: tuple[str, ...] = ()
+    read_from: str | None = None
 
 
 # Numbers that only grow.
 COUNTS = (
-    Metric("permits.granted", "{permit}", "Permits that were granted", lambda c, _: c.granted),
-    Metric("permits.delayed", "{permit}", "Permits that were granted after a wait", lambda c, _: c.waited),
+    Metric("permits.granted", "{permit}", "Permits that were granted", read_from="granted"),
+    Metric("permits.delayed", "{permit}", "Permits that were granted after a wait", read_from="waited"),
     Metric(
         "permits.ended",
         "{permit}",
         "Permits that ended, by the class of the reported status",
-        lambda _, m: m.ended,
         ("status_class",),
     ),
     Metric(
         "permits.skipped",
         "{permit}",
         "Turns that were granted and given back without a request",
-        lambda c, _: c.skipped,
+        read_from="skipped",
     ),
     Metric(
         "permits.reclaimed",
         "{permit}",
         "Turns that were taken back, since they were held for longer than PacingPolicy.max_hold",
-        lambda c, _: c.reclaimed,
+        read_from="reclaimed",
     ),
+    Metric("urls.refused", "{url}", "URLs that robots.txt disallows, by reason", ("reason",)),
+    Metric("backoffs", "{backoff}", "Back-offs after a response, by its status", ("status",)),
+    Metric("demands", "{response}", "Responses that asked for a payment or a licence", ("demand",)),
     Metric(
-        "urls.refused",
-        "{url}",
-        "URLs that robots.txt disallows, by reason",
-        lambda _, m: m.refused,
-        ("reason",),
+        "robots.fetches", "{fetch}", "Fetches of robots.txt, by outcome and reason", ("outcome", "reason")
     ),
+    Metric("robots.requests", "{request}", "Requests for robots.txt, redirects included", read_from="robots"),
     Metric(
-        "backoffs",
-        "{backoff}",
-        "Back-offs after a response, by its status",
-        lambda _, m: m.backed_off,
-        ("status",),
+        "circuits.opened", "{circuit}", "Circuits that opened after failures in a row", read_from="opened"
     ),
-    Metric(
-        "demands",
-        "{response}",
-        "Responses that asked for a payment or a licence",
-        lambda _, m: m.demands,
-        ("demand",),
-    ),
-    Metric(
-        "robots.fetches",
-        "{fetch}",
-        "Fetches of robots.txt, by outcome and reason",
-        lambda _, m: m.robots_fetches,
-        ("outcome", "reason"),
-    ),
-    Metric(
-        "robots.requests", "{request}", "Requests for robots.txt, redirects included", lambda c, _: c.robots
-    ),
-    Metric(
-        "circuits.opened", "{circuit}", "Circuits that opened after failures in a row", lambda c, _: c.opened
-    ),
-    Metric("circuits.closed", "{circuit}", "Circuits that closed after a response", lambda c, _: c.closed),
+    Metric("circuits.closed", "{circuit}", "Circuits that closed after a response", read_from="closed"),
     Metric(
         "origins.postponed",
         "{origin}",
         "Origins whose tasks were postponed, since robots.txt was unreachable",
-        lambda _, m: m.postponed,
     ),
-    Metric("tasks.retried", "{task}", "Tasks of frontiers that were requeued", lambda _, m: m.retried),
-    Metric("tasks.dropped", "{task}", "Tasks of frontiers that were given up", lambda _, m: m.dropped),
-    Metric(
-        "store.outages", "{outage}", "How often the shared store ceased to respond", lambda _, m: m.outages
-    ),
+    Metric("tasks.retried", "{task}", "Tasks of frontiers that were requeued"),
+    Metric("tasks.dropped", "{task}", "Tasks of frontiers that were given up"),
+    Metric("store.outages", "{outage}", "How often the shared store ceased to respond"),
 )
 
 # Histograms.
-TIMES = (
-    Metric(
-        "permit.wait.duration",
-        "s",
-        "How long permits waited for rules and their turn",
-        lambda m: m.permit_wait,
-    ),
-    Metric(
-        "task.wait.duration",
-        "s",
-        "How long tasks of frontiers were queued before their permit",
-        lambda m: m.task_wait,
-    ),
-    Metric("permit.hold.duration", "s", "How long permits were held", lambda m: m.hold),
-    Metric(
-        "robots.fetch.duration",
-        "s",
-        "How long fetches of robots.txt took on the network",
-        lambda m: m.robots_fetch,
-    ),
+PERMIT_WAIT, TASK_WAIT, HOLD, ROBOTS_FETCH = TIMES = (
+    Metric("permit.wait.duration", "s", "How long permits waited for rules and their turn"),
+    Metric("task.wait.duration", "s", "How long tasks of frontiers were queued before their permit"),
+    Metric("permit.hold.duration", "s", "How long permits were held"),
+    Metric("robots.fetch.duration", "s", "How long fetches of robots.txt took on the network"),
 )
 
 # What is read from the gate when it is exported.
 GAUGES = (
-    Metric("permits.waiting", "{permit}", "Permits that wait for rules or their turn", lambda g: g.waiting),
-    Metric("permits.inside", "{permit}", "Permits that have a turn", lambda g: g.inside),
-    Metric("tasks.queued", "{task}", "Tasks that wait in frontiers", lambda g: g.queued),
-    Metric("origins.known", "{origin}", "Origins whose rules are remembered", lambda g: g.known_origins),
-    Metric("robots.memory", "By", "About how much memory rules and files take", lambda g: g.memory_used),
+    Metric("permits.waiting", "{permit}", "Permits that wait for rules or their turn", read_from="waiting"),
+    Metric("permits.inside", "{permit}", "Permits that have a turn", read_from="inside"),
+    Metric("tasks.queued", "{task}", "Tasks that wait in frontiers", read_from="queued"),
+    Metric("origins.known", "{origin}", "Origins whose rules are remembered", read_from="known_origins"),
+    Metric("robots.memory", "By", "About how much memory rules and files take", read_from="memory_used"),
 )
 
+Labels = tuple[str, ...]
+# What an event counts, and with which labels.
+_COUNTED: dict[type[Event], tuple[str, Callable[[Any], Labels]]] = {
+    Refused: ("urls.refused", lambda event: (event.reason,)),
+    BackedOff: ("backoffs", lambda event: (_folded(event.status),)),
+    RobotsFetched: ("robots.fetches", lambda event: (event.outcome, event.reason)),
+    Retried: ("tasks.retried", lambda _: ()),
+    Dropped: ("tasks.dropped", lambda _: ()),
+    OriginPostponed: ("origins.postponed", lambda _: ()),
+    StoreAway: ("store.outages", lambda _: ()),
+    PaymentRequired: ("demands", lambda _: ("payment",)),
+    LicenseRequired: ("demands", lambda _: ("licence",)),
+}
 
-def _by_labels(value: int | Mapping[Any, int]) -> Counter[tuple[str, ...]]:
-    if isinstance(value, int):
-        return Counter({(): value})
-    # A copy: the gate's thread may add a key meanwhile.
-    return Counter({key if isinstance(key, tuple) else (key,): count for key, count in dict(value).items()})
+
+class Measures:
+    """A Meter and a Listener that only counts. The number of its keys is bounded, whatever servers send.
+
+    Attributes:
+        events: The events that it counts.
+        counts: By the names of those of COUNTS that the gate does not count, and by labels. The class of a status is "none"
+            without a report, and "other" beyond 599.
+        times: By the names of TIMES.
+    """
+
+    events: frozenset[type[Event]] = frozenset(_COUNTED)
+
+    def __init__(self) -> None:
+        # Those without labels are exported from the first on.
+        self.counts: dict[str, Counter[Labels]] = {
+            each.name: Counter() if each.labels else Counter({(): 0})
+            for each in COUNTS
+            if each.read_from is None
+        }
+        self.counts["permits.ended"].update({(each,): 0 for each in _CLASSES})
+        self.times: dict[str, Histogram] = {each.name: Histogram() for each in TIMES}
+
+    def granted(self, waited_s: float, task: Task | None) -> None:
+        """Count a permit that was granted (see ports.Meter)."""
+        self.time(PERMIT_WAIT if task is None else TASK_WAIT, waited_s)
+
+    def left(self, status: int | None, held_s: float) -> None:
+        """Count a permit that ended (see ports.Meter)."""
+        number = 0 if status is None else min(status // 100, len(_CLASSES) - 1)
+        self.counts["permits.ended"][_CLASSES[number],] += 1
+        self.time(HOLD, held_s)
+
+    def __call__(self, event: Event, /) -> None:
+        """Count an event (see ports.Listener)."""
+        name, labels_of = _COUNTED[type(event)]
+        self.counts[name][labels_of(event)] += 1
+        if isinstance(event, RobotsFetched):
+            self.time(ROBOTS_FETCH, event.elapsed_s)
+
+    def time(self, metric: Metric, seconds: float) -> None:
+        """Count one of TIMES."""
+        self.times[metric.name].add(seconds)
+
+
+def _folded(status: int) -> str:
+    """Return a label for a status. Only registered ones have a label of their own, since servers make up others."""
+    if status in _KNOWN_STATUSES:
+        return str(status)
+    return f"{status // 100}xx" if status >= 100 else "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,17 +212,23 @@ class Reading:
         times: For each of TIMES: counts by bound, the last beyond all bounds, and the sum in seconds.
     """
 
-    values: dict[str, Counter[tuple[str, ...]]]
+    values: dict[str, Counter[Labels]]
     times: dict[str, tuple[list[int], float]]
 
     @classmethod
     def of(cls, gate: AnyGate, measures: Measures) -> Self:
         """Read a gate. In any thread: all that changes meanwhile are numbers."""
-        counters = gate.counters
-        values = {each.name: _by_labels(each.read(counters, measures)) for each in COUNTS}
-        values |= {each.name: _by_labels(each.read(gate)) for each in GAUGES}
-        histograms = {each.name: each.read(measures) for each in TIMES}
-        return cls(values, {name: (each.counts.copy(), each.total_s) for name, each in histograms.items()})
+        # Copies: the gate's thread may add a key meanwhile.
+        values = {name: counted.copy() for name, counted in measures.counts.items()}
+        for metrics, source in ((COUNTS, gate.counters), (GAUGES, gate)):
+            values |= {
+                each.name: Counter({(): getattr(source, each.read_from)})
+                for each in metrics
+                if each.read_from
+            }
+        return cls(
+            values, {name: (each.counts.copy(), each.total_s) for name, each in measures.times.items()}
+        )
 
     def plus(self, other: "Reading") -> "Reading":
         """Add up two readings."""

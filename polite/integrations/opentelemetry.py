@@ -19,23 +19,15 @@ from polite.gate.gate import Gate
 from polite.integrations.hop import needing, require_any_gate
 from polite.integrations.metrics import BOUNDS_S, COUNTS, GAUGES, TIMES, Measures, Metric, ObservedGates
 from polite.origin import Target
-from polite.task import Task
 from polite.version import __version__
 
 with needing("opentelemetry-api", "opentelemetry"):
     from opentelemetry import metrics, trace
-    from opentelemetry.metrics import CallbackOptions, Histogram, MeterProvider, Observation
+    from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
     from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, TracerProvider
     from opentelemetry.util.types import AttributeValue
 
 SCHEMA = "https://opentelemetry.io/schemas/1.44.0"
-
-_ATTRIBUTES = {
-    "reason": "polite.reason",
-    "outcome": "polite.outcome",
-    "demand": "polite.demand",
-    "status_class": "polite.status_class",
-}
 
 Attributes = Mapping[str, AttributeValue]
 
@@ -80,9 +72,7 @@ def observe(
         raise InvalidOption("tracer_provider has no effect without spans=True")
     with _lock:
         instruments = _instruments_of(meter_provider)
-    end_metrics = instruments.gates.add(
-        gate, _Recording(instruments.times, _of_agent(str(gate.agent.tokens[0])))
-    )
+    end_metrics = instruments.gates.add(gate, _Recording(instruments, _of_agent(str(gate.agent.tokens[0]))))
     if not spans:
         return end_metrics
     try:
@@ -102,22 +92,13 @@ def observe(
 class _Recording(Measures):
     """Counts, and records times at once."""
 
-    def __init__(self, times: "tuple[Histogram, ...]", attributes: Attributes) -> None:
+    def __init__(self, instruments: "_Instruments", attributes: Attributes) -> None:
         super().__init__()
+        self._instruments = instruments.times
         self._attributes = attributes
-        self._permit_wait, self._task_wait, self._hold, self._robots_fetch = times
 
-    def granted(self, waited_s: float, task: Task | None) -> None:
-        (self._permit_wait if task is None else self._task_wait).record(waited_s, self._attributes)
-
-    def left(self, status: int | None, held_s: float) -> None:
-        super().left(status, held_s)
-        self._hold.record(held_s, self._attributes)
-
-    def __call__(self, event: Event, /) -> None:
-        super().__call__(event)
-        if isinstance(event, RobotsFetched):
-            self._robots_fetch.record(event.elapsed_s, self._attributes)
+    def time(self, metric: Metric, seconds: float) -> None:
+        self._instruments[metric].record(seconds, self._attributes)
 
 
 class _Instruments:
@@ -131,21 +112,21 @@ class _Instruments:
             create = meter.create_observable_counter if counts else meter.create_observable_up_down_counter
             read = partial(self._read, metric)
             create(f"polite.{metric.name}", [read], metric.unit, metric.description)
-        self.times = tuple(
-            meter.create_histogram(
+        self.times = {
+            each: meter.create_histogram(
                 f"polite.{each.name}",
                 each.unit,
                 each.description,
                 explicit_bucket_boundaries_advisory=BOUNDS_S,
             )
             for each in TIMES
-        )
+        }
 
     def _read(self, metric: Metric, _: CallbackOptions) -> Iterable[Observation]:
         for agent, reading in self.gates.read().items():
             for labels, value in reading.values[metric.name].items():
-                named = dict(zip(metric.labels, labels, strict=True))
-                yield Observation(value, {**_of_agent(agent), **_attributes(named)})
+                named = (_attribute(*label) for label in zip(metric.labels, labels, strict=True))
+                yield Observation(value, {**_of_agent(agent), **dict(named)})
 
 
 class _Spans:
@@ -206,18 +187,13 @@ def _of_agent(agent: str) -> Attributes:
     return {"user_agent.name": agent}
 
 
-def _attributes(labels: Mapping[str, str]) -> Attributes:
-    """Return attributes for the labels of a metric. A status that is not registered was folded into its class."""
-    found: dict[str, AttributeValue] = {
-        _ATTRIBUTES[name]: value for name, value in labels.items() if name != "status"
-    }
-    if (status := labels.get("status")) is not None:
-        found |= (
-            {"http.response.status_code": int(status)}
-            if status.isdigit()
-            else {"polite.status_class": status}
+def _attribute(label: str, value: str) -> tuple[str, AttributeValue]:
+    """Return the attribute of a label. A status that is not registered was folded into its class."""
+    if label == "status":
+        return (
+            ("http.response.status_code", int(value)) if value.isdigit() else ("polite.status_class", value)
         )
-    return found
+    return f"polite.{label}", value
 
 
 def _of_url(url: str) -> dict[str, Any]:

@@ -7,11 +7,11 @@ from hashlib import sha256
 from typing import Any
 
 from polite.errors import InvalidOption
-from polite.http.message_signature import Component, signature_base, signature_fields, signature_params
+from polite.http.message_signature import Component
 from polite.options import integer
 from polite.origin import Target
 from polite.robots.agent import UserAgent
-from polite.signing.key import SigningKey
+from polite.signing.key import SigningKey, signed_fields
 
 WELL_KNOWN = "/.well-known/http-message-signatures-directory"
 MEDIA_TYPE = "application/http-message-signatures-directory+json"
@@ -63,7 +63,7 @@ def directory_fields(
     digest = f"sha-256=:{b64encode(sha256(body).digest()).decode()}:"
     components: list[Component] = [('"@authority";req', authority), ('"content-digest"', digest)]
     signed = [
-        _binding("binding" if number == 0 else f"binding{number}", key, components, int(now), lifetime_s)
+        signed_fields(key, f"binding{number or ''}", components, int(now), lifetime_s, _TAG)
         for number, key in enumerate(keys)
     ]
     return {
@@ -72,19 +72,6 @@ def directory_fields(
         "Content-Digest": digest,
         **{name: ", ".join(fields[name] for fields in signed) for name in signed[0]},
     }
-
-
-def _binding(
-    label: str, key: SigningKey, components: Sequence[Component], created: int, lifetime_s: int
-) -> dict[str, str]:
-    parameters: dict[str, int | str] = {
-        "created": created,
-        "expires": created + lifetime_s,
-        "keyid": key.thumbprint,
-        "tag": _TAG,
-    }
-    params = signature_params(components, parameters)
-    return signature_fields(label, params, key.sign(signature_base(components, params)))
 
 
 # What this package obeys. The draft has no format for it yet.

@@ -5,13 +5,14 @@ import json
 import logging
 import os
 import stat
-from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from polite.errors import InvalidOption
+from polite.http.message_signature import Component, signature_base, signature_fields, signature_params
 from polite.log import fields
 
 if TYPE_CHECKING:
@@ -213,9 +214,20 @@ def _unpadded(octets: bytes) -> str:
     return urlsafe_b64encode(octets).rstrip(b"=").decode()
 
 
-def random_nonce() -> str:
-    """Return 64 random octets in base64, as in the drafts' examples."""
-    return b64encode(os.urandom(64)).decode()
+def signed_fields(
+    key: SigningKey,
+    label: str,
+    components: Sequence[Component],
+    created: int,
+    lifetime_s: int,
+    tag: str,
+    nonce: str | None = None,
+) -> dict[str, str]:
+    """Return Signature-Input and Signature, with the signature of a key (RFC 9421, 2 and 4)."""
+    times: dict[str, int | str] = {"created": created, "expires": created + lifetime_s}
+    once: dict[str, int | str] = {} if nonce is None else {"nonce": nonce}
+    params = signature_params(components, {**times, "keyid": key.thumbprint, **once, "tag": tag})
+    return signature_fields(label, params, key.sign(signature_base(components, params)))
 
 
 def _require_cryptography() -> None:

@@ -1,14 +1,15 @@
 """WebBotAuth: signs requests with HTTP Message Signatures, as Web Bot Auth asks."""
 
 import os
+from base64 import b64encode
 from collections.abc import Iterable
 from typing import Self
 
 from polite.errors import InvalidOption, InvalidURL, redact_url
-from polite.http.message_signature import Component, signature_base, signature_fields, signature_params
+from polite.http.message_signature import Component
 from polite.options import boolean, number
 from polite.origin import Target
-from polite.signing.key import SigningKey, random_nonce
+from polite.signing.key import SigningKey, signed_fields
 
 # The label of the signature, and the key of the Signature-Agent member that it covers: the two must be equal
 # (draft-ietf-webbotauth-httpsig-protocol-01, "Signature-Agent").
@@ -94,21 +95,10 @@ class WebBotAuth:
         ]
         member = "" if self._agent_as_string else f';key="{_LABEL}"'
         components.append((f'"signature-agent"{member}', agent))
-        created = int(now)
-        parameters: dict[str, int | str] = {
-            "created": created,
-            "expires": created + self._lifetime_s,
-            "keyid": self.key.thumbprint,
-        }
-        if self._with_nonce:
-            parameters["nonce"] = random_nonce()
-        parameters["tag"] = _TAG
-        params = signature_params(components, parameters)
-        signature = self.key.sign(signature_base(components, params))
-        return {
-            "Signature-Agent": agent if self._agent_as_string else f"{_LABEL}={agent}",
-            **signature_fields(_LABEL, params, signature),
-        }
+        # 64 random octets in base64, as in the drafts' examples.
+        nonce = b64encode(os.urandom(64)).decode() if self._with_nonce else None
+        signed = signed_fields(self.key, _LABEL, components, int(now), self._lifetime_s, _TAG, nonce)
+        return {"Signature-Agent": agent if self._agent_as_string else f"{_LABEL}={agent}", **signed}
 
     # Scrapy copies its settings, where the options of a gate are, for each crawler; a new key is for all of them.
     def __deepcopy__(self, _: object) -> Self:

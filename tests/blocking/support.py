@@ -13,7 +13,7 @@ from tests.hasty_clock import HastyClock
 
 AGENT = "TestBot/1.0 (+https://bot.test)"
 ROBOTS, PAGE, OTHER = "https://site.test/robots.txt", "https://site.test/page", "https://other.test/page"
-LIMIT_S = 60.0
+LIMIT_S = 300.0
 
 
 def opened(transport: ScriptedTransport | None = None, **options: Any) -> polite.blocking.Gate:

@@ -6,6 +6,7 @@ import itertools
 import threading
 import time
 from collections.abc import Iterator
+from unittest.mock import Mock
 
 import pytest
 
@@ -301,7 +302,7 @@ def test_a_permit_that_came_as_its_wait_was_interrupted_is_given_back(
 
 
 async def test_a_task_goes_on_after_a_call_that_was_abandoned():
-    task = ThreadTask()
+    task = ThreadTask(Mock())
     begun, abandoned = asyncio.Event(), Call(asyncio.Event().wait)
 
     async def cancellations() -> int:

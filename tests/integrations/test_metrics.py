@@ -59,12 +59,12 @@ def test_a_server_that_makes_up_statuses_makes_no_more_than_a_bounded_number_of_
     for status in (None, *range(100, 1_000)):
         measures.left(status, 0.0)
 
-    classes = {f"{digit}xx": 100 for digit in range(1, 6)}
-    assert measures.ended == {"none": 1, **classes, "other": 400}
-    assert len(measures.backed_off) < 80
-    assert measures.backed_off["429"] == measures.backed_off["503"] == 1
-    assert measures.backed_off["4xx"] > 50
-    assert measures.backed_off["none"] == 100
+    ended, backed_off = measures.counts["permits.ended"], measures.counts["backoffs"]
+    assert ended == {("none",): 1, **{(f"{digit}xx",): 100 for digit in range(1, 6)}, ("other",): 400}
+    assert len(backed_off) < 80
+    assert backed_off["429",] == backed_off["503",] == 1
+    assert backed_off["4xx",] > 50
+    assert backed_off["none",] == 100
 
 
 class Prometheus:

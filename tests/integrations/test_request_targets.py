@@ -17,8 +17,7 @@ from polite.events import Event, Granted
 from polite.testing import ScriptedTransport
 from tests.hasty_clock import HastyClock
 from tests.integrations.clients import ADAPTERS, ALL, opened
-from tests.integrations.raw_site import PAGE, RawSite, redirect, served_raw
-from tests.integrations.site import AGENT, LOOPBACK
+from tests.integrations.site import AGENT, LOOPBACK, PAGE, RawSite, redirect, served_raw
 
 ESCAPES = "% %zz %5 %5d %5D %2f %2F %7e %41 %c3%a9 %C3 %20 %25 %3F /%2e/ /%2E%2e/"
 OTHERS = "a Z 7 é 漢 😀 ? ? // / /./ /../ . .. ] [ | ^ { } ` ' < > \\ + & = ; : @ ! * $ # ~ ( ,"

@@ -1,8 +1,7 @@
 """Test vectors, byte for byte: of RFC 9421, of RFC 8037, and of the drafts of Web Bot Auth.
 
 The vectors of draft-ietf-webbotauth-httpsig-protocol-01 (29 October 2026) and of draft-meunier-webbotauth-httpsig-protocol-02 are
-in their appendix "Test Vectors". Those of the latter are in the drafts' JSON file too (web_bot_auth_architecture_v2.json), with one
-that covers no Signature-Agent, as the drafts before allowed.
+in their appendix "Test Vectors", those of the latter in the drafts' JSON file too (web_bot_auth_architecture_v2.json).
 """
 
 from dataclasses import dataclass
@@ -102,18 +101,6 @@ DRAFT_IETF_01 = Vector(
     signature="sig2=:CGokAoY/FrPpyuzTe1Fb2kLTAH9Idw6qSFd1+D77r1firsMRCxeuLu5e6O+ek3zQgDMAzjiXtLVfqE00xnABCQ==:",
 )
 
-DRAFT_MEUNIER_02 = Vector(
-    name="draft-meunier-webbotauth-httpsig-protocol-02",
-    label="sig2",
-    components=(('"@authority"', "example.com"), ('"signature-agent";key="agent2"', AGENT)),
-    parameters=_PARAMETERS,
-    base='"@authority": example.com\n'
-    '"signature-agent";key="agent2": "https://signature-agent.test"\n'
-    f'"@signature-params": ("@authority" "signature-agent";key="agent2"){_WRITTEN}',
-    signature_input=f'sig2=("@authority" "signature-agent";key="agent2"){_WRITTEN}',
-    signature="sig2=:RdNFx5Bj6au3YgAMQL/RzmUlZE8QZLIaXGRpw985hWnwPfMxT228NMk6ehRS1PSl4e8PhbNZACSanGdhEwYCCg==:",
-)
-
 _LEGACY_NONCE = "e8N7S2MFd/qrd6T2R3tdfAuuANngKI7LFtKYI/vowzk4lAZYadIX6wW25MwG7DCT9RUKAJ0qVkU0mEeLElW1qg=="
 _LEGACY_WRITTEN = (
     f';created=1735689600;keyid="{THUMBPRINT}";alg="ed25519";expires=1735693200'
@@ -131,22 +118,7 @@ DRAFT_LEGACY = Vector(
     signature="sig2=:jdq0SqOwHdyHr9+r5jw3iYZH6aNGKijYp/EstF4RQTQdi5N5YYKrD+mCT1HA1nZDsi6nJKuHxUi/5Syp3rLWBA==:",
 )
 
-_ALONE_NONCE = "zIW8+cdmA3vdYagbxojpONwa/l0EKJ/O3/wD486VvsQjO/RxPaSt6ZxvQaMcQzNnqKN/mQ6hpGiFro2L2qkz5A=="
-_ALONE_WRITTEN = (
-    f';created=1735689600;keyid="{THUMBPRINT}";alg="ed25519";expires=4889289600'
-    f';nonce="{_ALONE_NONCE}";tag="web-bot-auth"'
-)
-JSON_WITHOUT_AGENT = Vector(
-    name="web_bot_auth_architecture_v2.json, without Signature-Agent",
-    label="sig1",
-    components=(('"@authority"', "example.com"),),
-    parameters={**_PARAMETERS, "nonce": _ALONE_NONCE},
-    base=f'"@authority": example.com\n"@signature-params": ("@authority"){_ALONE_WRITTEN}',
-    signature_input=f'sig1=("@authority"){_ALONE_WRITTEN}',
-    signature="sig1=:QKN4fTdIYfh82fvoZCQiQA1weuozfCS/Led2zTMbewMMqH8PI2Wsy/5c4ao6B6D09nraNQdBNOADg8aM1MqfCg==:",
-)
-
-REQUESTS = [RFC9421_B26, DRAFT_IETF_01, DRAFT_MEUNIER_02, DRAFT_LEGACY, JSON_WITHOUT_AGENT]
+REQUESTS = [RFC9421_B26, DRAFT_IETF_01, DRAFT_LEGACY]
 
 # draft-ietf-webbotauth-httpsig-protocol-01, "Signed Directory Response".
 DIRECTORY_AUTHORITY = "signature-agent.test"

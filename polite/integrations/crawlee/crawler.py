@@ -18,14 +18,18 @@ from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.http.header_fields import Headers
 from polite.integrations.crawlee.request_manager import PoliteRequestManager, Skipped
-from polite.integrations.hop import SIGNATURE_FIELDS, Hop, require_agent
+from polite.integrations.hop import (
+    PRIVATE_FIELDS,
+    REDIRECTS,
+    Hop,
+    becomes_get,
+    require_agent,
+)
 from polite.origin import Target
 from polite.robots.decision import Disallowed, RobotsUnreachable
 
-_SIGNATURE = frozenset(name.lower() for name in SIGNATURE_FIELDS)
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # RFC 9110, 15.4: what belongs to one origin, and what belongs to a body that is not sent again.
-_OF_THE_ORIGIN = frozenset({"authorization", "cookie", "proxy-authorization"})
+_OF_THE_ORIGIN = frozenset(name.lower() for name in PRIVATE_FIELDS)
 _OF_THE_BODY = frozenset(
     {"content-encoding", "content-language", "content-location", "content-type", "content-length"}
 )
@@ -60,15 +64,13 @@ class Outgoing:
             url = f"{scheme}://{login}{at}{rest}"
         if require_agent(self.headers.get("user-agent"), agent, default=""):
             headers["user-agent"] = agent
-        if hop.gate.signs:
-            headers = {name: value for name, value in headers.items() if name not in _SIGNATURE}
-            headers |= hop.permit.sign(hop.method)
+        hop.sign(headers)
         return replace(self, url=url, headers=HttpHeaders(headers))
 
     def redirected(self, target: Target, response: HttpResponse) -> "Outgoing | None":
         """Return what the response redirects to. None: it is no redirect, or to something that is no web page."""
         status, location = response.status_code, response.headers.get("location")
-        if status not in _REDIRECTS or not location:
+        if status not in REDIRECTS or not location:
             return None
         try:
             following = target.join(location)
@@ -78,8 +80,7 @@ class Outgoing:
             return None
         left = frozenset() if following.origin == target.origin else _OF_THE_ORIGIN
         method, payload = self.method, self.payload
-        # RFC 9110, 15.4.2 to 15.4.4: user agents turn a POST into a GET after 301 and 302, and all but HEAD after 303.
-        if (status in (301, 302) and method == "POST") or (status == 303 and method not in ("GET", "HEAD")):
+        if method != "GET" and becomes_get(status, method):
             left, method, payload = left | _OF_THE_BODY, "GET", None
         headers = HttpHeaders({name: value for name, value in self.headers.items() if name not in left})
         return Outgoing(following.url, method, headers, payload)

@@ -55,7 +55,6 @@ _ACCEPTS_AN_ICON = "image/"
 _OWN_FAILURES = frozenset({"Aborted", "BlockedByClient"})
 
 
-@dataclass(frozen=True)
 class PausedRequest:
     """An event Fetch.requestPaused of the Chrome DevTools Protocol.
 
@@ -70,28 +69,18 @@ class PausedRequest:
         response_fields: The header of the response.
     """
 
-    key: str
-    frame: str
-    url: str
-    kind: str
-    status: int | None
-    failure: str | None
-    fields: Mapping[str, str]
-    response_fields: tuple[tuple[str, str], ...]
-
-    @classmethod
-    def of(cls, event: Mapping[str, Any]) -> "PausedRequest":
+    def __init__(self, event: Mapping[str, Any]) -> None:
         request = event["request"]
-        return cls(
-            event["requestId"],
-            event["frameId"],
-            request["url"],
-            event["resourceType"],
-            event.get("responseStatusCode"),
-            event.get("responseErrorReason"),
-            request["headers"],
-            tuple((field["name"], field["value"]) for field in event.get("responseHeaders", ())),
-        )
+        self.key: str = event["requestId"]
+        self.frame: str = event["frameId"]
+        self.url: str = request["url"]
+        self.kind: str = event["resourceType"]
+        self.status: int | None = event.get("responseStatusCode")
+        self.failure: str | None = event.get("responseErrorReason")
+        self.fields: Mapping[str, str] = request["headers"]
+        self.response_fields: list[tuple[str, str]] = [
+            (field["name"], field["value"]) for field in event.get("responseHeaders", ())
+        ]
 
     @property
     def is_document(self) -> bool:
@@ -214,7 +203,11 @@ class PausedRequests:
             guard = await self._guard_of(request.frame) if is_fetched(request.url) else None
             await (self.resume(request) if guard is None else guard.handle(request))
 
-        task = asyncio.get_running_loop().create_task(give(PausedRequest.of(event)))
+        self.begin(give(PausedRequest(event)))
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do this in a task of its own."""
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -312,7 +305,6 @@ class Guard:
         # Why the last document of a frame was blocked.
         self._refusals: dict[str, PoliteError] = {}
         self._targets: WeakKeyDictionary[Page, str] = WeakKeyDictionary()
-        self._tasks: set[asyncio.Task[None]] = set()
         self._sweep: asyncio.TimerHandle | None = None
 
     async def begin(self) -> None:
@@ -467,7 +459,7 @@ class Guard:
                 await self.target_of(page)
 
         page.on("websocket", self._socket_opened)
-        self._begin(meet())
+        self._requests.begin(meet())
 
     async def _meet(self, page: Page, *, is_new: bool) -> None:
         """Learn the page's key. Charge what it sends without being paused."""
@@ -509,12 +501,7 @@ class Guard:
 
         for opened in list(self._open.values()):
             if matches(opened.request):
-                self._begin(probe(opened))
-
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+                self._requests.begin(probe(opened))
 
     def _give_up(self, opened: _Open) -> None:
         if opened.permit is None:

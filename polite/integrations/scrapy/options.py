@@ -17,9 +17,9 @@ from scrapy.utils.reactor import is_reactor_installed
 
 from polite.compose.gate import open_gate
 from polite.errors import InvalidOption
-from polite.events import BackedOff, CircuitOpened, Event, RobotsFetched
 from polite.gate.gate import Gate
 from polite.pacing.policy import PacingPolicy
+from polite.ports import Listener
 from polite.robots.agent import UserAgent
 
 log: logging.Logger = logging.getLogger(__name__)
@@ -116,18 +116,6 @@ def warn_of_waiting_places(settings: Any) -> None:  # noqa: ANN401 - Scrapy's Se
         log.warning("AUTOTHROTTLE_ENABLED=True adds delays of its own: set it to False")
 
 
-class _Counting:
-    """Passes on what crawlers count."""
-
-    events = frozenset({RobotsFetched, BackedOff, CircuitOpened})
-
-    def __init__(self, count: Callable[[Event], None]) -> None:
-        self._count = count
-
-    def __call__(self, event: Event, /) -> None:
-        self._count(event)
-
-
 @dataclass(eq=False)
 class _SharedGate:
     """An open gate.
@@ -154,7 +142,7 @@ class _OfLoop:
 _loops: dict[asyncio.AbstractEventLoop, _OfLoop] = {}
 
 
-async def shared_gate(options: Options, count: Callable[[Event], None]) -> tuple[Gate, Callable[[], object]]:
+async def shared_gate(options: Options, listener: Listener) -> tuple[Gate, Callable[[], object]]:
     """Return the gate of this event loop, the User-Agent and the options of `open_gate`, and what ends its use by the crawler.
 
     It is opened if there is none. Crawlers that run at the same time or one after the other keep their delays together. Of their
@@ -162,7 +150,7 @@ async def shared_gate(options: Options, count: Callable[[Event], None]) -> tuple
 
     Args:
         options: The crawler's.
-        count: Called with the gate's events that crawlers count.
+        listener: Hears the gate's events until then.
 
     Raises:
         InvalidOption, StoreFailed: As `open_gate`.
@@ -192,7 +180,7 @@ async def shared_gate(options: Options, count: Callable[[Event], None]) -> tuple
         if not shared.crawlers or wanted > gate.pacing.min_delay:
             gate.pacing = replace(gate.pacing, min_delay=wanted)
     shared.crawlers += 1
-    end = gate.listen(_Counting(count))
+    end = gate.listen(listener)
 
     def leave() -> None:
         shared.crawlers -= 1

@@ -20,7 +20,7 @@ from scrapy.utils.asyncio import is_asyncio_available
 from twisted.web.client import URI
 
 from polite.errors import GateClosed, InvalidOption, InvalidURL, PoliteError, TurnLost, redact_url
-from polite.events import BackedOff, Event, RobotsFetched
+from polite.events import BackedOff, CircuitOpened, Event, RobotsFetched
 from polite.frontier.frontier import Frontier
 from polite.frontier.in_flight import TaskPermit
 from polite.frontier.progress import End, TaskOutcome
@@ -48,17 +48,19 @@ class EngineSlot:
     def __init__(self, crawler: Any) -> None:  # noqa: ANN401 - Scrapy's Crawler
         self._crawler = crawler
 
+    @property
+    def _slot(self) -> Any:  # noqa: ANN401 - Scrapy's
+        return getattr(self._crawler.engine, "_slot", None)
+
     def wake(self) -> None:
         """Have the engine ask its scheduler for requests, in the next step of the event loop."""
-        slot = getattr(self._crawler.engine, "_slot", None)
-        if slot is not None:
-            slot.nextcall.schedule()
+        if self._slot is not None:
+            self._slot.nextcall.schedule()
 
     @property
     def closing(self) -> bool:
         """Whether the spider is closing or closed."""
-        slot = getattr(self._crawler.engine, "_slot", None)
-        return slot is None or slot.closing is not None
+        return self._slot is None or self._slot.closing is not None
 
     def send_nothing_twice(self) -> None:
         """Turn off that a request is sent again at once if its connection was used before and is closed.
@@ -145,6 +147,26 @@ class RobotsGivenUp(PoliteError):
     """The robots.txt of a request's origin could not be fetched, too often in a row."""
 
 
+class CountedEvents:
+    """A listener that counts what a gate tells, in the stats of a crawler."""
+
+    events = frozenset({RobotsFetched, BackedOff, CircuitOpened})
+
+    def __init__(self, count: Callable[[str], None]) -> None:
+        self._count = count
+
+    def __call__(self, event: Event, /) -> None:
+        match event:
+            case RobotsFetched():
+                self._count("robots_fetched")
+                self._count(f"robots_fetched/{event.outcome}")
+            case BackedOff():
+                self._count("backed_off")
+                self._count(f"backed_off/{event.status}")
+            case _:
+                self._count("circuits_opened")
+
+
 # So many requests may have their turn and wait for the engine: their origins wait with them.
 _AHEAD = 16
 # They are sent to no web server that could have a robots.txt.
@@ -217,10 +239,8 @@ class CrawlTurns:
         self._waiting = WaitingRequests(self._engine)
         self._given_up: dict[str, None] = {}  # buckets whose robots.txt is out of reach for long
         self._checks: set[asyncio.Task[None]] = set()
-        self._ahead = 0
-        self._room = asyncio.Event()
-        self._refused: dict[Request, PoliteError] = {}
-        self._granted: dict[Request, TaskPermit] = {}  # taken by the engine, not entered
+        self._places = asyncio.Semaphore(_AHEAD - 1)
+        self._taken: dict[Request, Head] = {}  # granted or refused, taken by the engine, and not entered
         self._open: dict[Request, Hop] = {}
         connect = crawler.signals.connect
         connect(self._spider_opened, signal=signals.spider_opened)
@@ -244,7 +264,7 @@ class CrawlTurns:
             warn_of_waiting_places(self._crawler.settings)
         self._engine.send_nothing_twice()
         self._cache = self._crawler.get_downloader_middleware(HttpCacheMiddleware)
-        self.gate, self._leave_gate = await shared_gate(options, self._count_event)
+        self.gate, self._leave_gate = await shared_gate(options, CountedEvents(self.count))
         if self.queues:
             self._frontier = Frontier(
                 self.gate, max_tries=1, max_robots_tries=options.max_robots_tries, on_end=self._on_end
@@ -268,7 +288,7 @@ class CrawlTurns:
             checking.cancel()
         if self._checks:
             await asyncio.wait(self._checks)
-        for request in [*self._granted, *self._open]:
+        for request in [*self._taken, *self._open]:
             self.end(request)
         if self._leave_gate is not None:
             self._leave_gate()
@@ -276,17 +296,6 @@ class CrawlTurns:
     def count(self, what: str, number: int = 1) -> None:
         """Count in the stats of the crawler."""
         self._crawler.stats.inc_value(f"polite/{what}", number)
-
-    def _count_event(self, event: Event) -> None:
-        match event:
-            case RobotsFetched():
-                self.count("robots_fetched")
-                self.count(f"robots_fetched/{event.outcome}")
-            case BackedOff():
-                self.count("backed_off")
-                self.count(f"backed_off/{event.status}")
-            case _:
-                self.count("circuits_opened")
 
     # Heads wait for their turn.
 
@@ -339,16 +348,14 @@ class CrawlTurns:
     def take(self, head: Head) -> Request:
         """The engine takes the request of a head, with its permit or its refusal."""
         request = head.request
-        if request in self._open or request in self._granted or request in self._refused:
+        if request in self._open or request in self._taken:
             # One object was yielded twice.
             request = request.copy()
         head.taken = True
-        if head.error is not None:
-            self._refused[request] = head.error
+        if head.error is not None or head.permit is not None:
+            self._taken[request] = head
         if head.permit is not None:
-            self._granted[request] = head.permit
-            self._ahead -= 1
-            self._room.set()
+            self._places.release()
         return request
 
     def withdraw(self, head: Head) -> None:
@@ -356,8 +363,7 @@ class CrawlTurns:
         head.taken = True
         if head.permit is not None:
             head.permit.unsent(requeue=False)
-            self._ahead -= 1
-            self._room.set()
+            self._places.release()
 
     def _needs_no_turn(self, request: Request) -> bool:
         """Whether nothing will be sent to a web server. If the cache has lost the page by then, the middleware waits."""
@@ -383,11 +389,8 @@ class CrawlTurns:
                     permit.unsent(requeue=False)
                     continue
                 head.permit = permit
-                self._ahead += 1
                 self._offer(head)
-                while self._ahead >= _AHEAD:
-                    self._room.clear()
-                    await self._room.wait()
+                await self._places.acquire()
         except Exception:
             # Whatever it is: without this task nothing would be sent any more, and nothing would say so.
             log.exception("polite failed, so the spider closes")
@@ -430,16 +433,18 @@ class CrawlTurns:
         """
         if request.url.startswith(_UNPACED):
             return
-        if (refused := self._refused.pop(request, None)) is not None:
-            raise refused
+        head = self._taken.get(request)
+        if head is not None and head.error is not None:
+            del self._taken[request]
+            raise head.error
         agent = self._options.agent.header
         set_agent(request.headers, agent, default=agent)
-        granted = self._granted.pop(request, None)
+        self._taken.pop(request, None)
         permit: Permit | None = None
-        if granted is not None:
+        if head is not None and head.permit is not None:
             # If another process has the origin by now, the task of the frontier is ended when it is given out again.
             with suppress(TurnLost):
-                permit = await granted.enter()
+                permit = await head.permit.enter()
         if self.gate is None:
             raise GateClosed(f"{redact_url(request.url)}: polite is not open")
         if permit is None:
@@ -471,20 +476,19 @@ class CrawlTurns:
 
     def end(self, request: Request, error: Exception | None = None) -> None:
         """End what a request has: its turn goes back if nothing was sent. May be called for each request, also twice."""
-        self._refused.pop(request, None)
-        granted = self._granted.pop(request, None)
-        if granted is not None:
+        head = self._taken.pop(request, None)
+        if head is not None and head.permit is not None:
             self.count("unsent")
-            granted.unsent(requeue=False)
+            head.permit.unsent(requeue=False)
         hop = self._open.pop(request, None)
         if hop is not None:
             hop.permit.leave(error)
 
     def end_inactive(self) -> None:
         """End what requests have that left the engine without a word: a middleware returned another request instead."""
-        if self._granted or self._refused:
+        if self._taken:
             active = self._crawler.engine.downloader.active
-            for request in [each for each in (*self._granted, *self._refused) if each not in active]:
+            for request in [each for each in self._taken if each not in active]:
                 self.end(request)
 
 

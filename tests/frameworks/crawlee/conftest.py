@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from crawlee import service_locator
 
+from tests.frameworks.crawlee.crawls import judge
 from tests.integrations.site import Site, served
 
 
@@ -26,5 +27,7 @@ def forget() -> None:
 
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
+    """A site whose requests are judged at the end. A test that has several gates, or others' requests, clears its hits."""
     async with served(time.monotonic) as site:
         yield site
+    judge(site)

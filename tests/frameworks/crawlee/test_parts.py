@@ -1,6 +1,8 @@
-"""The parts: sessions, proxies, other clients, storages and options keep working, and what cannot is refused."""
+"""The parts: sessions, proxies, clients, browsers, storages and options keep working, and what cannot is refused."""
 
 import asyncio
+import dataclasses
+import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -10,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crawlee import Request
-from crawlee.crawlers import BasicCrawler, FileDownloadCrawler, HttpCrawler, ParselCrawler
+from crawlee import ConcurrencySettings, Request
+from crawlee.crawlers import BasicCrawler, FileDownloadCrawler, HttpCrawler, ParselCrawler, PlaywrightCrawler
 from crawlee.http_clients import CurlImpersonateHttpClient, HttpxHttpClient, ImpitHttpClient
 from crawlee.proxy_configuration import ProxyConfiguration
 from crawlee.request_loaders import ThrottlingRequestManager
@@ -20,9 +22,9 @@ from crawlee.storages import RequestQueue
 
 import polite
 from polite.integrations.crawlee import PoliteHttpClient, PoliteRequestManager, polite_crawler
-from tests.frameworks.crawlee.crawls import PACING, crawling, judge, options_of_disk
-from tests.integrations.raw_site import PAGE, redirect, served_raw
-from tests.integrations.site import AGENT, LOOPBACK, PIECES, Site
+from polite.integrations.crawlee.crawler import browser_options
+from tests.frameworks.crawlee.crawls import PACING, Crawl, crawling, options_of_disk
+from tests.integrations.site import AGENT, LOOPBACK, PAGE, PIECES, Site, redirect, served_raw
 
 CLIENTS = [
     lambda: ImpitHttpClient(follow_redirects=False),
@@ -61,6 +63,7 @@ async def test_a_client_that_follows_redirects_by_itself_sends_nothing_more(clie
     assert "follow_redirects=False" in str(crawl.failed[0][1])
     assert [type(error) for _, error in crawl.failed] == [polite.InvalidOption] * len(crawl.failed)
     assert len(crawl.pages) + len(crawl.failed) == 6
+    site.hits.clear()
 
 
 async def test_pages_and_hops_go_through_the_proxy(site: Site) -> None:
@@ -107,7 +110,6 @@ async def test_a_stream_holds_its_turn_and_follows_hops(site: Site) -> None:
 
         await crawl.run([Request.from_url(site.url("/a"), label="STREAMS")])
 
-    judge(site)
     assert crawl.failed == []
     assert read == [PIECES * 100_000]
 
@@ -120,7 +122,6 @@ async def test_a_login_in_the_url_is_sent_and_not_to_the_next_origin(site: Site)
     async with crawling() as crawl:
         await crawl.run([site.url("/headers").replace("http://", "http://user:secret@"), url, keyed])
 
-    judge(site)
     assert "Basic dXNlcjpzZWNyZXQ=" in crawl.texts[0]
     assert not [text for text in crawl.texts[1:] if "authorization" in text.lower()]
     assert len([text for text in crawl.texts if "x-mine" in text.lower()]) == 1
@@ -135,7 +136,6 @@ async def test_a_redirect_to_something_else_than_a_web_page_is_a_response(site: 
     async with crawling() as crawl:
         await crawl.run(urls)
 
-    judge(site)
     assert sorted(crawl.pages) == urls
 
 
@@ -150,7 +150,6 @@ async def test_a_hook_that_sends_a_request_waits_for_its_turn_and_not_for_itself
         async with asyncio.timeout(10):
             await crawl.run([site.url("/a"), site.url("/b")])
 
-    judge(site)
     assert sorted(crawl.pages) == [site.url("/a"), site.url("/b")]
     assert sorted(site.paths) == ["/a", "/b", "/cookie", "/login"]
 
@@ -168,7 +167,6 @@ async def test_crawlers_that_send_by_themselves_use_the_permit_of_the_page(kind:
         async with asyncio.timeout(10):
             await crawl.run([site.url("/a"), site.url("/private/x"), site.url("/b")])
 
-    judge(site)
     assert crawl.pages == [site.url("/a"), site.url("/b")]
     assert site.hits[-1].at - site.hits[0].at < 1.0
 
@@ -210,6 +208,7 @@ async def test_a_crawl_that_was_killed_is_resumed_from_crawlees_storage(site: Si
     assert process.returncode == 9
     assert len(before) == 4
     assert set(before + resumed.pages) == set(urls)
+    site.hits.clear()
 
 
 async def test_a_named_queue_keeps_its_requests_over_two_runs_and_another_does_not(site: Site) -> None:
@@ -219,6 +218,7 @@ async def test_a_named_queue_keeps_its_requests_over_two_runs_and_another_does_n
             await crawl.run([site.url("/a")])
             await crawl.run([site.url("/a"), site.url("/b")])
         assert crawl.pages == [site.url("/a")] * (1 + again) + [site.url("/b")]
+    site.hits.clear()
 
 
 async def test_a_window_smaller_than_the_queue_gives_out_all(site: Site) -> None:
@@ -229,7 +229,6 @@ async def test_a_window_smaller_than_the_queue_gives_out_all(site: Site) -> None
         assert "0 taken" in repr(manager)
         assert await manager.get_handled_count() == await manager.get_total_count() == 16
 
-    judge(site)
     assert sorted(crawl.pages) == sorted(urls)
 
 
@@ -284,7 +283,6 @@ async def test_a_url_that_polite_cannot_read_is_skipped(site: Site) -> None:
             ]
         )
 
-    judge(site)
     assert crawl.skipped == [(url, "robots_txt")]
 
 
@@ -293,7 +291,6 @@ async def test_a_host_whose_robots_txt_is_out_of_reach_is_skipped_in_time(site: 
     async with crawling(robots=robots, respect_robots_txt_file=True) as crawl:
         await crawl.run([dead, site.url("/a")])
 
-    judge(site)
     assert crawl.skipped == [(dead, "robots_txt")]
 
 
@@ -347,3 +344,96 @@ async def test_a_crawler_of_the_users_own_keeps_its_name_and_what_it_sets_up(gat
     assert isinstance(crawler, Mine)
     assert type(crawler).__name__ == "Mine"
     assert manager._on_skipped == crawler.skipped
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed: apt-get install chromium")
+
+
+async def test_the_browser_sends_the_gates_user_agent_and_no_invented_one() -> None:
+    async with polite.open_gate(AGENT) as gate:
+        options = browser_options(
+            PlaywrightCrawler, gate, {"browser_new_context_options": {"locale": "de-DE"}}
+        )
+        crawler = polite_crawler(PlaywrightCrawler, gate, headless=True)
+
+        assert options == {
+            "browser_new_context_options": {"locale": "de-DE", "user_agent": AGENT},
+            "fingerprint_generator": None,
+        }
+        assert isinstance(crawler, PlaywrightCrawler)
+        with pytest.raises(polite.InvalidUserAgent):
+            polite_crawler(PlaywrightCrawler, gate, browser_new_context_options={"user_agent": "Mozilla/5.0"})
+        for option, wrong in (
+            ("browser_pool", object()),
+            ("fingerprint_generator", "default"),
+            ("browser_type", "firefox"),
+        ):
+            with pytest.raises(polite.InvalidOption, match=option):
+                polite_crawler(PlaywrightCrawler, gate, **{option: wrong})
+
+
+@asynccontextmanager
+async def browsing(**options: Any) -> AsyncIterator[Crawl]:
+    """A crawl whose handler notes what was loaded."""
+    async with crawling(
+        PlaywrightCrawler,
+        headless=True,
+        browser_launch_options={"executable_path": CHROMIUM, "args": ["--no-sandbox"]},
+        concurrency_settings=ConcurrencySettings(desired_concurrency=2),
+        **options,
+    ) as crawl:
+
+        async def note(context: Any) -> None:
+            crawl.pages.append(context.request.loaded_url)
+
+        crawl.crawler.router._default_handler = note
+        yield crawl
+
+
+@chromium
+async def test_pages_that_fail_are_retried_and_robots_txt_is_obeyed(site: Site) -> None:
+    broken = f"{site.urls[1]}/broken"
+    urls = [site.url("/a"), broken, site.url("/b"), site.url("/private/x")]
+    async with browsing(max_request_retries=1) as crawl:
+        await crawl.run(urls)
+
+    # Chromium itself requests again at once if a connection breaks.
+    assert site.paths.count("/broken") >= 2
+    site.hits = [hit for hit in site.hits if hit.raw != "/broken"]
+    assert sorted(crawl.pages) == [site.url("/a"), site.url("/b")]
+    assert crawl.skipped == [(urls[3], "robots_txt")]
+    assert [url for url, _ in crawl.failed] == [broken]
+
+
+@chromium
+async def test_a_host_whose_budget_is_spent_is_skipped(site: Site) -> None:
+    async with browsing(pacing=dataclasses.replace(PACING, max_pages=2)) as crawl:
+        await crawl.run([site.url("/a"), site.url(f"/hop?to={site.url('/b')}")])
+
+    assert (crawl.pages, crawl.failed) == ([site.url("/a")], [])
+    assert crawl.skipped == [(site.url("/b"), "robots_txt")]
+
+
+@chromium
+@pytest.mark.parametrize("incognito", [False, True])
+async def test_redirects_of_a_browser_are_checked_and_wait(site: Site, *, incognito: bool) -> None:
+    private, other = f"{site.urls[1]}/private/x", f"{site.urls[1]}/b"
+    urls = [site.url(f"/hop?to={to}") for to in (private, other, site.url("/c"))]
+    own: list[str] = []
+    async with browsing(use_incognito_pages=incognito) as crawl:
+
+        async def note(context: Any) -> None:
+            crawl.pages.append(context.request.loaded_url)
+            try:
+                await context.page.goto(private)
+            except polite.Disallowed as error:
+                own.append(error.url)
+
+        crawl.crawler.router._default_handler = note
+        await crawl.run(urls)
+
+    assert sorted(crawl.pages) == sorted([other, site.url("/c")])
+    assert crawl.skipped == [(private, "robots_txt")]
+    assert own == [private] * 2
+    assert crawl.failed == []

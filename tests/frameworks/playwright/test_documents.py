@@ -1,10 +1,14 @@
-"""Documents take a permit: pages, redirect hops, frames and popups."""
+"""Documents take a permit: pages, redirect hops, frames and popups; and which contexts can be guarded."""
+
+from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.async_api import BrowserContext, BrowserType, Error
+from playwright.async_api import Browser, BrowserContext, BrowserType, Error, async_playwright
 
 import polite
 from polite.integrations.playwright import guard
+from polite.integrations.playwright.context_guard import GuardedContexts
 from tests.frameworks.examples import PAGES, require_what_the_page_says
 from tests.frameworks.playwright.browsing import AGENT, FLAGS, Site, opened, until
 from tests.frameworks.playwright.conftest import CHROMIUM
@@ -60,19 +64,6 @@ async def test_frames_and_popups_are_documents(context: BrowserContext, site: Si
         assert site.short(*site.paths) == []
 
 
-async def test_a_turn_takes_over_a_permit_that_was_awaited_before(context: BrowserContext, site: Site):
-    async with opened() as gate:
-        guarded = await guard(context, gate)
-        permit = await gate.acquire(site.url("/a"))
-        page = await context.new_page()
-
-        async with guarded.turn(page, site.url("/a"), permit):
-            await page.goto(site.url("/a"))
-
-        assert site.paths == ["/a"]
-        assert (gate.waiting, gate.inside, gate.counters.granted) == (0, 0, 1)
-
-
 # The page on Playwright, and the five lines, run as they are.
 
 
@@ -87,3 +78,107 @@ async def test_examples_print_what_the_page_says(page: str, site, monkeypatch, c
     await require_what_the_page_says(
         page, "playwright", site.url("/"), monkeypatch, lambda: capsys.readouterr().out
     )
+
+
+async def test_a_context_without_a_guard_goes_on_at_once(browser, context, site):
+    site.pages["/page"] = f"<iframe src=/private/frame></iframe><iframe src={site.urls[1]}/nest></iframe>"
+    site.pages["/nest"] = "<iframe src=/private/nested></iframe>"
+    async with opened() as gate, await browser.new_context() as free:
+        await guard(context, gate)
+        pages = [await free.new_page(), await context.new_page()]
+
+        for page in pages:
+            await page.goto(site.url("/page"), wait_until="networkidle")
+
+        by_us = [hit.raw for hit in site.hits if hit.agent == AGENT and hit.raw != "/favicon.ico"]
+        assert sorted(by_us) == ["/nest", "/page", "/robots.txt", "/robots.txt"]
+        assert sorted(path for path in site.paths if path.startswith("/private")) == [
+            "/private/frame",
+            "/private/nested",
+        ]
+
+
+async def test_two_contexts_with_gates_of_their_own(browser: Browser, site: Site) -> None:
+    agents = ("OneBot/1.0 (+https://one.test)", "TwoBot/1.0 (+https://two.test)")
+    site.pages["/robots.txt"] = "User-agent: onebot\nDisallow: /one\nUser-agent: twobot\nDisallow: /two\n"
+    site.pages["/page"] = "<iframe src=/one></iframe><iframe src=/two></iframe>"
+    async with opened(agents[0]) as one, opened(agents[1]) as two:
+        for gate in (one, two):
+            context = await browser.new_context()
+            await guard(context, gate)
+            page = await context.new_page()
+            await page.goto(site.url("/page"), wait_until="networkidle")
+            await context.close()
+
+        frames = [(hit.raw, hit.agent) for hit in site.hits if hit.raw in {"/one", "/two"}]
+        assert frames == [("/two", agents[0]), ("/one", agents[1])]
+
+
+async def test_a_context_of_a_framework_is_guarded_once_and_forgotten_when_it_is_closed(browser, site):
+    async with opened() as gate:
+        contexts = GuardedContexts(gate)
+        context = await browser.new_context()
+        guarded = await contexts.guard_of(context)
+        page = await context.new_page()
+        await guarded.goto(page, site.url("/page"))
+
+        assert await contexts.guard_of(context) is guarded
+        assert [*contexts.guards] == [context]
+        await context.close()
+        assert not contexts.guards
+
+
+async def test_a_persistent_context(tmp_path: Path, site: Site) -> None:
+    async with async_playwright() as playwright, opened() as gate:
+        context = await playwright.chromium.launch_persistent_context(
+            tmp_path, executable_path=CHROMIUM, args=FLAGS
+        )
+        await guard(context, gate)
+        page = context.pages[0]
+
+        await page.goto(site.url("/a"))
+        with pytest.raises(Error, match="ERR_BLOCKED_BY_CLIENT"):
+            await page.goto(site.url("/private"))
+        await context.close()
+
+    assert site.paths == ["/a"]
+
+
+async def test_what_cannot_be_guarded_is_refused_by_name(context: BrowserContext, monkeypatch) -> None:
+    async with opened() as gate:
+
+        async def refused(message: str, **options: Any) -> None:
+            with pytest.raises(polite.InvalidOption, match=message):
+                await guard(**{"context": context, "gate": gate, **options})
+
+        await refused("check, pace or allow", subresources="block")
+        await refused("needs a BrowserContext of playwright.async_api", context="context")
+        await refused("needs a gate of polite.open_gate", gate="gate")
+        await guard(context, gate)
+        await refused("has a guard already")
+        monkeypatch.setattr(type(context.browser.browser_type), "name", "firefox")  # type: ignore[union-attr]
+        await refused("Chromium")
+
+
+async def test_a_context_with_another_agent_is_refused(browser: Browser, site: Site) -> None:
+    async with await browser.new_context(user_agent="Mozilla/5.0") as context, opened() as gate:
+        with pytest.raises(polite.InvalidUserAgent, match=r"Mozilla/5\.0"):
+            await guard(context, gate)
+
+        assert context.pages == []
+
+
+async def test_a_request_with_another_agent_is_blocked(context: BrowserContext, site: Site) -> None:
+    async with opened() as gate:
+        guarded = await guard(context, gate)
+        await context.set_extra_http_headers({"User-Agent": "Other/1.0"})
+        page = await context.new_page()
+
+        with pytest.raises(polite.InvalidUserAgent, match="Other"):
+            await guarded.goto(page, site.url("/a"))
+        with pytest.raises(Error, match="ERR_BLOCKED_BY_CLIENT"):
+            await page.goto(site.url("/a"))
+
+        assert isinstance(await guarded.refusal(page), polite.InvalidUserAgent)
+        assert site.paths == []
+        assert (gate.waiting, gate.inside) == (0, 0)

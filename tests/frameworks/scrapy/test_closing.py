@@ -108,7 +108,7 @@ def test_each_kind_of_process_crawls_leaves_nothing_and_retries_in_turns_only(si
     """Twisted and aiohttp send a request again at once, if its connection was used before and the server closes it."""
     urls = [site.url(path) for path in ("/a", "/broken", "/b", "/private/x")]
 
-    out, err = program(urls, process=process, **settings, RETRY_TIMES=1).communicate(timeout=100)
+    out, err = program(urls, process=process, **settings, RETRY_TIMES=1).communicate(timeout=300)
 
     judge(site)
     stats = json.loads(out.splitlines()[-1])
@@ -131,7 +131,7 @@ def test_ctrl_c_ends_a_crawl_and_its_job_goes_on(site, tmp_path, process: str, s
     started = time.monotonic()
     out, err = first.communicate(timeout=60)
     site.hits.clear()
-    rest, _ = program(urls, process=process, **job).communicate(timeout=100)
+    rest, _ = program(urls, process=process, **job).communicate(timeout=300)
 
     assert time.monotonic() - started < 40
     assert first.returncode == 0, err
@@ -195,15 +195,6 @@ def test_requests_that_no_disk_can_keep_are_fetched_from_memory(reactor: Reactor
     assert done.stats["scheduler/unserializable"] == 4
 
 
-def test_what_waits_in_memory_when_a_spider_closes_is_counted(reactor: Reactor, site: Site) -> None:
-    urls = [f"{origin}/{number}" for number in range(15) for origin in site.urls]
-
-    done = crawl(reactor, Noting, urls, settings={"CLOSESPIDER_PAGECOUNT": 8})
-
-    judge(site)
-    assert len(done.spider.pages) + done.counted["left_in_queue"] + len(done.spider.errors) == 30
-
-
 @pytest.mark.parametrize("in_turn", [False, True])
 def test_spiders_of_one_process_keep_delays_together(reactor: Reactor, site: Site, *, in_turn: bool) -> None:
     urls = [f"{origin}/{number}" for number in range(4) for origin in site.urls]
@@ -243,7 +234,7 @@ HERE = 'import polite\nPOLITE = {"fetching": polite.FetchPolicy(allow_private=Tr
 
 def run(source: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", source], capture_output=True, text=True, timeout=100, cwd=ROOT, check=True
+        [sys.executable, "-c", source], capture_output=True, text=True, timeout=300, cwd=ROOT, check=True
     )
     return done.stdout
 

@@ -14,8 +14,7 @@ from polite.events import Event, Granted
 from polite.integrations.scrapy import PoliteMiddleware, PoliteQueue
 from polite.integrations.scrapy.options import Options
 from tests.frameworks.scrapy.crawls import SETTINGS, Noting, Reactor, crawl, judge, serving
-from tests.integrations.raw_site import PAGE, redirect, served_raw
-from tests.integrations.site import LOOPBACK, Site
+from tests.integrations.site import LOOPBACK, PAGE, Site, redirect, served_raw
 
 
 def test_what_the_cache_has_needs_neither_turn_nor_robots_txt(reactor: Reactor, tmp_path: Path) -> None:
