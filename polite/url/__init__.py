@@ -5,6 +5,6 @@ idna's tables, and Punycode, RFC 3492; addresses) and `percent` (one encoder for
 `InvalidPart` with a position in its part; `parse_url` turns it into an `InvalidURL` with the position in the whole URL.
 
 Most URLs of a crawl are canonical already. `canonical_origin` and `canonical_path` recognise these with two regular expressions,
-and `polite.origin` tries them first. Both ways give the same result; `tests/url/test_fast_path.py` compares them. Every step is
+and `polite.origin` tries them first. Both ways give the same result; `tests/url/test_parse.py` compares them. Every step is
 linear and bounded.
 """

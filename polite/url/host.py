@@ -1,6 +1,7 @@
 """The host of a URL: a name, an IPv4 or an IPv6 address, canonical (WHATWG URL, 3.5)."""
 
 import re
+from ipaddress import IPv6Address
 
 from polite.url.errors import InvalidPart
 from polite.url.idn import domain_to_ascii
@@ -14,7 +15,6 @@ _HEXADECIMAL = re.compile(r"0x[0-9a-f]*").fullmatch
 _DOTTED_QUAD = re.compile(
     r"(0|[1-9][0-9]{0,2})\.(0|[1-9][0-9]{0,2})\.(0|[1-9][0-9]{0,2})\.(0|[1-9][0-9]{0,2})"
 ).fullmatch
-_IPV6_PIECE = re.compile(r"[0-9A-Fa-f]{1,4}").fullmatch
 
 # 2**32 has eleven octal digits; numbers of more digits are out of range, and int() never reads them.
 _MAX_DIGITS = 12
@@ -64,33 +64,16 @@ def parse_ipv6(text: str) -> str:
     """Return the text between the brackets, compressed and hexadecimal. Raises InvalidPart."""
     if len(text) > _MAX_IPV6:
         raise InvalidPart(f"the IPv6 address has {len(text)} characters, the limit is {_MAX_IPV6}")
-    before, gap, after = text.partition("::")
-    left = _ipv6_pieces(before, ends_address=not gap)
-    right = _ipv6_pieces(after, ends_address=True)
-    missing = 8 - len(left) - len(right)
-    if missing < 1 if gap else missing != 0:
-        raise InvalidPart("an IPv6 address has eight pieces, or fewer with one '::'")
-    return _compressed([*left, *[0] * missing, *right])
-
-
-def _ipv6_pieces(text: str, *, ends_address: bool) -> list[int]:
-    if not text:
-        return []
-    *parts, last = text.split(":")
-    quad = _DOTTED_QUAD(last) if ends_address else None
-    if quad is None:
-        parts.append(last)
-    if not all(map(_IPV6_PIECE, parts)):
-        raise InvalidPart("a piece of the IPv6 address is not one to four hexadecimal digits")
-    return [int(part, 16) for part in parts] + (
-        [] if quad is None else _quad_pieces(*map(int, quad.groups()))
-    )
-
-
-def _quad_pieces(a: int, b: int, c: int, d: int) -> list[int]:
-    if max(a, b, c, d) > 255:
-        raise InvalidPart("a part of the IPv4 address within the IPv6 address is too large")
-    return [a << 8 | b, c << 8 | d]
+    try:
+        # A zone (`fe80::1%eth0`) is a matter of one machine, and of no URL.
+        address = None if "%" in text else int(IPv6Address(text))
+    except ValueError:
+        address = None
+    if address is None:
+        raise InvalidPart(
+            "an IPv6 address has eight pieces of one to four hexadecimal digits, or fewer with one '::'"
+        )
+    return _compressed([address >> shift & 0xFFFF for shift in range(112, -1, -16)])
 
 
 def _compressed(pieces: list[int]) -> str:

@@ -2,9 +2,7 @@
 
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
 from functools import lru_cache
-from itertools import chain
 
 from idna import IDNAError, check_bidi, valid_contextj
 from idna.uts46data import uts46_replacements, uts46_starts, uts46_statuses
@@ -14,7 +12,6 @@ from polite.url.errors import InvalidPart
 # The parameters that RFC 3492, section 5, fixes for names.
 _BASE, _TMIN, _TMAX, _SKEW, _DAMP, _BIAS, _FIRST = 36, 1, 26, 38, 700, 72, 0x80
 _DIGITS = "abcdefghijklmnopqrstuvwxyz0123456789"
-_VALUES = {digit: value for value, digit in enumerate(_DIGITS)}
 
 
 def encode_label(label: str) -> str:
@@ -42,20 +39,13 @@ def decode_label(punycode: str) -> str:
 
     The caller limits its length: an integer may be as long as the label.
     """
-    cut = max(punycode.rfind("-"), 0)
-    label = list(punycode[:cut])
-    digits = iter(punycode[cut + 1 if cut else 0 :])
-    code_point, index, bias = _FIRST, 0, _BIAS
-    for digit in digits:
-        before, index = index, index + _read_integer(digit, digits, bias)
-        bias = _adapt(index - before, len(label) + 1, first=before == 0)
-        code_point += index // (len(label) + 1)
-        index %= len(label) + 1
-        if code_point > 0x10FFFF:
-            raise InvalidPart("a label that starts with xn-- is not Punycode")
-        label.insert(index, chr(code_point))
-        index += 1
-    return "".join(label)
+    try:
+        # A hyphen at the start separates nothing (RFC 3492, 3.1), though Python takes it for the end of no characters.
+        if punycode.rfind("-") != 0:
+            return punycode.encode("ascii").decode("punycode")
+    except UnicodeError:
+        pass
+    raise InvalidPart("a label that starts with xn-- is not Punycode")
 
 
 def _adapt(delta: int, length: int, *, first: bool) -> int:
@@ -80,22 +70,6 @@ def _variable_length(number: int, bias: int) -> str:
         digits.append(_DIGITS[threshold + digit])
         k += _BASE
     return "".join(digits) + _DIGITS[number]
-
-
-def _read_integer(first: str, rest: Iterator[str], bias: int) -> int:
-    """Read one variable-length integer; a digit below the threshold ends it (RFC 3492, 3.3)."""
-    number, weight, k = 0, 1, _BASE
-    for character in chain(first, rest):
-        digit = _VALUES.get(character)
-        if digit is None:
-            break
-        number += digit * weight
-        threshold = _threshold(k, bias)
-        if digit < threshold:
-            return number
-        weight *= _BASE - threshold
-        k += _BASE
-    raise InvalidPart("a label that starts with xn-- is not Punycode")
 
 
 # In characters. A name in DNS has at most 253 octets (RFC 1035, 2.3.4). The standard sets no limit, but each character

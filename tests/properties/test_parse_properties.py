@@ -59,17 +59,6 @@ def test_bytes_and_str_decide_alike(body: str, dialect: Dialect, agent: str, pat
     assert as_str.sitemaps == as_bytes.sitemaps
 
 
-@given(files, dialects, agents, st.lists(paths, max_size=5))
-def test_allows_and_decide_agree(body: str, dialect: Dialect, agent: str, asked: list[str]):
-    rules = parse(body, dialect).rules_for(agent)
-
-    for path in asked:
-        decision = rules.decide(path)
-        assert rules.allows(path) is decision.allowed
-        assert decision.rule is None or decision.rule.allows is decision.allowed
-        assert decision.rule not in decision.overruled
-
-
 @given(files, dialects, agents, paths)
 def test_a_group_for_another_agent_changes_nothing(body: str, dialect: Dialect, agent: str, path: str):
     before = parse(body, dialect).decide(agent, path)

@@ -5,26 +5,8 @@ from dataclasses import replace
 import pytest
 
 from polite.errors import InvalidOption
-from polite.robots.dialect import BY_NAME, CLASSIC, GOOGLE, GOOGLE_2019, RFC9309, dialect
+from polite.robots.dialect import BY_NAME, GOOGLE, RFC9309, dialect
 from polite.robots.parse import parse
-from tests.support import STRICT
-
-# What the default reads though it breaks the grammar, and a path that it forbids.
-CAREFUL = {
-    "a raw space": (b"User-agent: *\nDisallow: /my files/", "/my%20files/a"),
-    "a misspelt disallow": (b"User-agent: *\nDissalow: /a", "/a"),
-    "a misspelt user-agent": (b"User agent: *\nDisallow: /a", "/a"),
-    "no colon": (b"User-agent *\nDisallow /a", "/a"),
-    "UTF-16": ("User-agent: *\nDisallow: /a".encode("utf-16"), "/a"),
-}
-
-
-@pytest.mark.parametrize(("body", "path"), CAREFUL.values(), ids=CAREFUL)
-def test_the_default_reads_what_was_evidently_meant_and_documents_what_they_say(body: bytes, path: str):
-    assert not parse(body).decide("ExampleBot", path)
-    assert not parse(body).rules_for("ExampleBot").allows(path)
-    for strict in (STRICT, CLASSIC, GOOGLE_2019):
-        assert parse(body, strict).decide("ExampleBot", path)
 
 
 def test_google_ends_a_line_at_a_nul_and_after_so_many_octets():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from polite.robots.dialect import BY_NAME, CLASSIC, RFC9309, Dialect
 from polite.robots.parse import Robots, parse
-from tests.standards.dialects import corpus, real_files
+from tests.standards.dialects import corpus, some_or_all
 from tests.support import examples
 
 NAMED = list(BY_NAME.values())
@@ -127,15 +127,14 @@ def _matched_by(pattern: str) -> Iterator[str]:
             yield each
 
 
-@pytest.mark.slow("every file of the corpus", fast=1)
-@real_files
+@some_or_all
 @pytest.mark.parametrize("dialect", NAMED, ids=lambda dialect: dialect.name)
-def test_the_text_of_a_real_file_says_what_the_file_says(dialect: Dialect):
+def test_the_text_of_a_real_file_says_what_the_file_says(dialect: Dialect, files: int):
     def plain(robots: Robots) -> str:
         # Stray octets of rules are shown as `\\xNN` before, and are `%NN` after.
         return repr(ruled(robots)).replace("\\\\x", "%").lower()
 
-    for body in corpus().values():
+    for body in corpus(files).values():
         robots = parse(body, dialect)
         if b"\xff" not in body:
             assert plain(again(robots)) == plain(robots)

@@ -25,11 +25,29 @@ DATES = st.one_of(
 )
 
 
+FORMS = st.sampled_from(["escaped", "cdata", "numbers", "comment"])
+BLANKS = st.sampled_from(["", " ", "\n\t"])
+FIELDS = st.fixed_dictionaries(
+    {
+        "loc": st.none() | LOCATIONS,
+        "lastmod": st.none() | DATES,
+        "priority": st.none() | st.floats(0, 1).map("{:.2f}".format),
+        "changefreq": st.none() | st.sampled_from(["daily", "never", "sometimes"]),
+    }
+)
+LINKS = st.lists(LOCATIONS, max_size=2)
+OTHERS = st.lists(
+    st.sampled_from(
+        ["<i:loc>https://example.com/no</i:loc>", "<!-- loc -->", "text", "<i:x><loc>/</loc></i:x>"]
+    ),
+    max_size=2,
+)
+
+
 @st.composite
 def written(draw: st.DrawFn, text: str) -> str:
     """Text as XML has it: escaped, as CDATA, by number, with comments and blanks around."""
-    form = draw(st.sampled_from(["escaped", "cdata", "numbers", "comment"]))
-    match form:
+    match draw(FORMS):
         case "cdata" if "]]>" not in text:
             text = f"<![CDATA[{text}]]>"
         case "numbers":
@@ -38,34 +56,18 @@ def written(draw: st.DrawFn, text: str) -> str:
             text = f"<!-- & --> {escape(text)}"
         case _:
             text = escape(text)
-    return draw(st.sampled_from(["", " ", "\n\t"])) + text
+    return draw(BLANKS) + text
 
 
 @st.composite
 def items(draw: st.DrawFn, prefix: str) -> str:
-    fields = {
-        "loc": draw(st.none() | LOCATIONS),
-        "lastmod": draw(st.none() | DATES),
-        "priority": draw(st.none() | st.floats(0, 1).map(lambda value: f"{value:.2f}")),
-        "changefreq": draw(st.none() | st.sampled_from(["daily", "never", "sometimes"])),
-    }
     children = [
         f"<{prefix}{name}>{draw(written(text))}</{prefix}{name}>"
-        for name, text in fields.items()
+        for name, text in draw(FIELDS).items()
         if text is not None
     ]
-    children += [
-        f"<x:link rel='alternate' hreflang='de' href={quoteattr(url)}/>"
-        for url in draw(st.lists(LOCATIONS, max_size=2))
-    ]
-    children += draw(
-        st.lists(
-            st.sampled_from(
-                ["<i:loc>https://example.com/no</i:loc>", "<!-- loc -->", "text", "<i:x><loc>/</loc></i:x>"]
-            ),
-            max_size=2,
-        )
-    )
+    children += [f"<x:link rel='alternate' hreflang='de' href={quoteattr(url)}/>" for url in draw(LINKS)]
+    children += draw(OTHERS)
     name = draw(st.sampled_from(["url", "sitemap"]))
     return f"<{prefix}{name}>{''.join(draw(st.permutations(children)))}</{prefix}{name}>"
 
@@ -125,13 +127,13 @@ def ours(data: bytes, size: int) -> list[tuple[object, ...]]:
     ]
 
 
-@examples(100, fast=10)
+@examples(100, fast=5)
 @given(files(), st.integers(1, 200))
 def test_it_reads_what_a_slow_reference_reads(data: bytes, size: int) -> None:
     assert ours(data, size) == reference(data)
 
 
-@examples(100, fast=10)
+@examples(100, fast=5)
 @given(st.one_of(st.binary(max_size=200), files()), st.integers(1, 64), st.data())
 def test_any_octets_give_the_same_in_any_chunks_and_no_exception(data: bytes, size: int, more: st.DataObject):
     cut = data[: more.draw(st.integers(0, len(data)))]

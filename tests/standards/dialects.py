@@ -1,7 +1,9 @@
 """The dialects that a document's requirement is about, as parameters of a test; and the corpus of real files."""
 
 import tarfile
+from collections.abc import Callable
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -15,10 +17,21 @@ real_files = pytest.mark.skipif(
 
 
 @cache
-def corpus() -> dict[str, bytes]:
-    with tarfile.open(CORPUS / "bodies.tar.xz") as archive:
-        files = {member.name.removesuffix(".txt"): archive.extractfile(member) for member in archive}
-        return {name: file.read() for name, file in files.items() if file is not None}
+def corpus(most: int = 2_000) -> dict[str, bytes]:
+    """The real files by name, or so many of them."""
+    # Read as a stream: to go back in it is to decompress it again.
+    with tarfile.open(CORPUS / "bodies.tar.xz", "r|xz") as archive:
+        return {
+            member.name.removesuffix(".txt"): file.read()
+            for member in islice(archive, most)
+            if (file := archive.extractfile(member)) is not None
+        }
+
+
+def some_or_all(test: Callable[..., None]) -> Callable[..., None]:
+    """Run a test of `files`: all of the corpus, which is slow, and some of it."""
+    test = pytest.mark.parametrize("files", [2_000, 150], ids=["all files", "some files"])(test)
+    return real_files(pytest.mark.slow("every file of the corpus", rows=["all files"])(test))
 
 
 ALL = [*BY_NAME.values()]

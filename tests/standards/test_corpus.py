@@ -10,7 +10,7 @@ import pytest
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import GOOGLE, RFC9309, Dialect
 from polite.robots.parse import parse
-from tests.standards.dialects import CORPUS, corpus, every_dialect, real_files
+from tests.standards.dialects import CORPUS, corpus, every_dialect, real_files, some_or_all
 
 # The differences between the default and Google's library that may show, as the fields that make them.
 CAUSES = {
@@ -53,16 +53,15 @@ def differences(
                 yield body, agent, path, answer
 
 
-@pytest.mark.slow("every file of the corpus", fast=1)
-@real_files
+@some_or_all
 @every_dialect
-def test_no_real_file_raises_in_any_dialect(dialect: Dialect):
-    for body in corpus().values():
+def test_no_real_file_raises_in_any_dialect(dialect: Dialect, files: int):
+    for body in corpus(files).values():
         robots = parse(body, dialect)
         decision = robots.decide("ExampleBot-News/1.0", "/a/b.html?c=d")
         assert decision.allowed is robots.rules_for("ExampleBot-News/1.0").allows("/a/b.html?c=d")
 
-    assert len(corpus()) == 2_000
+    assert len(corpus(files)) == files
 
 
 @real_files

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import aioftp
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import polite
 from polite.origin import Target
@@ -197,15 +195,3 @@ async def test_a_reply_is_read_to_its_end(data: bytes, code: int) -> None:
 )
 async def test_a_reply_without_end_or_sense_is_none(data: bytes, reason: Reason) -> None:
     assert await replied(data) is reason
-
-
-_LINES = st.sampled_from(
-    [b"220 ok", b"220-more", b"331", b"5", b"\xff\xf4", b" 220 x", b"229 (|||1|)", b"\r", b""]
-)
-
-
-@given(st.lists(_LINES | st.binary(max_size=30), max_size=120).map(b"\r\n".join))
-def test_no_octets_make_a_reply_raise_or_run_on(data: bytes) -> None:
-    result = asyncio.run(replied(data))
-
-    assert isinstance(result, Reason) or 100 <= result.code < 600  # type: ignore[attr-defined]

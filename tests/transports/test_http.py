@@ -2,16 +2,9 @@
 
 import asyncio
 import gzip
-import os
-import socket
-import ssl
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
-from typing import Self
 
 import pytest
-import trustme
 
 import polite
 from polite.origin import Target
@@ -19,7 +12,9 @@ from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 from polite.testing import ScriptedServer, scripted_server
+from polite.testing.transport import Script
 from polite.transports.http import HttpTransport
+from tests.faults.stage import OK, RULES, chunked, hung_up_after, tls
 from tests.support import REWRITTEN
 
 
@@ -87,49 +82,6 @@ async def test_h9_a_body_beyond_the_cap_is_not_read_on(transport: HttpTransport)
     assert isinstance(reply, Reply)
     assert (len(reply.body), reply.end) == (1_000, BodyEnd.CAPPED)
     assert sent < 50_000_000
-
-
-PACKED = gzip.compress(b"User-agent: *" * 9, mtime=0)
-
-
-@pytest.mark.parametrize(
-    ("answer", "end"),
-    [
-        (ok(PACKED, "Content-Type: application/gzip"), BodyEnd.COMPLETE),
-        (ok(PACKED[:-6], "Content-Encoding: gzip"), BodyEnd.CUT_SHORT),
-        (ok(b"not gzip at all", "Content-Encoding: gzip"), BodyEnd.CORRUPT),
-        (ok(b"whatever", "Content-Encoding: gzip", "Content-Encoding: gzip"), BodyEnd.UNKNOWN_CODING),
-        (ok(b"User-agent: *", length=100), BodyEnd.CUT_SHORT),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nUser\r\n", BodyEnd.CUT_SHORT),
-        (b"HTTP/1.1 200 OK\r\n\r\nUser-agent: *", BodyEnd.COMPLETE),
-    ],
-)
-async def test_h8_how_the_body_ended_is_known(transport: HttpTransport, answer: bytes, end: BodyEnd) -> None:
-    async with scripted_server(answer) as server:
-        reply = await transport.get(ask(server))
-
-    assert isinstance(reply, Reply)
-    assert reply.end is end
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        b"",
-        b"SSH-2.0-OpenSSH_9.2\r\n",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\nUser\r\n0\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nX: " + b"a" * 100_000 + b"\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: rot13\r\nConnection: close\r\n\r\nUser",
-    ],
-)
-async def test_h8_an_answer_that_is_not_http_is_no_answer_and_is_asked_for_once(transport, answer: bytes):
-    async with scripted_server(answer) as server:
-        failed = await transport.get(ask(server))
-
-    assert isinstance(failed, Failed) or failed.end is BodyEnd.CUT_SHORT
-    assert answer or failed.reason is Reason.CONNECTION_LOST  # type: ignore[union-attr]
-    assert server.hits == 1
 
 
 # Bodies that are passed on in pieces: sitemaps.
@@ -228,85 +180,24 @@ async def test_a_sitemap_that_redirects_to_a_private_address_is_blocked() -> Non
 # Over TLS only a close_notify says that a body without length and chunks is whole (RFC 9112, 9.8).
 
 
-HEAD = b"HTTP/1.1 200 OK\r\n"
-RULES = b"User-agent: *\nDisallow: /private/\n"
-LIMIT_S = 60
-
-End = Callable[[ssl.SSLSocket], None]
-
-
-def farewell(connection: ssl.SSLSocket) -> None:
-    connection.unwrap().close()
-
-
-def cut(connection: ssl.SSLSocket) -> None:
-    os.close(connection.detach())
-
-
-class TlsServer:
-    """Answers one connection over TLS with `answer`, and ends it as `end` does."""
-
-    def __init__(self, folder: Path, answer: bytes, end: End) -> None:
-        authority = trustme.CA()
-        self.ca_file = str(folder / "ca.pem")
-        authority.cert_pem.write_to_path(self.ca_file)
-        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        authority.issue_cert("127.0.0.1").configure_cert(self._tls)
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listening.getsockname()[1]
-        self._answer, self._end = answer, end
-        self._thread = threading.Thread(target=self._serve)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._thread.join()
-        self._listening.close()
-
-    def _serve(self) -> None:
-        connection = self._tls.wrap_socket(self._listening.accept()[0], server_side=True)
-        connection.settimeout(LIMIT_S)
-        while not connection.recv(65_536).endswith(b"\r\n\r\n"):
-            pass
-        connection.sendall(self._answer)
-        self._end(connection)
-
-
-async def fetched(server: TlsServer) -> Reply:
-    transport = HttpTransport("TestBot/1.0", FetchPolicy(allow_private=True, ca_file=server.ca_file))
-    reply = await transport.get(Ask(Target.of(f"https://127.0.0.1:{server.port}/robots.txt")))
-    await transport.close()
-    assert isinstance(reply, Reply), reply
-    return reply
-
-
-LENGTH = b"Content-Length: %d\r\n\r\n" % len(RULES)
-CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(RULES), RULES)
-
-
 @pytest.mark.parametrize(
-    ("answer", "end", "comes_to"),
+    ("script", "end"),
     [
-        (HEAD + b"\r\n" + RULES, farewell, BodyEnd.COMPLETE),
-        (HEAD + b"\r\n" + RULES, cut, BodyEnd.CUT_SHORT),
-        (HEAD + b"\r\n" + b"#" * 500_000, cut, BodyEnd.CUT_SHORT),  # it made the reader pause
-        (HEAD + b"\r\n", cut, BodyEnd.CUT_SHORT),
-        (HEAD + LENGTH + RULES, cut, BodyEnd.COMPLETE),
-        (HEAD + CHUNKED, cut, BodyEnd.COMPLETE),
+        (OK + b"\r\n" + RULES, BodyEnd.COMPLETE),
+        (hung_up_after(OK + b"\r\n" + RULES), BodyEnd.CUT_SHORT),
+        (hung_up_after(OK + b"\r\n" + b"#" * 500_000), BodyEnd.CUT_SHORT),  # it made the reader pause
+        (hung_up_after(OK + b"\r\n"), BodyEnd.CUT_SHORT),
+        (hung_up_after(ok(RULES)), BodyEnd.COMPLETE),
+        (hung_up_after(chunked(b"%x\r\n%s\r\n0\r\n\r\n" % (len(RULES), RULES))), BodyEnd.COMPLETE),
     ],
-    ids=[
-        "farewell",
-        "cut",
-        "cut-large",
-        "cut-before-the-body",
-        "cut-after-the-length",
-        "cut-after-the-last-chunk",
-    ],
-)
-async def test_h8_over_tls_only_a_close_notify_ends_a_body_without_a_length(answer, end, comes_to, tmp_path):
-    with TlsServer(tmp_path, answer, end) as server:
-        reply = await fetched(server)
+    ids=["farewell", "cut", "cut large", "cut before the body", "cut after the length", "cut after the last chunk"],
+)  # fmt: skip
+async def test_h8_over_tls_only_a_close_notify_ends_a_body_without_a_length(script: Script, end: BodyEnd):
+    async with tls(script)() as stage:
+        policy = FetchPolicy(allow_private=True, ca_file=stage.fetching["ca_file"])
+        transport = HttpTransport("TestBot/1.0", policy)
+        reply = await transport.get(Ask(Target.of(f"{stage.origin}/robots.txt")))
+        await transport.close()
 
-    assert (reply.status, reply.end) == (200, comes_to)
+    assert isinstance(reply, Reply), reply
+    assert (reply.status, reply.end) == (200, end)

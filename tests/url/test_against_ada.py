@@ -7,13 +7,12 @@ from functools import cache
 
 import ada_url
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from polite.errors import InvalidURL
 from polite.origin import Origin, Target
 from polite.url.parse import DEFAULT_PORTS, parse_url
-from tests.support import examples
 
 _SEEDS = range(9309, 9329)
 _ROUNDS = 5_000
@@ -142,16 +141,6 @@ def test_random_references_resolve_as_ada_resolves_them(seed):
 
 
 @pytest.mark.parametrize("seed", _SEEDS)
-def test_canonicalising_twice_changes_nothing(seed):
-    rng = random.Random(seed + 100)
-    hrefs = [found[1] for found in map(_ours, (_nasty_url(rng) for _ in range(500))) if found is not None]
-
-    changed = [href for href in hrefs if parse_url(href).href != href]
-
-    assert changed == []
-
-
-@pytest.mark.parametrize("seed", _SEEDS)
 def test_a_target_is_the_same_whether_its_origin_was_seen_before_or_not(seed):
     rng = random.Random(seed + 200)
     urls = [url for url in (_nasty_url(rng) for _ in range(500)) if _ours(url)]
@@ -165,24 +154,38 @@ def test_a_target_is_the_same_whether_its_origin_was_seen_before_or_not(seed):
         assert Origin.of(url) == first.origin
 
 
-_hosts = st.text(
-    st.sampled_from("aZ09.-_%:[]@xnF\xdf\xfc\u0301\u200d\u05d0\u3002\uff0e\uff10\xad\t \\"), max_size=12
-)
-_tails = st.text(st.sampled_from("aZ0./\\%2eE?#&'\"<>^`{|}é \t\x00"), max_size=12)
+# Each for one rule of the standard, which the random ones may miss.
+_HOSTS = [
+    "ex%61mple.com", "m%C3%BCller.eu", "１２７.1", "%31%32%37.1", "[::0001]", "a_b!$&'()*+,;=`{}\"~", "example.com.",
+    "a%00b", "a%", "a%zz", "a%ff", "a%2540b", "a／b", "%C2%AD", "[::1", "[::1]x", "1.256.1", "1.1.1.256", "1.2.65536",
+    "4294967296", "017.1", "1.2.3.4.5", "1..2", "0xg.1", "9" * 5_000, "[::]", "[1::]", "[1:0:0:2:0:0:0:3]", "[1:0:0:2:3:0:0:4]",
+    "[1:0:2:3:4:5:6:7]", "[2001:DB8::00ab]", "[::ffff:1.2.3.4]", "[1:2:3:4:5:6:1.2.3.4]", "[1:2:3:4:5:6:7::]", "[:]",
+    "[1::2::3]", "[1:2:3]", "[1:2:3:4:5:6:7:8:9]", "[12345::]", "[1.2.3.4::]", "[::1.2.3]", "[::01.2.3.4]",
+    "[::256.1.1.1]", "[1:2:3:4:5:6:7:1.2.3.4]", "MÜLLER.eu", "mu\u0308ller.eu", "faß.de", "例え。テスト", "a\u00adb.com",
+    "\u00ad", "xn--mller-kva.é", "a..é", "ab--é", "क्\u200dष.com", "אב.com", "1.א", "xn--.XN--pokxncvks", "xn--.é",
+    "xn--abc-.é", "xn--99999999.é", "xn--é", "xn--muller-xyd.é", "xn--xn---epa.é", "\u0308a", "a\ufffdb", "a\u0378b",
+    "a\u200db", "a\u200c", "אa", "a.אa",
+]  # fmt: skip
+_URLS = [
+    "http:example.com", "http:\\\\example.com\\a?\\", "http:////example.com//a", " \x00 ht\ntp://exam\tple.com/a\rb \x1f",
+    "http://example.com:80/", "ftp://example.com:21", "http://example.com:00000000000000000443/", "http://example.com:0/",
+    "http://example.com:65535/", "http://@example.com/", "http://:pw@example.com/", "http://example.com?",
+    "http://example.com#", "http://[::1]:8080/", "http://example.com/\ufffd", "http://example.com/%zz%41?'",
+    *map("http://{}/".format, _HOSTS),
+]  # fmt: skip
+_REFERENCES = [
+    "", "#x", "?x", "x", "x/../y", "../../x", "/x", "\\x", "http:x", "http://x", "https:x", "//x", "///x", "1:x",
+]  # fmt: skip
 
 
-@given(st.sampled_from(["http:", "https:", "ftp:"]), st.sampled_from(["//", "", "\\/"]), _hosts, _tails)
-@examples(500, fast=50)
-def test_any_url_is_read_as_ada_reads_it(scheme, slashes, host, tail):
-    url = f"{scheme}{slashes}{host}{tail}"
-
+@pytest.mark.parametrize("url", _URLS, ids=lambda url: ascii(url[:30]))
+def test_a_url_has_the_spelling_that_ada_gives_it(url):
     assert _ours(url) == _adas(url)
 
 
-@given(st.text(st.sampled_from("http:s/\\?#.%2e@a0é \t[]"), max_size=16))
-@settings(max_examples=500)
-def test_any_reference_is_resolved_as_ada_resolves_it(reference):
-    base = "https://u@example.com/a/b?c#d"
+@pytest.mark.parametrize("reference", _REFERENCES)
+def test_a_reference_is_resolved_as_ada_resolves_it(reference):
+    base = "http://user:pw@example.com:8080/a/b?c#d"
 
     assert _ours(reference, base) == _adas(reference, base)
 

@@ -62,6 +62,33 @@ CODES: Mapping[str, Code] = {
 }
 
 
+# What to write instead, where that is the same for each mistake with the code.
+_HINTS: Mapping[str, str] = {
+    "X1": "Write the crawler's name after User-agent, and the path after Disallow",
+    "X3": "Write Disallow: with an empty path if everything may be fetched",
+    "X4": "Write the start of the path, without * and $",
+    "X5": "List the paths that may not be fetched, with Disallow",
+    "X6": "Put User-agent: * above it",
+    "X8": "Join rules with a common start, or put excluded pages into one folder",
+    "D1": "Write a number >= 0, such as Crawl-delay: 2.5",
+    "D2": "Save it as UTF-8 without a byte order mark",
+    "D3": "Save it as UTF-8 without a byte order mark",
+    "D4": "Serve plain text at /robots.txt, or respond 404 if there is no such file",
+    "D5": "Write the path from the root of the site, such as /folder/",
+    "D6": "Write it with its scheme and host: Sitemap: https://example.com/sitemap.xml",
+    "D7": "Remove it, or make it longer than the rule that wins",
+    "D8": "Write one group for each crawler",
+    "D10": "Put all names of the group first, and at least one Disallow line at its end",
+    "D12": "Serve plain text in UTF-8 at /robots.txt; a compressed response needs its Content-Encoding",
+    "D14": "Write a User-agent line for each crawler, one below the other",
+    "D15": "Send X-Robots-Tag: noindex or a robots meta tag, and let crawlers fetch the page, or they cannot see it",
+    "D16": "Write requests/seconds, such as Request-rate: 1/5, or 1/5 0600-0845 for some hours (UTC)",
+    "D17": "Write start and end in UTC, such as Visit-time: 0600-0845",
+    "D18": "Write %23 for a # in a path, or a space before a comment; URLs are compared without their fragment",
+    "D20": "Write it with its scheme and host: License: https://example.com/license.xml",
+}
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
     """One mistake in a robots.txt.
@@ -82,6 +109,11 @@ class Finding:
     code: str
     message: str
     hint: str
+
+
+def found(line: int, code: str, message: str) -> Finding:
+    """Return a mistake with the hint of its code."""
+    return Finding(line, code, message, _HINTS[code])
 
 
 def quoted(text: str) -> str:
@@ -112,19 +144,15 @@ class AgentChecks:
         name = "*" if names_all(line.value) else _start(_NAME, line.value)
         heard = _start(_LETTERED_NAME, name) if self._dialect.lettered_names_only and name != "*" else name
         if line.value.startswith("/"):
-            yield Finding(
-                line.number,
-                "X1",
-                f"{quoted(line.value)} is a path where the name of a crawler is expected",
-                "Write the crawler's name after User-agent, and the path after Disallow",
+            yield found(
+                line.number, "X1", f"{quoted(line.value)} is a path where the name of a crawler is expected"
             )
         elif len(named := _several(line.value)) > 1:
-            yield Finding(
+            yield found(
                 line.number,
                 "D14",
                 f"{len(named)} names in one line: {quoted(line.value)} "
                 + (f"is read as {quoted(name)}" if name else "names no crawler"),
-                "Write a User-agent line for each crawler, one below the other",
             )
         elif name != "*" and (not name.strip("0123456789_-") or name == "mozilla"):
             # Every browser calls itself Mozilla, so crawlers are found by another name, or not at all.
@@ -143,11 +171,10 @@ class AgentChecks:
             )
         if name and (first := self._first.setdefault(name, group)) != group:
             both = "both apply together" if self._dialect.combines_groups else "only the first one applies"
-            yield Finding(
+            yield found(
                 line.number,
                 "D8",
                 f"a second group for {quoted(name)}: the first is at line {first}, and {both}",
-                "Write one group for each crawler",
             )
 
 
@@ -216,42 +243,35 @@ def file_findings(body: bytes, dialect: Dialect) -> Iterator[Finding]:
     """Check a file for D2 to D4, D12 and X8. The file need not be cut at the dialect's limit."""
     if is_wide(body):
         read = dialect.reads_utf16 and wide_encoding(body)
-        yield Finding(
+        yield found(
             1,
             "D3",
             "the file is UTF-16 or UTF-32; "
             + ("polite reads it, many crawlers do not" if read else "polite finds no rule in it"),
-            "Save it as UTF-8 without a byte order mark",
         )
     elif body.startswith(_UTF_8_MARK):
-        yield Finding(
+        yield found(
             1,
             "D2",
             "the file starts with a byte order mark, which some crawlers read as a part of the first field",
-            "Save it as UTF-8 without a byte order mark",
         )
     if is_binary(body):
         kind = next((name for start, name in _SIGNATURES.items() if body.startswith(start)), "binary data")
-        yield Finding(
-            1,
-            "D12",
-            f"the file is {kind}, not text: only lines that look like rules by accident count",
-            "Serve plain text in UTF-8 at /robots.txt; a compressed response needs its Content-Encoding",
+        yield found(
+            1, "D12", f"the file is {kind}, not text: only lines that look like rules by accident count"
         )
     markup = _MARKUP.match(body, 0, dialect.max_bytes)
     if markup is not None:
-        yield Finding(
+        yield found(
             len(rows(body[: markup.end()], dialect)),
             "D4",
             "this is an HTML page, not a robots.txt: only lines that look like rules by accident count",
-            "Serve plain text at /robots.txt, or respond 404 if there is no such file",
         )
     if len(body) > dialect.max_bytes:
-        yield Finding(
+        yield found(
             len(rows(body, dialect)),
             "X8",
             f"the file has {len(body)} octets; octets beyond {dialect.max_bytes}, from here on, are ignored",
-            "Join rules with a common start, or put excluded pages into one folder",
         )
 
 
@@ -275,18 +295,16 @@ def path_findings(line: Line, dialect: Dialect, *, inverted: bool) -> Iterator[F
     yield from _encoding(line)
     yield from _fragment(line)
     if line.value[:1] not in ("", "/", "*") and not dialect.supplies_slash and not inverted:
-        yield Finding(
+        yield found(
             line.number,
             "D5",
             f"the path {quoted(line.value)} does not start with a slash, and matches nothing",
-            "Write the path from the root of the site, such as /folder/",
         )
     if not dialect.has_wildcards and ("*" in line.value or line.value.endswith("$")):
-        yield Finding(
+        yield found(
             line.number,
             "X4",
             f"{quoted(line.value)} has a wildcard, which is an ordinary character in this dialect",
-            "Write the start of the path, without * and $",
         )
 
 
@@ -340,11 +358,8 @@ def _fragment(line: Line) -> Iterator[Finding]:
     before, mark, after = line.text.partition("#")
     if mark and line.value and before[-1:] not in WHITE and after[:1] not in ("", *WHITE):
         meant = f"{line.value}#{after.split(maxsplit=1)[0]}"
-        yield Finding(
-            line.number,
-            "D18",
-            f"# starts a comment, so {quoted(meant)} is read as {quoted(line.value)}",
-            "Write %23 for a # in a path, or a space before a comment; URLs are compared without their fragment",
+        yield found(
+            line.number, "D18", f"# starts a comment, so {quoted(meant)} is read as {quoted(line.value)}"
         )
 
 
@@ -359,57 +374,43 @@ _MOST_NAMED = 5
 def pace_findings(line: Line) -> Iterator[Finding]:
     """Check a Crawl-delay, Request-rate or Visit-time (D1, D16, D17)."""
     if line.field is Field.CRAWL_DELAY and crawl_delay((line.value,)) is None:
-        yield Finding(
-            line.number,
-            "D1",
-            f"Crawl-delay {quoted(line.value)} is not a number of seconds, and is ignored",
-            "Write a number >= 0, such as Crawl-delay: 2.5",
+        yield found(
+            line.number, "D1", f"Crawl-delay {quoted(line.value)} is not a number of seconds, and is ignored"
         )
     if line.field is Field.REQUEST_RATE and not request_rates((line.value,)):
-        yield Finding(
+        yield found(
             line.number,
             "D16",
             f"Request-rate {quoted(line.value)} is not a number of requests per time, and is ignored",
-            "Write requests/seconds, such as Request-rate: 1/5, or 1/5 0600-0845 for some hours (UTC)",
         )
     if line.field is Field.VISIT_TIME and visit_time((line.value,)) is None:
-        yield Finding(
-            line.number,
-            "D17",
-            f"Visit-time {quoted(line.value)} is not a time of day, and is ignored",
-            "Write start and end in UTC, such as Visit-time: 0600-0845",
+        yield found(
+            line.number, "D17", f"Visit-time {quoted(line.value)} is not a time of day, and is ignored"
         )
 
 
 def value_findings(line: Line) -> Iterator[Finding]:
     """Check a Sitemap, or a field of another convention (D6, D15, D19, D20)."""
     if line.field is Field.SITEMAP and not _ABSOLUTE.match(line.value):
-        yield Finding(
-            line.number,
-            "D6",
-            f"the Sitemap {quoted(line.value)} is not an absolute URL, and is ignored",
-            "Write it with its scheme and host: Sitemap: https://example.com/sitemap.xml",
+        yield found(
+            line.number, "D6", f"the Sitemap {quoted(line.value)} is not an absolute URL, and is ignored"
         )
     if line.field is not Field.UNKNOWN:
         return
     match line.name.lower():
         case "noindex":
-            yield Finding(
+            yield found(
                 line.number,
                 "D15",
                 "Noindex has no effect in robots.txt: no standard has it, and crawlers ignore it",
-                "Send X-Robots-Tag: noindex or a robots meta tag, and let crawlers fetch the page, or they cannot see it",
             )
         case "content-usage":
             yield from _content_usage(line)
         case "content-signal":
             yield from _content_signal(line)
         case "license" if not _ABSOLUTE.match(line.value):
-            yield Finding(
-                line.number,
-                "D20",
-                f"the License {quoted(line.value)} is not an absolute URL, and is ignored",
-                "Write it with its scheme and host: License: https://example.com/license.xml",
+            yield found(
+                line.number, "D20", f"the License {quoted(line.value)} is not an absolute URL, and is ignored"
             )
         case _:
             pass

@@ -10,6 +10,7 @@ from polite.robots.lint.checks import (
     AgentChecks,
     Finding,
     file_findings,
+    found,
     is_binary,
     is_wide,
     pace_findings,
@@ -92,12 +93,7 @@ def _shadowed(body: bytes, dialect: Dialect) -> Iterator[Finding]:
             if again
             else "never decides, because another rule wins for every path that it matches"
         )
-        yield Finding(
-            rule.line,
-            "D7",
-            f"{rule} {because}: {winner}",
-            "Remove it, or make it longer than the rule that wins",
-        )
+        yield found(rule.line, "D7", f"{rule} {because}: {winner}")
 
 
 def _reading(line: Line) -> str:
@@ -144,12 +140,7 @@ class _LineChecks:
             case Field.UNKNOWN if name == "allow":
                 # A crawler of this dialect ignores it, but it ends the user-agent lines of the group.
                 self._in_rules = bool(self._agents)
-                yield Finding(
-                    line.number,
-                    "X5",
-                    "Allow does not exist in this dialect, and is ignored",
-                    "List the paths that may not be fetched, with Disallow",
-                )
+                yield found(line.number, "X5", "Allow does not exist in this dialect, and is ignored")
             case Field.UNKNOWN if self._is_page:
                 pass  # a page of HTML is full of unknown "fields"
             case _:
@@ -160,12 +151,11 @@ class _LineChecks:
             yield from self.group_end()
             self._agents, self._in_rules, self._forbids, self._inverted = [], False, False, False
         elif self._pace is not None:
-            yield Finding(
+            yield found(
                 self._pace.number,
                 "D10",
                 f"{self._pace.field.value.capitalize()} is between User-agent lines: for some crawlers the group ends there, "
                 "for others it continues after the next name",
-                "Put all names of the group first, and at least one Disallow line at its end",
             )
         self._pace = None
         self._agents.append(line)
@@ -181,11 +171,10 @@ class _LineChecks:
         self._forbids = self._forbids or line.field is Field.DISALLOW
         self._in_rules = True
         if not self._agents:
-            yield Finding(
+            yield found(
                 line.number,
                 "X6",
                 f"{line.field.value.capitalize()} before any User-agent line applies to no crawler, and is ignored",
-                "Put User-agent: * above it",
             )
         yield from path_findings(line, self._dialect, inverted=self._inverted)
 
@@ -193,12 +182,7 @@ class _LineChecks:
         """Check the group that ends here, or with the file."""
         if self._agents and not self._forbids:
             first = self._agents[0]
-            yield Finding(
-                first.number,
-                "X3",
-                f"the group of {quoted(first.value)} has no Disallow line",
-                "Write Disallow: with an empty path if everything may be fetched",
-            )
+            yield found(first.number, "X3", f"the group of {quoted(first.value)} has no Disallow line")
 
     def _mistyped(self, line: Line, name: str) -> Iterator[Finding]:
         if line.field is Field.NONE:

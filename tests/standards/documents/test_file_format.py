@@ -1,7 +1,8 @@
-"""What a robots.txt is made of: rows F1 to F8 of the digest, each in every dialect it names."""
+"""What a robots.txt is made of, and where it is: rows F1 to F8, S1 and L1 to L6 of the digest."""
 
 import pytest
 
+from polite.origin import Origin, Target
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
 from polite.robots.parse import Robots, parse
 from polite.robots.reason import Reason
@@ -145,3 +146,93 @@ def test_f8_an_empty_file_means_the_same_as_none(dialect: Dialect, body: bytes |
     decision = parse(body, dialect).decide("ExampleBot", "/a")
 
     assert (decision.allowed, decision.reason) == (True, Reason.NO_GROUP)
+
+
+# S: sitemaps.
+
+
+@every_dialect
+def test_s1_any_number_of_sitemaps_on_any_host_anywhere_in_the_file(dialect: Dialect):
+    body = (
+        "Sitemap: https://example.com/a.xml\nuser-agent: otherbot\ndisallow: /\n"
+        "SITEMAP:http://other.example.org/b.xml # news\nsitemap: ftp://example.com/ü.xml\n"
+    )
+
+    robots = parse(body, dialect)
+
+    assert robots.sitemaps == (
+        "https://example.com/a.xml",
+        "http://other.example.org/b.xml",
+        "ftp://example.com/ü.xml",
+    )
+
+
+@every_dialect
+@pytest.mark.parametrize("value", ["", "/sitemap.xml", "sitemap.xml", "//example.com/a.xml", "none"])
+def test_s1_a_sitemap_is_an_absolute_url(dialect: Dialect, value: str):
+    assert parse(f"sitemap: {value}", dialect).sitemaps == ()
+
+
+def test_s1_google_reads_a_hyphen_into_it():
+    assert parse("site-map: https://example.com/a.xml", GOOGLE).sitemaps == ("https://example.com/a.xml",)
+    assert parse("site-map: https://example.com/a.xml", RFC9309).sitemaps == ()
+
+
+# L: where a robots.txt is and what it covers. The location is the same in every dialect.
+
+
+def _covers(robots_url, url):
+    """Whether the file at `robots_url` is the one that speaks for `url`."""
+    return Target.of(url).origin.robots_url == Target.of(robots_url).url
+
+
+@pytest.mark.parametrize(
+    ("url", "robots_url"),
+    [
+        ("http://example.com/", "http://example.com/robots.txt"),
+        ("https://example.com/folder/page.html?q", "https://example.com/robots.txt"),
+        ("http://example.com:8181/a", "http://example.com:8181/robots.txt"),
+        ("ftp://example.com/a", "ftp://example.com/robots.txt"),
+    ],
+)
+def test_l1_the_file_is_at_the_top_of_the_origin(url, robots_url):
+    assert Origin.of(url).robots_url == robots_url
+
+
+def test_l1_a_file_in_a_sub_folder_is_not_a_robots_file():
+    assert not _covers("http://example.com/folder/robots.txt", "http://example.com/folder/")
+    assert not _covers("http://example.com/folder/robots.txt", "http://example.com/folder/page")
+
+
+def test_l2_the_rules_hold_for_everything_below_the_origin_and_for_no_other_scheme_host_or_port():
+    for url in ("http://example.com/", "http://example.com/folder/file", "HTTP://EXAMPLE.COM/folder/"):
+        assert _covers("http://example.com/robots.txt", url)
+    for url in ("http://other.example.com/", "https://example.com/", "http://example.com:8181/"):
+        assert not _covers("http://example.com/robots.txt", url)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://example.com/", "http://shop.www.example.com/", "http://www.shop.example.com/"]
+)
+def test_l3_a_sub_domain_is_another_host(url):
+    assert _covers("http://www.example.com/robots.txt", "http://www.example.com/")
+    assert not _covers("http://www.example.com/robots.txt", url)
+
+
+def test_l4_an_internationalised_host_equals_its_punycode():
+    assert _covers("http://www.müller.eu/robots.txt", "http://www.xn--mller-kva.eu/")
+    assert _covers("http://www.xn--mller-kva.eu/robots.txt", "http://www.müller.eu/")
+
+
+@pytest.mark.parametrize("spelling", ["212.96.21013", "0xd4605215", "3563082261", "0324.0140.0122.025"])
+def test_l5_an_ip_address_stands_for_itself_alone_in_every_spelling(spelling):
+    assert _covers("http://212.96.82.21/robots.txt", f"http://{spelling}/")
+    assert not _covers(f"http://{spelling}/robots.txt", "http://example.com/")
+
+
+@pytest.mark.parametrize(("scheme", "port"), [("http", 80), ("https", 443), ("ftp", 21)])
+def test_l6_the_default_port_equals_no_port(scheme, port):
+    assert _covers(f"{scheme}://example.com:{port}/robots.txt", f"{scheme}://example.com/")
+    assert _covers(f"{scheme}://example.com:{port}/robots.txt", f"{scheme}://example.com:{port}/")
+    assert _covers(f"{scheme}://example.com/robots.txt", f"{scheme}://example.com:{port}/")
+    assert not _covers(f"{scheme}://example.com:{port}/robots.txt", f"{scheme}://example.com:{port + 1}/")
