@@ -1,9 +1,10 @@
 """step.lua, steps 1 to 3: whether it is the crawl the caller knows, another server, late batches, and a store that was away."""
 
+from dataclasses import replace
+
 import pytest
 
-from polite.stores.redis.changes import Leave
-from polite.stores.redis.step import Mine
+from polite.stores.redis.changes import Leave, Mine
 from tests.many.stepping import BEAT, LEASE, SECOND, Crawl, Process, ended, put
 
 A = "https://a.example/a"
@@ -115,8 +116,8 @@ def test_a_put_told_again_counts_if_any_server_lost_it_and_not_if_it_has_ended(
     assert fourth > 1_000_002
     crawl.another_server()
 
-    again = [put(A, again=True)._replace(number=1), put(f"{A}3", again=True)._replace(number=3)]
-    waits = put(f"{A}2", again=True)._replace(number=2)
+    again = [replace(put(url, again=True), number=number) for number, url in ((1, A), (3, f"{A}3"))]
+    waits = replace(put(f"{A}2", again=True), number=2)
 
     assert one.step(puts=[*again, waits]).puts == [None, 3, None]
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from polite.stores.redis.changes import Leave, Load, Postpone
-from polite.stores.redis.step import Mine
+from polite.stores.redis.changes import Leave, Load, Mine, Postpone
 from tests.many.stepping import BEAT, SECOND, Crawl, Process, paths
 
 HOST, PLAIN = "https://a.example", "http://a.example"

@@ -1,11 +1,11 @@
 """step.lua, steps 6, 7 and 14: sessions that are renewed, lost, ended without a word, closed, and that say goodbye."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from polite.stores.redis.changes import Back, Leave, Out, Requeued
-from polite.stores.redis.step import Mine
+from polite.stores.redis.changes import Back, Leave, Mine, Out, Requeued
 from tests.many.stepping import SECOND, Crawl, Process, digest, ended, paths, put, split
 
 HOST = "https://a.example"
@@ -97,7 +97,7 @@ def test_a_page_that_kills_its_processes_is_given_up(crawl: Crawl) -> None:
 
 def test_a_row_that_cannot_be_read_is_given_up_all_the_same(crawl: Crawl) -> None:
     dead = crawl.process("dead", max_tries=1)
-    dead.step(puts=[put(A)._replace(row="no JSON: at all")])
+    dead.step(puts=[replace(put(A), row="no JSON: at all")])
     dead.step(room=1)
     dead.step(outs=[out(dead, A)])
     crawl.expire(dead)

@@ -1,6 +1,7 @@
 """step.lua, steps 4 and 5: tasks that end, puts, what was met, and tasks that wait again."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -182,8 +183,8 @@ def test_urls_of_a_single_origin_with_tasks_stay_within_the_limit(crawl: Crawl) 
 
 
 def loose(number: int) -> PutEntry:
-    return put(A)._replace(
-        digest=f"*{number}", row=json.dumps(["/a", 0, 0, None, None, None, None, f"*{number}"])
+    return replace(
+        put(A), digest=f"*{number}", row=json.dumps(["/a", 0, 0, None, None, None, None, f"*{number}"])
     )
 
 

@@ -10,10 +10,8 @@ from polite.errors import InvalidOption, StoreFailed
 from polite.origin import Origin
 from polite.ports import SavedBackOff
 from polite.robots.snapshot import Snapshot
-from polite.stores.redis.crawl import crawl_key, crawl_name, partition_prefix
-from polite.stores.redis.link import Script
-from polite.stores.redis.opening import SharedStore
-from polite.stores.redis.patience import Patience
+from polite.stores.redis.link import Patience, Script
+from polite.stores.redis.opening import SharedStore, crawl_key, crawl_name, partition_prefix
 
 _SCRIPT, _OF_ORIGIN = Script("inspect"), Script("origin")
 # Keys that one SCAN looks at, and that one UNLINK deletes.
