@@ -1,24 +1,10 @@
 """What a shared crawl has left (CrawlTotals), and whether this process takes or leaves homes (HomeDemand)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from polite.frontier.durable.batch import Totals
 from polite.ports import Clock
 from polite.stores.redis.step import StepReply
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """A moment at which each partition said that it has no task.
-
-    Attributes:
-        puts: How many puts there have ever been.
-        replies: How many replies each partition had given by then.
-    """
-
-    puts: int
-    replies: tuple[int, ...]
 
 
 class CrawlTotals:
@@ -31,7 +17,8 @@ class CrawlTotals:
     def __init__(self, partitions: int) -> None:
         self._latest: list[StepReply | None] = [None] * partitions
         self._replies = [0] * partitions
-        self._empty: _Reading | None = None
+        # When each partition first said that it has no task: how many puts there had ever been, and replies of each.
+        self._empty: tuple[int, list[int]] | None = None
         self.confirmed: bool = False
 
     def add(self, partition: int, reply: StepReply) -> None:
@@ -43,9 +30,9 @@ class CrawlTotals:
             self._empty, self.confirmed = None, False
             return
         puts = sum(each.nputs for each in replies)
-        if self._empty is None or self._empty.puts != puts:
-            self._empty, self.confirmed = _Reading(puts, tuple(self._replies)), False
-        elif all(now > then for now, then in zip(self._replies, self._empty.replies, strict=True)):
+        if self._empty is None or self._empty[0] != puts:
+            self._empty, self.confirmed = (puts, list(self._replies)), False
+        elif all(now > then for now, then in zip(self._replies, self._empty[1], strict=True)):
             self.confirmed = True
 
     def doubt(self) -> None:

@@ -115,23 +115,16 @@ class WantedHomes:
         for name, waiters in list(self._waiters.items()):
             for waiter in [waiter for waiter, began in waiters.items() if began <= before]:
                 del waiters[waiter]
-                _fail(waiter, error)
+                if not waiter.done():
+                    waiter.set_exception(error)
+                    waiter.exception()
             if not waiters:
                 del self._waiters[name]
 
     def fail(self, error: Exception) -> None:
         """Fail all calls, also later ones."""
         self._over = self._over or error
-        for waiters in self._waiters.values():
-            for waiter in waiters:
-                _fail(waiter, error)
-        self._waiters.clear()
-
-
-def _fail(waiter: "asyncio.Future[Home]", error: Exception) -> None:
-    if not waiter.done():
-        waiter.set_exception(error)
-        waiter.exception()
+        self.expire(math.inf, error)
 
 
 # How long a batch is collected (seconds): changes that something waits for, and others.

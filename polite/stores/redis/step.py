@@ -165,8 +165,8 @@ class StepReply:
 
     @classmethod
     def decode(cls, text: str) -> "StepReply":
-        """Read the script's JSON. Lua writes an empty list as `{}`, 0 for a duplicate, and -1 for an age that is unknown."""
-        given: dict[str, Any] = json.loads(text)
+        """Read the script's JSON. Lua writes 0 for a duplicate, and -1 for an age that is unknown."""
+        given = decoded(text)
         for name in _READERS.keys() & given.keys():
             given[name] = _READERS[name](given[name])
         return cls(**given)
@@ -192,12 +192,14 @@ class StepReply:
         self.news = [(home, origin, kept(rows)) for home, origin, rows in self.news]
 
 
-def _list(value: list[Any]) -> list[Any]:
-    return value or []
+def decoded(text: str | bytes) -> dict[str, Any]:
+    """Read JSON of a script. Lua writes an empty list as `{}`."""
+    given: dict[str, Any] = json.loads(text, object_hook=lambda each: each or [])
+    return given
 
 
 def _rows(value: list[Any]) -> list[TaskRow]:
-    return [TaskRow(digest, int(number), int(tries), text) for digest, number, tries, text in _list(value)]
+    return [TaskRow(digest, int(number), int(tries), text) for digest, number, tries, text in value]
 
 
 def _taken(value: list[Any]) -> Taken:
@@ -205,21 +207,17 @@ def _taken(value: list[Any]) -> Taken:
     return Taken(home, int(fence), None if age < 0 else int(age), bool(clean), int(free), state or None)
 
 
+def _of_origins(value: list[Any]) -> list[tuple[str, list[TaskRow]]]:
+    return [(origin, _rows(rows)) for origin, rows in value]
+
+
 _READERS: dict[str, Callable[[Any], Any]] = {
-    "puts": lambda value: [int(number) or None for number in _list(value)],
-    "met": lambda value: [bool(each) for each in _list(value)],
-    "gone": _list,
-    "taken": lambda value: [_taken(each) for each in _list(value)],
-    "recalls": _list,
-    "picked": lambda value: [
-        (_taken(each[:6]), [(origin, _rows(rows)) for origin, rows in _list(each[6])])
-        for each in _list(value)
-    ],
-    "loads": lambda value: [_rows(rows) for rows in _list(value)],
-    "news": lambda value: [(home, origin, _rows(rows)) for home, origin, rows in _list(value)],
-    "given_up": lambda value: [(origin, _rows([row])[0]) for origin, *row in _list(value)],
-    "lost": bool,
-    "starving": bool,
-    "all_closed": bool,
+    "puts": lambda value: [int(number) or None for number in value],
+    "met": lambda value: [bool(each) for each in value],
+    "taken": lambda value: [_taken(each) for each in value],
+    "picked": lambda value: [(_taken(each[:6]), _of_origins(each[6])) for each in value],
+    "loads": lambda value: [_rows(rows) for rows in value],
+    "news": lambda value: [(home, origin, _rows(rows)) for home, origin, rows in value],
+    "given_up": lambda value: [(origin, _rows([row])[0]) for origin, *row in value],
     "next_in": lambda value: None if value < 0 else int(value),
 }
