@@ -460,6 +460,3 @@ async def test_a_share_that_shrinks_is_adopted_at_the_next_grant() -> None:
     gaps = [later - sooner for sooner, later in pairwise(times)]
     assert gaps[:2] == [pytest.approx(1.0, abs=0.1)] * 2
     assert gaps[4:] == [pytest.approx(2.0, abs=0.1)] * 5
-
-
-# All at once.

@@ -6,7 +6,10 @@ import pytest
 
 from polite.errors import GateClosed, StoreEmptied, StoreFailed
 from polite.events import StoreAway, StoreBack
-from polite.pacers.homes import TakenHome
+from polite.frontier.durable.batch import News
+from polite.frontier.redis.backend import RedisBackend
+from polite.pacers.homes import Home, Lease, TakenHome
+from polite.stores.redis.step import TaskRow
 from tests.stores.redis.support import Process, Request, fresh, picks
 
 pytestmark = pytest.mark.virtual_time
@@ -270,6 +273,28 @@ async def test_news_make_a_home_of_the_gate_one_of_the_frontier() -> None:
 
     assert home.used
     assert frontier.told[0] == ("a.com", "https://a.com")
+
+
+async def test_a_home_that_is_picked_and_lost_in_one_step_of_the_loop_is_told_as_lost_alone() -> None:
+    process, told = Process(lambda _: {}), list[News]()
+    backend = RedisBackend(
+        process.session,
+        process.clock,
+        lambda target: target.origin.host,
+        None,
+        busy=lambda: True,
+        is_fetching=lambda _: False,
+    )
+    backend.open(3, told.append, lambda: 10)
+    home = Home("a.com", 1, Lease(process.clock), 0.0)
+    row = TaskRow("digest", 1, 0, '["/", 0, 0, null, null, null, null]')
+
+    backend.picked(home, [("https://a.com", [row])])
+    home.over = True
+    backend.withdrawn(home)
+    await asyncio.sleep(0.001)
+
+    assert ([each.withdrawn for each in told], [each.activated for each in told]) == ([[1]], [[]])
 
 
 async def test_a_lost_session_withdraws_all_homes_and_begins_anew() -> None:
