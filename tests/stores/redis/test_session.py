@@ -1,12 +1,13 @@
 """The homes of a process: how they come, which of them a frontier gets, which leave, and how a session ends; in virtual time."""
 
 import asyncio
+import json
 
 import pytest
 
 from polite.errors import GateClosed, StoreEmptied, StoreFailed
 from polite.events import StoreAway, StoreBack
-from polite.frontier.durable.batch import News
+from polite.frontier.durable.batch import Batch, Deactivation, News
 from polite.frontier.redis.backend import RedisBackend
 from polite.pacers.homes import Home, Lease, TakenHome
 from polite.stores.redis.step import TaskRow
@@ -275,8 +276,11 @@ async def test_news_make_a_home_of_the_gate_one_of_the_frontier() -> None:
     assert frontier.told[0] == ("a.com", "https://a.com")
 
 
-async def test_a_home_that_is_picked_and_lost_in_one_step_of_the_loop_is_told_as_lost_alone() -> None:
-    process, told = Process(lambda _: {}), list[News]()
+ROW = ["digest", 1, 0, '["/", 0, 0, null, null, null, null]']
+
+
+def shared_frontier(process: Process) -> tuple[RedisBackend, list[News]]:
+    told: list[News] = []
     backend = RedisBackend(
         process.session,
         process.clock,
@@ -286,15 +290,36 @@ async def test_a_home_that_is_picked_and_lost_in_one_step_of_the_loop_is_told_as
         is_fetching=lambda _: False,
     )
     backend.open(3, told.append, lambda: 10)
-    home = Home("a.com", 1, Lease(process.clock), 0.0)
-    row = TaskRow("digest", 1, 0, '["/", 0, 0, null, null, null, null]')
+    return backend, told
 
-    backend.picked(home, [("https://a.com", [row])])
+
+async def test_a_home_that_is_picked_and_lost_in_one_step_of_the_loop_is_told_as_lost_alone() -> None:
+    process = Process(lambda _: {})
+    backend, told = shared_frontier(process)
+    home = Home("a.com", 1, Lease(process.clock), 0.0)
+
+    backend.picked(home, [("https://a.com", [TaskRow(*ROW)])])  # type: ignore[arg-type]
     home.over = True
     backend.withdrawn(home)
     await asyncio.sleep(0.001)
 
     assert ([each.withdrawn for each in told], [each.activated for each in told]) == ([[1]], [[]])
+
+
+async def test_failures_of_an_origins_rules_go_with_its_home() -> None:
+    note = '{"note":"{\\"https://a.com\\": 2}","state":null}'
+    home = ["a.com", 1, -1, True, 0, note, [["https://a.com", [ROW]]]]
+    process = Process(lambda request: {"picked": [home] if request["first"] else []})
+    backend, told = shared_frontier(process)
+    await asyncio.sleep(0.1)
+    [activated] = [each for news in told for each in news.activated]
+
+    await backend.apply(Batch(deactivated=[Deactivation(activated.origin_id, failures=3)]))
+    await asyncio.sleep(0.1)
+
+    assert activated.failures == 2
+    [(_, _, _, state)] = process.left
+    assert json.loads(json.loads(state)["note"]) == {"https://a.com": 3}
 
 
 async def test_a_lost_session_withdraws_all_homes_and_begins_anew() -> None:
