@@ -75,7 +75,11 @@ async def test_what_fits_goes_and_the_rest_follows_at_once() -> None:
     link = ScriptedLink()
 
     puts = [put(n) for n in range(225)]
-    await submit(on(link), puts=list(puts), ended=[ended(n) for n in range(225, 450)])
+    partition = on(link)
+    changes = Changes(puts=list(puts), ended=[ended(n) for n in range(225, 450)])
+    sent = partition.submit(changes, lazy=True)
+    partition.stir(0.0)
+    await sent
 
     sizes = [(len(r.get("puts", [])), len(r.get("ended", []))) for r in link.sent]
     assert sizes == [(119, 0), (106, 13), (0, 120), (0, 92)]
