@@ -22,10 +22,9 @@ from polite.robots.exchange import Reply
 from polite.robots.policy import RobotsPolicy
 from polite.robots.result import Found
 from polite.robots.snapshot import renewed
-from polite.stores.redis.changes import Changes, Ended, PutEntry
+from polite.stores.redis.changes import Changes, Ended, PutEntry, encoded
 from polite.stores.redis.opening import open_shared
-from polite.stores.redis.step import StepRequest
-from polite.stores.redis.step_reply import StepReply
+from polite.stores.redis.step import StepReply
 from polite.testing import ScriptedTransport
 from tests.many.crawling import FAULTS, Fault, Outcome, run, wrong
 from tests.many.servers import ValkeyServer
@@ -114,12 +113,13 @@ class Batches:
 
     def send(self, *, room: int = 0, **changes: list) -> StepReply:
         self._seq += 1
-        request = StepRequest(
-            session="bench", first=self._seq == 1, seq=self._seq, lease=LEASE_US, beat=LEASE_US // 6, born=self._born,
-            newborn="bench", gate_alone=False, keyed=False, max_tries=3, max_done=10 * MILLION, closed=False, bye=False,
-            room=room, mine=None, changes=Changes(**changes),
-        )  # fmt: skip
-        reply = StepReply.decode(self._client.evalsha(self._script, 1, self._prefix, request.encode()))
+        request = {
+            "session": "bench", "first": self._seq == 1, "seq": self._seq, "lease": LEASE_US, "beat": LEASE_US // 6,
+            "born": self._born, "newborn": "bench", "gate_alone": False, "keyed": False, "max_tries": 3,
+            "max_done": 10 * MILLION, "closed": False, "bye": False, "room": room,
+        }  # fmt: skip
+        text = encoded(request, Changes(**changes))
+        reply = StepReply.decode(self._client.evalsha(self._script, 1, self._prefix, text))
         assert reply.err is None, reply.err
         self._born = reply.born
         return reply

@@ -27,7 +27,7 @@ from polite.stores.redis.address import Address, is_address
 from polite.stores.robots_database import StoreInspector
 
 if TYPE_CHECKING:
-    from polite.stores.redis.inspector import OriginState, PartitionState, SharedInspector
+    from polite.stores.redis.inspect import OriginState, PartitionState, SharedInspector
 
 
 def store(options: argparse.Namespace) -> Exit:
@@ -229,9 +229,9 @@ _NOT_SHOWN = ("body", "good_body", "checksum")
 async def _shared_store(options: argparse.Namespace) -> Exit:
     """Run the action. Raises InvalidOption, InvalidURL, StoreFailed."""
     _refuse(options, ": that is for files", "expired", "back_offs")
-    from polite.stores.redis.inspector import SharedInspector
+    from polite.stores.redis.inspect import SharedInspector
+    from polite.stores.redis.link import Patience
     from polite.stores.redis.opening import open_shared
-    from polite.stores.redis.patience import Patience
 
     address, clock = Address.of(options.file).with_login_of(), SystemClock()
     shared = await open_shared(address, clock)

@@ -150,7 +150,7 @@ async def _shared_backend(
     session.serve(
         keyed=key is not None,
         max_tries=limits.max_tries,
-        max_done=max(1, limits.max_done // len(session.partitions)),
+        max_done=max(1, limits.max_done // len(session.homes.partitions)),
     )
     workers, in_flight = parts.workers, parts.progress.in_flight
     backend = RedisBackend(

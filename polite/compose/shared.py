@@ -105,8 +105,7 @@ async def join(
         order: The order of tasks, of a frontier.
         robots: Keeps robots.txt results and back-offs for all processes, if the gate has no store of its own.
     """
-    from polite.stores.redis.crawl import DEFAULT_CRAWL
-    from polite.stores.redis.opening import LEASE_S
+    from polite.stores.redis.opening import DEFAULT_CRAWL, LEASE_S
     from polite.stores.redis.session import Session
 
     home = gate.pacing.home
@@ -126,7 +125,7 @@ async def join(
         lease_s=terms.lease_s,
         tell=services.listener,
     )
-    pacer = share_turns(gate, session, lease_s=terms.lease_s, robots=robots, anew=gate in memberships)
+    pacer = share_turns(gate, session.homes, lease_s=terms.lease_s, robots=robots, anew=gate in memberships)
     services.resources.push_async_callback(session.close)
     found = Membership(store, name, crawl is not None, terms.lease_s, session, pacer)
     memberships[gate] = found

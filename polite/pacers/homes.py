@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
@@ -11,6 +12,7 @@ from polite.errors import InvalidOption
 from polite.origin import Origin, Target
 from polite.pacing.effective_policy import OpeningHours
 from polite.pacing.scopes import HomeKind, KnownAddresses, ScopeName
+from polite.ports import Clock
 
 # Characters of a name that is stored as it is; a longer one is stored as its digest.
 _MOST_CHARACTERS = 200
@@ -114,30 +116,80 @@ def _bounded(name: str) -> str:
     return f"#{digest}"
 
 
-class Home(Protocol):
-    """A home (a host, or whatever else one process paces alone) that this process holds, or held.
+class Lease:
+    """Until when a process holds its homes, by `Clock.lasting`. All homes of a session share one, so renewing them costs O(1).
 
     Attributes:
-        open: How many turns are open there.
+        until: The deadline. It lies before the server's, which began to count later.
     """
 
-    open: int
+    __slots__ = ("lasting", "until")
 
-    @property
-    def name(self) -> str:
-        """The home's name, such as a host."""
-
-    @property
-    def fence(self) -> int:
-        """A number that grows with every taking of a home."""
-
-    @property
-    def closing(self) -> bool:
-        """Whether it gives no new turn: it leaves when no turn is open."""
+    def __init__(self, clock: Clock) -> None:
+        self.lasting: Callable[[], float] = clock.lasting
+        self.until: float = -math.inf
 
     @property
     def good(self) -> bool:
-        """Whether this process still holds it, and its lease runs. Hot path: asked for each permit."""
+        """Whether the deadline lies ahead."""
+        return self.lasting() < self.until
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Home:
+    """A home (a host, or whatever else one process paces alone) that this process holds, or held.
+
+    The session's part tells what becomes of it, the frontier's what it has of its tasks.
+
+    Attributes:
+        name: The home's name, such as a host.
+        fence: A number that grows with every taking of a home.
+        lease: That of this process's session.
+        since: When it was taken (monotonic).
+        open: How many turns are open there.
+        closing: It gives no new turn, and leaves when no turn is open and it is not `used`.
+        wanted: Another process waits for it.
+        used: The frontier has tasks of it in memory or in flight, or ends of its tasks that are not sent yet.
+        spare: The frontier released it while requests of the gate needed it. It leaves when they do not.
+        served: A turn was granted there: probably its rules are known.
+        touched: A turn ended there since the last look.
+        over: It was lost, or has left.
+        free_at: Until when the frontier asked it not to be requested (monotonic).
+        note: What the frontier hands over with it.
+        suspects: Of how many of its next tasks the server must know before a worker gets them. Its last owner ended without a
+            word, and one of them may have ended it.
+        origins: The numbers of its active origins, by their text.
+        in_flight: Numbers of its tasks that were given to workers.
+        failures: How often in a row the rules of an origin could not be had.
+    """
+
+    name: str
+    fence: int
+    lease: Lease
+    since: float
+    note: str | None = None
+    suspects: int = 0
+    open: int = 0
+    closing: bool = False
+    wanted: bool = False
+    used: bool = False
+    spare: bool = False
+    served: bool = False
+    touched: bool = False
+    over: bool = False
+    free_at: float = -math.inf
+    origins: dict[str, int] = field(default_factory=dict)
+    in_flight: set[int] = field(default_factory=set)
+    failures: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def good(self) -> bool:
+        """Whether this process still holds it, and its lease runs."""
+        # Hot path, asked for each permit: inlines Lease.good.
+        return not self.over and self.lease.lasting() < self.lease.until
+
+    def __repr__(self) -> str:
+        return f"<Home {self.name} fence={self.fence} open={self.open}>"
 
 
 class TakenHome(NamedTuple):
@@ -248,15 +300,7 @@ class SavedScope(NamedTuple):
 
     def worst(self, other: "SavedScope") -> "SavedScope":
         """Return the larger counts of both."""
-        return self._replace(
-            strikes=max(self.strikes, other.strikes),
-            failures=max(self.failures, other.failures),
-            openings=max(self.openings, other.openings),
-            is_open=self.is_open or other.is_open,
-            pages=max(self.pages, other.pages),
-            octets=max(self.octets, other.octets),
-            failed=max(self.failed, other.failed),
-        )
+        return SavedScope._make((*self[:3], *map(max, self[3:], other[3:])))
 
 
 class HomeState(NamedTuple):

@@ -1,6 +1,7 @@
 """The homes that this process holds, as its pacer sees them: what their last owners left, and what the next one must know."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 
 from polite.origin import Origin
@@ -29,44 +30,29 @@ _MANY_SCOPES = 1_000
 Tenure = tuple[Home, ...]
 
 
+@dataclass(slots=True, eq=False)
 class Tenancy:
     """What a pacer knows of one home while it is held. Times are monotonic seconds.
 
     Attributes:
-        home: The home; to be bound before a scope is used.
-        tenure: The home as the only one of a turn.
         taken_at: When it was taken.
         clean: Whether the last owner left it with a state that says all: what this process counted before is outdated.
-        scopes: The scopes used since, each with the delay that its last request named.
         saved: What the last owner left of scopes that were not used since, by name.
+        scopes: The scopes used since, each with the delay that its last request named.
+        most: How many scopes are remembered before idle ones are forgotten.
+        home: The home; to be bound before a scope is used.
+        tenure: The home as the only one of a turn.
     """
 
-    __slots__ = (
-        "_free_at",
-        "_many",
-        "_unclean_since",
-        "clean",
-        "home",
-        "saved",
-        "scopes",
-        "taken_at",
-        "tenure",
-    )
-
-    home: Home
-    tenure: Tenure
-
-    def __init__(
-        self, now: float, free_s: float, unclean_s: float | None, saved: dict[str, SavedScope], *, clean: bool
-    ) -> None:
-        self.tenure = ()
-        self.taken_at: float = now
-        self.clean: bool = clean
-        self._free_at = now + free_s
-        self._unclean_since = None if unclean_s is None else now - unclean_s
-        self.saved: dict[str, SavedScope] = saved
-        self.scopes: dict[Hashable, Provisional | None] = {}
-        self._many = _MANY_SCOPES
+    taken_at: float
+    clean: bool
+    saved: dict[str, SavedScope]
+    _free_at: float
+    _unclean_since: float | None
+    scopes: dict[Hashable, Provisional | None] = field(default_factory=dict)
+    most: int = _MANY_SCOPES
+    home: Home = field(init=False)
+    tenure: Tenure = ()
 
     @classmethod
     def of(cls, taken: TakenHome, state: HomeState | None, now: float) -> "Tenancy":
@@ -84,7 +70,7 @@ class Tenancy:
         saved = {
             each.name: each._replace(rest_s=max(0.0, each.rest_s - (age_s or 0.0))) for each in state.scopes
         }
-        return cls(now, taken.free_s, unclean_s, saved, clean=clean)
+        return cls(now, clean, saved, now + taken.free_s, None if unclean_s is None else now - unclean_s)
 
     def bind(self, home: Home) -> None:
         """Name the home itself."""
@@ -126,15 +112,6 @@ class Tenancy:
         """Return what the last owner left of scopes that were not used since."""
         passed = now - self.taken_at
         return [each._replace(rest_s=max(0.0, each.rest_s - passed)) for each in self.saved.values()]
-
-    @property
-    def crowded(self) -> bool:
-        """Whether so many scopes are remembered that idle ones are to be forgotten."""
-        return len(self.scopes) > self._many
-
-    def grow(self) -> None:
-        """Idle scopes were forgotten: allow as many as are left again, so that the next time is far."""
-        self._many = max(_MANY_SCOPES, 2 * len(self.scopes))
 
 
 # Homes that are remembered. Beyond it, those that were lost are forgotten.
@@ -247,7 +224,7 @@ class Tenancies:
         delay_s = max(self._delay_s(scope, provisional_s), saved.delay_s)
         self._delay(scope, max(tenancy.free_at(delay_s), tenancy.taken_at + saved.rest_s), now)
         self._restore(scope, saved, now, clean=tenancy.clean)
-        if tenancy.crowded:
+        if len(tenancy.scopes) > tenancy.most:
             self._forget_idle(tenancy, now)
 
     def _delay_again(self, tenancy: Tenancy, scope: Hashable, provisional_s: Provisional) -> None:
@@ -319,4 +296,5 @@ class Tenancies:
             if not (saved.rest_s or saved.counts or self._turnstile.awaited(scope)):
                 del tenancy.scopes[scope]
                 self.by_scope.pop(scope, None)
-        tenancy.grow()
+        # As many as are left again are allowed, so that the next time is far.
+        tenancy.most = max(_MANY_SCOPES, 2 * len(tenancy.scopes))

@@ -312,8 +312,8 @@ class SharedCrawl:
 
     async def _ask(self, found: Membership) -> None:
         # Imported here: a crawl on one machine needs no package for it.
-        from polite.stores.redis.inspector import SharedInspector
-        from polite.stores.redis.patience import Patience
+        from polite.stores.redis.inspect import SharedInspector
+        from polite.stores.redis.link import Patience
 
         inspector = SharedInspector(
             found.store, Patience(found.store.link.name, self._clock, _SHARED_PATIENCE_S)

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import polite.stores.redis
-from polite.stores.redis.changes import Changes, Ended, PutEntry
-from polite.stores.redis.step import StepRequest
-from polite.stores.redis.step_reply import StepReply, Taken, TaskRow
+from polite.stores.redis.changes import Changes, Ended, PutEntry, encoded
+from polite.stores.redis.step import StepReply, Taken, TaskRow
 from tests.many.servers import ValkeyServer
 
 STEP = (Path(polite.stores.redis.__file__).parent / "step.lua").read_text()
@@ -147,26 +146,28 @@ class Process:
         self.fences: dict[str, int] = {}
 
     def step(self, *, check: bool = True, **given: Any) -> StepReply:
-        """Send one batch. Lists of Changes and fields of StepRequest are given by name."""
+        """Send one batch. Lists of Changes, and what a request says beside them, are given by name."""
         request = self.request(**given)
         reply = self.send(request)
         if check:
             self.crawl.check()
         return reply
 
-    def request(self, **given: Any) -> StepRequest:
+    def request(self, **given: Any) -> str:
         self.seq += 1
         settings: dict[str, Any] = {
             "session": self.name, "first": self.seq == 1, "seq": self.seq, "lease": LEASE, "beat": BEAT,
             "born": self.born, "newborn": f"born-{self.name}", "gate_alone": False, "keyed": self.crawl.keyed,
-            "max_tries": 3, "max_done": 1_000_000, "closed": False, "bye": False, "room": 0, "mine": None,
+            "max_tries": 3, "max_done": 1_000_000, "closed": False, "bye": False, "room": 0,
         }  # fmt: skip
         given = self.fixed | given
         changes = {name: list(given.pop(name)) for name in Changes.__slots__ if name in given}
-        return StepRequest(**settings | given, changes=Changes(**changes))
+        if given.get("mine") is not None:
+            given = {"mine_begins": True, "mine_ends": True} | given
+        return encoded(settings | given, Changes(**changes))
 
-    def send(self, request: StepRequest) -> StepReply:
-        text = self.crawl.client.eval(STEP, 1, self.crawl.prefix, request.encode())
+    def send(self, request: str) -> StepReply:
+        text = self.crawl.client.eval(STEP, 1, self.crawl.prefix, request)
         reply = StepReply.decode(text)
         if reply.err is None:
             self.born = reply.born

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from polite.stores.redis.crawl import partition_prefix
+from polite.stores.redis.opening import partition_prefix
 from tests.many.crawling import ROOT, sites
 from tests.many.servers import ValkeyServer
 from tests.many.world import World

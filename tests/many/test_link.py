@@ -18,9 +18,8 @@ from polite.errors import StoreFailed
 from polite.origin import Origin
 from polite.stores.redis import link as link_module
 from polite.stores.redis.address import Address
-from polite.stores.redis.crawl import partition_prefix
 from polite.stores.redis.link import RedisLink, Script, translated
-from polite.stores.redis.opening import open_shared
+from polite.stores.redis.opening import open_shared, partition_prefix
 from polite.stores.redis.step import Unreached
 from tests.many.servers import ValkeyCluster, ValkeySentinel, ValkeyServer, eventually, free_port
 

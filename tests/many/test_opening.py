@@ -103,7 +103,7 @@ async def test_a_server_that_is_slow_or_loads_its_data_is_asked_again(
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     async with server, opened(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}") as shared:
-        assert shared.server.version.split()[0] in ("Valkey", "Redis")
+        assert shared.partitions == 1
 
     assert taken > 2
 

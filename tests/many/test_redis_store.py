@@ -18,8 +18,7 @@ from polite.robots.snapshot import Snapshot, renewed
 from polite.stores.redis import link as link_module
 from polite.stores.redis import robots as robots_module
 from polite.stores.redis.address import Address
-from polite.stores.redis.link import RedisLink
-from polite.stores.redis.patience import Patience
+from polite.stores.redis.link import Patience, RedisLink
 from polite.stores.redis.robots import RedisStore
 from polite.stores.redis.step import Unreached
 from tests.many.servers import ValkeyServer

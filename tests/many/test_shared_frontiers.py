@@ -183,7 +183,7 @@ async def test_a_page_that_ends_its_process_is_dropped_after_max_tries(
             permit = await anext(process.frontier)
         assert permit.task.tries == max(0, number - uncounted)
         await asyncio.sleep(lived_s)
-        for partition in killed_session(process).partitions:
+        for partition in killed_session(process).homes.partitions:
             partition.stop(RuntimeError("killed"))
         permit.unsent()
     async with Process(site, "last") as last:

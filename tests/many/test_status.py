@@ -7,7 +7,7 @@ from typing import Any
 
 import polite
 from polite.status.monitor import Monitor
-from polite.stores.redis.inspector import SharedInspector
+from polite.stores.redis.inspect import SharedInspector
 from tests.many.servers import ValkeyServer
 from tests.support import A, B, scripted_gate
 

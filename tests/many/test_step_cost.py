@@ -4,9 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from polite.stores.redis.changes import Out
-from polite.stores.redis.step import Mine
-from polite.stores.redis.step_reply import StepReply
+from polite.stores.redis.changes import Mine, Out
+from polite.stores.redis.step import StepReply
 from tests.many.stepping import LEASE, Crawl, Process, digest, ended, put
 
 HOST = "https://a.example"

@@ -2,9 +2,8 @@
 
 import pytest
 
-from polite.stores.redis.changes import Hold, Leave
-from polite.stores.redis.step import Mine
-from polite.stores.redis.step_reply import Taken
+from polite.stores.redis.changes import Hold, Leave, Mine
+from polite.stores.redis.step import Taken
 from tests.many.stepping import LEASE, SECOND, Crawl, Process, put
 
 HOST = "https://a.example"

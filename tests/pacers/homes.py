@@ -4,24 +4,8 @@ import asyncio
 import random
 
 from polite.errors import GateClosed
-from polite.pacers.homes import TakenHome, Tenant
+from polite.pacers.homes import Home, Lease, TakenHome, Tenant
 from polite.ports import Clock
-
-
-class FakeHome:
-    """A home that a process holds (homes.Home)."""
-
-    def __init__(self, name: str, fence: int, homes: "FakeHomes") -> None:
-        self.name = name
-        self.fence = fence
-        self.open = 0
-        self.closing = False
-        self.over = False
-        self._homes = homes
-
-    @property
-    def good(self) -> bool:
-        return not self.over and self._homes.clock.monotonic() < self._homes.good_until
 
 
 class _Row:
@@ -79,9 +63,9 @@ class FakeHomes:
     def __init__(self, store: FakeStore) -> None:
         self.store = store
         self.clock = store.clock
-        self.good_until = float("inf")
-        self.homes: dict[str, FakeHome] = {}
-        self.since: dict[str, float] = {}
+        self.lease = Lease(self.clock)
+        self.lease.until = float("inf")
+        self.homes: dict[str, Home] = {}
         self.rested: list[tuple[str, float]] = []
         self.closed = False
         self.counted: int | None = None
@@ -91,11 +75,11 @@ class FakeHomes:
     def live(self) -> int:
         return len(self.store.processes) if self.counted is None else self.counted
 
-    def held(self, name: str) -> FakeHome | None:
+    def held(self, name: str) -> Home | None:
         home = self.homes.get(name)
         return home if home is not None and home.good and not home.closing else None
 
-    async def take(self, name: str) -> FakeHome:
+    async def take(self, name: str) -> Home:
         while True:
             await self.store.step()
             if self.closed:
@@ -108,15 +92,15 @@ class FakeHomes:
             row.owner.recall(name)
             await asyncio.sleep(self.polled_s)
 
-    def entered(self, home: FakeHome) -> None:
+    def entered(self, home: Home) -> None:
         home.open += 1
 
-    def left(self, home: FakeHome) -> None:
+    def left(self, home: Home) -> None:
         home.open -= 1
         assert home.open >= 0
         self._leave_if_closing(home)
 
-    def rests(self, home: FakeHome, seconds: float) -> None:
+    def rests(self, home: Home, seconds: float) -> None:
         self.rested.append((home.name, seconds))
         row = self.store.row(home.name)
         row.free_at = max(row.free_at, self.clock.monotonic() + seconds)
@@ -128,7 +112,7 @@ class FakeHomes:
         if home is None or home.closing:
             return
         kept_s = self.quantum_s if self.tenant.waits(name) else 0.0
-        if self.clock.monotonic() - self.since[name] >= kept_s:
+        if self.clock.monotonic() - home.since >= kept_s:
             home.closing = True
             self._leave_if_closing(home)
 
@@ -151,18 +135,17 @@ class FakeHomes:
 
         self.clock.call_at(ends, end)
 
-    def _own(self, name: str, row: _Row) -> FakeHome:
+    def _own(self, name: str, row: _Row) -> Home:
         now = self.clock.monotonic()
         self.store.fences += 1
         self.store.takes += 1
         row.owner = self
-        home = self.homes[name] = FakeHome(name, self.store.fences, self)
-        self.since[name] = now
+        home = self.homes[name] = Home(name, self.store.fences, self.lease, now)
         age_s = None if row.since is None else now - row.since
         self.tenant.take_over(TakenHome(name, max(0.0, row.free_at - now), age_s, row.clean, row.state))
         return home
 
-    def _leave_if_closing(self, home: FakeHome) -> None:
+    def _leave_if_closing(self, home: Home) -> None:
         if not home.closing or home.open or home.over:
             return
         rest_s, state = self.tenant.hand_over(home.name)

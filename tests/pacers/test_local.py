@@ -197,6 +197,3 @@ async def test_closing_calls_back_with_an_error() -> None:
     for ask in (lambda: pacer.acquire_now([A]), lambda: pacer.acquire_later([A], lambda *_: None)):
         with pytest.raises(GateClosed):
             ask()
-
-
-# Limits

@@ -8,13 +8,13 @@ import pytest
 
 from polite.errors import GateClosed, InvalidOption, Overloaded, TurnLost
 from polite.origin import Origin, Target
-from polite.pacers.homes import HomeNames, TakenHome
+from polite.pacers.homes import Home, HomeNames, TakenHome
 from polite.pacers.shared import SharedPacer
 from polite.pacing.effective_policy import EffectivePolicies, OpeningHours
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.scopes import CustomScope, ScopeLimit, ScopeName, ScopeResolver, Scopes
 from polite.testing import LoopClock
-from tests.pacers.homes import FakeHome, FakeHomes, FakeStore
+from tests.pacers.homes import FakeHomes, FakeStore
 from tests.support import now
 
 pytestmark = pytest.mark.virtual_time
@@ -68,7 +68,7 @@ async def test_a_kept_turn_keeps_its_home_open_beyond_its_end() -> None:
 async def test_a_turn_holds_while_its_home_does_and_its_lease_lasts(lost: bool) -> None:
     pacer, homes = shared(store())
     turn = await pacer.acquire([A])
-    homes.good_until = now() + 3.0
+    homes.lease.until = now() + 3.0
     await asyncio.sleep(2.9)
     held = pacer.holds(turn)
     if lost:
@@ -227,7 +227,7 @@ async def test_a_turn_takes_the_homes_of_all_its_scopes_in_order_of_name() -> No
     taken: list[str] = []
     take = homes.take
 
-    async def noted(name: str) -> FakeHome:
+    async def noted(name: str) -> Home:
         taken.append(name)
         return await take(name)
 
@@ -261,9 +261,9 @@ async def test_a_turn_takes_the_homes_of_all_its_scopes_in_order_of_name() -> No
 )
 async def test_a_home_that_is_taken_delays_its_scopes(taken: TakenHome, free_at: float) -> None:
     class Given(FakeHomes):
-        async def take(self, name: str) -> FakeHome:
+        async def take(self, name: str) -> Home:
             self.tenant.take_over(taken)
-            home = self.homes[name] = FakeHome(name, 1, self)
+            home = self.homes[name] = Home(name, 1, self.lease, now())
             return home
 
     kept = store()
@@ -459,6 +459,3 @@ async def test_a_share_that_shrinks_is_adopted_at_the_next_grant() -> None:
     gaps = [later - sooner for sooner, later in pairwise(times)]
     assert gaps[:2] == [pytest.approx(1.0, abs=0.1)] * 2
     assert gaps[4:] == [pytest.approx(2.0, abs=0.1)] * 5
-
-
-# All at once.

@@ -17,21 +17,16 @@ from polite.frontier.durable.backend import (
     Row,
     StoreSummary,
 )
-from polite.frontier.redis.batch_changes import BatchChanges
-from polite.frontier.redis.crawl_totals import CrawlTotals
-from polite.frontier.redis.gone_tasks import GoneTasks
-from polite.frontier.redis.held_homes import HeldHome, HeldHomes
-from polite.frontier.redis.home_demand import HomeDemand
-from polite.frontier.redis.known_urls import KnownUrls
-from polite.frontier.redis.stored_task import row_of
+from polite.frontier.redis.batch import BatchChanges, SplitBatch, UsedHomes, row_of
+from polite.frontier.redis.demand import CrawlTotals, HomeDemand
 from polite.frontier.task_store import TaskDraft
 from polite.origin import Origin, Target
+from polite.pacers.homes import Home
 from polite.ports import Clock, Timer
 from polite.stores.redis.changes import Changes, Load
-from polite.stores.redis.home import Home
 from polite.stores.redis.partition import URGENT_S
 from polite.stores.redis.session import Session
-from polite.stores.redis.step_reply import StepReply, TaskRow
+from polite.stores.redis.step import StepReply, TaskRow
 
 # While this process has clearly too few homes, or none, it looks for others this often (seconds).
 _LOOK_S = 0.5
@@ -69,17 +64,15 @@ class RedisBackend:
         self._clock = clock
         self._home_of = home_of
         self._is_fetching = is_fetching
-        self._partitions = len(session.partitions)
-        self._homes = HeldHomes()
-        self._totals = CrawlTotals(self._partitions)
+        self._held = session.homes
+        self._homes = UsedHomes()
+        self._totals = CrawlTotals(len(self._held.partitions))
         self._demand = HomeDemand(clock, self._totals, busy)
         self._tell: Callable[[News], None] = lambda _: None
         self._news = News()
         self._telling = False
         self._places: Callable[[], int] = lambda: 0
-        self._gone = GoneTasks()
-        self._known = [KnownUrls() for _ in session.partitions]
-        self._changes = BatchChanges(session, home_of, key, self._homes, self._gone, self._known)
+        self._changes = BatchChanges(session.homes, home_of, key, self._homes)
         self._under_way: set[asyncio.Future[BatchResult]] = set()
         self._closed = False
         self._closing: asyncio.Future[None] | None = None
@@ -94,11 +87,10 @@ class RedisBackend:
         self, max_tries: int, tell: Callable[[News], None], places: Callable[[], int]
     ) -> "asyncio.Future[StoreSummary]":
         self._tell, self._places = tell, places
-        self._session.user = self
+        self._held.user = self
         self._session.closed = False
         # It need not put anything to get some homes.
-        for partition in self._session.partitions:
-            partition.stir(0.0)
+        self._ask_all(0.0)
         opened: asyncio.Future[StoreSummary] = asyncio.get_running_loop().create_future()
         # The replies of the partitions tell what waits.
         opened.set_result(StoreSummary(0, 0.0, 0, 0, 0, 0, []))
@@ -108,11 +100,11 @@ class RedisBackend:
         self._home_of(target)
 
     def knows_first(self, target: Target) -> bool:
-        held = self._homes.get(self._home_of(target))
-        return held is not None and held.home.suspects > 0
+        home = self._homes.by_name.get(self._home_of(target))
+        return home is not None and home.suspects > 0
 
     def is_gone(self, number: int) -> bool:
-        return self._gone.has_number(number)
+        return self._changes.gone.has_number(number)
 
     def put_no_more(self) -> None:
         self._session.close_puts()
@@ -120,11 +112,11 @@ class RedisBackend:
     def close(self) -> "asyncio.Future[None]":
         self._closed = True
         # The gate goes on with the session.
-        self._session.user = None
-        for held in list(self._homes):
-            self._homes.drop(held)
-            self._session.release(held.home)
-            self._session.recall(held.home)
+        self._held.user = None
+        for home in list(self._homes.by_name.values()):
+            self._homes.drop(home)
+            self._held.release(home)
+            self._held.recall([home.name])
         closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._closing, self._close_at = closed, self._clock.monotonic() + _CLOSE_S
         self._close_timer = self._clock.call_at(self._close_at, self._close_if_written)
@@ -149,20 +141,43 @@ class RedisBackend:
 
     def apply(self, batch: Batch) -> "asyncio.Future[BatchResult]":
         parts = self._changes.split(batch)
-        result = parts.send(lambda: self._written(batch), self._result)
+        result: asyncio.Future[BatchResult] = asyncio.get_running_loop().create_future()
         self._under_way.add(result)
+        parts.send().add_done_callback(lambda sent: self._replied(batch, parts, sent, result))
         result.add_done_callback(self._returned)
         # After what was said of their tasks and origins.
         self._release_unneeded()
         return result
 
+    def _replied(
+        self,
+        batch: Batch,
+        parts: SplitBatch,
+        sent: "asyncio.Future[list[StepReply]]",
+        result: "asyncio.Future[BatchResult]",
+    ) -> None:
+        error = sent.exception()
+        if result.done():
+            return
+        if error is not None:
+            result.set_exception(error)
+            return
+        self._load_own(batch)
+        self._changes.written(parts)
+        count = len(self._held.partitions)
+        numbers = [
+            None
+            if put is None or put.answer is None
+            else put.answer * count + self._held.partition(put.home).index
+            for put in parts.puts
+        ]
+        loads = [[] if load is None else self._rows(load.home, load.answer) for load in parts.loads]
+        met = [lookup.answer for lookup in parts.met]
+        result.set_result(BatchResult(numbers, met, loads, [], self._crowded, None, []))
+
     def _returned(self, result: "asyncio.Future[BatchResult]") -> None:
         self._under_way.discard(result)
         self._close_if_written()
-
-    def _written(self, batch: Batch) -> None:
-        self._load_own(batch)
-        self._changes.written(batch)
 
     def _load_own(self, batch: Batch) -> None:
         """Ask for tasks that wait now in origins of held homes that are not active. The server tells only other owners."""
@@ -172,38 +187,25 @@ class RedisBackend:
             mark.target.origin.text for mark in batch.marks.values() if not mark.in_flight
         )
         for text in origins:
-            home = self._session.held(self._home_of(Target(Origin.of(text), "/")))
-            held = None if home is None else self._homes.get(home.name)
-            if home is None or (held is not None and text in held.origins):
+            home = self._held.held(self._home_of(Target(Origin.of(text), "/")))
+            if home is None or (text in home.origins and self._homes.by_name.get(home.name) is home):
                 continue
-            load = Changes(loads=[Load(home.name, home.fence, text, TASKS_PER_ORIGIN)])
-            loaded = self._session.partition(home.name).submit(load)
-            loaded.add_done_callback(partial(self._loaded_own, home.name, text))
+            load = Load(home.name, home.fence, text, TASKS_PER_ORIGIN)
+            loaded = self._held.partition(home.name).submit(Changes(loads=[load]))
+            loaded.add_done_callback(partial(self._loaded_own, load))
 
-    def _loaded_own(self, home: str, origin: str, reply: "asyncio.Future[StepReply]") -> None:
-        if not reply.cancelled() and reply.exception() is None and (rows := reply.result().loads[0]):
-            self._session.bring_news(home, origin, rows)
-
-    def _result(
-        self, puts: list[int | None], met: list[bool], loads: list[tuple[str, list[TaskRow]]]
-    ) -> BatchResult:
-        return BatchResult(
-            puts,
-            met,
-            [self._rows(home, rows) for home, rows in loads],
-            [],
-            self._crowded,
-            None,
-            [],
-        )
+    def _loaded_own(self, load: Load, reply: "asyncio.Future[StepReply]") -> None:
+        if not reply.cancelled() and reply.exception() is None and load.answer:
+            self._held.bring_news(load.home, load.origin, load.answer)
 
     # Homes that are not needed any more.
 
     def _release_unneeded(self) -> None:
-        for held in [each for each in self._homes if not each.needed]:
-            self._homes.drop(held)
-            held.home.note = json.dumps(held.failures) if held.failures else None
-            self._session.release(held.home)
+        for home in list(self._homes.by_name.values()):
+            if not home.origins and not home.in_flight:
+                home.note = json.dumps(home.failures) if home.failures else None
+                self._homes.drop(home)
+                self._held.release(home)
 
     # The session's HomeUser.
 
@@ -224,72 +226,67 @@ class RedisBackend:
     def awaited(self) -> None:
         """A worker waits for a permit, or `join` for the end of all tasks: from now on homes are picked."""
         if self._demand.awaited():
-            self._ask_soon()
+            self._ask_all(URGENT_S)
 
     def look_again(self) -> None:
         """Ask all partitions anew whether anything is left."""
         self._totals.doubt()
-        self._ask_soon()
+        self._ask_all(URGENT_S)
 
-    def _ask_soon(self) -> None:
-        for partition in self._session.partitions:
-            partition.stir(URGENT_S)
+    def _ask_all(self, within_s: float) -> None:
+        for partition in self._held.partitions:
+            partition.stir(within_s)
 
     def _leave_if_idle(self) -> None:
         """Leave all homes if no worker has come for long: other processes may have some."""
         if not self._demand.is_idle():
             return
-        for held in list(self._homes):
-            if not self.keeps(held.home):
-                self.withdrawn(held.home)
-                self._session.recall(held.home)
+        for home in list(self._homes.by_name.values()):
+            if not self.keeps(home):
+                self.withdrawn(home)
+                self._held.recall([home.name])
 
-    def picked(self, home: Home, origins: Sequence[tuple[str, list[TaskRow]]], note: str | None) -> None:
+    def picked(self, home: Home, origins: Sequence[tuple[str, list[TaskRow]]]) -> None:
         """A home was taken from the line, with the first tasks of its origins."""
-        held = self._homes.hold(home)
-        held.failures = {} if note is None else json.loads(note)
+        self._homes.add(home)
+        home.failures = {} if home.note is None else json.loads(home.note)
         for text, rows in origins:
-            self._activate(held, text, rows)
+            self._activate(home, text, rows)
         self._tell_soon()
 
     def news(self, home: Home, origin: str, rows: list[TaskRow]) -> None:
         """Tasks were put for an origin of a held home, or became ready."""
-        held = self._homes.hold(home)
-        active = held.origins.get(origin)
+        self._homes.add(home)
+        active = home.origins.get(origin)
         if active is None:
-            self._activate(held, origin, rows)
+            self._activate(home, origin, rows)
         else:
-            self._news.loaded.append((active.number, self._rows(home.name, rows)))
+            self._news.loaded.append((active, self._rows(home.name, rows)))
         self._tell_soon()
 
-    def _activate(self, held: HeldHome, text: str, rows: list[TaskRow]) -> None:
-        found = self._rows(held.home.name, rows)
+    def _activate(self, home: Home, text: str, rows: list[TaskRow]) -> None:
+        found = self._rows(home.name, rows)
         if found:
-            active = self._homes.activate(held, text)
-            self._news.activated.append(
-                Activation(active.number, text, held.failures.get(text, 0), None, found)
-            )
+            number = self._homes.activate(home, text)
+            self._news.activated.append(Activation(number, text, home.failures.get(text, 0), None, found))
 
     def keeps(self, home: Home) -> bool:
         """Whether the home should not be given away now."""
-        held = self._homes.get(home.name)
-        return held is not None and any(self._is_fetching(Origin.of(text)) for text in held.origins)
+        return any(self._is_fetching(Origin.of(text)) for text in home.origins)
 
     def withdrawn(self, home: Home) -> None:
         """The home was lost, or is to be left: its tasks are another process's."""
-        held = self._homes.get(home.name)
-        if held is None or held.home is not home:
+        if self._homes.by_name.get(home.name) is not home:
             if not home.over:
-                self._session.release(home)
+                self._held.release(home)
             return
-        in_flight = set(held.in_flight)
-        numbers = self._homes.drop(held)
+        numbers = self._homes.drop(home)
         self._news.withdrawn += numbers
         self._news.activated = [each for each in self._news.activated if each.origin_id not in numbers]
         self._news.loaded = [each for each in self._news.loaded if each[0] not in numbers]
         if not home.over:
             # It leaves when these have ended; at the end of this step of the loop if there are none.
-            self._homes.hold(home).in_flight = in_flight
+            self._homes.add(home)
         self._tell_soon()
 
     def failed(self, error: Exception) -> None:
@@ -300,10 +297,10 @@ class RedisBackend:
     def stepped(self, partition: int, reply: StepReply) -> None:
         """A partition has replied."""
         self._totals.add(partition, reply)
-        self._known[partition].hear(reply)
-        self._demand.look_for_untaken(holds_some=len(self._homes) > 0)
+        self._changes.heard(partition, reply)
+        self._demand.look_for_untaken(holds_some=bool(self._homes.by_name))
         if self._demand.revived():
-            self._ask_soon()
+            self._ask_all(URGENT_S)
         self._leave_if_idle()
         self._news.given_up += [self._given_up(partition, *each) for each in reply.given_up]
         self._tell_soon()
@@ -333,7 +330,7 @@ class RedisBackend:
         times = []
         if self._totals.to_confirm:
             times.append(_CONFIRM_S)
-        if self._free and self._totals.left and (not len(self._homes) or self._totals.few):
+        if self._free and self._totals.left and (not self._homes.by_name or self._totals.few):
             times.append(_LOOK_S)
         return min(times, default=None)
 
@@ -347,8 +344,8 @@ class RedisBackend:
             return GivenUp(origin, row.tries, None)
 
     def _rows(self, home: str, rows: list[TaskRow]) -> list[Row]:
-        partition = self._session.partition(home).index
-        return [self._row(partition, row) for row in rows if not self._gone.has_digest(row.digest)]
+        partition, gone = self._held.partition(home).index, self._changes.gone
+        return [self._row(partition, row) for row in rows if not gone.has_digest(row.digest)]
 
     def _row(self, partition: int, row: TaskRow) -> Row:
-        return row_of(row, row.number * self._partitions + partition)
+        return row_of(row, row.number * len(self._held.partitions) + partition)

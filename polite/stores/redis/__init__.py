@@ -6,9 +6,9 @@ session is a lease: every batch that the process sends renews it, and all homes 
 request after its own deadline, which lies before the server's. If an owner ends without a word, the next one first waits for a
 full delay, counted from the end of the lease.
 
-`step.lua` is the one operation: it applies a batch atomically. `step.py` is its request, `changes.py` what that brings, and
-`step_reply.py` the reply. `partition.py` sends one batch after the other (`change_queue.py`) and keeps the deadline.
-It also has what a failover may have lost. The pacer and the frontier (`home_user.py`) call `session.py`; `held_homes.py`
-decides which homes (`home.py`) leave when. `link.py` is the connection, `address.py` reads its URL, `server.py` checks the
-server when it is opened, and `robots.py` keeps robots.txt results for all processes.
+`step.lua` is the one operation: it applies a batch atomically. `changes.py` has what a batch brings, the queue that is cut into
+batches, and what a failover may have lost; `step.py` has the reply. `partition.py` sends one batch after the other and keeps the
+deadline. `session.py` is one process; the pacer and the frontier use its homes (`homes.py`), which decides which of them leave
+when. `link.py` is the connection, `address.py` reads its URL, `opening.py` checks the server and has a process join a crawl,
+`robots.py` keeps robots.txt results for all processes, and `inspect.py` shows it all to people.
 """

@@ -1,15 +1,17 @@
-"""RedisLink: the connection to a Redis or Valkey server, Sentinel or cluster. It needs the package `redis`.
+"""RedisLink: the connection to a Redis or Valkey server, Sentinel or cluster, and Patience. It needs the package `redis`.
 
 redis-py never sends a command again by itself: a batch that ran although its answer was lost must be followed by one that says so.
 """
 
 import asyncio
+import builtins
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from redis.asyncio import Redis, RedisCluster, Sentinel
 from redis.asyncio.cluster import ClusterNode
@@ -37,8 +39,12 @@ from redis.exceptions import (
 )
 
 from polite.errors import InvalidOption, StoreFailed
+from polite.options import number
+from polite.ports import Clock
 from polite.stores.redis.address import Address, Kind
-from polite.stores.redis.step import Unreached
+from polite.stores.redis.step import PATIENCE_S, Unreached
+
+T = TypeVar("T")
 
 # Seconds for one call, and of these for a connection.
 CALL_S, CONNECT_S = 2.5, 1.0
@@ -196,6 +202,69 @@ class RedisLink:
                 return await calling
         except (RedisError, RedisClusterException, OSError) as error:
             raise translated(error, self.name, key) from error
+
+
+# Seconds between two attempts, doubled each time.
+_FIRST_S, _LAST_S = 0.05, 1.0
+
+
+class Patience:
+    """Repeats calls that did not reach the server.
+
+    Args:
+        name: The server's address without credentials.
+        limit_s: Seconds after which a call fails.
+    """
+
+    def __init__(self, name: str, clock: Clock, limit_s: float = PATIENCE_S) -> None:
+        self._name = name
+        self._clock = clock
+        self._limit_s = number("patience", limit_s, most=86_400)
+        self._away: tuple[float, float, str] | None = None  # since (lasting, wall), the last error
+
+    async def wait_for(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Return what `call` returns, once the server is reached.
+
+        Raises:
+            StoreFailed: It was not, for the limit; or the call's own.
+        """
+        try:
+            # It bounds the wait behind other calls, too.
+            async with asyncio.timeout(self._limit_s) as limit:
+                return await self._repeated(call, limit)
+        except builtins.TimeoutError as error:
+            raise self._failed() from error
+
+    async def _repeated(self, call: Callable[[], Awaitable[T]], limit: asyncio.Timeout) -> T:
+        pause_s = _FIRST_S
+        while True:
+            try:
+                result = await call()
+            except Unreached as error:
+                since, wall, _ = self._away or (self._clock.lasting(), self._clock.wall(), "")
+                self._away = since, wall, str(error)
+                if limit.expired():
+                    # redis-py may answer a cancellation by an error of its own, and there is no second one.
+                    raise builtins.TimeoutError from error
+            else:
+                self._away = None
+                return result
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LAST_S)
+
+    def _failed(self) -> StoreFailed:
+        if self._away is None:
+            return StoreFailed(
+                f"{self._name}: a call waited {self._limit_s:g} s behind others: the server is too slow",
+                may_pass=True,
+            )
+        since, wall, because = self._away
+        at = datetime.fromtimestamp(wall, UTC).strftime("%H:%M:%S UTC")
+        return StoreFailed(
+            f"{self._name} has not responded since {at} ({self._clock.lasting() - since:.0f} s); "
+            f"the last error: {because}",
+            may_pass=True,
+        )
 
 
 @cache

@@ -6,20 +6,16 @@ import os
 import re
 import secrets
 import socket
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Any, Protocol
 
 from polite.errors import GateClosed, StoreEmptied, StoreFailed
 from polite.pace import exponential
+from polite.pacers.homes import Home, Lease
 from polite.ports import Clock, Timer
-from polite.stores.redis.change_queue import ChangeBatch, ChangeQueue, Section
-from polite.stores.redis.changes import Changes, Ended, PutEntry
-from polite.stores.redis.crawl_settings import CrawlSettings
-from polite.stores.redis.home import Home, Tenure
-from polite.stores.redis.step import Link, Mine, StepRequest, Unreached, microseconds
-from polite.stores.redis.step_reply import StepReply
+from polite.stores.redis.changes import ChangeBatch, ChangeQueue, Changes, Journal, Mine, Section, encoded
+from polite.stores.redis.step import CrawlSettings, Link, StepReply, Unreached, microseconds
 
 # Of a host's name. That of a pod has at most 63 characters.
 _MOST_CHARACTERS = 63
@@ -69,86 +65,13 @@ class Claim:
         self.begins = False
 
 
-# Puts and ends that are kept: about 20 MB. What is older is lost in a failover that dropped it.
-_MOST_KEPT = 50_000
-
-
-class _Written(NamedTuple):
-    at: float
-    puts: list[PutEntry]
-    ended: list[Ended]
-
-    @property
-    def size(self) -> int:
-        return len(self.puts) + len(self.ended)
-
-
-class Journal:
-    """Puts and ends that the server acknowledged in the last `keep_s` seconds.
-
-    A failover may lose acknowledged writes. Digests make it harmless to write them again.
-    """
-
-    def __init__(self, keep_s: float) -> None:
-        self._keep_s = keep_s
-        self._written: deque[_Written] = deque()
-        self._size = 0
-
-    def add(
-        self, now: float, changes: Changes, numbers: Iterable[int | None], *, repeated: bool = False
-    ) -> None:
-        """Keep what was acknowledged at `now`, and forget what is too old. Tasks keep the `numbers` that the server gave them.
-
-        A duplicate is left to the process that put the task: written again by this one, it would get another number, and be
-        fetched twice. Of a batch that was `repeated`, duplicates may be tasks that its first try put.
-        """
-        puts = [
-            put if number is None else put._replace(number=number)
-            for put, number in zip(changes.puts, numbers, strict=False)
-            # What was written again, and was there still, has its number already.
-            if number is not None or put.number is not None or repeated
-        ]
-        written = _Written(now, puts, changes.ended)
-        if written.size:
-            self._written.append(written)
-            self._size += written.size
-        while self._written and (self._written[0].at < now - self._keep_s or self._size > _MOST_KEPT):
-            self._size -= self._written.popleft().size
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self._written.clear()
-        self._size = 0
-
-    def take(self, now: float, ended_later: Iterable[str]) -> list[Changes]:
-        """Remove and return all, oldest first, without puts of tasks that have ended since: they would be fetched again.
-
-        Args:
-            now: The time by the clock of `add`.
-            ended_later: Digests of tasks whose ends are not written yet.
-        """
-        ended = set(ended_later)
-        found: list[Changes] = []
-        while self._written:
-            written = self._written.pop()
-            age = int((now - written.at) * 1e6)
-            puts = [_aged(put, age) for put in written.puts if put.digest not in ended]
-            ended.update(each.digest for each in written.ended)
-            found.append(Changes(puts=puts, ended=written.ended))
-        self._size = 0
-        return found[::-1]
-
-
-def _aged(put: PutEntry, age: int) -> PutEntry:
-    return put if put.ready_in is None else put._replace(ready_in=max(0, put.ready_in - age))
-
-
 class WantedHomes:
     """Waiting calls by home. All calls for one home share one entry; a call that is cancelled leaves nothing behind."""
 
     def __init__(self) -> None:
         # When each call began (monotonic).
         self._waiters: dict[str, dict[asyncio.Future[Home], float]] = {}
+        self._over: Exception | None = None
 
     def __bool__(self) -> bool:
         return bool(self._waiters)
@@ -161,6 +84,8 @@ class WantedHomes:
 
     async def wait(self, name: str, now: float) -> Home:
         """Wait for `resolve`, `expire` or `fail`."""
+        if self._over is not None:
+            raise self._over
         waiter: asyncio.Future[Home] = asyncio.get_running_loop().create_future()
         waiters = self._waiters.setdefault(name, {})
         waiters[waiter] = now
@@ -190,22 +115,16 @@ class WantedHomes:
         for name, waiters in list(self._waiters.items()):
             for waiter in [waiter for waiter, began in waiters.items() if began <= before]:
                 del waiters[waiter]
-                _fail(waiter, error)
+                if not waiter.done():
+                    waiter.set_exception(error)
+                    waiter.exception()
             if not waiters:
                 del self._waiters[name]
 
     def fail(self, error: Exception) -> None:
-        """Fail all calls."""
-        for waiters in self._waiters.values():
-            for waiter in waiters:
-                _fail(waiter, error)
-        self._waiters.clear()
-
-
-def _fail(waiter: "asyncio.Future[Home]", error: Exception) -> None:
-    if not waiter.done():
-        waiter.set_exception(error)
-        waiter.exception()
+        """Fail all calls, also later ones."""
+        self._over = self._over or error
+        self.expire(math.inf, error)
 
 
 # How long a batch is collected (seconds): changes that something waits for, and others.
@@ -223,36 +142,28 @@ class PartitionOwner(Protocol):
     @property
     def alone(self) -> bool:
         """Whether this process has no frontier on the crawl."""
-        ...
 
     @property
     def closed(self) -> bool:
         """Whether this process puts no more tasks of its own."""
-        ...
 
     def room(self, partition: "Partition") -> int:
         """Return how many homes the partition's next batch may pick."""
-        ...
 
     def may_take(self, name: str) -> bool:
         """Return whether a wanted home may be asked for now."""
-        ...
 
     def lose(self, homes: list[Home]) -> None:
         """Drop homes that are not ours any more."""
-        ...
 
     def replied(self, partition: "Partition", reply: StepReply) -> float:
         """Use a reply. Return the seconds after which the next batch should go at the latest."""
-        ...
 
     def unreached(self, partition: "Partition", since: float, error: str) -> None:
         """Note that no batch had a reply since then (monotonic)."""
-        ...
 
     def fail(self, error: Exception) -> None:
         """Stop all partitions: no batch will ever be applied again."""
-        ...
 
 
 class Partition:
@@ -262,10 +173,9 @@ class Partition:
     and callbacks drive it. Only a call of the link is a task; if a loop that ends cancels it, that is a batch without a reply.
 
     Attributes:
-        changes: What the next `send` sends. A digest may be in only one of `ended`, `requeued`, `outs` and `backs`.
         homes: What is held here, by name. Only the owner changes it.
         wanted: What is to be taken.
-        tenure: Until when `homes` are held.
+        lease: Until when `homes` are held.
         index: Its number within the crawl.
         settings: What the next batches say of the crawl.
         picking: How many homes the batch under way may pick.
@@ -288,10 +198,9 @@ class Partition:
         self._prefix = prefix
         self.settings = settings
         self._owner = owner
-        self.changes: Changes = Changes()
         self.homes: dict[str, Home] = {}
         self.wanted: WantedHomes = WantedHomes()
-        self.tenure: Tenure = Tenure(clock)
+        self.lease: Lease = Lease(clock)
         self.picking: int = 0
         self.reply: StepReply | None = None
         self.away_since: float | None = None
@@ -321,16 +230,12 @@ class Partition:
         self._ending: asyncio.Future[None] | None = None
         self._over: Exception | None = None
 
-    def send(self, *, lazy: bool = False) -> "asyncio.Future[StepReply]":
-        """Send `changes`. The future is that of the last batch that carries some of them; it waits through outages.
-
-        Its reply has `puts`, `met` and `loads` of these changes alone, in their order. It raises StoreFailed, or GateClosed.
-        """
-        changes, self.changes = self.changes, Changes()
-        return self.submit(changes, lazy=lazy)
-
     def submit(self, changes: Changes, *, lazy: bool = False) -> "asyncio.Future[StepReply]":
-        """Send these changes, as `send` does."""
+        """Send these changes. A digest may be in only one of `ended`, `requeued`, `outs` and `backs`.
+
+        The future is that of the last batch that carries some of them; it waits through outages. Then each of them has its answer.
+        It raises StoreFailed, or GateClosed.
+        """
         sent: asyncio.Future[StepReply] = asyncio.get_running_loop().create_future()
         section = Section(changes, self._clock.monotonic() + (LAZY_S if lazy else URGENT_S), sent)
         if self._over is not None:
@@ -369,7 +274,7 @@ class Partition:
         """Send nothing more. What waits fails."""
         if self._over is None:
             self._over = error
-        self.tenure.until = -math.inf
+        self.lease.until = -math.inf
         self._cancel_timer()
         if self._end_timer is not None:
             self._end_timer.cancel()
@@ -387,7 +292,7 @@ class Partition:
         """Begin a new session. The homes of the old one are lost."""
         self._session, self._seq, self._first = session_name(), 0, True
         self._mine, self._claim, self._confirmed = False, None, True
-        self.tenure.until = -math.inf
+        self.lease.until = -math.inf
         self._owner.lose(list(self.homes.values()))
 
     def _give_up(self) -> None:
@@ -436,7 +341,7 @@ class Partition:
             leaving = [] if self._batch is None else self._batch.changes.leaves
             self._claim = Claim(self._held(), [Mine(each.home, each.fence) for each in leaving])
         batch = self._next_batch()
-        request = self._request(batch).encode()
+        request = encoded(self._request(batch), batch.changes)
         self._wished_at = math.inf
         self._sent_at = self._clock.monotonic()
         # Read before the command is written: a late reply lengthens nothing.
@@ -458,7 +363,7 @@ class Partition:
         self._batch = self._batch or self._queue.cut()
         return self._batch
 
-    def _request(self, batch: ChangeBatch) -> StepRequest:
+    def _request(self, batch: ChangeBatch) -> dict[str, Any]:
         self._seq += 1
         claim, in_part = self._claim, self._in_part
         self._bye = self._ending is not None and not self._queue and not in_part
@@ -470,26 +375,25 @@ class Partition:
                 lambda name: name not in leaving and self._owner.may_take(name), batch.takes_beside
             )
         settings = self.settings
-        return StepRequest(
-            session=self._session,
-            first=self._first,
-            seq=self._seq,
-            lease=microseconds(settings.lease_s),
-            beat=microseconds(settings.beat_s),
-            born=self._born,
-            newborn=secrets.token_hex(8),
-            gate_alone=self._owner.alone,
-            keyed=settings.keyed,
-            max_tries=settings.max_tries,
-            max_done=settings.max_done,
-            closed=self._owner.closed,
-            bye=self._bye,
-            room=self.picking,
-            mine=None if claim is None else claim.part,
-            mine_begins=claim is not None and claim.begins,
-            mine_ends=not in_part,
-            changes=batch.changes,
-        )
+        request: dict[str, Any] = {
+            "session": self._session,
+            "first": self._first,
+            "seq": self._seq,
+            "lease": microseconds(settings.lease_s),
+            "beat": microseconds(settings.beat_s),
+            "born": self._born,
+            "newborn": secrets.token_hex(8),
+            "gate_alone": self._owner.alone,
+            "keyed": settings.keyed,
+            "max_tries": settings.max_tries,
+            "max_done": settings.max_done,
+            "closed": self._owner.closed,
+            "bye": self._bye,
+            "room": self.picking,
+        }
+        if claim is not None:
+            request |= {"mine": claim.part, "mine_begins": claim.begins, "mine_ends": not in_part}
+        return request
 
     def _held(self) -> list[Mine]:
         """Return what this process holds as the server must see it: a home that leaves with a later batch is held until then."""
@@ -582,13 +486,14 @@ class Partition:
         if self._ended_again:
             self._ended_again.difference_update(ended.digest for ended in batch.changes.ended)
             reply.drop_rows(self._ended_again)
-        self._journal.add(now, batch.changes, reply.puts, repeated=batch.repeated)
+        batch.answer(reply)
+        self._journal.add(now, batch.changes, repeated=batch.repeated)
         try:
             within_s = self._owner.replied(self, reply)
         except BaseException as error:
             batch.fail(error if isinstance(error, Exception) else RuntimeError(repr(error)))
             raise
-        batch.answer(reply)
+        batch.resolve(reply)
         if self._bye and not self._queue:
             self.stop(GateClosed("the gate is closed"))
         else:
@@ -606,16 +511,16 @@ class Partition:
         until = sent + settings.lease_s - settings.margin_s
         if moved:
             self._confirmed = False
-            if not self.tenure.good:
+            if not self.lease.good:
                 # The session had ended at the last server, and others may have taken its homes there, in writes that are lost.
                 self._owner.lose(list(self.homes.values()))
             else:
                 # Others may have taken homes before the server was another, and take those that it does not know when quiet is
                 # over: `mine` tells, and the reply to its last part counts.
                 until = min(until, sent + reply.quiet / 1e6 - settings.margin_s)
-                self.tenure.until = max(self.tenure.until, until)
+                self.lease.until = max(self.lease.until, until)
         elif self._confirmed:
-            self.tenure.until = until
+            self.lease.until = until
         self._owner.lose([self.homes[name] for name in reply.gone if name in self.homes])
 
     def _restore(self, now: float) -> None:

@@ -12,8 +12,8 @@ from polite.origin import Origin
 from polite.ports import Clock, SavedBackOff, later
 from polite.robots.snapshot import Snapshot, merged
 from polite.stores import codec
-from polite.stores.redis.link import RedisLink, Script
-from polite.stores.redis.patience import PATIENCE_S, Patience
+from polite.stores.redis.link import Patience, RedisLink, Script
+from polite.stores.redis.step import PATIENCE_S
 
 log: logging.Logger = logging.getLogger("polite")
 

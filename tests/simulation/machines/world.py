@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable
 from random import Random
 
-from polite.stores.redis.crawl import SCHEMA, crawl_key
+from polite.stores.redis.opening import SCHEMA, crawl_key
 from tests.simulation.machines.conductor import MOST_ROUNDS_PER_S, CallWatch, MachineLoop
 from tests.simulation.machines.plan import Fault, MachinesPlan
 from tests.simulation.machines.process import CRAWL, Process

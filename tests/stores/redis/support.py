@@ -10,14 +10,11 @@ from itertools import count
 from typing import Any
 
 from polite.events import Event
-from polite.pacers.homes import TakenHome
+from polite.pacers.homes import Home, TakenHome
 from polite.stores.redis.changes import Changes, Ended, PutEntry
-from polite.stores.redis.crawl_settings import CrawlSettings
-from polite.stores.redis.home import Home
 from polite.stores.redis.partition import Partition
 from polite.stores.redis.session import Session
-from polite.stores.redis.step import Unreached
-from polite.stores.redis.step_reply import StepReply, TaskRow
+from polite.stores.redis.step import CrawlSettings, StepReply, TaskRow, Unreached
 from polite.testing import LoopClock
 
 Request = dict[str, Any]
@@ -154,7 +151,7 @@ def on(link: ScriptedLink, owner: Owner | None = None, clock: LoopClock | None =
 
 
 def hold(partition: Partition, name: str = HOST, fence: int = 1) -> Home:
-    home = partition.homes[name] = Home(name, fence, partition.tenure, LoopClock())
+    home = partition.homes[name] = Home(name, fence, partition.lease, 0.0)
     return home
 
 
@@ -199,7 +196,7 @@ class Frontier:
     def room(self) -> int:
         return self.most - len(self.homes)
 
-    def picked(self, home: Home, origins: list[tuple[str, list[TaskRow]]], note: str | None) -> None:
+    def picked(self, home: Home, origins: list[tuple[str, list[TaskRow]]]) -> None:
         self.homes[home.name] = home
 
     def news(self, home: Home, origin: str, rows: list[TaskRow]) -> None:
@@ -210,7 +207,7 @@ class Frontier:
         self.withdrawn_homes.append(home.name)
         del self.homes[home.name]
         if self.releases_at_once:
-            self.session.release(home)
+            self.session.homes.release(home)
 
     def keeps(self, home: Home) -> bool:
         return home.name in self.kept
@@ -221,7 +218,7 @@ class Frontier:
         self.failures.append(error)
 
     def done(self, name: str, rest_s: float = 0.0) -> None:
-        self.session.release(self.homes.pop(name), rest_s)
+        self.session.homes.release(self.homes.pop(name), rest_s)
 
 
 class Process:
@@ -242,11 +239,12 @@ class Process:
             lease_s=SETTINGS.lease_s,
             tell=self.events.append,
         )
-        self.session.tenant = self.pacer
+        self.homes = self.session.homes
+        self.homes.tenant = self.pacer
 
     def crawl(self, *, room: int = 100) -> Frontier:
         frontier = Frontier(self.session, room)
-        self.session.user = frontier
+        self.homes.user = frontier
         self.session.begin()
         return frontier
 

@@ -74,14 +74,17 @@ async def test_a_wish_during_a_call_is_not_forgotten() -> None:
 async def test_what_fits_goes_and_the_rest_follows_at_once() -> None:
     link = ScriptedLink()
 
-    reply = await submit(
-        on(link), puts=[put(n) for n in range(225)], ended=[ended(n) for n in range(225, 450)]
-    )
+    puts = [put(n) for n in range(225)]
+    partition = on(link)
+    changes = Changes(puts=list(puts), ended=[ended(n) for n in range(225, 450)])
+    sent = partition.submit(changes, lazy=True)
+    partition.stir(0.0)
+    await sent
 
     sizes = [(len(r.get("puts", [])), len(r.get("ended", []))) for r in link.sent]
     assert sizes == [(119, 0), (106, 13), (0, 120), (0, 92)]
     assert link.requests[-1][0] < 0.05
-    assert reply.puts == [*range(1, 120), *range(1, 107)]
+    assert [each.answer for each in puts] == [*range(1, 120), *range(1, 107)]
 
 
 async def test_each_caller_gets_its_own_part_of_the_reply() -> None:
@@ -91,18 +94,20 @@ async def test_each_caller_gets_its_own_part_of_the_reply() -> None:
 
     partition = on(ScriptedLink(answer))
     looked = [Lookup(HOST, ORIGIN, f"digest-{n}", again=False) for n in range(3)]
-    calls = [
-        partition.submit(Changes(met=looked[:1], puts=[put(1)])),
-        partition.submit(Changes(met=looked[1:], puts=[put(2)], loads=[Load(HOST, 1, "https://b", 10)])),
-        partition.submit(Changes(loads=[Load(HOST, 1, "https://c", 10)])),
+    puts = [put(1), put(2)]
+    loads = [Load(HOST, 1, origin, 10) for origin in ("https://b", "https://c")]
+    await asyncio.gather(
+        partition.submit(Changes(met=looked[:1], puts=puts[:1])),
+        partition.submit(Changes(met=looked[1:], puts=puts[1:], loads=loads[:1])),
+        partition.submit(Changes(loads=loads[1:])),
+    )
+
+    assert [each.answer for each in puts] == [None, 8]
+    assert [each.answer for each in looked] == [True, False, True]
+    assert [[row.text for row in load.answer] for load in loads] == [
+        ["row of https://b"],
+        ["row of https://c"],
     ]
-
-    first, second, third = await asyncio.gather(*calls)
-
-    assert (first.puts, first.met, first.loads) == ([None], [True], [])
-    assert (second.puts, second.met) == ([8], [False, True])
-    assert [[row.text for row in rows] for rows in second.loads] == [["row of https://b"]]
-    assert [[row.text for row in rows] for rows in third.loads] == [["row of https://c"]]
 
 
 async def test_of_a_task_the_latest_word_counts() -> None:
@@ -128,14 +133,14 @@ async def test_homes_are_held_from_when_a_batch_with_a_reply_was_sent_also_in_a_
     partition = on(link, clock=clock)
 
     await submit(partition)
-    assert partition.tenure.until == pytest.approx(0.03 + HELD_S)
+    assert partition.lease.until == pytest.approx(0.03 + HELD_S)
     link.faults.extend(Fault(reply_lost=True) for _ in range(5))
     partition.stir(0.0)
     await asyncio.sleep(0.5)
-    assert partition.tenure.until == pytest.approx(0.03 + HELD_S)
+    assert partition.lease.until == pytest.approx(0.03 + HELD_S)
 
     clock.suspend(HELD_S)
-    assert not partition.tenure.good
+    assert not partition.lease.good
 
 
 # Batches without a reply
@@ -209,12 +214,13 @@ async def test_a_lost_session_loses_its_homes_and_what_was_written_counts() -> N
     await submit(partition)
     home = hold(partition)
 
-    reply = await submit(partition, puts=[put(1)], loads=[Load(HOST, 1, ORIGIN, 5)])
+    load = Load(HOST, 1, ORIGIN, 5)
+    reply = await submit(partition, puts=[put(1)], loads=[load])
     assert not home.good
-    assert not partition.tenure.good
+    assert not partition.lease.good
     await asyncio.sleep(0.01)
 
-    assert (reply.puts, reply.loads, owner.lost) == ([7], [[]], [home])
+    assert (reply.puts, load.answer, owner.lost) == ([7], [], [home])
     assert [(r["first"], r["seq"]) for r in link.sent] == [(True, 1), (False, 2), (True, 1)]
     assert link.sent[0]["session"] == link.sent[1]["session"] != link.sent[2]["session"]
 
@@ -247,7 +253,7 @@ async def test_homes_are_kept_over_another_server_only_while_the_lease_lasts(awa
     await asyncio.sleep(1.0)
 
     assert owner.lost == ([] if away_s < SETTINGS.lease_s else [home])
-    assert partition.tenure.good
+    assert partition.lease.good
 
 
 async def test_many_homes_are_told_in_parts_and_nothing_else_before_the_last() -> None:
@@ -285,16 +291,16 @@ async def test_on_another_server_homes_are_held_until_quiet_ends_or_it_knows_the
     await submit(partition)
     for number in range(400):
         hold(partition, f"{number}.example")
-    until = partition.tenure.until
+    until = partition.lease.until
 
     link.says["epoch"] = 2
     link.faults.extend([Fault(), Fault(after_s=2.0), Fault(after_s=2.0)])
     await submit(partition)
-    assert partition.tenure.until == until
+    assert partition.lease.until == until
     await asyncio.sleep(3.0)
-    assert partition.tenure.until == until, "one part of two is told"
+    assert partition.lease.until == until, "one part of two is told"
     await asyncio.sleep(3.0)
-    assert partition.tenure.until > until
+    assert partition.lease.until > until
 
 
 async def test_another_server_is_told_what_is_held_and_what_was_written_in_two_leases() -> None:

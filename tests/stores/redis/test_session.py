@@ -1,15 +1,16 @@
 """The homes of a process: how they come, which of them a frontier gets, which leave, and how a session ends; in virtual time."""
 
 import asyncio
-from itertools import count
-from typing import Any
+import json
 
 import pytest
 
 from polite.errors import GateClosed, StoreEmptied, StoreFailed
 from polite.events import StoreAway, StoreBack
-from polite.pacers.homes import TakenHome
-from polite.stores.redis.session import Remaining
+from polite.frontier.durable.backend import Batch, Deactivation, News
+from polite.frontier.redis.backend import RedisBackend
+from polite.pacers.homes import Home, Lease, TakenHome
+from polite.stores.redis.step import TaskRow
 from tests.stores.redis.support import Process, Request, fresh, picks
 
 pytestmark = pytest.mark.virtual_time
@@ -23,18 +24,18 @@ async def test_a_home_is_taken_and_its_pacer_learns_what_is_known_first() -> Non
         lambda r: {"taken": [["a.com", 4, 2_000_000, False, 500_000, "{}"]] if "takes" in r else []}
     )
 
-    home = await process.session.take("a.com")
+    home = await process.homes.take("a.com")
 
     assert process.pacer.taken == [TakenHome("a.com", 0.5, 2.0, False, "{}")]
     assert (home.name, home.fence, home.good) == ("a.com", 4, True)
-    assert process.session.held("a.com") is home
-    assert await process.session.take("a.com") is home
+    assert process.homes.held("a.com") is home
+    assert await process.homes.take("a.com") is home
 
 
 async def test_homes_are_asked_for_together_each_200_ms_until_the_last_caller_is_cancelled() -> None:
     process = Process(lambda r: {})
 
-    tasks = [asyncio.create_task(process.session.take(name)) for name in ("a.com", "b.com", "a.com")]
+    tasks = [asyncio.create_task(process.homes.take(name)) for name in ("a.com", "b.com", "a.com")]
     await asyncio.sleep(0.3)
     tasks[0].cancel()
     await asyncio.sleep(0.2)
@@ -56,19 +57,19 @@ async def test_a_wait_fails_after_60_s_without_the_store() -> None:
     process.link.down = True
 
     with pytest.raises(StoreFailed, match="has not responded since .* connection refused"):
-        await process.session.take("a.com")
+        await process.homes.take("a.com")
 
     assert 60.0 <= process.clock.monotonic() < 63.0
 
 
 async def test_a_home_whose_lease_is_over_is_waited_for() -> None:
     process = Process()
-    home = await process.session.take("a.com")
+    home = await process.homes.take("a.com")
     process.link.down = True
     await asyncio.sleep(6.0)
     assert not home.good
 
-    waiting = asyncio.create_task(process.session.take("a.com"))
+    waiting = asyncio.create_task(process.homes.take("a.com"))
     await asyncio.sleep(1.0)
     assert not waiting.done()
     process.link.down = False
@@ -83,32 +84,32 @@ async def test_a_home_whose_lease_is_over_is_waited_for() -> None:
 async def test_the_home_of_a_gate_stays_until_it_is_idle_for_30_s_to_a_minute_and_nobody_waits() -> None:
     process = Process()
     process.pacer.rest_s = 1.5
-    await process.session.take("waited.com")
+    await process.homes.take("waited.com")
     process.pacer.waiting.add("waited.com")
-    home = await process.session.take("a.com")
-    process.session.entered(home)
+    home = await process.homes.take("a.com")
+    process.homes.entered(home)
     await asyncio.sleep(100.0)
-    assert process.session.held("a.com") is home
+    assert process.homes.held("a.com") is home
 
-    process.session.left(home)
+    process.homes.left(home)
     await asyncio.sleep(29.0)
-    assert process.session.held("a.com") is home
+    assert process.homes.held("a.com") is home
     await asyncio.sleep(35.0)
 
-    assert process.session.held("a.com") is None
+    assert process.homes.held("a.com") is None
     assert process.left == [["a.com", home.fence, 1_500_000, "state of a.com"]]
-    assert process.session.held("waited.com") is not None
+    assert process.homes.held("waited.com") is not None
 
 
 async def test_beyond_10_000_homes_the_one_used_longest_ago_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("polite.stores.redis.held_homes._MOST_HELD", 2)
+    monkeypatch.setattr("polite.stores.redis.homes._MOST_HELD", 2)
     process = Process()
-    first = await process.session.take("a.com")
-    second = await process.session.take("b.com")
-    process.session.entered(first)
-    process.session.left(first)
+    first = await process.homes.take("a.com")
+    second = await process.homes.take("b.com")
+    process.homes.entered(first)
+    process.homes.left(first)
 
-    third = await process.session.take("c.com")
+    third = await process.homes.take("c.com")
     await asyncio.sleep(0.1)
 
     assert [home.good for home in (first, second, third)] == [True, False, True]
@@ -117,23 +118,23 @@ async def test_beyond_10_000_homes_the_one_used_longest_ago_leaves(monkeypatch: 
 @pytest.mark.parametrize("demand", ["waits", "turn"])
 async def test_with_demand_it_leaves_after_5_s_but_never_with_a_turn_open(demand: str) -> None:
     process = Process()
-    home = await process.session.take("a.com")
+    home = await process.homes.take("a.com")
     if demand == "turn":
-        process.session.entered(home)
+        process.homes.entered(home)
     else:
         process.pacer.waiting.add("a.com")
 
     process.link.says["recalls"] = ["a.com"]
     await asyncio.sleep(4.5)
-    assert process.session.held("a.com") is home
+    assert process.homes.held("a.com") is home
     await asyncio.sleep(1.0)
-    assert process.session.held("a.com") is None
+    assert process.homes.held("a.com") is None
 
     if demand == "turn":
         await asyncio.sleep(20.0)
         assert process.left == []
         assert home.good
-        process.session.left(home)
+        process.homes.left(home)
         await asyncio.sleep(0.1)
     assert process.left_names == ["a.com"]
     assert not home.good
@@ -141,13 +142,13 @@ async def test_with_demand_it_leaves_after_5_s_but_never_with_a_turn_open(demand
 
 async def test_a_recalled_home_is_not_taken_again_for_a_beat() -> None:
     process = Process()
-    await process.session.take("a.com")
+    await process.homes.take("a.com")
     process.link.says["recalls"] = ["a.com"]
     await asyncio.sleep(1.1)
     left_at = process.clock.monotonic()
     process.link.says.clear()
 
-    await process.session.take("a.com")
+    await process.homes.take("a.com")
 
     assert 0.8 < process.clock.monotonic() - left_at < 1.3
 
@@ -202,7 +203,7 @@ async def test_homes_of_the_last_partition_are_picked_though_all_ask_at_one_mome
 
     process = Process(answer, partitions=4)
     names = [f"{number}.com" for number in range(100)]
-    line += [name for name in names if process.session.partition(name).index == 3][:12]
+    line += [name for name in names if process.homes.partition(name).index == 3][:12]
     frontier = process.crawl(room=3)
     picked: set[str] = set()
     while len(picked) < 12 and asyncio.get_running_loop().time() < 10:
@@ -227,12 +228,12 @@ async def test_a_released_home_leaves_with_its_rest_unless_the_gate_needs_it() -
 
     [leave] = process.left
     assert (leave[0], leave[2]) == ("a.com", 7_000_000)
-    home = process.session.held("b.com")
+    home = process.homes.held("b.com")
     assert home is not None
 
     process.pacer.waiting.clear()
-    process.session.entered(home)
-    process.session.left(home)
+    process.homes.entered(home)
+    process.homes.left(home)
     await asyncio.sleep(0.1)
     assert process.left_names == ["a.com", "b.com"]
 
@@ -243,7 +244,7 @@ async def test_a_withdrawn_home_leaves_when_its_turn_ended_and_the_frontier_rele
     frontier.releases_at_once = False
     await asyncio.sleep(0.1)
     home = frontier.homes["a.com"]
-    process.session.entered(home)
+    process.homes.entered(home)
     frontier.kept.add("a.com")
 
     process.link.says |= {"starving": True, "fair": 0}
@@ -252,11 +253,11 @@ async def test_a_withdrawn_home_leaves_when_its_turn_ended_and_the_frontier_rele
     frontier.kept.clear()
     await asyncio.sleep(2.0)
     assert frontier.withdrawn_homes == ["a.com"]
-    assert process.session.held("a.com") is None
-    process.session.left(home)
+    assert process.homes.held("a.com") is None
+    process.homes.left(home)
     await asyncio.sleep(1.0)
     assert process.left == []
-    process.session.release(home)
+    process.homes.release(home)
     await asyncio.sleep(0.1)
 
     assert process.left_names == ["a.com"]
@@ -266,7 +267,7 @@ async def test_a_withdrawn_home_leaves_when_its_turn_ended_and_the_frontier_rele
 async def test_news_make_a_home_of_the_gate_one_of_the_frontier() -> None:
     process = Process()
     frontier = process.crawl()
-    home = await process.session.take("a.com")
+    home = await process.homes.take("a.com")
 
     process.link.says["news"] = [["a.com", "https://a.com", [["d", 1, 0, "[]"]]]]
     await asyncio.sleep(1.1)
@@ -275,10 +276,56 @@ async def test_news_make_a_home_of_the_gate_one_of_the_frontier() -> None:
     assert frontier.told[0] == ("a.com", "https://a.com")
 
 
+ROW = ["digest", 1, 0, '["/", 0, 0, null, null, null, null]']
+
+
+def shared_frontier(process: Process) -> tuple[RedisBackend, list[News]]:
+    told: list[News] = []
+    backend = RedisBackend(
+        process.session,
+        process.clock,
+        lambda target: target.origin.host,
+        None,
+        busy=lambda: True,
+        is_fetching=lambda _: False,
+    )
+    backend.open(3, told.append, lambda: 10)
+    return backend, told
+
+
+async def test_a_home_that_is_picked_and_lost_in_one_step_of_the_loop_is_told_as_lost_alone() -> None:
+    process = Process(lambda _: {})
+    backend, told = shared_frontier(process)
+    home = Home("a.com", 1, Lease(process.clock), 0.0)
+
+    backend.picked(home, [("https://a.com", [TaskRow(*ROW)])])  # type: ignore[arg-type]
+    home.over = True
+    backend.withdrawn(home)
+    await asyncio.sleep(0.001)
+
+    assert ([each.withdrawn for each in told], [each.activated for each in told]) == ([[1]], [[]])
+
+
+async def test_failures_of_an_origins_rules_go_with_its_home() -> None:
+    note = '{"note":"{\\"https://a.com\\": 2}","state":null}'
+    home = ["a.com", 1, -1, True, 0, note, [["https://a.com", [ROW]]]]
+    process = Process(lambda request: {"picked": [home] if request["first"] else []})
+    backend, told = shared_frontier(process)
+    await asyncio.sleep(0.1)
+    [activated] = [each for news in told for each in news.activated]
+
+    await backend.apply(Batch(deactivated=[Deactivation(activated.origin_id, failures=3)]))
+    await asyncio.sleep(0.1)
+
+    assert activated.failures == 2
+    [(_, _, _, state)] = process.left
+    assert json.loads(json.loads(state)["note"]) == {"https://a.com": 3}
+
+
 async def test_a_lost_session_withdraws_all_homes_and_begins_anew() -> None:
     process = Process()
     frontier = process.crawl()
-    home = frontier.homes["a.com"] = await process.session.take("a.com")
+    home = frontier.homes["a.com"] = await process.homes.take("a.com")
     home.used = True
 
     process.link.says["lost"] = True
@@ -288,7 +335,7 @@ async def test_a_lost_session_withdraws_all_homes_and_begins_anew() -> None:
     assert frontier.withdrawn_homes == ["a.com"]
     assert not home.good
     assert process.pacer.handed == []
-    assert process.session.held("a.com") is None
+    assert process.homes.held("a.com") is None
 
 
 async def test_an_emptied_store_fails_a_frontier_and_all_that_waits() -> None:
@@ -296,7 +343,7 @@ async def test_an_emptied_store_fails_a_frontier_and_all_that_waits() -> None:
     frontier = process.crawl(room=1)
     await asyncio.sleep(0.1)
     home = frontier.homes["a.com"]
-    waiting = asyncio.create_task(process.session.take("b.com"))
+    waiting = asyncio.create_task(process.homes.take("b.com"))
     await asyncio.sleep(0.0)
 
     process.link.says["err"] = "emptied"
@@ -304,39 +351,11 @@ async def test_an_emptied_store_fails_a_frontier_and_all_that_waits() -> None:
     with pytest.raises(StoreEmptied):
         await waiting
     with pytest.raises(StoreEmptied):
-        await process.session.take("c.com")
+        await process.homes.take("c.com")
     assert not home.good
     assert [type(failure) for failure in frontier.failures] == [StoreEmptied]
     assert frontier.withdrawn_homes == ["a.com"]
     await process.session.close()
-
-
-# The end of a crawl
-
-
-@pytest.mark.parametrize(
-    ("totals", "is_empty"),
-    [({}, True), ({"waiting": 1}, False), ({"quiet": 1}, False), ({"nputs": 0}, False)],
-)
-async def test_a_crawl_is_over_when_nothing_waits_or_was_put_in_two_readings(
-    totals: dict[str, Any], is_empty: bool
-) -> None:
-    puts = count()
-    says = {"waiting": 0, "quiet": 0, "nputs": 7, "all_closed": True} | totals
-    process = Process(lambda _: says | ({"nputs": next(puts)} if "nputs" in totals else {}), partitions=3)
-
-    over = await process.session.over()
-
-    assert over == Remaining(empty=is_empty, all_closed=is_empty)
-    assert len(process.link.sent) == (3 if totals.keys() & {"waiting", "quiet"} else 6)
-
-
-async def test_a_lost_session_has_not_read_that_it_is_over() -> None:
-    process = Process(lambda r: {"all_closed": True, "lost": not r["first"]})
-    process.session.begin()
-    await asyncio.sleep(0.1)
-
-    assert not (await process.session.over()).empty
 
 
 # Closing
@@ -345,9 +364,9 @@ async def test_a_lost_session_has_not_read_that_it_is_over() -> None:
 async def test_closing_leaves_homes_without_a_turn_and_names_no_other() -> None:
     process = Process()
     process.pacer.rest_s = 2.0
-    await process.session.take("a.com")
-    home = await process.session.take("b.com")
-    process.session.entered(home)
+    await process.homes.take("a.com")
+    home = await process.homes.take("b.com")
+    process.homes.entered(home)
 
     await process.session.close()
 
@@ -355,16 +374,16 @@ async def test_closing_leaves_homes_without_a_turn_and_names_no_other() -> None:
     assert last["bye"]
     assert [(leave[0], leave[2]) for leave in last["leaves"]] == [("a.com", 2_000_000)]
     assert not home.good
-    process.session.left(home)
+    process.homes.left(home)
     assert process.pacer.handed == ["a.com"]
 
 
 async def test_while_the_store_is_away_closing_fails_what_waits_at_once_and_ends_after_5_s() -> None:
     process = Process(partitions=4)
     process.session.begin()
-    await process.session.take("a.com")
+    await process.homes.take("a.com")
     process.link.down = True
-    waiting = asyncio.create_task(process.session.take("b.com"))
+    waiting = asyncio.create_task(process.homes.take("b.com"))
     await asyncio.sleep(3.0)
 
     started = process.clock.monotonic()
@@ -379,7 +398,7 @@ async def test_while_the_store_is_away_closing_fails_what_waits_at_once_and_ends
 
 async def test_closing_is_finished_before_a_cancellation_is_raised() -> None:
     process = Process()
-    await process.session.take("a.com")
+    await process.homes.take("a.com")
     process.link.delay_s = 1.0
 
     closing = asyncio.create_task(process.session.close())

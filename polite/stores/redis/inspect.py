@@ -1,6 +1,5 @@
 """Lists, shows and deletes crawls and robots.txt results on a shared server, for the command line. Each call is bounded."""
 
-import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,12 +9,13 @@ from polite.errors import InvalidOption, StoreFailed
 from polite.origin import Origin
 from polite.ports import SavedBackOff
 from polite.robots.snapshot import Snapshot
-from polite.stores.redis.crawl import crawl_key, crawl_name, partition_prefix
-from polite.stores.redis.link import Script
-from polite.stores.redis.opening import SharedStore
-from polite.stores.redis.patience import Patience
+from polite.stores.redis.link import Patience, Script
+from polite.stores.redis.opening import SharedStore, crawl_key, crawl_name, partition_prefix
+from polite.stores.redis.step import decoded
 
 _SCRIPT, _OF_ORIGIN = Script("inspect"), Script("origin")
+# What origin.lua tells in microseconds.
+_TIMES = ("ends", "delayed", "line", "postponed")
 # Keys that one SCAN looks at, and that one UNLINK deletes.
 _SCANNED = 1_000
 # A crawl's key between these is its name.
@@ -66,12 +66,12 @@ class OriginState:
     left: int
     out: int
     ended: int
-    home: str | None
-    session: str | None
-    ends_s: float | None
-    delayed_s: float
-    line_s: float | None
-    postponed_s: float | None
+    home: str | None = None
+    session: str | None = None
+    ends_s: float | None = None
+    delayed_s: float = 0.0
+    line_s: float | None = None
+    postponed_s: float | None = None
 
 
 class SharedInspector:
@@ -118,7 +118,7 @@ class SharedInspector:
             reply = await self._patience.wait_for(
                 partial(self._link.run, _OF_ORIGIN, keys, origin.text, *names)
             )
-            told = json.loads(reply)
+            told = decoded(reply)
             if told["left"] or told["ended"] or "home" in told:
                 return _origin_state(told)
         return None
@@ -153,17 +153,17 @@ class SharedInspector:
 
     async def _partition(self, prefix: str, limit: int) -> PartitionState:
         reply = await self._patience.wait_for(lambda: self._link.run(_SCRIPT, [prefix], limit))
-        told: dict[str, Any] = json.loads(reply)
+        told = decoded(reply)
         return PartitionState(
-            waiting=int(told["waiting"]),
-            done=int(told["done"]),
-            refused=int(told["refused"]),
-            dropped=int(told["dropped"]),
+            waiting=told["waiting"],
+            done=told["done"],
+            refused=told["refused"],
+            dropped=told["dropped"],
             quiet_s=told["quiet"] / 1e6,
-            sessions=[(name, us / 1e6, int(n), bool(shut)) for name, us, n, shut in _list(told["sessions"])],
-            held=[(home, session, us / 1e6) for home, session, us in _list(told["held"])],
-            line=[(home, us / 1e6) for home, us in _list(told["line"])],
-            later=[_later(member, us / 1e6) for member, us in _list(told["later"])],
+            sessions=[(name, us / 1e6, int(n), bool(shut)) for name, us, n, shut in told["sessions"]],
+            held=[(home, session, us / 1e6) for home, session, us in told["held"]],
+            line=[(home, us / 1e6) for home, us in told["line"]],
+            later=[_later(member, us / 1e6) for member, us in told["later"]],
             counts=(*map(int, told["counts"]),),
         )
 
@@ -196,29 +196,13 @@ def _domains(host: str) -> list[str]:
 
 
 def _origin_state(told: dict[str, Any]) -> OriginState:
-    ends, line, postponed = (
-        None if told.get(name) is None else told[name] / 1e6 for name in ("ends", "line", "postponed")
-    )
-    return OriginState(
-        left=int(told["left"]),
-        out=int(told["out"]),
-        ended=int(told["ended"]),
-        home=told.get("home"),
-        session=told.get("session"),
-        ends_s=ends,
-        delayed_s=told.get("delayed", 0) / 1e6,
-        line_s=line,
-        postponed_s=postponed,
-    )
+    times = {f"{name}_s": told.pop(name) / 1e6 for name in _TIMES if told.get(name) is not None}
+    return OriginState(**told, **times)
 
 
 def _later(member: str, ready_s: float) -> tuple[str, str, bool, float]:
     kind, home, origin, *_ = [*member.split("\n"), "", ""]
     return home, origin, kind == "t", ready_s
-
-
-def _list(value: Any) -> list[Any]:  # noqa: ANN401 - Lua writes an empty list as {}
-    return value or []
 
 
 def _text(word: Any) -> str:  # noqa: ANN401 - as the client decodes

@@ -1,21 +1,52 @@
-"""HeldHomes: the homes that a process holds, and which of them leave when."""
+"""HeldHomes: the homes that a process holds, which of them leave when, and HomeUser, the frontier that uses them."""
 
+import hashlib
 import heapq
 import json
 import math
-from collections.abc import Callable
 from functools import partial
 from itertools import islice
+from typing import Protocol
 
-from polite.pacers.homes import Home as AnyHome
-from polite.pacers.homes import TakenHome, Tenant
+from polite.pacers.homes import Home, TakenHome, Tenant
 from polite.ports import Clock, Timer
-from polite.stores.redis.changes import Changes, Leave
-from polite.stores.redis.home import Home
-from polite.stores.redis.home_user import HomeUser
-from polite.stores.redis.partition import Partition
-from polite.stores.redis.step import microseconds
-from polite.stores.redis.step_reply import StepReply, Taken, TaskRow
+from polite.stores.redis.changes import Changes, Hold, Leave
+from polite.stores.redis.partition import URGENT_S, Partition
+from polite.stores.redis.step import StepReply, Taken, TaskRow, microseconds
+
+
+class HomeUser(Protocol):
+    """A frontier. Each method returns at once.
+
+    A home is `used` from `picked` or `news` until the user calls `HeldHomes.release`. The user does that when it has no task of the
+    home in memory or in flight, and has sent all ends: only then it leaves. A home that was lost (`home.over`) needs no release.
+    """
+
+    @property
+    def room(self) -> int:
+        """How many homes it can take now."""
+
+    def picked(self, home: Home, origins: list[tuple[str, list[TaskRow]]]) -> None:
+        """Use a home that was taken from the line, with the first tasks of its origins. Its note is its last owner's."""
+
+    def news(self, home: Home, origin: str, rows: list[TaskRow]) -> None:
+        """Use tasks of a held home that others have put, or that have become ready."""
+
+    def keeps(self, home: Home) -> bool:
+        """Whether the home should not be given away now: its robots.txt is being fetched, perhaps over several redirects."""
+
+    def withdrawn(self, home: Home) -> None:
+        """Take the home's tasks out of memory, except those in flight. The store is told nothing of them.
+
+        If the home is not `over`, it leaves once the user releases it.
+        """
+
+    def stepped(self, partition: int, reply: StepReply) -> None:
+        """Note the counts of a reply, and the tasks given up. Called after each batch of any partition."""
+
+    def failed(self, error: Exception) -> None:
+        """Stop: no batch will be applied any more."""
+
 
 # A note begins a text with this. The pacer's state, which is JSON too, has no such member.
 _MARK = '{"note":'
@@ -53,10 +84,11 @@ _SUSPECT_S = 600.0
 
 
 class HeldHomes:
-    """Homes by name. A home leaves only without an open turn: what is left of its delay is not known before.
+    """Homes by name (homes.Homes). A home leaves only without an open turn: what is left of its delay is not known before.
 
     Attributes:
-        tenant: The pacer.
+        partitions: The crawl's partitions.
+        tenant: The pacer. It is set before the first home is taken.
         user: The frontier, if this process has one.
 
     Args:
@@ -65,10 +97,10 @@ class HeldHomes:
 
     tenant: Tenant
 
-    def __init__(self, clock: Clock, beat_s: float, partition: Callable[[str], Partition]) -> None:
+    def __init__(self, clock: Clock, beat_s: float, partitions: tuple[Partition, ...]) -> None:
         self._clock = clock
         self._beat_s = beat_s
-        self._partition = partition
+        self.partitions: tuple[Partition, ...] = partitions
         self.user: HomeUser | None = None
         self._homes: dict[str, Home] = {}
         # Homes that the frontier does not use, and since when they were not `touched`; the one idle longest first.
@@ -78,15 +110,38 @@ class HeldHomes:
         # Homes that were left for others, and until when they are not taken again; the oldest first.
         self._left: dict[str, float] = {}
 
+    def partition(self, home: str) -> Partition:
+        """Return the partition that the home belongs to."""
+        if len(self.partitions) == 1:
+            return self.partitions[0]
+        digest = hashlib.blake2b(home.encode(), digest_size=8).digest()
+        return self.partitions[int.from_bytes(digest, "big") % len(self.partitions)]
+
+    @property
+    def live(self) -> int:
+        """How many processes share the crawl, this one included."""
+        return max(1 if each.reply is None else each.reply.live for each in self.partitions)
+
     def held(self, name: str) -> Home | None:
         """Return the home if it may give a turn now: it is good, and not closing."""
         # Hot path: called for each permit.
         home = self._homes.get(name)
         return home if home is not None and not home.closing and home.good else None
 
-    def has(self, home: AnyHome) -> bool:
-        """Whether this home was neither lost nor left."""
-        return self._homes.get(home.name) is home
+    async def take(self, name: str) -> Home:
+        """Wait until the home is held."""
+        home = self.held(name)
+        if home is not None:
+            return home
+        partition = self.partition(name)
+        partition.stir(URGENT_S)
+        return await partition.wanted.wait(name, self._clock.monotonic())
+
+    def rests(self, home: Home, seconds: float) -> None:
+        """Write a long delay of the home through."""
+        if not home.over:
+            hold = Hold(home.name, home.fence, microseconds(seconds), None)
+            self.partition(home.name).submit(Changes(holds=[hold]), lazy=True)
 
     def may_take(self, name: str) -> bool:
         """Return whether a wanted home may be asked for now."""
@@ -94,17 +149,16 @@ class HeldHomes:
 
     # Turns
 
-    def entered(self, home: AnyHome) -> None:
+    def entered(self, home: Home) -> None:
         """Count a turn that was granted there."""
         # Hot path: called for each permit, as `left` is. `sweep` finds out later which homes are idle.
         home.open += 1
-        if isinstance(home, Home):
-            home.served = True
+        home.served = True
 
-    def left(self, home: AnyHome) -> None:
+    def left(self, home: Home) -> None:
         """Count a turn that was released, or given back."""
         home.open -= 1
-        if not home.open and isinstance(home, Home):
+        if not home.open:
             home.touched = True
             if (home.closing or home.wanted or home.spare) and not home.over:
                 self._keep_or_leave(home)
@@ -122,7 +176,7 @@ class HeldHomes:
         home = self._hold(partition, taken)
         if self.user is not None:
             self._mark_used(home)
-            self.user.picked(home, origins, home.note)
+            self.user.picked(home, origins)
         else:
             self._leave(home)
 
@@ -143,9 +197,9 @@ class HeldHomes:
         age_s = None if taken.age is None else taken.age / 1e6
         state, note = parted(taken.state)
         self.tenant.take_over(TakenHome(taken.home, taken.free / 1e6, age_s, taken.clean, state))
-        home = Home(taken.home, taken.fence, partition.tenure, self._clock)
-        home.note = note
-        home.suspects = _SUSPECTS if not taken.clean and (age_s or 0.0) < _SUSPECT_S else 0
+        suspects = _SUSPECTS if not taken.clean and (age_s or 0.0) < _SUSPECT_S else 0
+        now = self._clock.monotonic()
+        home = Home(taken.home, taken.fence, partition.lease, now, note=note, suspects=suspects)
         partition.homes[home.name] = self._homes[home.name] = home
         self._idle[home] = home.since
         return home
@@ -156,11 +210,16 @@ class HeldHomes:
 
     # Homes that leave
 
-    def release(self, home: Home, rest_s: float) -> None:
-        """Note that the frontier has nothing of it any more."""
+    def release(self, home: Home, rest_s: float = 0.0) -> None:
+        """Give back a home that the frontier has nothing of, after all ends were sent. It leaves unless the pacer needs it.
+
+        Args:
+            home: The home.
+            rest_s: The least time until it may be requested again.
+        """
         home.used, home.spare = False, True
         home.free_at = max(home.free_at, self._clock.monotonic() + rest_s)
-        if self.has(home) and not home.open:
+        if not home.over and not home.open:
             self._keep_or_leave(home)
 
     def lose(self, home: Home) -> None:
@@ -174,12 +233,12 @@ class HeldHomes:
         for home in list(self._homes.values()):
             if home.open:
                 self._forget(home)
-                self._partition(home.name).drop(home)
+                self.partition(home.name).drop(home)
             else:
                 self._leave(home)
 
     def recall(self, names: list[str]) -> None:
-        """Leave what others want: now, or when no request here needs it, or after a while."""
+        """Leave what others want: now, or when no request here needs it, or after a while. Their tasks are the others'."""
         for name in names:
             home = self._homes.get(name)
             if home is None or home.wanted:
@@ -246,14 +305,14 @@ class HeldHomes:
 
     def _close_home(self, home: Home) -> None:
         """Give no new turn there. It leaves at once, or after the last turn and the last task in flight."""
-        if home.closing or not self.has(home):
+        if home.closing or home.over:
             return
         home.closing = True
         self._idle.pop(home, None)
         if home.used and self.user is not None:
             self.user.withdrawn(home)
         # The frontier may have released it in `withdrawn`.
-        if self.has(home) and not home.open:
+        if self._homes.get(home.name) is home and not home.open:
             self._keep_or_leave(home)
 
     def _needed(self, home: Home) -> bool:
@@ -267,7 +326,7 @@ class HeldHomes:
             self._left[home.name] = now + self._beat_s
         rest = microseconds(max(rest_s, home.free_at - now))
         leave = Leave(home.name, home.fence, rest, joined(state, home.note))
-        self._partition(home.name).submit(Changes(leaves=[leave]))
+        self.partition(home.name).submit(Changes(leaves=[leave]))
 
     def _forget(self, home: Home) -> None:
         home.over = True
@@ -275,4 +334,4 @@ class HeldHomes:
         if (timer := self._to_close.pop(home, None)) is not None:
             timer.cancel()
         del self._homes[home.name]
-        del self._partition(home.name).homes[home.name]
+        del self.partition(home.name).homes[home.name]
