@@ -11,7 +11,7 @@ from polite.task import Task
 from tests.simulation.trace import Trace
 
 if TYPE_CHECKING:
-    from tests.simulation.scene import Scene
+    from tests.simulation.machine import Scene
 
 _TIME_S = 1e-3
 
@@ -106,14 +106,6 @@ class Entry:
 
 
 class Due(NamedTuple):
-    """When a task may go.
-
-    Attributes:
-        at: world seconds.
-        wall: Unix time, if the put named a date.
-        round: its entry's round when the put began.
-    """
-
     at: float
     wall: float | None
     round: int
@@ -298,7 +290,6 @@ class Ledger:
                 yield entry
 
     def expect_all_ended(self) -> None:
-        """Fail if a task that was acknowledged did not end, although the frontier reports that it is done."""
         for entry in self.entries.values():
             if entry.certain and entry.ended is None:
                 self._trace.fail(
@@ -311,7 +302,6 @@ class Ledger:
                 )
 
     def expect_returned(self, left: list[Task]) -> None:
-        """Fail if a task that did not end is not among those that `drain` returned."""
         urls = {task.url for task in left}
         for task in left:
             require_as_put(self._trace, task, self.entries[task.url].drafts)

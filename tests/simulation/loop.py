@@ -22,8 +22,6 @@ _MOST_STEPS = 50_000
 
 
 class _Job(NamedTuple):
-    """A job for a thread, and the future of its result."""
-
     work: Callable[[], Any]
     future: "asyncio.Future[Any]"
 
@@ -64,13 +62,11 @@ class SimulationLoop(VirtualTimeLoop):
 
     @property
     def timers(self) -> list[asyncio.TimerHandle]:
-        """Pending timers, including cancelled ones."""
         return list(self._scheduled)  # type: ignore[attr-defined]
 
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[_Args]], _T], *args: *_Args
     ) -> "asyncio.Future[_T]":
-        """Run the job in this loop, without a thread."""
         if executor is not None and getattr(executor, "_shutdown", False):
             raise RuntimeError("cannot schedule new futures after shutdown")
         future: asyncio.Future[_T] = self.create_future()
@@ -164,13 +160,6 @@ class SimulationLoop(VirtualTimeLoop):
 
 
 class SimulatedClock:
-    """The clocks of a simulated process: a monotonic clock with its own zero, and a wall clock that can be set.
-
-    Args:
-        zero: monotonic seconds at the loop's time 0.
-        wall: Unix time at the loop's time 0.
-    """
-
     def __init__(self, loop: asyncio.AbstractEventLoop, *, zero: float, wall: float) -> None:
         self._loop = loop
         self._zero = zero
@@ -192,6 +181,5 @@ class SimulatedClock:
         return self._wall
 
     def call_at(self, when: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
-        """Call `callback` at monotonic time `when`."""
         # Rounding must not make a timer early: its callback would set it again for the same time, for ever.
         return self._loop.call_at(when - self._zero + _ROUNDING_S, callback)

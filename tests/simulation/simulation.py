@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from tests.simulation.drawing import draw
-from tests.simulation.plan import Plan
+from tests.simulation.plan import Plan, draw
 from tests.simulation.trace import Report, SimulationFailed
 from tests.simulation.world import World, captured_log
 
@@ -77,8 +76,6 @@ def _smaller(plan: Plan) -> Iterator[Plan]:
 
 
 class Failure(NamedTuple):
-    """A seed whose world failed, and its violation."""
-
     seed: int
     message: str
 
@@ -97,7 +94,6 @@ def run(
 
 
 def run_some(first: int, count: int, machines: int | None = None) -> tuple[list[Failure], int, int]:
-    """Run `count` seeds, and return the failures and the numbers of pages and robots.txt fetches."""
     failures, pages, robots = [], 0, 0
     for seed in range(first, first + count):
         try:
