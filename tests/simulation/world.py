@@ -319,7 +319,7 @@ async def _watch(scene: Scene, machine: Machine) -> None:
 
 
 class World:
-    def __init__(self, plan: Plan, tell: Callable[[str], None] | None) -> None:
+    def __init__(self, plan: Plan, tell: Callable[[str], None] | None = None) -> None:
         self.plan = plan
         shared = Path("/dev/shm")
         folder = tempfile.mkdtemp(prefix="polite-simulation-", dir=shared if shared.is_dir() else None)
@@ -331,17 +331,26 @@ class World:
         self._full_since: float | None = None
 
     def run(self) -> Report:
+        try:
+            with (
+                captured_log(self.logged),
+                self._disk.in_use() if "store" in self.plan.faults else nullcontext(),
+            ):
+                return self._run()
+        finally:
+            shutil.rmtree(self.scene.folder, ignore_errors=True)
+
+    def _run(self) -> Report:
         seed, scene = self.plan.seed, self.scene
         random.seed(seed)
         descriptors, permits = _resources(seed)
         kills = list(self.plan.kills)
         lives = 0
         another = True
-        with self._disk.in_use() if "store" in self.plan.faults else nullcontext():
-            while another:
-                lives += 1
-                another = self._run_life(lives, kills.pop(0) if kills else None)
-                scene.trace.raise_violation(self.plan)
+        while another:
+            lives += 1
+            another = self._run_life(lives, kills.pop(0) if kills else None)
+            scene.trace.raise_violation(self.plan)
         open_now, alive_now = _resources(seed)
         if open_now > descriptors:
             scene.trace.record("no descriptor is left", f"{descriptors} were open before, {open_now} after")
@@ -349,9 +358,6 @@ class World:
             scene.trace.record("no finished permit is left", f"{alive_now - permits} are alive")
         scene.trace.raise_violation(self.plan)
         return Report(seed, scene.judge.pages, scene.judge.robots.count, scene.now(), lives)
-
-    def clear(self) -> None:
-        shutil.rmtree(self.scene.folder, ignore_errors=True)
 
     # Lives.
 

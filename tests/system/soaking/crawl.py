@@ -15,8 +15,7 @@ import polite
 from docs.examples.demo.dns_server import dns_server
 from polite.transports.resolver import Resolver
 from tests.system.soaking.judge import Sample, growth, offences, read_request, summary
-from tests.system.soaking.server import ADDRESS
-from tests.system.soaking.world import FORBIDDEN, MIN_DELAY_S, ORIGINS, PAGES, TTL_S, name
+from tests.system.soaking.server import ADDRESS, FORBIDDEN, MIN_DELAY_S, ORIGINS, PAGES, TTL_S, name
 
 ROOT = Path(__file__).resolve().parents[3]
 AGENT = "SoakBot/1.0 (+https://bot.test)"
@@ -141,17 +140,11 @@ async def _watch(samples: list[Sample]) -> None:
     started = time.monotonic()
     while True:
         await asyncio.sleep(_SAMPLE_EVERY_S)
-        samples.append(
-            Sample(
-                time.monotonic() - started,
-                _rss(),
-                len(list(Path("/proc/self/fd").iterdir())),
-                len(asyncio.all_tasks()),
-                threading.active_count(),
-            )
-        )
-
-
-def _rss() -> int:
-    """Octets of memory that the process has now (proc(5): the second field of statm, in pages)."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4_096
+        measured = {
+            # proc(5): the second field of statm, in pages.
+            "memory in octets": int(Path("/proc/self/statm").read_text().split()[1]) * 4_096,
+            "descriptors": len(list(Path("/proc/self/fd").iterdir())),
+            "tasks": len(asyncio.all_tasks()),
+            "threads": threading.active_count(),
+        }
+        samples.append(Sample(time.monotonic() - started, measured))

@@ -71,9 +71,7 @@ class Crawl:
             self.gate = await context.__aenter__()
         await scene(self)
         await self.expect_health()
-        (closed,) = await self.ended(context.__aexit__(None, None, None))
-        if isinstance(closed, BaseException):
-            self.expect_sabotage(closed)
+        await self.spoilt_at_most(context.__aexit__(None, None, None))
         assert self.web.closed, "the first transport was not closed"
         assert self.other.closed, "the second transport was not closed"
         assert self.names.closed or self.path.scopes.address is None, "who knows the addresses was not closed"
@@ -87,6 +85,13 @@ class Crawl:
         _, stuck = await asyncio.wait(tasks, timeout=LIMIT_S)
         assert not stuck, f"stuck: {stuck}"
         return await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def spoilt_at_most(self, *work: Awaitable[Any]) -> int:
+        """Do it, which only sabotage may spoil. Returns how many were."""
+        errors = [each for each in await self.ended(*work) if isinstance(each, BaseException)]
+        for error in errors:
+            self.expect_sabotage(error)
+        return len(errors)
 
     async def visit(self, url: str) -> str:
         async with self.gate.permit(url) as permit:
@@ -104,8 +109,9 @@ class Crawl:
         await asyncio.sleep(0)
         return answer.status
 
-    def judge(self, tasks: dict[asyncio.Task[str], str]) -> None:
-        """Each came to what it may: nobody else is cancelled or ended by what was done to one."""
+    async def judge(self, tasks: dict[asyncio.Task[str], str]) -> None:
+        """Each comes to what it may: nobody else is cancelled or ended by what was done to one."""
+        await self.ended(*tasks)
         for task, url in tasks.items():
             if task.cancelled():
                 assert task is self.saboteur.victim or task.cancelling(), f"{url}: cancelled by nobody"
