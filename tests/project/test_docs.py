@@ -37,9 +37,7 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, ssl.S
 
 
 @pytest.fixture
-def web(
-    tls: tuple[ssl.SSLContext, ssl.SSLContext, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> PageWeb:
+def web(tls, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     web = PageWeb(*tls)
     web.replace(monkeypatch)

@@ -77,9 +77,7 @@ class FullDisk:
         used: called when a commit fails.
     """
 
-    def __init__(
-        self, begins: float, ends: float, now: Callable[[], float], used: Callable[[], None]
-    ) -> None:
+    def __init__(self, begins, ends, now, used):
         self._begins = begins
         self._ends = ends
         self._now = now

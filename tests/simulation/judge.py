@@ -6,15 +6,11 @@ which of two responses the crawler used, the milder one counts.
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from docs.examples.demo.judge import Scope
 from polite.pacing.policy import Anchor, PacingPolicy
 from polite.pacing.scopes import ScopeLimit, Scopes
 from tests.simulation.plan import RobotsResponse, folder_of, has_concurrency, origin_of
-
-if TYPE_CHECKING:
-    from tests.simulation.machine import Scene
 
 _DAY_S = 86_400.0
 # Versions before the oldest one in force that are kept.
@@ -78,7 +74,7 @@ class RobotsLog:
         wall_was_set: the crawler's wall clock was set, so no due time holds.
     """
 
-    def __init__(self, scene: "Scene") -> None:
+    def __init__(self, scene) -> None:
         self._plan = scene.plan
         self._trace = scene.trace
         self._now = scene.now
@@ -238,7 +234,7 @@ class Judge:
         pages: permits that were entered.
     """
 
-    def __init__(self, scene: "Scene") -> None:
+    def __init__(self, scene) -> None:
         self._plan = scene.plan
         self._trace = scene.trace
         self._now = scene.now
@@ -299,9 +295,7 @@ class Judge:
         self._delay(request, None, None)
         self._end(request)
 
-    def robots_responded(
-        self, request: Request, about: str, response: RobotsResponse, status: int, hop: int
-    ) -> None:
+    def robots_responded(self, request, about, response, status, hop):
         """A response was sent. A redirect does not end the fetch, except the sixth, which means "no file" (H2)."""
         self.robots.ended(about)
         seconds = None if status == 301 else response.retry_after

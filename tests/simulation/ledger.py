@@ -3,15 +3,11 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from polite.frontier.progress import End, TaskOutcome
 from polite.task import Task
 from tests.simulation.trace import Trace
-
-if TYPE_CHECKING:
-    from tests.simulation.machine import Scene
 
 _TIME_S = 1e-3
 
@@ -39,9 +35,7 @@ _PAYLOADS = (
 )  # fmt: skip
 
 
-def drawn_draft(
-    chance: Random, url: str, wall: float, later: float | None, *, keyed: bool, once: bool
-) -> Draft:
+def drawn_draft(chance, url, wall, later, *, keyed, once):
     """Draw what a put says of its task.
 
     Args:
@@ -114,7 +108,7 @@ class Due(NamedTuple):
 class Ledger:
     """The entries of one frontier. `number` is its position in the plan."""
 
-    def __init__(self, scene: "Scene", number: int) -> None:
+    def __init__(self, scene, number: int) -> None:
         self.name: str = f"frontier {number}"
         self._plan = scene.plan.frontiers[number]
         self._trace = scene.trace

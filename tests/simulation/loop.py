@@ -6,12 +6,11 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from functools import partial
 from random import Random
-from typing import Any, NamedTuple, TypeVar, TypeVarTuple, Unpack
+from typing import Any, NamedTuple, TypeVar
 
 from polite.testing.loop import VirtualTimeLoop
 
 _T = TypeVar("_T")
-_Args = TypeVarTuple("_Args")
 
 # More than the loop's resolution plus the float error between the zeros of two clocks.
 _ROUNDING_S = 2e-7
@@ -64,9 +63,7 @@ class SimulationLoop(VirtualTimeLoop):
     def timers(self) -> list[asyncio.TimerHandle]:
         return list(self._scheduled)  # type: ignore[attr-defined]
 
-    def run_in_executor(
-        self, executor: Executor | None, func: Callable[[Unpack[_Args]], _T], *args: *_Args
-    ) -> "asyncio.Future[_T]":
+    def run_in_executor(self, executor, func, *args):
         if executor is not None and getattr(executor, "_shutdown", False):
             raise RuntimeError("cannot schedule new futures after shutdown")
         future: asyncio.Future[_T] = self.create_future()
@@ -138,9 +135,7 @@ class SimulationLoop(VirtualTimeLoop):
         except (Exception, asyncio.CancelledError) as error:
             return None, error
 
-    def _finish(
-        self, job: _Job, executor: Executor | None, result: object, error: BaseException | None
-    ) -> None:
+    def _finish(self, job, executor, result, error):
         if executor is None:
             self.shared_jobs -= 1
         else:

@@ -413,9 +413,7 @@ def _faults(chance: Random, *, troubled: bool) -> frozenset[str]:
     return frozenset(each for each in names if chance.random() < (0.15 if troubled else 0.08))
 
 
-def _steps(
-    chance: Random, sites: Sequence[Site], frontiers: Sequence[FrontierPlan], span: float
-) -> tuple[Step, ...]:
+def _steps(chance, sites, frontiers, span):
     kinds = [kind for kind, weight in _WEIGHTS.items() for _ in range(weight)]
     if not frontiers:
         kinds = [kind for kind in kinds if kind not in {"put", "pause", "cancel", "worker"}]

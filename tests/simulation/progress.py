@@ -8,14 +8,11 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.scopes import Scopes
 from tests.simulation.plan import Plan, RobotsResponse, Site, has_concurrency
-
-if TYPE_CHECKING:
-    from tests.simulation.machine import Scene
 
 # A retry and a back-off are randomly longer, by up to a quarter. A user's jitter adds up to half.
 _SPREAD = 1.25
@@ -57,7 +54,7 @@ class _OriginState:
 class Progress:
     """Records each event of an origin. `check` fails the trace for a waiter that is lost."""
 
-    def __init__(self, scene: "Scene") -> None:
+    def __init__(self, scene) -> None:
         self._plan = plan = scene.plan
         self._trace = scene.trace
         self._now = scene.now

@@ -1,12 +1,12 @@
 """Simulation: draws a world from a seed, runs it in virtual time, and makes a failing world smaller. Many worlds in one process."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 from tests.simulation.plan import Plan, draw
-from tests.simulation.trace import Report, SimulationFailed
+from tests.simulation.trace import SimulationFailed
 from tests.simulation.world import World
 
 # How long a failing world is made smaller (real seconds).
@@ -54,9 +54,7 @@ class Failure(NamedTuple):
     message: str
 
 
-def run(
-    seed: int, machines: int | None, tell: Callable[[str], None] | None = None, *, shrink: bool = False
-) -> Report:
+def run(seed, machines, tell=None, *, shrink=False):
     """Run one world: of one machine, of so many that share a server, or, with 0, of a drawn number of them.
 
     Args:

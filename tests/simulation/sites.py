@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from polite.errors import Overloaded, StoreFailed
 from polite.frontier.in_flight import TaskPermit
@@ -18,9 +18,6 @@ from tests.simulation.faults import odd_headers
 from tests.simulation.judge import Request
 from tests.simulation.ledger import Ledger
 from tests.simulation.plan import RobotsResponse, Site, origin_of
-
-if TYPE_CHECKING:
-    from tests.simulation.machine import Scene
 
 # How long a server is silent: longer than any timeout.
 _SILENCE_S = 100_000.0
@@ -51,7 +48,7 @@ class Sites:
         ended: the crawler's process was killed. Its last requests no longer count.
     """
 
-    def __init__(self, scene: "Scene") -> None:
+    def __init__(self, scene) -> None:
         self._plan = scene.plan
         self._by_host = {site.host: site for site in scene.plan.sites}
         self._judge = scene.judge
@@ -106,15 +103,7 @@ class Sites:
             raise ConnectionRefusedError("the process was killed")
         return connect_s
 
-    def _robots_ended(
-        self,
-        request: Request,
-        about: Site,
-        response: RobotsResponse,
-        reply: Reply | Failed | None,
-        hop: int,
-        elapsed: float,
-    ) -> None:
+    def _robots_ended(self, request, about, response, reply, hop, elapsed):
         self._trace.note(
             "robots response", about.origin, getattr(reply, "status", None), f"at {request.origin}"
         )
@@ -195,7 +184,7 @@ class Visitor:
         turns: time of each URL's last `Granted` event (world seconds).
     """
 
-    def __init__(self, scene: "Scene") -> None:
+    def __init__(self, scene) -> None:
         self._plan = scene.plan
         self._sites = scene.sites
         self._judge = scene.judge
@@ -250,9 +239,7 @@ class Visitor:
         ledger.requeued(permit.url, unused=True)
         self._progress.released(origin_of(permit.url))
 
-    async def _inside(
-        self, permit: Permit, ledger: Ledger | None, chance: Random, granted_at: float, *, moved: bool
-    ) -> None:
+    async def _inside(self, permit, ledger, chance, granted_at, *, moved):
         visit: _Visit | None = None
         error: BaseException | None = None
         try:

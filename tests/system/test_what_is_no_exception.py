@@ -90,9 +90,7 @@ async def test_a_frontier_fails_with_what_its_listener_raises() -> None:
 
 
 @pytest.mark.parametrize(("max_tries", "kind"), [(1, polite.events.Dropped), (3, polite.events.Retried)])
-async def test_a_task_outlives_what_a_listener_raises_when_its_block_is_left(
-    max_tries: int, kind: Any
-) -> None:
+async def test_a_task_outlives_what_a_listener_raises_when_its_block_is_left(max_tries, kind):
     def listen(event: object) -> None:
         if isinstance(event, kind):
             raise Abort("listener")
@@ -224,9 +222,7 @@ async def test_a_throttle_that_raises_loses_no_turn(error: type[BaseException]) 
 
 
 @pytest.mark.parametrize("error", ERRORS)
-async def test_an_address_source_that_raises_loses_no_turn_and_is_not_asked_each_time(
-    error: type[BaseException],
-) -> None:
+async def test_an_address_source_that_raises_loses_no_turn_and_is_not_asked_each_time(error):
     class Failing:
         asked = 0
 
@@ -247,9 +243,7 @@ async def test_an_address_source_that_raises_loses_no_turn_and_is_not_asked_each
 
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("method", ["add", "ready", "next"])
-async def test_a_scheduler_that_raises_ends_the_frontier_and_no_task_is_lost(
-    error: type[BaseException], method: str
-) -> None:
+async def test_a_scheduler_that_raises_ends_the_frontier_and_no_task_is_lost(error, method):
     scheduler = polite.schedulers.Fifo()
 
     def fail(*_: object) -> None:
@@ -270,9 +264,7 @@ async def test_a_scheduler_that_raises_ends_the_frontier_and_no_task_is_lost(
 
 
 @pytest.mark.parametrize("error", ERRORS)
-async def test_a_function_of_scopes_that_raises_is_an_error_of_that_permit_only(
-    error: type[BaseException],
-) -> None:
+async def test_a_function_of_scopes_that_raises_is_an_error_of_that_permit_only(error):
     def scopes(target: polite.Target) -> tuple[str, ...]:
         if failing:
             raise error

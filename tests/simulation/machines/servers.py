@@ -4,7 +4,6 @@ import asyncio
 import math
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING
 
 from docs.examples.demo.judge import Scope
 from polite.frontier.progress import End, TaskOutcome
@@ -14,9 +13,6 @@ from tests.simulation.judge import EPSILON_S
 from tests.simulation.ledger import Draft, require_as_put
 from tests.simulation.machines.plan import OriginPlan
 
-if TYPE_CHECKING:
-    from tests.simulation.machines.process import MachinesScene
-
 
 class Disturbances:
     """The times at which a process was killed or lost its lease, or the server forgot something (world seconds).
@@ -24,7 +20,7 @@ class Disturbances:
     A fault that takes less than the lease is none: nothing may come of it.
     """
 
-    def __init__(self, scene: "MachinesScene") -> None:
+    def __init__(self, scene) -> None:
         self._trace = scene.trace
         self._now = scene.now
         self._times: list[float] = []
@@ -62,7 +58,7 @@ class LeaseWatch:
         over: the process has ended, or was killed.
     """
 
-    def __init__(self, name: str, scene: "MachinesScene") -> None:
+    def __init__(self, name: str, scene) -> None:
         self._name = name
         # The process's own deadline, before the server's.
         self._lasts_s = scene.plan.lease_s * 0.99 - 0.2
@@ -131,7 +127,7 @@ class Tasks:
         emptied_at: when the server lost all data.
     """
 
-    def __init__(self, scene: "MachinesScene") -> None:
+    def __init__(self, scene) -> None:
         self._entries: dict[str, Entry] = {}
         self._disturbances = scene.disturbances
         self._trace = scene.trace
@@ -289,7 +285,7 @@ class Servers:
         events: how many requests there were: it grows while the crawl goes on.
     """
 
-    def __init__(self, scene: "MachinesScene") -> None:
+    def __init__(self, scene) -> None:
         self._plan = scene.plan
         self._disturbances = scene.disturbances
         self._trace = scene.trace

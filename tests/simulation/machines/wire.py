@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from redis.exceptions import ConnectionError as BrokenConnection
 
 from tests.simulation.loop import SimulationLoop
-
-if TYPE_CHECKING:
-    from tests.simulation.machines.process import MachinesScene
 
 # Steps within one world, and rounds of event loops within one virtual second and one moment: far more than any needs.
 _MAX_STEPS = 200_000
@@ -128,7 +125,7 @@ _FOR_AN_EVENT = 3
 
 
 class CallWatch:
-    def __init__(self, name: str, scene: "MachinesScene") -> None:
+    def __init__(self, name: str, scene) -> None:
         self._name = name
         self._scene = scene
         self._begin()
@@ -172,7 +169,7 @@ class Wire:
         reached: called when the reply to a batch of the session arrives, with the partition and the time when the batch was sent.
     """
 
-    def __init__(self, scene: "MachinesScene", loop: MachineLoop, chance: Random) -> None:
+    def __init__(self, scene, loop: MachineLoop, chance: Random) -> None:
         self._plan = scene.plan.wire
         self._conductor = scene.conductor
         self._loop = loop

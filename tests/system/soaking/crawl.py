@@ -79,9 +79,7 @@ async def _crawl(port: int, seconds: float, store: Path) -> list[Sample]:
     return samples
 
 
-async def _ask_once(
-    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
-) -> aiohttp.ClientResponse:
+async def _ask_once(request, handler):
     """aiohttp repeats a GET that was cut off, at once: no permit was given for that."""
     try:
         return await handler(request)
@@ -92,9 +90,7 @@ async def _ask_once(
 class Crawler:
     """Asks for the same pages for ever; what a server does about it is all the same to it."""
 
-    def __init__(
-        self, gate: polite.Gate, frontier: polite.Frontier, session: aiohttp.ClientSession, port: int
-    ) -> None:
+    def __init__(self, gate, frontier, session, port):
         self._gate = gate
         self._frontier = frontier
         self._session = session

@@ -14,11 +14,9 @@ import polite
 from docs.examples.demo.judge import Expected, judge
 from docs.examples.demo.sites import AGENT, BUSY_BACK_OFF_S, MIN_DELAY_S, RETRY_AFTER_S
 from polite.origin import Target
-from polite.ports import RobotsStore
 from polite.robots.exchange import Reply
 from polite.testing import LoopClock
 from tests.system.torture import web
-from tests.system.torture.saboteur import Saboteur
 
 # Virtual seconds within which everybody must have an answer: back-offs and time-outs of all paths are far shorter.
 LIMIT_S = 100_000.0
@@ -32,9 +30,7 @@ Scene = Callable[["Crawl"], Awaitable[None]]
 class Crawl:
     """A gate over the demo's web, opened, used and closed by tasks that the saboteur drives."""
 
-    def __init__(
-        self, path: web.Path, store: "Callable[[], RobotsStore | str | None]", saboteur: Saboteur
-    ) -> None:
+    def __init__(self, path, store, saboteur):
         self.path = path
         self.saboteur = saboteur
         loop = asyncio.get_running_loop()

@@ -122,9 +122,7 @@ async def closing(crawl: Crawl, steps: int) -> None:
     await crawl.judge(tasks)
 
 
-async def by_frontier(
-    crawl: Crawl, urls: tuple[str, ...] = (), *, queued_at: float = 0.0, entered_at: float = 0.0
-) -> None:
+async def by_frontier(crawl, urls=(), *, queued_at=0.0, entered_at=0.0):
     """All through a frontier with room for one, so that who puts waits too; nothing that was put is lost.
 
     `urls`: the crawl's, if not given. `queued_at`: when workers come. `entered_at`: permits that are given out sooner are
