@@ -17,7 +17,6 @@ from polite.log import fields
 from polite.ports import Clock
 from polite.task import Admission, Task
 
-
 log: logging.Logger = logging.getLogger("polite")
 
 # Puts of one transaction of a file: some 10 ms of the event loop.
