@@ -13,8 +13,7 @@ import pytest
 import polite
 from polite.frontier.frontier import Frontier
 from tests.frontier.support import Drained, Opened, rows_in_file, tasks_on_server
-from tests.simulation.machines.own_server import own_server
-from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer
+from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer, own_server
 from tests.support import now, scripted_gate
 
 

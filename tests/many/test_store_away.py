@@ -14,8 +14,7 @@ import polite
 from polite.events import Event, Granted
 from polite.frontier.frontier import Frontier
 from polite.integrations.prometheus import observe
-from tests.simulation.machines.own_server import own_server
-from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer, steady_wire
+from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer, own_server, steady_wire
 from tests.support import now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time

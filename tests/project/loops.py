@@ -29,9 +29,7 @@ def eager_factory() -> Any:
     return asyncio.create_eager_task_factory(_eager_but_for_the_other_side)
 
 
-def _eager_but_for_the_other_side(
-    coro: Any, *, eager_start: bool = False, **options: Any
-) -> asyncio.Task[Any]:
+def _eager_but_for_the_other_side(coro, *, eager_start=False, **options):
     """aioftp's server replies in the wrong order (226 before 150) when its tasks are eager."""
     return asyncio.Task(coro, eager_start=eager_start and not _is_of_the_ftp_server(coro), **options)
 
@@ -54,16 +52,12 @@ def make_uvloop_the_default(require_loopback: Callable[[Any], None]) -> None:
     import uvloop
 
     class LoopbackLoop(uvloop.Loop):
-        async def create_connection(
-            self, factory: Any, host: Any = None, port: Any = None, **options: Any
-        ) -> Any:
+        async def create_connection(self, factory, host=None, port=None, **options):
             if host is not None:
                 require_loopback((host,))
             return await super().create_connection(factory, host, port, **options)
 
-        async def create_datagram_endpoint(
-            self, factory: Any, local_addr: Any = None, remote_addr: Any = None, **options: Any
-        ) -> Any:
+        async def create_datagram_endpoint(self, factory, local_addr=None, remote_addr=None, **options):
             require_loopback(local_addr)
             require_loopback(remote_addr)
             return await super().create_datagram_endpoint(factory, local_addr, remote_addr, **options)

@@ -1,7 +1,6 @@
 """README and docs are true: every block is run as a reader would, and prints what the page says; the reference is the code's."""
 
 import argparse
-import inspect
 import re
 import ssl
 from dataclasses import fields
@@ -38,9 +37,7 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, ssl.S
 
 
 @pytest.fixture
-def web(
-    tls: tuple[ssl.SSLContext, ssl.SSLContext, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> PageWeb:
+def web(tls, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     web = PageWeb(*tls)
     web.replace(monkeypatch)
@@ -87,13 +84,7 @@ def test_what_a_page_sends_is_allowed_letter_by_letter(page: Path, path: str, re
     assert path in web.targets or "get(permit.request_url" not in page.read_text()
 
 
-def test_every_link_of_a_page_and_every_file_that_it_names_is_there() -> None:
-    assert [
-        (page.name, link)
-        for page in PAGES
-        for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text())
-        if not (page.parent / link).exists()
-    ] == []
+def test_every_file_that_a_page_names_is_there() -> None:
     assert [
         (page.name, file)
         for page in [*PAGES, ROOT / "SECURITY.md", ROOT / "CONTRIBUTING.md"]
@@ -145,32 +136,6 @@ def test_the_reference_has_every_field_of_a_policy_with_its_default_and_its_limi
                 policy(**{field: kind(float(bound))})
                 with pytest.raises(polite.InvalidOption, match=field):
                     policy(**{field: kind(float(bound)) + beyond * (1 if kind is int else 1e-4)})
-
-
-def test_the_reference_has_every_option_of_open_gate_and_every_method_of_the_gate() -> None:
-    methods = {name.removeprefix("await ").partition("(")[0] for name in rows("gate.md", "`Gate`")}
-
-    assert list(rows("gate.md", "`open_gate(agent, *, ...)`")) == list(
-        inspect.signature(polite.open_gate).parameters
-    )
-    assert methods == {name for name in vars(polite.Gate) if not name.startswith("_")}
-
-
-@pytest.mark.parametrize(
-    "kind", [polite.Robots, polite.RuleSet, polite.Decision, polite.Usage, polite.TdmFile]
-)
-def test_the_reference_has_every_member_of_the_rules(kind: Any) -> None:
-    documented = {name.partition("(")[0] for name in rows("rules.md", f"`{kind.__name__}`")}
-    members = {name for name in vars(kind) if not name.startswith("_")}
-
-    assert documented == members | {name for name in getattr(kind, "_fields", ()) if not name.startswith("_")}
-
-
-def test_the_reference_has_every_error() -> None:
-    kinds = {name: getattr(polite, name) for name in polite.__all__ if name != "PoliteError"}
-    errors = {name for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, Exception)}
-
-    assert set(rows("gate.md", "Errors")) == errors
 
 
 def in_words(value: Any) -> str:
@@ -228,20 +193,6 @@ def test_the_reference_has_every_subcommand_with_its_arguments_and_defaults() ->
     for name, subcommand in subcommands.choices.items():
         documented = {key: cells[0] for key, cells in rows("cli.md", f"polite {name}").items()}
         assert documented == arguments_of(subcommand), name
-
-
-# A number with its unit, or one that is no whole number: whole numbers are sizes of crawls, mostly.
-FIGURE = re.compile(r"(?<![\w.,])(?:\d[\d,]*(?:\.\d+)? (?:us|ms|KB|MB/s)\b|\d[\d,]*\.\d+)")
-
-
-@pytest.mark.parametrize("page", ["README.md", "docs/explanation/comparison.md"])
-def test_every_figure_of_a_comparison_is_among_the_benchmarks(page: str) -> None:
-    benchmarks = set(FIGURE.findall((ROOT / "docs" / "explanation" / "benchmarks.md").read_text()))
-    table = [line for line in (ROOT / page).read_text().splitlines() if line.startswith("|")]
-    figures = {figure for line in table for figure in FIGURE.findall(line)}
-
-    assert len(figures) > 10
-    assert figures - benchmarks == set()
 
 
 def test_the_supported_version_is_that_of_the_package() -> None:

@@ -23,8 +23,7 @@ from polite.stores.redis.opening import open_shared
 from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
 from tests.frameworks.installed import FRAMEWORKS
-from tests.simulation.machines.own_server import own_server
-from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer
+from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer, own_server
 
 API = Path(__file__).resolve().parents[2] / "docs" / "reference" / "api"
 OF_A_FRAMEWORK = re.compile(rf"polite\.integrations\.({'|'.join(FRAMEWORKS)})\b")

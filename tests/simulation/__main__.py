@@ -110,14 +110,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command line, and return its exit code."""
     parser = _parser()
     given = parser.parse_args(arguments)
     if given.trace and given.seed is None:
         parser.error("--trace requires --seed")
     if given.machines is not None:
         try:
-            from tests.simulation.machines.own_server import find_server
+            from tests.simulation.machines.virtual_server import find_server
         except ImportError:
             parser.error("--machines needs the package redis: pip install 'polite-crawl[redis]'")
         if find_server() is None:

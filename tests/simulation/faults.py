@@ -26,13 +26,6 @@ class InjectedFault(Exception):
 
 
 class FaultyListener:
-    """A listener that passes events on, and sometimes raises.
-
-    Args:
-        tell: called with each event, before the error.
-        cancels: raise CancelledError instead of an InjectedFault.
-    """
-
     def __init__(self, tell: Callable[[Event], None], chance: Random, *, cancels: bool) -> None:
         self._tell = tell
         self._chance = chance
@@ -84,9 +77,7 @@ class FullDisk:
         used: called when a commit fails.
     """
 
-    def __init__(
-        self, begins: float, ends: float, now: Callable[[], float], used: Callable[[], None]
-    ) -> None:
+    def __init__(self, begins, ends, now, used):
         self._begins = begins
         self._ends = ends
         self._now = now
@@ -107,7 +98,6 @@ class FullDisk:
             yield
 
     def commit(self) -> None:
-        """Fail if the disk is full now."""
         if self._begins <= self._now() < self._ends:
             self._used()
             error = sqlite3.OperationalError("simulated: the disk is full")

@@ -3,15 +3,11 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from polite.frontier.progress import End, TaskOutcome
 from polite.task import Task
 from tests.simulation.trace import Trace
-
-if TYPE_CHECKING:
-    from tests.simulation.scene import Scene
 
 _TIME_S = 1e-3
 
@@ -39,9 +35,7 @@ _PAYLOADS = (
 )  # fmt: skip
 
 
-def drawn_draft(
-    chance: Random, url: str, wall: float, later: float | None, *, keyed: bool, once: bool
-) -> Draft:
+def drawn_draft(chance, url, wall, later, *, keyed, once):
     """Draw what a put says of its task.
 
     Args:
@@ -106,14 +100,6 @@ class Entry:
 
 
 class Due(NamedTuple):
-    """When a task may go.
-
-    Attributes:
-        at: world seconds.
-        wall: Unix time, if the put named a date.
-        round: its entry's round when the put began.
-    """
-
     at: float
     wall: float | None
     round: int
@@ -122,7 +108,7 @@ class Due(NamedTuple):
 class Ledger:
     """The entries of one frontier. `number` is its position in the plan."""
 
-    def __init__(self, scene: "Scene", number: int) -> None:
+    def __init__(self, scene, number: int) -> None:
         self.name: str = f"frontier {number}"
         self._plan = scene.plan.frontiers[number]
         self._trace = scene.trace
@@ -298,7 +284,6 @@ class Ledger:
                 yield entry
 
     def expect_all_ended(self) -> None:
-        """Fail if a task that was acknowledged did not end, although the frontier reports that it is done."""
         for entry in self.entries.values():
             if entry.certain and entry.ended is None:
                 self._trace.fail(
@@ -311,7 +296,6 @@ class Ledger:
                 )
 
     def expect_returned(self, left: list[Task]) -> None:
-        """Fail if a task that did not end is not among those that `drain` returned."""
         urls = {task.url for task in left}
         for task in left:
             require_as_put(self._trace, task, self.entries[task.url].drafts)

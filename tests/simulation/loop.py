@@ -6,12 +6,11 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from functools import partial
 from random import Random
-from typing import Any, NamedTuple, TypeVar, TypeVarTuple, Unpack
+from typing import Any, NamedTuple, TypeVar
 
 from polite.testing.loop import VirtualTimeLoop
 
 _T = TypeVar("_T")
-_Args = TypeVarTuple("_Args")
 
 # More than the loop's resolution plus the float error between the zeros of two clocks.
 _ROUNDING_S = 2e-7
@@ -22,8 +21,6 @@ _MOST_STEPS = 50_000
 
 
 class _Job(NamedTuple):
-    """A job for a thread, and the future of its result."""
-
     work: Callable[[], Any]
     future: "asyncio.Future[Any]"
 
@@ -64,13 +61,9 @@ class SimulationLoop(VirtualTimeLoop):
 
     @property
     def timers(self) -> list[asyncio.TimerHandle]:
-        """Pending timers, including cancelled ones."""
         return list(self._scheduled)  # type: ignore[attr-defined]
 
-    def run_in_executor(
-        self, executor: Executor | None, func: Callable[[Unpack[_Args]], _T], *args: *_Args
-    ) -> "asyncio.Future[_T]":
-        """Run the job in this loop, without a thread."""
+    def run_in_executor(self, executor, func, *args):
         if executor is not None and getattr(executor, "_shutdown", False):
             raise RuntimeError("cannot schedule new futures after shutdown")
         future: asyncio.Future[_T] = self.create_future()
@@ -142,9 +135,7 @@ class SimulationLoop(VirtualTimeLoop):
         except (Exception, asyncio.CancelledError) as error:
             return None, error
 
-    def _finish(
-        self, job: _Job, executor: Executor | None, result: object, error: BaseException | None
-    ) -> None:
+    def _finish(self, job, executor, result, error):
         if executor is None:
             self.shared_jobs -= 1
         else:
@@ -164,13 +155,6 @@ class SimulationLoop(VirtualTimeLoop):
 
 
 class SimulatedClock:
-    """The clocks of a simulated process: a monotonic clock with its own zero, and a wall clock that can be set.
-
-    Args:
-        zero: monotonic seconds at the loop's time 0.
-        wall: Unix time at the loop's time 0.
-    """
-
     def __init__(self, loop: asyncio.AbstractEventLoop, *, zero: float, wall: float) -> None:
         self._loop = loop
         self._zero = zero
@@ -192,6 +176,5 @@ class SimulatedClock:
         return self._wall
 
     def call_at(self, when: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
-        """Call `callback` at monotonic time `when`."""
         # Rounding must not make a timer early: its callback would set it again for the same time, for ever.
         return self._loop.call_at(when - self._zero + _ROUNDING_S, callback)

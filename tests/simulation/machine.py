@@ -1,7 +1,8 @@
-"""A machine of the crawl: a gate, its frontiers and its clock, opened and closed as the plan says."""
+"""A machine of the crawl: a gate, its frontiers with their workers, and its clock; and the scene that all lives share."""
 
+import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -9,31 +10,209 @@ from typing import Any
 from polite import schedulers
 from polite.compose.frontier import open_frontier
 from polite.compose.gate import open_gate
+from polite.errors import Overloaded, StoreFailed
 from polite.events import Dropped, Event, Granted, OriginPostponed, Reclaimed, Refused, Skipped
+from polite.frontier.frontier import Frontier, FrontierClosed
 from polite.gate.gate import Gate
 from polite.ports import RobotsStore
+from polite.robots.decision import Disallowed
 from polite.robots.policy import FetchPolicy
+from polite.stores.memory import MemoryStore
 from tests.simulation.faults import FaultyListener, FaultyThrottle
+from tests.simulation.judge import Judge
+from tests.simulation.ledger import Ledger
 from tests.simulation.loop import SimulatedClock, SimulationLoop
-from tests.simulation.plan import FrontierPlan, origin_of
-from tests.simulation.progress import Waiter
-from tests.simulation.running_frontier import RunningFrontier, check_liveness
-from tests.simulation.scene import Scene
+from tests.simulation.plan import FrontierPlan, Plan, origin_of
+from tests.simulation.progress import Progress, Waiter
+from tests.simulation.sites import GaveUp, PageFailed, Sites, Visitor
+from tests.simulation.trace import Trace
+
+_EPOCH = 1_700_000_000.0
+
+
+class Scene:
+    """The parts of a world. Each gets the scene, and finds the others in it.
+
+    Args:
+        folder: where files are kept.
+        tell: called with each line of the trace at once, if given.
+
+    Attributes:
+        loop: the loop of the life that runs; None between two.
+        clock: that life's clocks.
+        paused_at: world seconds, between two lives.
+        wall_zero: Unix time at world time 0, as the clock was set last.
+        ledgers: one per frontier, in the plan's order.
+        memory: the robots.txt store, if the plan has one in memory.
+    """
+
+    def __init__(self, plan: Plan, folder: Path, tell: Callable[[str], None] | None) -> None:
+        self.plan = plan
+        self.folder = folder
+        self.loop: SimulationLoop | None = None
+        self.clock: SimulatedClock | None = None
+        self.paused_at: float = 0.0
+        self.wall_zero: float = _EPOCH
+        self.memory: RobotsStore = MemoryStore()
+        self.trace: Trace = Trace(self.now, tell)
+        self.trace.stop = self._stop
+        self.judge: Judge = Judge(self)
+        self.progress: Progress = Progress(self)
+        self.sites: Sites = Sites(self)
+        self.visitor: Visitor = Visitor(self)
+        self.ledgers: list[Ledger] = [Ledger(self, number) for number in range(len(plan.frontiers))]
+
+    def now(self) -> float:
+        return self.paused_at if self.loop is None else self.loop.time()
+
+    def wall(self) -> float:
+        return self.wall_zero + self.now() if self.clock is None else self.clock.wall()
+
+    def _stop(self) -> None:
+        if self.loop is not None:
+            self.loop.stop()
+
+    def ledger_of(self, url: str) -> Ledger | None:
+        number = url.rpartition("?f=")[2]
+        return self.ledgers[int(number)] if number.isdigit() else None
+
+    def file(self, name: str, life: int) -> Path:
+        return self.folder / f"{name}-{life}.sqlite"
+
+
+# When a worker that was told that nothing is left asks again, at first and at most (seconds).
+_ASKS_FIRST_S, _ASKS_LAST_S = 1.0, 1_000.0
+REFUSALS = (Disallowed, Overloaded, StoreFailed)
+# Errors that a crawler's own code, or a refusal, may raise while a permit is used.
+EXPECTED = (GaveUp, PageFailed, *REFUSALS)
+
+
+def check_liveness(frontier: Frontier, trace: Trace, name: str) -> None:
+    """Find origin queues that have tasks, and neither a wait under way nor a worker's absence to wait for: they wait for ever.
+
+    Call it when the loop has nothing to do until a later time. Nothing else of the simulation looks inside a frontier.
+    """
+    parts = frontier.parts
+    queues = () if parts.progress.stopped else [*parts.dispatcher.queues.values()]
+    for queue in queues:
+        match queue.state.name:
+            case "READY" | "DROPPING" | "WITHDRAWN":
+                waits = not parts.workers.idle
+            case "WAITING_SLOT":
+                waits = any(each.state.name == "FETCHING_RULES" for each in queues)
+            case _:
+                waits = queue.wait is not None
+        if queue.waiting and not waits:
+            seen = f"{name}: {queue.origin} is {queue.state.name} with {queue.waiting} tasks"
+            trace.record("a queue with tasks has a wait or is ready", seen)
+
+
+class RunningFrontier:
+    def __init__(self, frontier: Frontier, number: int, scene: Scene, loop: SimulationLoop) -> None:
+        self.frontier = frontier
+        self.number = number
+        self.plan: FrontierPlan = scene.plan.frontiers[number]
+        self.ledger: Ledger = scene.ledgers[number]
+        self.closing: bool = False
+        self._scene = scene
+        self._loop = loop
+        self._workers: list[asyncio.Task[None]] = []
+        self._started = 0
+        self._idle: list[float] = []  # since when each idle worker waits for a permit
+        self._paused = False
+
+    # Workers.
+
+    def add_worker(self) -> None:
+        self._started += 1
+        self._workers.append(self._loop.create_task(self._work(asks=not self._started % 3)))
+
+    def cancel_worker(self, number: int) -> None:
+        """Cancel a worker, and start another one."""
+        workers = [each for each in self._workers if not each.done()]
+        if workers:
+            self.add_worker()
+            worker = workers[number % len(workers)]
+            worker.cancel()
+            # A reference to a cancelled task would keep its permit alive.
+            self._workers.remove(worker)
+
+    def cancel_workers(self) -> None:
+        for worker in self._workers:
+            worker.cancel()
+
+    async def _work(self, *, asks: bool) -> None:
+        asks_after = _ASKS_FIRST_S
+        while True:
+            since = self._loop.time()
+            self._idle.append(since)
+            try:
+                permit = await (self.frontier.next() if asks else anext(self.frontier))
+            except StopAsyncIteration:
+                return
+            finally:
+                if self._idle:
+                    self._idle.pop()
+            if permit is None:
+                await asyncio.sleep(asks_after)
+                asks_after = min(2 * asks_after, _ASKS_LAST_S)
+                asks = not self.closing
+                continue
+            asks_after = _ASKS_FIRST_S
+            with suppress(*EXPECTED):
+                await self._scene.visitor.use(permit, self.ledger)
+            del permit
+
+    async def pause(self, seconds: float) -> None:
+        self._paused = True
+        self.frontier.pause()
+        await asyncio.sleep(seconds)
+        self.frontier.resume()
+        self._paused = False
+        self._idle = [self._loop.time() for _ in self._idle]
+
+    def waiters(self) -> Iterator[Waiter]:
+        draining = self.closing and self.plan.ending == "drain"
+        if not self._idle or self._paused or draining:
+            return
+        since = max(self._idle)
+        for entry in self.ledger.waiting():
+            yield Waiter(
+                origin_of(entry.url),
+                max(since, entry.put_at, entry.due_at),
+                f"{self.ledger.name}'s {entry.url}",
+            )
+
+    # The end.
+
+    async def close(self) -> None:
+        """Close the frontier as planned, and check that no task is lost and no further task is admitted."""
+        self.closing = True
+        match self.plan.ending:
+            case "join":
+                await self.frontier.join()
+                self.ledger.expect_all_ended()
+                self.frontier.close()
+            case "close":
+                self.frontier.close()
+            case _:
+                left = await self.frontier.drain()
+                if not self.plan.kept:
+                    self.ledger.expect_returned(left)
+        for ended in await asyncio.gather(*self._workers, return_exceptions=True):
+            if isinstance(ended, Exception):
+                raise ended
+        if self.plan.ending == "close":
+            self.ledger.expect_all_ended()
+        with suppress(FrontierClosed):
+            await self.frontier.put(f"{self._scene.plan.sites[0].origin}/a/late?f={self.number}")
+            self._scene.trace.fail("a closed frontier admits no task", self.ledger.name)
+
 
 AGENT = "SimulatedBot/1.0 (+https://example.com/bot)"
 
 
 class Machine:
-    """A gate with its frontiers and its clock.
-
-    Args:
-        life: the number of its life, which names its files.
-
-    Attributes:
-        loop: the loop of its process.
-        frontiers: the frontiers that are open, in the plan's order.
-    """
-
     gate: Gate
 
     def __init__(self, scene: Scene, loop: SimulationLoop, clock: SimulatedClock, life: int) -> None:
@@ -46,7 +225,6 @@ class Machine:
         self._waiters: dict[object, Waiter] = {}
 
     async def open(self, stack: AsyncExitStack) -> None:
-        """Open the gate and the frontiers. `stack` closes them."""
         plan, scene = self._plan, self._scene
         faults = {each for each in plan.faults if each.startswith("throttle")}
         throttle = FaultyThrottle(lambda: scene.judge.pacing, Random(plan.seed), faults) if faults else None
@@ -136,7 +314,6 @@ class Machine:
         self._scene.progress.refused(origin_of(url))
 
     def expect_liveness(self) -> None:
-        """Check the frontiers when the loop goes on to a later time."""
         for each in self.frontiers:
             check_liveness(each.frontier, self._scene.trace, each.ledger.name)
 
@@ -146,7 +323,6 @@ class Machine:
 
     @contextmanager
     def waiting(self, url: str) -> Iterator[None]:
-        """Within the block, a request waits at the URL's origin for the gate."""
         key = object()
         self._waiters[key] = Waiter(origin_of(url), self.loop.time(), f"a permit for {url}")
         try:

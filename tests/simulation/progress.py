@@ -8,14 +8,11 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.scopes import Scopes
 from tests.simulation.plan import Plan, RobotsResponse, Site, has_concurrency
-
-if TYPE_CHECKING:
-    from tests.simulation.scene import Scene
 
 # A retry and a back-off are randomly longer, by up to a quarter. A user's jitter adds up to half.
 _SPREAD = 1.25
@@ -27,8 +24,6 @@ _MAX_FETCHES = 10
 
 
 class Waiter(NamedTuple):
-    """A request or task that waits at an origin since a time (world seconds)."""
-
     origin: str
     since: float
     what: str
@@ -59,7 +54,7 @@ class _OriginState:
 class Progress:
     """Records each event of an origin. `check` fails the trace for a waiter that is lost."""
 
-    def __init__(self, scene: "Scene") -> None:
+    def __init__(self, scene) -> None:
         self._plan = plan = scene.plan
         self._trace = scene.trace
         self._now = scene.now
@@ -76,12 +71,10 @@ class Progress:
     # Events.
 
     def robots_requested(self, origin: str) -> None:
-        """A robots.txt fetch of the origin, or one of its redirect hops, began."""
         self._origins[origin].fetching += 1
         self._event(origin)
 
     def robots_responded(self, origin: str, response: RobotsResponse, status: int) -> None:
-        """A robots.txt fetch, or one of its hops, ended with a response."""
         state = self._origins[origin]
         state.fetching -= 1
         failed = status >= 500 or status == 429
@@ -112,7 +105,6 @@ class Progress:
         self._delay(state, self._longest_delay(state, failed=failed, retry_after=retry_after))
 
     def released(self, origin: str) -> None:
-        """A permit's block ended, or the permit was returned unused."""
         self._origins[origin].in_flight -= 1
         self._event(origin)
 
@@ -122,7 +114,6 @@ class Progress:
         self._event(origin)
 
     def suspend(self, seconds: float) -> None:
-        """Expect no progress for a while, because of an injected fault."""
         self._suspended_until = max(self._suspended_until, self._now() + seconds)
 
     def wall_was_set(self, by: float) -> None:
@@ -145,7 +136,6 @@ class Progress:
     # The bound.
 
     def check(self, waiters: Iterable[Waiter]) -> None:
-        """Fail if a waiter should have been served by now."""
         now = self._now()
         for waiter in waiters:
             state = self._origins[waiter.origin]

@@ -1,5 +1,7 @@
 """The simulation finds each fixed defect again when it is restored."""
 
+import re
+
 import pytest
 
 from tests.simulation.defects import DEFECTS, ROOT, restored, simulate
@@ -23,3 +25,5 @@ def test_a_restored_defect_is_found(name):
 
     assert f"seed {defect.seed}: " in ran.stdout, ran.stdout[-2_000:] + ran.stderr[-2_000:]
     assert ran.returncode == 1
+    # An edit that does not fit the code of now would be found by any world.
+    assert re.search("(Name|Attribute|Import)Error", ran.stdout) is None, ran.stdout[-2_000:]

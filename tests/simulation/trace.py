@@ -13,13 +13,6 @@ _MAX_EVENTS = 4_000
 
 
 class Violation(AssertionError):
-    """An invariant does not hold. The message adds the observation.
-
-    Attributes:
-        invariant: its name.
-        seen: the observation.
-    """
-
     def __init__(self, invariant: str, seen: str) -> None:
         super().__init__(f"{invariant}: {seen}")
         self.invariant = invariant
@@ -56,17 +49,14 @@ class Trace:
         return found
 
     def fail(self, invariant: str, seen: str) -> NoReturn:
-        """Record a Violation, and raise it."""
         raise self.record(invariant, seen)
 
     def raise_violation(self, plan: Plan | MachinesPlan) -> None:
-        """Raise SimulationFailed if an invariant did not hold."""
         if self.violation is not None:
             raise SimulationFailed(plan.seed, self.violation, plan, self.lines)
 
     @property
     def lines(self) -> list[str]:
-        """The recorded events, one line each, oldest first."""
         return [_line(*each) for each in self._events]
 
 
@@ -94,16 +84,6 @@ class SimulationFailed(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The result of a world in which each invariant holds.
-
-    Attributes:
-        seed: draws the same world again.
-        pages: permits that were entered.
-        robots: robots.txt fetches.
-        seconds: the crawl's duration in virtual time.
-        lives: runs of the process: one more than kills.
-    """
-
     seed: int
     pages: int
     robots: int

@@ -81,9 +81,7 @@ async def test_a_back_off_of_a_page_is_not_lost(seconds: float) -> None:
 @pytest.mark.parametrize(
     ("answer", "rest"), [(Reply(500), 900.0), (Reply(503, retry_after="7200"), 7_200.0), (Reply(503), 900.0)]
 )
-async def test_a_back_off_of_robots_txt_is_not_lost_and_no_request_hangs(
-    seconds: float, answer: Reply, rest: float
-) -> None:
+async def test_a_back_off_of_robots_txt_is_not_lost_and_no_request_hangs(seconds, answer, rest):
     server, clock = serving(answer), LoopClock()
 
     async with opened(server, clock, retry_min=900.0, busy_retry_max=900.0) as gate:
@@ -285,8 +283,8 @@ async def test_a_clock_that_is_set_back_does_not_keep_new_origins_out() -> None:
 
 @pytest.mark.parametrize("seconds", STEPS)
 async def test_a_back_off_in_a_file_is_over_in_no_more_than_its_time_and_never_deleted_by_the_clock(
-    seconds: float, tmp_path: Path
-) -> None:
+    seconds, tmp_path
+):
     clock = LoopClock()
     origin, path = polite.Origin.of(SITE), tmp_path / "crawl.sqlite"
     first = SqliteStore(path, wall=clock.wall)
@@ -311,8 +309,8 @@ async def test_a_back_off_in_a_file_is_over_in_no_more_than_its_time_and_never_d
 
 @pytest.mark.parametrize(("seconds", "left"), [(0.0, 600.0), (-HOUR, 900.0), (-30 * DAY, 900.0)])
 async def test_a_back_off_of_robots_txt_is_not_begun_anew_by_a_restart_unless_the_clock_went_back(
-    seconds: float, left: float
-) -> None:
+    seconds, left
+):
     server, clock, store = serving(Reply(500)), LoopClock(), MemoryStore()
 
     async with opened(server, clock, store=store, retry_min=900.0, busy_retry_max=900.0) as gate:

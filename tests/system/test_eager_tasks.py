@@ -3,7 +3,6 @@
 import asyncio
 import random
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -61,8 +60,8 @@ async def test_a_store_that_raises_at_once_is_asked_once(complaints) -> None:
 @pytest.mark.parametrize("in_file", [False, True])
 @pytest.mark.parametrize("seed", range(6))
 async def test_a_listener_may_start_tasks_that_use_gate_and_frontier_within_their_own_steps(
-    seed: int, in_file: bool, tmp_path: Path, complaints
-) -> None:
+    seed, in_file, tmp_path, complaints
+):
     rng, reactions, got, listening = random.Random(seed), [], [], False
     site = ScriptedTransport({f"http://h{number}.test/robots.txt": RULES for number in range(5)})
 

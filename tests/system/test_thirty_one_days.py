@@ -1,7 +1,6 @@
 """Thirty-one days without robots.txt, hour by hour, in every dialect: what may be fetched, and how often the site is asked."""
 
 import asyncio
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ import pytest
 
 import polite
 from polite.ports import RobotsStore
-from polite.robots.dialect import Dialect
 from polite.robots.exchange import Ask, Reply
 from polite.stores.memory import MemoryStore
 from polite.stores.sqlite import SqliteStore
@@ -52,9 +50,7 @@ def opened(server: Server, store: RobotsStore | None, **robots: Any) -> OpenedGa
     return scripted_gate(server, robots=polite.RobotsPolicy(**robots), store=store)
 
 
-async def walk(
-    gate: polite.Gate, until: float, seen: Callable[[polite.Explanation, polite.Decision], None]
-) -> None:
+async def walk(gate, until, seen):
     """Ask at each hour, and in between whenever the site may be asked again."""
     while now() < until:
         explanation = await gate.explain(PAGE)
@@ -67,9 +63,7 @@ async def walk(
 class Watch:
     """What must be so at each hour; `verdict` gives what /page and /private come to, by whether the thirty days are over."""
 
-    def __init__(
-        self, server: Server, dialect: Dialect, verdict: Callable[[bool], tuple[bool, bool]]
-    ) -> None:
+    def __init__(self, server, dialect, verdict):
         self.server = server
         self.dialect = dialect
         self.verdict = verdict
@@ -124,8 +118,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> RobotsStore:
 @pytest.mark.slow("a month of requests", fast=2)
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
 async def test_h6_a_site_without_a_copy_is_closed_for_thirty_days_and_then_open_where_the_dialect_says_so(
-    dialect: Dialect,
-) -> None:
+    dialect,
+):
     server = Server(Reply(500))
     watch = Watch(server, dialect, lambda forgiven: (forgiven, forgiven))
 
@@ -141,9 +135,7 @@ async def test_h6_a_site_without_a_copy_is_closed_for_thirty_days_and_then_open_
 @pytest.mark.slow("a month of requests", fast=2)
 @pytest.mark.parametrize("dialect", [polite.CLASSIC, polite.RFC9309], ids=lambda dialect: dialect.name)
 @pytest.mark.parametrize("copy", [False, True])
-async def test_h6_thirty_days_are_thirty_days_across_restarts(
-    dialect: Dialect, copy: bool, store: RobotsStore
-) -> None:
+async def test_h6_thirty_days_are_thirty_days_across_restarts(dialect, copy, store):
     server = Server(FILE if copy else Reply(500))
     watch = Watch(server, dialect, lambda forgiven: (forgiven, forgiven and not copy))
     policy = {"dialect": dialect, "keep_stale": False, "refresh_ahead": 0}

@@ -1,4 +1,4 @@
-"""A transport, a store or a listener raises what is no Exception, or turns cannot be closed: every caller gets it."""
+"""What a user's own part raises, a cancellation or what is no Exception too, reaches each caller, and no turn is lost."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 import polite
+from polite.events import Event, Granted
+from polite.pacing.outcome import Pause
+from polite.pacing.scopes import ScopeLimit, Scopes
 from polite.robots.exchange import Ask, Reply
 from polite.stores.memory import MemoryStore
 from polite.testing import ScriptedTransport
-from tests.support import Abort, scripted_gate
+from tests.support import Abort, OpenedGate, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -87,9 +90,7 @@ async def test_a_frontier_fails_with_what_its_listener_raises() -> None:
 
 
 @pytest.mark.parametrize(("max_tries", "kind"), [(1, polite.events.Dropped), (3, polite.events.Retried)])
-async def test_a_task_outlives_what_a_listener_raises_when_its_block_is_left(
-    max_tries: int, kind: Any
-) -> None:
+async def test_a_task_outlives_what_a_listener_raises_when_its_block_is_left(max_tries, kind):
     def listen(event: object) -> None:
         if isinstance(event, kind):
             raise Abort("listener")
@@ -154,3 +155,136 @@ async def test_turns_that_cannot_be_closed_leave_no_fetch_behind(monkeypatch: py
         with pytest.raises(polite.GateClosed):
             await asking
         assert len(asyncio.all_tasks()) == 1
+
+
+# The turn is given back, and the next request has it.
+
+PAGE = f"{SITE}/page"
+ERRORS = [asyncio.CancelledError, ZeroDivisionError]
+
+
+def open_scripted(**options: Any) -> OpenedGate:
+    return scripted_gate({f"{SITE}/robots.txt": Reply(200, b"User-agent: *\nDisallow: /no\n")}, **options)
+
+
+async def visit(gate: polite.Gate, url: str = PAGE, status: int = 200) -> None:
+    async with asyncio.timeout(100_000), gate.permit(url) as permit:
+        permit.report(status=status)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+async def test_what_ends_the_program_goes_through_and_gives_the_turn_back(error: type[BaseException]) -> None:
+    def listen(event: Event) -> None:
+        if isinstance(event, Granted) and not raised:
+            raised.append(event)
+            raise error
+
+    raised: list[Event] = []
+    async with open_scripted(listener=listen) as gate:
+        # Entered by hand: a task that such an error ends would take the whole loop with it.
+        entering = gate.permit(PAGE).__aenter__().__await__()
+        with pytest.raises(error):
+            await _Driven(entering)
+        await visit(gate)
+
+        assert len(raised) == 1
+
+
+class _Driven:
+    """Awaits by hand what an iterator of an awaitable yields."""
+
+    def __init__(self, steps: Any) -> None:
+        self._steps = steps
+
+    def __await__(self) -> Any:
+        return (yield from self._steps)
+
+
+@pytest.mark.parametrize("error", ERRORS)
+async def test_a_throttle_that_raises_loses_no_turn(error: type[BaseException]) -> None:
+    class Failing:
+        opened = False
+
+        def rest(self, outcome: object, context: object) -> Pause:
+            if self.opened:
+                raise error
+            return Pause(0.0, "until the gate is open")
+
+    throttle = Failing()
+    async with open_scripted(throttle=throttle) as gate:
+        throttle.opened = True
+        for _ in range(3):
+            await visit(gate)
+        await visit(gate, status=429)
+        await visit(gate)
+
+        assert gate.counters.granted == 5
+
+
+@pytest.mark.parametrize("error", ERRORS)
+async def test_an_address_source_that_raises_loses_no_turn_and_is_not_asked_each_time(error):
+    class Failing:
+        asked = 0
+
+        async def addresses(self, host: str) -> tuple[list[str], float]:
+            self.asked += 1
+            raise error
+
+        async def close(self) -> None: ...
+
+    source = Failing()
+    pacing = polite.PacingPolicy(scopes=Scopes(address=ScopeLimit()))
+    async with open_scripted(addresses=source, pacing=pacing) as gate:
+        for _ in range(5):
+            await visit(gate)
+
+    assert source.asked == 1
+
+
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("method", ["add", "ready", "next"])
+async def test_a_scheduler_that_raises_ends_the_frontier_and_no_task_is_lost(error, method):
+    scheduler = polite.schedulers.Fifo()
+
+    def fail(*_: object) -> None:
+        raise error
+
+    setattr(scheduler, method, fail)
+    async with open_scripted() as gate, polite.open_frontier(gate, scheduler=scheduler) as frontier:
+        async with asyncio.timeout(10_000):
+            with pytest.raises(polite.SchedulerFailed):
+                await frontier.put(PAGE)
+                async for permit in frontier:
+                    async with permit:
+                        permit.report(status=200)
+            left = await frontier.drain()
+        await visit(gate)
+
+    assert [task.url for task in left] == [PAGE]
+
+
+@pytest.mark.parametrize("error", ERRORS)
+async def test_a_function_of_scopes_that_raises_is_an_error_of_that_permit_only(error):
+    def scopes(target: polite.Target) -> tuple[str, ...]:
+        if failing:
+            raise error
+        return (target.origin.host,)
+
+    failing = False
+    async with (
+        open_scripted(pacing=polite.PacingPolicy(scopes=scopes)) as gate,
+        polite.open_frontier(gate) as frontier,
+    ):
+        await visit(gate)
+        failing = True
+        await frontier.put(PAGE)
+        frontier.close()
+        taking = asyncio.create_task(anext(frontier))
+        await asyncio.sleep(60)
+        failing = False
+        async with asyncio.timeout(10_000):
+            async with await taking as permit:
+                permit.report(status=200)
+            await frontier.join()
+
+        assert frontier.done == 1

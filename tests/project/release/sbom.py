@@ -4,7 +4,7 @@ CycloneDX 1.6 as JSON, the same octets each time: https://cyclonedx.org/docs/1.6
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, distribution
 from itertools import product
@@ -80,9 +80,7 @@ def installed(name: str) -> Package:
     return Package(found.version, tuple(found.requires or ()), licence)
 
 
-def needed(
-    own: Package, constraints: str, look_up: Callable[[str], Package] = installed
-) -> dict[str, Package]:
+def needed(own, constraints, look_up=installed):
     """Return the packages that a package needs, and that these need. Raises StepFailed if one is not as it is pinned."""
     pins = {canonicalize_name(name): pin for name, pin in _PIN.findall(constraints)}
     found: dict[str, Package] = {}

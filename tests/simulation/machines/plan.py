@@ -129,7 +129,6 @@ class MachinesPlan:
 
 
 def draw_machines(seed: int, *, machines: int | None = None) -> MachinesPlan:
-    """Return the plan of a seed, of so many machines; None draws their number, too."""
     chance = Random(f"machines {seed}")
     count = machines or chance.choice([2, 2, 2, 3, 3, 4])
     lease = chance.choice([1.5, 2.0, 2.0, 3.0, 4.0, 15.0])

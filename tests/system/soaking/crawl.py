@@ -15,8 +15,7 @@ import polite
 from docs.examples.demo.dns_server import dns_server
 from polite.transports.resolver import Resolver
 from tests.system.soaking.judge import Sample, growth, offences, read_request, summary
-from tests.system.soaking.server import ADDRESS
-from tests.system.soaking.world import FORBIDDEN, MIN_DELAY_S, ORIGINS, PAGES, TTL_S, name
+from tests.system.soaking.server import ADDRESS, FORBIDDEN, MIN_DELAY_S, ORIGINS, PAGES, TTL_S, name
 
 ROOT = Path(__file__).resolve().parents[3]
 AGENT = "SoakBot/1.0 (+https://bot.test)"
@@ -80,9 +79,7 @@ async def _crawl(port: int, seconds: float, store: Path) -> list[Sample]:
     return samples
 
 
-async def _ask_once(
-    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
-) -> aiohttp.ClientResponse:
+async def _ask_once(request, handler):
     """aiohttp repeats a GET that was cut off, at once: no permit was given for that."""
     try:
         return await handler(request)
@@ -93,9 +90,7 @@ async def _ask_once(
 class Crawler:
     """Asks for the same pages for ever; what a server does about it is all the same to it."""
 
-    def __init__(
-        self, gate: polite.Gate, frontier: polite.Frontier, session: aiohttp.ClientSession, port: int
-    ) -> None:
+    def __init__(self, gate, frontier, session, port):
         self._gate = gate
         self._frontier = frontier
         self._session = session
@@ -141,17 +136,11 @@ async def _watch(samples: list[Sample]) -> None:
     started = time.monotonic()
     while True:
         await asyncio.sleep(_SAMPLE_EVERY_S)
-        samples.append(
-            Sample(
-                time.monotonic() - started,
-                _rss(),
-                len(list(Path("/proc/self/fd").iterdir())),
-                len(asyncio.all_tasks()),
-                threading.active_count(),
-            )
-        )
-
-
-def _rss() -> int:
-    """Octets of memory that the process has now (proc(5): the second field of statm, in pages)."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4_096
+        measured = {
+            # proc(5): the second field of statm, in pages.
+            "memory in octets": int(Path("/proc/self/statm").read_text().split()[1]) * 4_096,
+            "descriptors": len(list(Path("/proc/self/fd").iterdir())),
+            "tasks": len(asyncio.all_tasks()),
+            "threads": threading.active_count(),
+        }
+        samples.append(Sample(time.monotonic() - started, measured))

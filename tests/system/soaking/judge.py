@@ -1,12 +1,12 @@
 """Whether a long crawl stayed flat and polite: judged from samples of the crawler's process and the servers' log."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from docs.examples.demo.judge import ROBOTS, Expected, Request, judge_all
-from tests.system.soaking.world import (
+from tests.system.soaking.server import (
     CRAWL_DELAY_S,
     MIN_DELAY_S,
     MOVED_TO,
@@ -35,10 +35,7 @@ class Sample:
     """The crawler's process at one moment, seconds after its start."""
 
     at: float
-    rss: int
-    descriptors: int
-    tasks: int
-    threads: int
+    measured: Mapping[str, int]  # by the names of BOUNDS
 
 
 def read_request(line: str) -> Request:
@@ -60,18 +57,11 @@ def growth(samples: Sequence[Sample], seconds: float) -> list[str]:
 
 def _thirds(warm: Sequence[Sample]) -> dict[str, tuple[float, float]]:
     third = max(1, len(warm) // 3)
-    return {
-        what: (median(map(read, warm[:third])), median(map(read, warm[-third:])))
-        for what, read in zip(BOUNDS, _READ, strict=True)
-    }
 
+    def median_of(samples: Sequence[Sample], what: str) -> float:
+        return median(sample.measured[what] for sample in samples)
 
-_READ: tuple[Callable[[Sample], int], ...] = (
-    lambda sample: sample.rss,
-    lambda sample: sample.descriptors,
-    lambda sample: sample.tasks,
-    lambda sample: sample.threads,
-)
+    return {what: (median_of(warm[:third], what), median_of(warm[-third:], what)) for what in BOUNDS}
 
 
 def expected(origin: int) -> Expected:

@@ -1,21 +1,68 @@
-"""`python -m tests.system.soaking.server LOG`: plays all origins on one port, and writes down each request until its input ends."""
+"""`python -m tests.system.soaking.server LOG`: a thousand origins on loopback: how each answers, and what it asks for.
+
+It plays all on one port, and writes down each request until its input ends.
+"""
 
 import asyncio
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from enum import Enum, auto
 
 from docs.examples.demo.judge import ROBOTS
-from tests.system.soaking.world import (
-    BODIES,
-    MOVED_TO,
-    RETRY_AFTER_S,
-    RULES,
-    SLOW_S,
-    Kind,
-    kind,
-)
+
+ORIGINS = 1_000
+MIN_DELAY_S = 5.0
+CRAWL_DELAY_S = 8
+RETRY_AFTER_S = 9
+SLOW_S = 1.5
+# How long a robots.txt is good for, so that each is asked for again and again.
+TTL_S = 60.0
+PAGES = 10
+
+
+class Kind(Enum):
+    """One in twenty origins each, and the rest GOOD."""
+
+    GOOD = auto()
+    DROPS_PAGES = auto()
+    MISSING = auto()
+    BUSY = auto()
+    LIMITED = auto()
+    SLOW = auto()
+    DROPS_ROBOTS = auto()
+    GARBAGE = auto()
+    MOVED = auto()
+    HUGE = auto()
+    CUT_SHORT = auto()
+    DELAYED = auto()
+
+
+_KINDS = [*list(Kind)[1:], *[Kind.GOOD] * 9]
+# Their robots.txt cannot be had: nothing of theirs may be fetched.
+CLOSED = frozenset({Kind.BUSY, Kind.DROPS_ROBOTS, Kind.GARBAGE, Kind.CUT_SHORT})
+MOVED_TO, FORBIDDEN = "/rules", "/private/x"
+RULES = b"User-agent: *\nDisallow: /private\n"
+BODIES = {
+    Kind.HUGE: RULES + b"# filler\n" * 60_000,
+    Kind.DELAYED: RULES + b"Crawl-delay: %d\n" % CRAWL_DELAY_S,
+}
+
+
+def kind(number: int) -> Kind:
+    return _KINDS[number % len(_KINDS)]
+
+
+def name(number: int) -> str:
+    return f"h{number}.test"
+
+
+def forbids(number: int, path: str) -> bool:
+    """Whether the origin's robots.txt, or the want of one, forbids a page."""
+    what = kind(number)
+    return what in CLOSED or (path.startswith("/private") and what is not Kind.MISSING)
+
 
 ADDRESS = "127.40.0.1"
 _PAGE = b"<!doctype html><title>a page</title>"

@@ -14,11 +14,9 @@ import polite
 from docs.examples.demo.judge import Expected, judge
 from docs.examples.demo.sites import AGENT, BUSY_BACK_OFF_S, MIN_DELAY_S, RETRY_AFTER_S
 from polite.origin import Target
-from polite.ports import RobotsStore
 from polite.robots.exchange import Reply
 from polite.testing import LoopClock
 from tests.system.torture import web
-from tests.system.torture.saboteur import Saboteur
 
 # Virtual seconds within which everybody must have an answer: back-offs and time-outs of all paths are far shorter.
 LIMIT_S = 100_000.0
@@ -32,9 +30,7 @@ Scene = Callable[["Crawl"], Awaitable[None]]
 class Crawl:
     """A gate over the demo's web, opened, used and closed by tasks that the saboteur drives."""
 
-    def __init__(
-        self, path: web.Path, store: "Callable[[], RobotsStore | str | None]", saboteur: Saboteur
-    ) -> None:
+    def __init__(self, path, store, saboteur):
         self.path = path
         self.saboteur = saboteur
         loop = asyncio.get_running_loop()
@@ -71,9 +67,7 @@ class Crawl:
             self.gate = await context.__aenter__()
         await scene(self)
         await self.expect_health()
-        (closed,) = await self.ended(context.__aexit__(None, None, None))
-        if isinstance(closed, BaseException):
-            self.expect_sabotage(closed)
+        await self.spoilt_at_most(context.__aexit__(None, None, None))
         assert self.web.closed, "the first transport was not closed"
         assert self.other.closed, "the second transport was not closed"
         assert self.names.closed or self.path.scopes.address is None, "who knows the addresses was not closed"
@@ -87,6 +81,13 @@ class Crawl:
         _, stuck = await asyncio.wait(tasks, timeout=LIMIT_S)
         assert not stuck, f"stuck: {stuck}"
         return await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def spoilt_at_most(self, *work: Awaitable[Any]) -> int:
+        """Do it, which only sabotage may spoil. Returns how many were."""
+        errors = [each for each in await self.ended(*work) if isinstance(each, BaseException)]
+        for error in errors:
+            self.expect_sabotage(error)
+        return len(errors)
 
     async def visit(self, url: str) -> str:
         async with self.gate.permit(url) as permit:
@@ -104,8 +105,9 @@ class Crawl:
         await asyncio.sleep(0)
         return answer.status
 
-    def judge(self, tasks: dict[asyncio.Task[str], str]) -> None:
-        """Each came to what it may: nobody else is cancelled or ended by what was done to one."""
+    async def judge(self, tasks: dict[asyncio.Task[str], str]) -> None:
+        """Each comes to what it may: nobody else is cancelled or ended by what was done to one."""
+        await self.ended(*tasks)
         for task, url in tasks.items():
             if task.cancelled():
                 assert task is self.saboteur.victim or task.cancelling(), f"{url}: cancelled by nobody"

@@ -41,9 +41,7 @@ class Saboteur:
         self.error: Exception | None = None
         self._resting = False
 
-    def __call__(
-        self, loop: asyncio.AbstractEventLoop, coro: Coroutine[Any, Any, Any], **options: Any
-    ) -> asyncio.Task[Any]:
+    def __call__(self, loop, coro, **options):
         return asyncio.Task(_Driven(coro, self), loop=loop, **options)
 
     @contextmanager

@@ -29,18 +29,12 @@ async def by_gate(crawl: Crawl) -> None:
     """Two ask for each page that is allowed, one for what is not, all at once."""
     urls = [*crawl.path.allowed * 2, *crawl.path.denied]
     tasks = {asyncio.create_task(crawl.visit(url)): url for url in urls}
-    await crawl.ended(*tasks)
-    crawl.judge(tasks)
+    await crawl.judge(tasks)
 
 
 async def by_check(crawl: Crawl) -> None:
     """The questions that take no turn."""
-    came = await crawl.ended(
-        *map(crawl.gate.check, crawl.urls), *(crawl.gate.explain(url) for url in crawl.urls)
-    )
-    for answer in came:
-        if isinstance(answer, BaseException):
-            crawl.expect_sabotage(answer)
+    await crawl.spoilt_at_most(*map(crawl.gate.check, crawl.urls), *map(crawl.gate.explain, crawl.urls))
 
 
 async def by_acquire(crawl: Crawl) -> None:
@@ -57,8 +51,7 @@ async def by_acquire(crawl: Crawl) -> None:
 
     urls = [*crawl.path.allowed * 2, *crawl.path.denied]
     tasks = {asyncio.create_task(visit(url)): url for url in urls}
-    await crawl.ended(*tasks)
-    crawl.judge(tasks)
+    await crawl.judge(tasks)
 
 
 async def by_condition(crawl: Crawl) -> None:
@@ -75,8 +68,7 @@ async def by_condition(crawl: Crawl) -> None:
         return PERMITTED
 
     tasks = {asyncio.create_task(visit(url)): url for url in crawl.path.allowed * 2}
-    await crawl.ended(*tasks)
-    crawl.judge(tasks)
+    await crawl.judge(tasks)
     with crawl.saboteur.resting():
         # Of a long URL, nothing is.
         kept = {url: await crawl.gate.conditional(url) for url in read if len(url) <= LONGEST_URL}
@@ -92,9 +84,7 @@ async def charged(crawl: Crawl, *, closed: bool) -> None:
         return
     # The charges begin to wait.
     await asyncio.sleep(0)
-    (ended,) = await crawl.ended(crawl.gate.close())
-    if isinstance(ended, BaseException):
-        crawl.expect_sabotage(ended)
+    await crawl.spoilt_at_most(crawl.gate.close())
 
 
 async def nested(crawl: Crawl) -> None:
@@ -109,9 +99,7 @@ async def nested(crawl: Crawl) -> None:
             await crawl.inside(permit)
         return PERMITTED
 
-    task = asyncio.create_task(visit())
-    await crawl.ended(task)
-    crawl.judge({task: outer})
+    await crawl.judge({asyncio.create_task(visit()): outer})
 
 
 async def leaving(crawl: Crawl, steps: int) -> None:
@@ -122,8 +110,7 @@ async def leaving(crawl: Crawl, steps: int) -> None:
         await asyncio.sleep(0)
     first.cancel()
     second = asyncio.create_task(crawl.visit(url))
-    await crawl.ended(first, second)
-    crawl.judge({first: url, second: url})
+    await crawl.judge({first: url, second: url})
 
 
 async def closing(crawl: Crawl, steps: int) -> None:
@@ -131,16 +118,11 @@ async def closing(crawl: Crawl, steps: int) -> None:
     tasks = {asyncio.create_task(crawl.visit(url)): url for url in crawl.urls}
     for _ in range(steps):
         await asyncio.sleep(0)
-    (closed,) = await crawl.ended(crawl.gate.close())
-    if isinstance(closed, BaseException):
-        crawl.expect_sabotage(closed)
-    await crawl.ended(*tasks)
-    crawl.judge(tasks)
+    await crawl.spoilt_at_most(crawl.gate.close())
+    await crawl.judge(tasks)
 
 
-async def by_frontier(
-    crawl: Crawl, urls: tuple[str, ...] = (), *, queued_at: float = 0.0, entered_at: float = 0.0
-) -> None:
+async def by_frontier(crawl, urls=(), *, queued_at=0.0, entered_at=0.0):
     """All through a frontier with room for one, so that who puts waits too; nothing that was put is lost.
 
     `urls`: the crawl's, if not given. `queued_at`: when workers come. `entered_at`: permits that are given out sooner are
@@ -221,11 +203,8 @@ async def by_next(crawl: Crawl) -> None:
 
     for url in crawl.urls:
         frontier.put_nowait(url)
-    came = await crawl.ended(ask(), ask(), iterate(), frontier.join(), frontier.until_waiting(0))
-    for error in came:
-        if error is not None:
-            crawl.expect_sabotage(error)
-    assert sum(error is not None for error in came) <= 1, "more than one was hit"
+    hit = await crawl.spoilt_at_most(ask(), ask(), iterate(), frontier.join(), frontier.until_waiting(0))
+    assert hit <= 1, "more than one was hit"
     assert (frontier.waiting, frontier.in_flight, rounds) == (0, 0, 0)
     for url in crawl.path.allowed:
         assert crawl.granted[before:].count(url) >= 2, "a task was lost"

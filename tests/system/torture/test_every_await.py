@@ -51,9 +51,7 @@ class PatientLoop(VirtualTimeLoop):
 
         future.add_done_callback(answered)
 
-    def run_in_executor(  # type: ignore[override]
-        self, executor: Any, func: Callable[..., Any], *args: Any
-    ) -> "asyncio.Future[Any]":
+    def run_in_executor(self, executor, func, *args):
         future = super().run_in_executor(executor, func, *args)
         self.wait_for(future)
         return future
@@ -163,9 +161,7 @@ CASES = [
 @pytest.mark.parametrize(
     ("path", "scene", "store"), CASES, ids=[f"{path.name}-{scene}-{store}" for path, scene, store in CASES]
 )
-def test_nothing_is_stuck_lost_or_wrongly_allowed_when_an_await_fails(
-    path: Path, scene: str, store: str, failure: Failure
-) -> None:
+def test_nothing_is_stuck_lost_or_wrongly_allowed_when_an_await_fails(path, scene, store, failure):
     # Until an await later than the last would have to fail.
     for at in itertools.count():
         saboteur = Saboteur(at, failure)
