@@ -56,9 +56,10 @@ async def test_no_more_pages_are_requested_than_the_budget_has(
     ended: list[Any] = []
     options = {"on_end": lambda task, outcome: ended.append((task.url, outcome.end))}
 
-    async with opened(
-        listener=events.append, frontier=options, **budget(max_pages=3, concurrency=concurrency)
-    ) as (frontier, _):
+    async with opened(listener=events.append, **options, **budget(max_pages=3, concurrency=concurrency)) as (
+        frontier,
+        _,
+    ):
         await frontier.put_many([*(f"{A}/{n}" for n in range(10)), f"{B}/1"])
         frontier.close()
         sent = await fetch(frontier, workers=workers)
@@ -257,10 +258,7 @@ async def test_a_page_that_needed_no_request_does_not_count_in_the_next_run(tmp_
 
 async def test_retries_count_as_pages_and_end_with_the_budget(opened: Opened) -> None:
     events: list[Event] = []
-    async with opened(listener=events.append, frontier={"max_tries": 10}, **budget(max_pages=2)) as (
-        frontier,
-        _,
-    ):
+    async with opened(listener=events.append, max_tries=10, **budget(max_pages=2)) as (frontier, _):
         await frontier.put(f"{A}/1")
         frontier.close()
         async for permit in frontier:
@@ -353,9 +351,10 @@ async def test_no_budget_is_exceeded_and_what_was_not_requested_is_given_back(
     )
     workers = Workers(draw)
 
-    async with opened(
-        TimedTransport(robots), pacing=pacing, listener=events.append, frontier={"max_tries": 50}
-    ) as (frontier, gate):
+    async with opened(TimedTransport(robots), pacing=pacing, listener=events.append, max_tries=50) as (
+        frontier,
+        gate,
+    ):
         await frontier.put_many(f"{origin}/{n}" for n in range(3 * PAGES) for origin in ORIGINS)
         frontier.close()
         await asyncio.gather(

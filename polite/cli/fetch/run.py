@@ -283,7 +283,7 @@ class Run:
         run_log.notes.add(task, FINAL if final else FAILED)
         run_log.record(task.url, "given up" if final else "failed", why, task, fields)
         if gone_s is not None:
-            self._frontier.give_up(
+            self._frontier.dispatcher.give_up(
                 task.origin, f"{NO_CONNECTION}{gone_s:.0f} s (--max-outage {options.max_outage:g})"
             )
 

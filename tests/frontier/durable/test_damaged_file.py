@@ -89,23 +89,6 @@ async def test_tasks_that_are_counted_and_not_found_are_missed(path: Path) -> No
         await crawled(path)
 
 
-@pytest.mark.parametrize(
-    "number", [0, 1.0, -0.0, 0.5, -7.25, 2**53 + 1, 2.0**62, -(2.0**63), 2.0**63, 1e19, -1e300, 5e-324]
-)
-async def test_a_number_of_any_kind_is_read_as_it_was_put(path: Path, number: float) -> None:
-    async with gate() as opened, frontier(opened, path) as queue:
-        await queue.put("https://h.test/1", priority=number, deadline=float(number))
-        await queue.put("https://h.test/2", not_before=min(float(number), 1e6))
-        queue.close()
-
-    found = await crawled(path)
-
-    assert {url: values[1] for url, values in found.items()} == {
-        "https://h.test/1": number,
-        "https://h.test/2": 0,
-    }
-
-
 async def test_a_file_of_another_version_is_refused_with_a_way_on(path: Path) -> None:
     await written(path)
     for version, age in ((3, "an older"), (9, "a newer")):

@@ -12,7 +12,7 @@ import polite
 from polite import schedulers
 from polite.robots.exchange import Reply
 from polite.testing import LoopClock
-from tests.frontier.durable.slow_commits import OverlappingLoop, crawl
+from tests.frontier.durable.slow_commits import OverlappingLoop
 from tests.support import scripted_gate
 
 A, B, C = "https://a.test", "https://b.test", "https://c.test"
@@ -45,12 +45,6 @@ def opened(
             await self.gate.__aexit__(*error)
 
     return Both()
-
-
-@pytest.mark.slow("many seeds", fast=8)
-@pytest.mark.parametrize("seed", range(60))
-def test_a_random_crawl_ends_and_gives_each_task_out_as_often_as_it_should(seed: int, path: Path) -> None:
-    crawl(seed, path)
 
 
 # Wake-ups that came while a batch was under way.
