@@ -172,27 +172,6 @@ async def test_a_delay_that_is_refused_drops_the_tasks(opened: Opened, rule: str
         assert f"turn: never. {because}" in str(await gate.explain(A))
 
 
-async def test_a_queue_file_remembers_what_was_spent(tmp_path: Path) -> None:
-    path = str(tmp_path / "queue.sqlite")
-    sent: list[str] = []
-    for _ in range(4):
-        async with (
-            scripted_gate(**budget(max_pages=5, max_bytes=50, max_failures=3)) as gate,
-            polite.open_frontier(gate, store=path) as frontier,
-        ):
-            await frontier.put_many((f"{A}/{n}" for n in range(20)), again=True)
-            for _ in range(2):
-                permit = await frontier.next()
-                if permit is None:
-                    break
-                async with permit:
-                    sent.append(permit.url)
-                    permit.report(status=200)
-                    permit.received(7)
-
-    assert len(sent) == 5
-
-
 async def test_failures_in_a_row_outlive_a_run(tmp_path: Path) -> None:
     path, sent = str(tmp_path / "queue.sqlite"), 0
     for _ in range(4):

@@ -5,7 +5,7 @@ import random
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +14,20 @@ import pytest
 import polite
 from polite import schedulers
 from polite.frontier.sqlite.queue_file import QueueFile
-from tests.support import scripted_gate
+from tests.frontier.durable.support import opened as opened_in_file
 
 pytestmark = pytest.mark.virtual_time
 
 TASKS = {f"https://h{n % 5}.test/page/{n}": {"n": n, "text": "x" * (n % 7)} for n in range(40)}
 
 
-def frontier(gate: polite.Gate, path: Path) -> Any:
-    return polite.open_frontier(gate, store=path, scheduler=schedulers.Priority(), max_active_origins=3)
-
-
-def gate(**options: Any) -> Any:
+def opened(path: Path) -> AbstractAsyncContextManager[polite.Frontier]:
     pacing = polite.PacingPolicy(min_delay=0.0)
-    return scripted_gate(pacing=pacing, **options)
+    return opened_in_file(path, pacing=pacing, scheduler=schedulers.Priority(), max_active_origins=3)
 
 
 async def written(path: Path) -> None:
-    async with gate() as opened, frontier(opened, path) as queue:
+    async with opened(path) as queue:
         for url, payload in TASKS.items():
             await queue.put(
                 url, payload=payload, priority=payload["n"], not_before=5.0 if payload["n"] % 3 else None
@@ -43,7 +39,7 @@ async def written(path: Path) -> None:
 async def crawled(path: Path) -> dict[str, tuple[Any, ...]]:
     """What comes out of the file. Raises StoreFailed, and TimeoutError when it stands still."""
     found: dict[str, tuple[Any, ...]] = {}
-    async with gate() as opened, frontier(opened, path) as queue:
+    async with opened(path) as queue:
         queue.close()
         async with asyncio.timeout(1_000_000):
             async for permit in queue:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from polite import schedulers
 from polite.robots.exchange import Reply
 from polite.testing import LoopClock
 from tests.frontier.durable.slow_commits import OverlappingLoop
-from tests.support import scripted_gate
+from tests.frontier.durable.support import opened as opened_in_file
 
 A, B, C = "https://a.test", "https://b.test", "https://c.test"
 RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
@@ -29,22 +29,16 @@ def slow_file(seconds: float = 0.02) -> Iterator[asyncio.Runner]:
 
 
 def opened(
-    path: Path, *, clock: Any = None, robots: Any = RULES, min_delay: float = 1.0, **options: Any
-) -> Any:
-    class Both:
-        async def __aenter__(self) -> Any:
-            script = {f"{site}/robots.txt": robots for site in (A, B, C)}
-            self.gate = scripted_gate(
-                script, clock=clock or LoopClock(), pacing=polite.PacingPolicy(min_delay=min_delay)
-            )
-            self.frontier = polite.open_frontier(await self.gate.__aenter__(), store=path, **options)
-            return await self.frontier.__aenter__()
-
-        async def __aexit__(self, *error: object) -> None:
-            await self.frontier.__aexit__(*error)
-            await self.gate.__aexit__(*error)
-
-    return Both()
+    path: Path,
+    *,
+    clock: LoopClock | None = None,
+    robots: Reply = RULES,
+    min_delay: float = 1.0,
+    **options: Any,
+) -> AbstractAsyncContextManager[polite.Frontier]:
+    script = {f"{site}/robots.txt": robots for site in (A, B, C)}
+    pacing = polite.PacingPolicy(min_delay=min_delay)
+    return opened_in_file(path, script, clock=clock or LoopClock(), pacing=pacing, **options)
 
 
 # Wake-ups that came while a batch was under way.
@@ -293,7 +287,7 @@ def test_a_frontier_cancelled_while_its_file_opens_gives_it_back(path: Path) -> 
             opening.cancel()
             await asyncio.wait([opening])
         async with opened(path) as frontier:
-            return int(frontier.waiting)
+            return frontier.waiting
 
     with slow_file() as runner:
         assert runner.run(go()) == 0
