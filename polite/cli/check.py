@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple, TextIO
 
 from polite.cli import stdin
-from polite.cli.options import file_rules, open_gate_for, read_octets, unnamed_agent
+from polite.cli.options import explained, file_rules, open_gate_for, read_octets, unnamed_agent
 from polite.cli.terminal import Exit, complain, printable, spelled
 from polite.errors import InvalidOption, InvalidURL, InvalidUserAgent, redact_url
 from polite.gate.gate import Gate
@@ -300,17 +300,14 @@ _MAX_LICENSES = 10
 
 def explain(options: argparse.Namespace) -> Exit:
     """Print the explanation. Return the exit status of its decision."""
-    return exit_for(asyncio.run(_explain_site(options)) if options.robots is None else _explain_file(options))
-
-
-async def _explain_site(options: argparse.Namespace) -> Decision:
-    async with open_gate_for(options) as gate:
-        explanation = await gate.explain(options.url)
+    if options.robots is not None:
+        return exit_for(_explain_file(options))
+    explanation = asyncio.run(explained(options, options.url))
     print(spelled(str(explanation)))
     access = explanation.snapshot.access
     if isinstance(access, Found):
         _show(parse(access.body, options.dialect), access.body, options)
-    return explanation.decision
+    return exit_for(explanation.decision)
 
 
 def _explain_file(options: argparse.Namespace) -> Decision:
@@ -326,18 +323,18 @@ def _explain_file(options: argparse.Namespace) -> Decision:
 
 def _show(robots: Robots, body: bytes, options: argparse.Namespace) -> None:
     """Print what led to the decision, the lines of the file that matter, and what it says of the use of the page."""
-    explained = robots.explain(options.agent, options.url)
+    found = robots.explain(options.agent, options.url)
     # The first line is the decision, which is printed already. Fields of a dialect are Python names, and no options.
-    shown = str(replace(explained, sensitive_to=())).splitlines()[1:]
+    shown = str(replace(found, sensitive_to=())).splitlines()[1:]
     # The file is read again only if the decision depends on the dialect at all.
-    for each in BY_NAME.values() if explained.sensitive_to else ():
+    for each in BY_NAME.values() if found.sensitive_to else ():
         decision = parse(body, each).decide(options.agent, options.url)
-        if decision.allowed != explained.decision.allowed:
+        if decision.allowed != found.decision.allowed:
             shown.append(f"dialect: --dialect {each.name} would reverse this decision")
     texts = rows(body, options.dialect)
-    names = {number for group in explained.groups for number in group.lines}
-    numbers = sorted(names | {match.rule.line for match in explained.matches})
-    decided = explained.winner.rule.line if explained.winner else 0
+    names = {number for group in found.groups for number in group.lines}
+    numbers = sorted(names | {match.rule.line for match in found.matches})
+    decided = found.winner.rule.line if found.winner else 0
     shown += [
         f"{'>' if number == decided else ' '} {number:5} | {redact_url(readable(texts[number - 1]))}"
         for number in numbers[:_MAX_LINES]

@@ -8,14 +8,13 @@ from dataclasses import asdict
 from urllib.parse import quote
 
 from polite.cli import stdin
-from polite.cli.options import READ_LIMIT, open_gate_for, read_octets
+from polite.cli.options import READ_LIMIT, explained, read_octets
 from polite.cli.terminal import OPTIONS, Exit, complain, spelled
 from polite.errors import redact_url
-from polite.origin import Target
 from polite.robots.lint.checks import CODES, Finding
 from polite.robots.lint.lint import lint as findings_of
 from polite.robots.reason import Reason
-from polite.robots.result import FetchResult, Found, Unavailable, Unreachable
+from polite.robots.result import Found, Unavailable, Unreachable
 from polite.version import __version__
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -61,9 +60,10 @@ def lint(options: argparse.Namespace) -> Exit:
     if options.source == "-":
         name, body = "-", stdin.read_octets(READ_LIMIT)
     elif "://" in options.source:
-        target, access = asyncio.run(_fetched(options))
+        explanation = asyncio.run(explained(options, options.source, max_bytes=READ_LIMIT))
+        access = explanation.snapshot.access
         if not isinstance(access, Found):
-            complain(f"{target.origin.robots_url}: no robots.txt to check: {_why_none(access)}")
+            complain(f"{explanation.target.origin.robots_url}: no robots.txt to check: {_why_none(access)}")
             return Exit.UNREACHABLE
         name, body = access.url, access.body
     else:
@@ -80,12 +80,6 @@ def lint(options: argparse.Namespace) -> Exit:
                 print(f"{redact_url(name)}:{finding.line}: {finding.code} {finding.message}")
                 print(f"    {finding.hint}")
     return Exit.DISALLOWED if findings else Exit.ALLOWED
-
-
-async def _fetched(options: argparse.Namespace) -> tuple[Target, FetchResult]:
-    async with open_gate_for(options, max_bytes=READ_LIMIT) as gate:
-        explanation = await gate.explain(options.source)
-    return explanation.target, explanation.snapshot.access
 
 
 def _why_none(access: Unavailable | Unreachable) -> str:

@@ -10,6 +10,7 @@ from typing import TypeVar, cast
 from polite.cli.terminal import message_of
 from polite.compose.gate import open_gate
 from polite.errors import InvalidOption
+from polite.gate.explanation import Explanation
 from polite.gate.gate import Gate
 from polite.options import integer
 from polite.robots.agent import UserAgent
@@ -70,6 +71,12 @@ def open_gate_for(
         ),
         resolver=options.resolve,
     )
+
+
+async def explained(options: argparse.Namespace, url: str, *, max_bytes: int = BODY_LIMIT) -> Explanation:
+    """Return what a gate with these options says of a URL, whose robots.txt it fetches."""
+    async with open_gate_for(options, max_bytes=max_bytes) as gate:
+        return await gate.explain(url)
 
 
 # More than the limit on rules, so that lint can report what is beyond it (X8). Bounded, since a device has no end.

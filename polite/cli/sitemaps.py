@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import json
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from polite.cli.options import FEW, agent_needed, is_unnamed, open_gate_for
 from polite.cli.terminal import Exit, complain, spelled
@@ -62,8 +62,6 @@ def _object(entry: SitemapEntry) -> dict[str, object]:
         "lastmod": None if entry.lastmod is None else entry.lastmod.isoformat(),
         "priority": entry.priority,
         "changefreq": None if entry.changefreq is None else entry.changefreq.value,
-        "alternates": [
-            {"url": each.url, "hreflang": each.hreflang, "media": each.media} for each in entry.alternates
-        ],
+        "alternates": [asdict(each) for each in entry.alternates],
         "sitemap": entry.sitemap,
     }

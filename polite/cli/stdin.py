@@ -3,7 +3,6 @@
 import asyncio
 import errno
 import os
-import queue
 import re
 import sys
 import threading
@@ -44,17 +43,15 @@ def read_octets(limit: int) -> bytes:
 
 def lines(name: str = "-") -> Iterator[bytes]:
     """Yield the lines of a file, or of standard input (`-`) as they arrive, without LF. Raises OSError."""
-    return chain.from_iterable(line_batches() if name == "-" else file_batches(name))
+    return chain.from_iterable(batches(name))
 
 
-def line_batches() -> Iterator[list[bytes]]:
-    """Yield lines as they arrive, those that one read returned together. Raises OSError."""
-    source = descriptor()
-    return batches_of(lambda: os.read(source, _CHUNK))
-
-
-def file_batches(name: str) -> Iterator[list[bytes]]:
-    """Yield the lines of a file, those of one piece together. Raises OSError."""
+def batches(name: str) -> Iterator[list[bytes]]:
+    """Yield the lines of a file, or of standard input (`-`) as they arrive, those of one read together. Raises OSError."""
+    if name == "-":
+        source = descriptor()
+        yield from batches_of(lambda: os.read(source, _CHUNK))
+        return
     with Path(name).open("rb", buffering=0) as file:
         yield from batches_of(lambda: file.read(_CHUNK))
 
@@ -77,32 +74,26 @@ def batches_of(read: Callable[[], bytes]) -> Iterator[list[bytes]]:
 
 
 async def in_thread(source: Iterator[T]) -> AsyncGenerator[T, None]:
-    """Yield the items of `source`, which runs in a thread, one item per request, without blocking the event loop.
+    """Yield the items of `source`, each read in a thread when it is asked for, without blocking the event loop.
 
     The thread is a daemon. With `asyncio.to_thread` the program could not exit while a read blocks.
     """
-    requests: queue.SimpleQueue[Future[list[T]] | None] = queue.SimpleQueue()
-    threading.Thread(target=_serve, args=(source, requests), daemon=True).start()
-    try:
-        while True:
-            reply: Future[list[T]] = Future()
-            requests.put(reply)
-            if not (item := await asyncio.wrap_future(reply)):
-                return
-            yield item[0]
-    finally:
-        requests.put(None)
 
-
-def _serve(source: Iterator[T], requests: "queue.SimpleQueue[Future[list[T]] | None]") -> None:
-    """Set each future to a list of one item, or to an empty list at the end."""
-    while (reply := requests.get()) is not None:
+    def read(reply: Future[list[T]]) -> None:
+        """Set a list of one item, or an empty list at the end."""
         if not reply.set_running_or_notify_cancel():
-            return  # cancelled: no more requests follow
+            return
         try:
             reply.set_result(list(islice(source, 1)))
         except Exception as error:  # noqa: BLE001 - raised again by the waiting task
             reply.set_exception(error)
+
+    while True:
+        reply: Future[list[T]] = Future()
+        threading.Thread(target=read, args=(reply,), daemon=True).start()
+        if not (item := await asyncio.wrap_future(reply)):
+            return
+        yield item[0]
 
 
 # The URL parser keeps a space as %20, and skips a tab: two URLs on one line would become one that nothing links to.
@@ -182,8 +173,8 @@ async def read(
 
 def are_few(few: int, arguments: Iterable[str], lists: Iterable[str]) -> bool:
     """Whether these are at most `few` URLs. Only `read` counts what can be read only once. Raises OSError."""
-    files = (file_batches(name) for name in lists if Path(name).is_file())
-    lines = (line for batches in files for batch in batches for line in batch if not is_comment(line))
+    files = (batches(name) for name in lists if Path(name).is_file())
+    lines = (line for file in files for batch in file for line in batch if not is_comment(line))
     urls = (argument for argument in arguments if argument != _STANDARD_INPUT)
     return next(islice(chain(urls, lines), few, None), None) is None
 
@@ -195,16 +186,15 @@ def more_than_few() -> InvalidOption:
 
 async def _listed(name: str, *, is_list: bool) -> AsyncGenerator[ListedURL, None]:
     """Yield the URLs of a list, or the argument itself."""
-    if is_list:
-        source = file_batches(name)
-    elif name == _STANDARD_INPUT:
-        name, source = "standard input", line_batches()
-    else:
+    source = batches(name)
+    if name == _STANDARD_INPUT and not is_list:
+        name = "standard input"
+    elif not is_list:
         yield ListedURL(name, without_credentials(name))
         return
     number = 0
-    async with aclosing(in_thread(source)) as batches:
-        async for batch in batches:
+    async with aclosing(in_thread(source)) as found:
+        async for batch in found:
             for line in batch:
                 number += 1
                 if not is_comment(line):

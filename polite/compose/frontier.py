@@ -16,6 +16,7 @@ from polite.frontier.in_flight import OnEnd, require_plain
 from polite.frontier.task_store import Limits, TaskStore
 from polite.gate.gate import Gate
 from polite.log import fields
+from polite.options import boolean
 from polite.ports import Scheduler
 from polite.schedulers import ORDERS, Fifo, FileOrder
 
@@ -37,6 +38,7 @@ async def open_frontier(
     lease: float | None = None,
     scheduler: Scheduler | None = None,
     on_end: OnEnd | None = None,
+    wide_fingerprints: bool = False,
     **options: Unpack[FrontierOptions],
 ) -> AsyncIterator[Frontier]:
     """Open a frontier, the queue of a crawl, and stop it when the block exits.
@@ -57,6 +59,8 @@ async def open_frontier(
             for all processes of a crawl.
         scheduler: Decides the order of tasks; `schedulers.Fifo()` by default. On a shared store it does so within this process.
         on_end: Called for each task that ended in this process; see Frontier.
+        wide_fingerprints: Whether a new file remembers URLs by 128 bits instead of 64, for some octets more of each. With 64, a
+            new URL among n is taken for a known one, and not crawled, with a chance of n to 2**64.
         **options: Options of Frontier.
 
     Raises:
@@ -66,6 +70,8 @@ async def open_frontier(
     shared = crawl is not None or is_shared(store)
     if lease is not None and not shared:
         raise InvalidOption(f'lease={lease!r} needs a shared store, such as store="redis://example.com/0"')
+    if boolean("wide_fingerprints", wide_fingerprints) and (shared or store is None):
+        raise InvalidOption("wide_fingerprints=True needs a file, such as store='queue.sqlite'")
     # What is refused is refused before a shared crawl is joined.
     checked = CheckedScheduler(Fifo() if scheduler is None else scheduler)
     limits, order = Limits(**options), _order(scheduler)
@@ -76,7 +82,7 @@ async def open_frontier(
     elif shared:
         keep = await _on_server(gate, limits, store, crawl, order, lease)
     else:
-        keep = _in_file(_queue_path(store), limits, order)
+        keep = _in_file(_queue_path(store), limits, order, wide=wide_fingerprints)
     dispatcher = Dispatcher(gate.services, checked, limits, on_end, keep)
     try:
         await dispatcher.store.begin()
@@ -100,13 +106,17 @@ def _warn_if_alone(gate: Gate) -> None:
         )
 
 
-def _in_file(path: Path, limits: Limits, order: FileOrder) -> Callable[[Dispatcher], TaskStore]:
+def _in_file(
+    path: Path, limits: Limits, order: FileOrder, *, wide: bool
+) -> Callable[[Dispatcher], TaskStore]:
     # Imported here: a crawler that keeps nothing loads no database.
     from polite.frontier.durable.active_origins import TASKS_PER_ORIGIN
     from polite.frontier.durable.store import DurableTaskStore
     from polite.frontier.sqlite.queue_file import QueueFile, SqliteBackend
 
-    file = QueueFile(path, order=order, tasks_per_origin=TASKS_PER_ORIGIN, max_done=limits.max_done)
+    file = QueueFile(
+        path, order=order, tasks_per_origin=TASKS_PER_ORIGIN, max_done=limits.max_done, wide=wide
+    )
     return lambda dispatcher: DurableTaskStore(dispatcher, SqliteBackend(file), order)
 
 

@@ -195,7 +195,7 @@ class Monitor:
             minute=self._timeline.last(_MINUTE_S),
             open_circuits=look.open_circuits,
             unreachable=look.totals[WaitReason.UNREACHABLE].origins,
-            wait_for_worker=0 if dispatcher is None else look.totals[WaitReason.WORKER].origins,
+            wait_for_worker=look.totals[WaitReason.WORKER].origins,
             late_s=late_s,
         )
         return {

@@ -149,7 +149,7 @@ class SqliteStore:
         self._jobs: deque[_Job] = deque()
         self._busy = False  # the thread takes jobs until there are none
         self._starting: WeakSet[AbstractEventLoop] = WeakSet()  # loops that will have it begin
-        self._timed = False  # a timer will have it do so
+        self._timed: WeakSet[AbstractEventLoop] = WeakSet()  # loops of which a timer will have it do so
         self._closed = False
         self._executor: ThreadPoolExecutor | None = None
         self._ended: ThreadPoolExecutor | None = None  # the last one that was closed
@@ -223,9 +223,11 @@ class SqliteStore:
             log.warning("the validators of a page were not saved: %s", error, extra=extra)
             return
         # After `close` they wait for the next use.
-        if not (self._closed or self._timed):
-            self._timed = True
-            asyncio.get_running_loop().call_later(_WRITE_AFTER_S, self._start_late)
+        loop = asyncio.get_running_loop()
+        if not self._closed and loop not in self._timed:
+            # Of this loop: one that ended before its timer calls nothing.
+            self._timed.add(loop)
+            loop.call_later(_WRITE_AFTER_S, self._start_late, loop)
 
     async def validators(self, target: Target) -> Validators:
         """Return what is known of the page: empty for nothing.
@@ -285,8 +287,8 @@ class SqliteStore:
             # Not `submit`: a loop of virtual time stands still for its own jobs only.
             loop.run_in_executor(self._executor, self._run)
 
-    def _start_late(self) -> None:
-        self._timed = False
+    def _start_late(self, loop: AbstractEventLoop) -> None:
+        self._timed.discard(loop)
         if self._jobs and not self._closed:
             self._start()
 

@@ -1,9 +1,7 @@
 """Fixtures of the command line's tests: a site on loopback, a file of rules, standard input."""
 
 import sys
-from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -12,21 +10,23 @@ import pytest
 class Site:
     """A server on loopback in a thread of its own.
 
-    `robots` is the status and body of its robots.txt, and `redirects` maps paths to the Location of a 302.
+    `robots` is the status and body of all responses, and `redirects` maps paths to the Location of a 302. `before` is called with
+    the path of each request.
     """
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port):
         self.origin = f"http://127.0.0.1:{port}"
-        self.robots: tuple[int, bytes] = (200, b"User-agent: *\nDisallow: /no\n")
-        self.redirects: dict[str, str] = {}
-        self.asked: list[str] = []
+        self.robots = (200, b"User-agent: *\nDisallow: /no\n")
+        self.redirects = {}
+        self.asked = []
+        self.before = self.asked.append
 
 
 @pytest.fixture
-def site() -> Iterator[Site]:
+def site():
     class Answers(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            playing.asked.append(self.path)
+        def do_GET(self):
+            playing.before(self.path)
             location = playing.redirects.get(self.path)
             status, body = playing.robots if location is None else (302, b"")
             self.send_response(status)
@@ -36,7 +36,7 @@ def site() -> Iterator[Site]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, *_):
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
@@ -49,7 +49,7 @@ def site() -> Iterator[Site]:
 
 
 @pytest.fixture
-def rules(tmp_path: Path) -> str:
+def rules(tmp_path):
     """The path of a robots.txt."""
     path = tmp_path / "robots.txt"
     path.write_bytes(
@@ -59,11 +59,11 @@ def rules(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def feed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[bytes], None]]:
+def feed(tmp_path, monkeypatch):
     """`feed(octets)` sets standard input."""
     opened = []
 
-    def feed(octets: bytes) -> None:
+    def feed(octets):
         path = tmp_path / "stdin"
         path.write_bytes(octets)
         opened.append(path.open())

@@ -13,14 +13,12 @@ AGENT = "Mozilla/5.0 (compatible; AcmeBot/1.0; +https://acme.dev/bot)"
 
 
 @pytest.fixture
-def key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SigningKey:
+def key(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return SigningKey.make("key.pem")
 
 
-def test_a_new_key_is_made_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_new_key_is_made_once(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
 
     assert main(["card", "key.pem", "--new"]) == 0
@@ -33,9 +31,7 @@ def test_a_new_key_is_made_once(
     assert "the file exists, and is not replaced" in capsys.readouterr().err
 
 
-def test_the_files_are_those_that_servers_look_for(
-    key: SigningKey, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_files_are_those_that_servers_look_for(key, capsys):
     more = ["--contact", "mailto:bot@acme.dev", "--purpose", "search"]
     ranges = ["--ip-ranges", "https://acme.dev/ranges.json"]
     where = ["--signature-agent", "https://bot.acme.dev", "--output", "site", "--agent", AGENT]
@@ -68,9 +64,7 @@ def test_the_files_are_those_that_servers_look_for(
     assert "within 30 days" in capsys.readouterr().out
 
 
-def test_the_directory_may_have_a_url_of_its_own_and_an_old_key(
-    key: SigningKey, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_directory_may_have_a_url_of_its_own_and_an_old_key(key, capsys):
     old = SigningKey.make("old.pem")
     where = "--signature-agent https://acme.dev:8443/bot/a%20b.json --also old.pem --output site"
 
@@ -105,9 +99,7 @@ FILES = "key.pem --output site --signature-agent https://a.dev"
         (f"{FILES} --ip-ranges http://a.dev/r", "a card names https URLs only"),
     ],
 )
-def test_what_cannot_be_is_one_line_and_nothing_is_written(
-    arguments: str, says: str, key: SigningKey, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_is_one_line_and_nothing_is_written(arguments, says, key, capsys):
     assert main(["card", *arguments.split()]) == 2
 
     said = capsys.readouterr().err

@@ -1,12 +1,15 @@
-"""`polite check`: with a file, with a site, as text and as objects, and for many agents."""
+"""`polite check`, `explain`, `diff` and `lint`: of files, of standard input, and of sites."""
 
 import json
+import re
 import sys
 import tracemalloc
+from pathlib import Path
 
 import pytest
 
 from polite.cli.main import main
+from polite.robots.lint.checks import CODES
 from tests.support import Terminal
 
 
@@ -206,3 +209,240 @@ def test_without_rich_the_error_says_what_to_install(many, monkeypatch):
     assert status == 2
     assert "pip install 'polite-crawl[cli]'" in err
     assert many(b"/b\n", "--json")[0] == 0
+
+
+# polite explain
+
+
+def test_a_file_explains_the_rule_and_what_it_overruled(rules, capsys):
+    status = main(["explain", "--robots", rules, "http://me:secret@x/no/but"])
+
+    assert status == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "http://x/no/but",
+        "  allowed by Allow: /no/but (line 3)",
+        "  Crawl-delay: none",
+        "  group: * (line 1), since none is for polite-cli",
+        "  decides: Allow: /no/but (line 3), column 8, 7 octets",
+        "  overruled: Disallow: /no (line 2), column 11, 3 octets",
+        "  dialect: --dialect classic would reverse this decision",
+        "        1 | User-agent: *",
+        "        2 | Disallow: /no",
+        "  >     3 | Allow: /no/but",
+    ]
+
+
+def test_a_site_is_explained_with_its_delay_and_turn_and_without_python_names(site, capsys):
+    site.robots = (
+        200,
+        b"User-agent: *\nDisallow: /*.htm\nAllow: /a\nCrawl-delay: 900\nRequest-rate: 1/7000\n",
+    )
+
+    assert main(["explain", "--allow-private", f"{site.origin}/a.htm"]) == 1
+
+    out = capsys.readouterr().out
+    assert out.count("disallowed by Disallow: /*.htm (line 2)") == 1
+    assert "300 s between requests" in out
+    assert "turn: in" in out
+    assert "  >     2 | Disallow: /*.htm\n" in out
+    assert not re.search(r"Policy|open_gate|[a-z]+_[a-z]+", out)
+
+
+def test_an_invalid_url_is_one_line(rules, capsys):
+    assert main(["explain", "nonsense"]) == 2
+    assert main(["explain", "--robots", rules, "nonsense"]) == 2
+
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 2)
+
+
+def test_the_uses_of_the_page_that_robots_txt_names_are_shown_refusals_first(tmp_path, capsys):
+    path = tmp_path / "robots.txt"
+    path.write_bytes(
+        b"License: https://me:secret@example.com/l.xml\nUser-agent: *\nContent-Signal: search=yes, ai-train=no\n"
+        b"Content-Usage: /a ai-use=no\nContent-Usage: /b search=n\n"
+    )
+
+    assert main(["explain", "--robots", str(path), "/a"]) == 0
+    assert capsys.readouterr().out.splitlines()[-4:] == [
+        "  use: ai-train: refused by Content-Signal: search=yes, ai-train=no (robots.txt, line 3)",
+        "  use: ai-input: refused by Content-Usage: /a ai-use=no (robots.txt, line 4), which is no valid statement",
+        "  use: search: allowed by Content-Signal: search=yes, ai-train=no (robots.txt, line 3)",
+        "  licence: https://example.com/l.xml (line 1)",
+    ]
+
+
+def test_of_very_many_lines_uses_and_licences_the_first_are_shown(tmp_path, capsys):
+    path = tmp_path / "robots.txt"
+    labels = ", ".join(f"k{number}=n" for number in range(100))
+    path.write_text(
+        f"User-agent: *\nContent-Usage: / {labels}\n"
+        + "Disallow: /\n" * 100
+        + "License: https://example.com/\n" * 30
+    )
+
+    assert main(["explain", "--robots", str(path), "/"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert {"    and 41 more", "  and 40 more uses"} <= {*lines}
+    assert lines[-1] == "  and 20 more licences"
+    assert len(lines) < 160
+
+
+# polite diff
+
+
+OLD = b"User-agent: *\nDisallow: /a\n\nUser-agent: ABot/2\nDisallow: /\n"
+
+
+@pytest.fixture
+def compare(tmp_path, capsys):
+    """Compare OLD with a new file at some URLs. Return the status and the output."""
+
+    def compare(new, urls, *options, old=OLD):
+        for name, body in {"old": old, "new": new, "urls": urls}.items():
+            (tmp_path / name).write_bytes(body)
+        paths = [str(tmp_path / name) for name in ("old", "new", "urls")]
+        status = main(["diff", paths[0], paths[1], "--urls", paths[2], *options])
+        return status, *capsys.readouterr()
+
+    return compare
+
+
+def test_every_agent_that_one_of_the_files_names_is_compared(compare):
+    new = OLD.replace(b"ABot/2\nDisallow: /\n", b"x\nUser-agent: xx\nDisallow: /a\nDisallow: /c\n")
+
+    status, out, _ = compare(new, b"/c\n")
+
+    # None of the files names `*`: its agent has a name that is longer than `xx`.
+    assert status == 1
+    assert [line.split("  ")[:2] for line in out.splitlines() if " -> " in line] == [
+        ["disallowed -> allowed", "abot"],
+        ["allowed -> disallowed", "x"],
+        ["allowed -> disallowed", "xx"],
+    ]
+
+
+def test_the_same_effect_in_other_words_is_no_change(compare):
+    new = b"\xef\xbb\xbf# new\r\nuser-agent:abot\r\nallow:\ndisallow:/*\nuser-agent: *\ndisallow: /%61\n"
+
+    assert compare(new, b"/\n/a\n/b\n/ab\n") == (0, "", "")
+
+
+def test_changes_are_objects_for_programs(compare):
+    _, out, _ = compare(
+        b"", b"HTTPS://me:secret@EXAMPLE.com/a\n", "--json", "--agent", "QBot", "--dialect", "classic"
+    )
+
+    change = json.loads(out)
+    assert (change["url"], change["agent"]) == ("https://example.com/a", "QBot")
+    assert (change["before"]["rule"], change["before"]["line"]) == ("Disallow: /a", 2)
+    assert change["after"]["reason"] == "NO_GROUP"
+
+
+def test_a_line_of_diff_that_is_no_url_spoils_itself_only(compare):
+    status, out, err = compare(b"", b"nonsense\n \t\n\xff\n /a \r\n")
+
+    assert status == 2
+    assert "disallowed -> allowed  *  /a" in out
+    assert [line.split(":")[0] for line in err.splitlines()] == ["polite", "polite"]
+
+
+@pytest.mark.slow("many agents")
+def test_of_very_many_agents_the_first_are_compared(compare):
+    many = "".join(f"User-agent: bot{number}\n" for number in range(1_200)).encode()
+    endless = b"User-agent: " + b"x" * 5_000 + b"\n"
+
+    status, out, err = compare(many + endless + b"Disallow: /\n", b"/c\n", old=b"")
+
+    assert (status, out.count(" -> ")) == (1, 1_000)
+    assert "name 1200 agents; only the first 1000 are compared" in err
+
+
+def test_many_urls_are_compared_a_batch_at_a_time(compare, monkeypatch):
+    monkeypatch.setattr("polite.cli.diff._BATCH", 2)
+
+    _, out, err = compare(b"", b"/a1\n/a2\nnonsense\n/a3\n/c\n")
+
+    assert [line.split("  ")[1:] for line in out.splitlines() if " -> " in line] == [
+        *[["abot", "/a1"], ["abot", "/a2"], ["*", "/a1"], ["*", "/a2"]],
+        *[["abot", "/a3"], ["abot", "/c"], ["*", "/a3"]],
+    ]
+    assert err.count("\n") == 1
+
+
+# polite lint
+
+
+MISTYPED = b"User-agent: *\nDissallow: /x\nDisallow:\n"
+
+
+def test_each_code_of_a_mistake_in_real_files_is_documented():
+    page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md"
+
+    assert re.findall(r"^\| (D\d+) \|", page.read_text(), re.MULTILINE) == [
+        code for code in CODES if code[0] == "D"
+    ]
+
+
+def test_findings_are_objects_for_programs(feed, capsys):
+    feed(MISTYPED)
+
+    assert main(["lint", "--json", "-"]) == 1
+    finding = json.loads(capsys.readouterr().out)
+    assert (finding["line"], finding["code"]) == (2, "X7")
+    assert finding.keys() == {"line", "code", "message", "hint"}
+
+
+def test_what_lies_beyond_the_cap_of_a_site_is_seen_up_to_a_limit(site, capsys):
+    site.robots = (200, b"User-agent: *\nDisallow:\n" + b"# filler\n" * 60_000)
+
+    for source in (f"{site.origin}/some/page", "/dev/zero"):
+        assert main(["lint", "--allow-private", source]) == 1
+        assert " X8 " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("form", ["text", "sarif"])
+def test_a_file_is_named_by_its_final_url_without_a_password(form, site, capsys):
+    site.robots = (200, MISTYPED)
+    site.redirects["/robots.txt"] = "/files/robots-en.txt"
+
+    source = site.origin.replace("//", "//me:secret@")
+    assert main(["lint", "--allow-private", "--format", form, source]) == 1
+
+    out, there = capsys.readouterr().out, f"{site.origin}/files/robots-en.txt"
+    assert (f'"uri": "{there}"' if form == "sarif" else f"{there}:2: X7") in out
+    assert "secret" not in out
+
+
+@pytest.mark.parametrize(
+    ("host", "options", "says"),
+    [
+        (None, ["--allow-private"], "no robots.txt to check: the server returned 4xx\n"),
+        ("127.0.0.1:9", [], "is not public, so it is blocked; use --allow-private to permit it\n"),
+        ("169.254.169.254", ["--allow-private"], "is blocked and never fetched: no option permits it\n"),
+    ],
+)
+def test_a_site_without_a_file_has_nothing_to_look_at(host, options, says, site, capsys):
+    site.robots = (404, b"")
+
+    assert main(["lint", *options, site.origin if host is None else f"http://{host}/"]) == 3
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert err.endswith(says)
+
+
+def test_sarif_is_one_document_for_code_hosts(tmp_path, capsys):
+    path = tmp_path / "my robots.txt"
+    path.write_bytes(MISTYPED)
+
+    assert main(["lint", "--format", "sarif", str(path)]) == 1
+    document = json.loads(capsys.readouterr().out)
+    run = document["runs"][0]
+    result = run["results"][0]
+    place = result["locations"][0]["physicalLocation"]
+    assert document["version"] == "2.1.0"
+    assert run["tool"]["driver"]["name"] == "polite"
+    assert (result["ruleId"], result["level"]) == ("X7", "warning")
+    assert result["ruleId"] in [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert place["artifactLocation"]["uri"].endswith("/my%20robots.txt")
+    assert place["region"] == {"startLine": 2}

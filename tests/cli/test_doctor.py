@@ -2,9 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 from aiohttp import web
@@ -14,7 +11,7 @@ from polite.testing import LoopClock
 from tests.cli.fetch.conftest import Site
 
 
-def said(header: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[dict[str, str]]]:
+def said(header, capsys):
     status = main(["doctor", "--offline", "--json", header])
     return status, [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
@@ -28,9 +25,7 @@ def said(header: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[dic
         "AcmeBot/0.1, https://acme.dev/bot; team@acme.dev",
     ],
 )
-def test_a_good_header_is_well_and_what_only_the_page_could_tell_is_left_open(
-    header: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_good_header_is_well_and_what_only_the_page_could_tell_is_left_open(header, capsys):
     status, checks = said(header, capsys)
 
     assert status == 0
@@ -56,9 +51,7 @@ def test_a_good_header_is_well_and_what_only_the_page_could_tell_is_left_open(
         ("Acme\tBot (+https://acme.dev/)", "problem", "printable latin-1"),
     ],
 )
-def test_what_a_header_is_told(
-    header: str, verdict: str, says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_a_header_is_told(header, verdict, says, capsys):
     status, checks = said(header, capsys)
 
     of = [(check["verdict"], check["practice"]) for check in checks if says in check["text"]]
@@ -73,9 +66,7 @@ Disallow: /</pre> Write to <a href="mailto:bot@acme.dev">us</a>.</body></html>""
 
 
 @pytest.fixture
-def acme(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Any]:
+def acme(tmp_path, monkeypatch, capsys):
     """A site, and the command on it in virtual time."""
     site = Site(tmp_path, capsys)
     monkeypatch.setattr(asyncio, "run", site.run_loop)
@@ -84,7 +75,7 @@ def acme(
     site.close()
 
 
-def visited(site: Any, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, str]]:
+def visited(site, capsys, *arguments):
     """Run the command on the site's page: the status, and the verdicts by their texts."""
     named = ["--resolve", f"acme.dev:{site.origin.removeprefix('http://')}", *arguments]
     status = main(["doctor", "--json", "--allow-private", *named, "AcmeBot/1.0 (+http://acme.dev/bot)"])
@@ -123,12 +114,7 @@ _HTTP = "http://acme.dev/bot is not https: anyone on the way can change what it 
                 "it has no robots.txt that blocks the crawler: show `User-agent: AcmeBot` and `Disallow: /`": "warning",
             },
         ),
-        (
-            {"status": 404},
-            "",
-            1,
-            {"http://acme.dev/bot is no page: the server returned status 404": "problem"},
-        ),
+        ({"status": 404}, "", 1, {"http://acme.dev/bot is no page: the server returned status 404": "problem"}),
         (
             {"text": WHOLE},
             "User-agent: *\nDisallow: /",
@@ -138,15 +124,15 @@ _HTTP = "http://acme.dev/bot is not https: anyone on the way can change what it 
             },
         ),
     ],
-)
+)  # fmt: skip
 def test_what_a_page_is_told(
-    page: dict[str, Any],
-    robots: str,
-    status: int,
-    verdicts: dict[str, str],
-    acme: Any,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    page,
+    robots,
+    status,
+    verdicts,
+    acme,
+    capsys,
+):
     acme.pages = {"/bot": [page], "/robots.txt": [{"text": robots}]}
 
     ended, found = visited(acme, capsys)
@@ -157,8 +143,8 @@ def test_what_a_page_is_told(
     assert bad == {_HTTP, *(text for text, verdict in verdicts.items() if verdict != "ok")}
 
 
-def drips(octets: bytes, pause_s: float) -> Any:
-    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+def drips(octets, pause_s):
+    async def answer(request):
         assert request.headers["User-Agent"] == "AcmeBot/1.0 (+http://acme.dev/bot)"
         response = web.StreamResponse()
         await response.prepare(request)
@@ -172,9 +158,7 @@ def drips(octets: bytes, pause_s: float) -> Any:
     return answer
 
 
-def test_a_page_that_drips_has_an_end_and_of_an_endless_one_a_part_is_read(
-    acme: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_page_that_drips_has_an_end_and_of_an_endless_one_a_part_is_read(acme, capsys):
     acme.pages["/bot"] = [drips(b"x", 5.0)]
     assert visited(acme, capsys, "--timeout", "10")[0] == 3
     assert acme.took_s <= 41

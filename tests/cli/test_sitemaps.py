@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable
-from typing import Any
 
 import pytest
 
@@ -23,11 +21,11 @@ FILE = urlset(
 
 
 @pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def script(monkeypatch):
     """The responses of all servers, in virtual time."""
-    responses: dict[str, Any] = {f"{SITE}/sitemap.xml": Reply(200, FILE.encode())}
+    responses = {f"{SITE}/sitemap.xml": Reply(200, FILE.encode())}
 
-    def run(main: Awaitable[Any]) -> Any:
+    def run(main):
         with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
             return runner.run(main)
 
@@ -72,18 +70,14 @@ def test_the_highest_status_of_all_files_counts(script, capsys):
     ("url", "reply", "said"),
     [
         (f"{SITE}/sitemap.xml", Reply(404), f"{SITE}/sitemap.xml: the server returned status 404"),
-        (
-            f"{SITE}/robots.txt",
-            Reply(503),
-            f"{SITE}/sitemap.xml: disallowed: the server returned 5xx; robots.txt is unreachable",
-        ),
+        (f"{SITE}/robots.txt", Reply(503), f"{SITE}/sitemap.xml: disallowed: the server returned 5xx; robots.txt is unreachable"),
         (
             f"{SITE}/sitemap.xml",
             Failed(Reason.TIMEOUT, "no whole response within SitemapPolicy.timeout=30 s"),
             f"{SITE}/sitemap.xml: no whole response within --timeout=30 s",
         ),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_read_is_told(script, capsys, url, reply, said):
     script[url] = reply
 

@@ -1,6 +1,7 @@
-"""Standard input as lines: bounded, as they arrive, and without blocking the end of the program; and in a pipe."""
+"""Standard input as lines: bounded, as they arrive, and without blocking the end of the program. The program as a process."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -60,7 +61,7 @@ async def test_a_line_that_never_comes_does_not_block_the_end():
 
 
 ROOT = Path(__file__).resolve().parents[2]
-LIMIT_S = 20
+LIMIT_S = 60
 
 
 @pytest.fixture
@@ -126,3 +127,44 @@ def test_a_record_comes_before_the_next_line_is_read_and_an_interrupt_waits_for_
 
     assert process.wait(LIMIT_S) == (130 if interrupted else 1)
     assert (b"the list was not read to its end" in process.stderr.read()) is interrupted
+
+
+@pytest.mark.slow("starts processes")
+@pytest.mark.parametrize("output", [True, False])
+def test_a_run_that_is_killed_loses_nothing_and_repeats_only_what_was_under_way(
+    output, start, site, tmp_path
+):
+    stalled, killed = threading.Event(), threading.Event()
+
+    def stall(path):
+        site.asked.append(path)
+        if path == "/slow" and not stalled.is_set():
+            stalled.set()
+            killed.wait(LIMIT_S)
+
+    site.before = stall
+    files = ["--resume", str(tmp_path / "queue"), "--warc", str(tmp_path / "a.warc.gz")]
+    files += ["--output", str(tmp_path)] if output else []
+    command = ["fetch", "--agent", "TestBot/1.0", *files]
+    urls = [f"{site.origin}/{name}" for name in ("a", "b", "slow", "c", "d")]
+
+    first = start(*command, "--allow-private", "--delay", "0", *urls)
+    assert stalled.wait(LIMIT_S)
+    first.kill()
+    killed.set()
+    again = start(*command)
+    assert again.wait(LIMIT_S) == 0
+
+    printed = (
+        (tmp_path / "records.jsonl").read_bytes() if output else first.stdout.read() + again.stdout.read()
+    )
+    records = [json.loads(line) for line in printed.splitlines()]
+    assert sorted(record["url"].removeprefix(site.origin) for record in records) == [
+        "/a",
+        "/b",
+        "/c",
+        "/d",
+        "/slow",
+    ]
+    assert [record["tries"] for record in records if record["url"].endswith("/slow")] == [2]
+    assert sorted(site.asked) == ["/a", "/b", "/c", "/d", "/robots.txt", "/slow", "/slow"]

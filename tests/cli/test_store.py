@@ -114,18 +114,10 @@ def test_show_has_all_that_is_known_and_lets_no_site_steer_the_terminal(crawl, r
     [
         ([], "deleted: 4 robots.txt, 1 back-off", ["down", "file", "held"]),
         (["--back-offs", "--json"], '{"robots": 5, "back_offs": 3}', []),
-        (
-            ["--expired", "--back-offs"],
-            "deleted: 1 robots.txt, 1 back-off",
-            ["down", "file", "held", "none", "zever"],
-        ),
-        (
-            ["https://none.test/page"],
-            "deleted: 1 robots.txt, 0 back-offs",
-            ["down", "file", "held", "old", "zever"],
-        ),
+        (["--expired", "--back-offs"], "deleted: 1 robots.txt, 1 back-off", ["down", "file", "held", "none", "zever"]),
+        (["https://none.test/page"], "deleted: 1 robots.txt, 0 back-offs", ["down", "file", "held", "old", "zever"]),
     ],
-)
+)  # fmt: skip
 def test_purge_forgets_what_is_asked_for_but_for_back_offs_that_run(crawl, run, options, said, left):
     assert run("purge", *options, crawl) == [said]
     assert names(crawl, run) == left
@@ -259,11 +251,3 @@ def test_a_queue_that_a_crawl_has_open_is_named(queue, capsys, monkeypatch):
         capsys.readouterr().err
         == f"polite: {queue}: a crawl has it open; its own progress shows what waits\n"
     )
-
-
-def test_the_queue_of_polite_fetch_is_counted_as_its_records_are(queue, run):
-    with closing(sqlite3.connect(queue)) as file, file:
-        notes = [("options", "options", "{}"), (f"{QA}/9", "given up", "{}")]
-        file.executemany("INSERT INTO notes VALUES (?, ?, ?)", notes)
-
-    assert "4 waiting, 0 fetched, 1 refused, 0 failed, 1 given up" in run("ls", queue)[0]

@@ -1,17 +1,15 @@
 """What tests of the status page share: a frontier in virtual time or on a clock that a test moves, and its page."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import aiohttp
 
 import polite
 from polite.frontier.frontier import Frontier
 from polite.status.monitor import Monitor
-from polite.testing import ManualClock, ScriptedTransport
+from polite.testing import ManualClock
 from tests.support import scripted_gate
 
 
@@ -23,7 +21,7 @@ class Watched:
     frontier: Frontier
     monitor: Monitor
 
-    async def look(self, seconds: float = 3.5) -> dict[str, Any]:
+    async def look(self, seconds=3.5):
         """Look, as a browser does, then and now; return the state."""
         self.monitor.state()
         await asyncio.sleep(seconds)
@@ -32,11 +30,11 @@ class Watched:
 
 @asynccontextmanager
 async def watched(
-    script: Mapping[str, Any] | ScriptedTransport | None = None,
+    script=None,
     *,
-    frontier: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> AsyncIterator[Watched]:
+    frontier=None,
+    **options,
+):
     """Open a gate, its frontier and a monitor, in virtual time."""
     async with (
         scripted_gate(script, **options) as gate,
@@ -59,14 +57,14 @@ class Served:
     session: aiohttp.ClientSession
     clock: ManualClock
 
-    async def get(self, path: str, method: str = "GET", **headers: str) -> tuple[int, Any]:
+    async def get(self, path, method="GET", **headers):
         """Return status and body; JSON as its value."""
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         async with self.session.request(method, self.page.url + path, headers=sent) as response:
             json = response.content_type == "application/json" and method == "GET"
             return response.status, await (response.json() if json else response.text())
 
-    async def visit(self, url: str, *, status: int) -> None:
+    async def visit(self, url, *, status):
         """Put a URL, and fetch it in its turn."""
         await self.frontier.put(url)
         coming = asyncio.ensure_future(anext(self.frontier))
@@ -74,19 +72,19 @@ class Served:
         async with await coming as permit:
             permit.report(status=status)
 
-    async def pass_time(self, seconds: float) -> None:
+    async def pass_time(self, seconds):
         """Let time pass on the crawl's clock."""
         await self.clock.advance_and_run(seconds)
 
 
 @asynccontextmanager
 async def served(
-    script: Mapping[str, Any] | None = None,
+    script=None,
     *,
-    frontier: Mapping[str, Any] | None = None,
-    pacing: polite.PacingPolicy | None = None,
-    **options: Any,
-) -> AsyncIterator[Served]:
+    frontier=None,
+    pacing=None,
+    **options,
+):
     """Open a gate and a frontier on a manual clock, and serve their page on a free port of loopback."""
     clock = ManualClock()
     async with AsyncExitStack() as stack:

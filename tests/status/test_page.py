@@ -1,18 +1,17 @@
 """The page in a headless Chromium: it renders, updates and filters, shows all as text, and follows colours, keys and widths."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 import pytest_asyncio
 
 import polite
-from docs.examples.demo.browser import BrowserFailed, Page, browsing, chromium
+from docs.examples.demo.browser import BrowserFailed, browsing, chromium
 from polite.events import CircuitOpened, Dropped
 from polite.origin import Origin
+from polite.status.monitor import Monitor
 from polite.status.survey import Survey
-from tests.status.support import Served, served
+from tests.status.support import served
 from tests.support import RULES, A, B
 
 PROGRAM = chromium()
@@ -26,19 +25,19 @@ HOSTILE = "<img src=x onerror=document.title='owned'><script>document.title='own
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Page]:
+async def browser():
     async with browsing(PROGRAM or "") as page:
         yield page
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def tab(browser: Page) -> Page:
+async def tab(browser):
     browser.messages.clear()
     await browser.show(1_280, 900)
     return browser
 
 
-async def until(tab: Page, crawl: Served, script: str) -> None:
+async def until(tab, crawl, script):
     """Let the crawl's time pass until an expression of the page is true."""
     loop = asyncio.get_running_loop()
     end = loop.time() + 30
@@ -53,17 +52,17 @@ async def until(tab: Page, crawl: Served, script: str) -> None:
     raise AssertionError(f"never true: {script}; the page says {tab.messages}")
 
 
-def text_of(selector: str) -> str:
+def text_of(selector):
     return f"document.querySelector({selector!r}).textContent"
 
 
-async def opened(tab: Page, crawl: Served) -> None:
+async def opened(tab, crawl):
     await tab.go(crawl.page.url)
     await until(tab, crawl, f"{text_of('#live')} == 'live'")
 
 
-async def test_what_a_site_says_is_shown_as_text(tab: Page, monkeypatch: pytest.MonkeyPatch) -> None:
-    def hostile(*_: Any, **__: Any) -> list[dict[str, Any]]:
+async def test_what_a_site_says_is_shown_as_text(tab, monkeypatch):
+    def hostile(*_, **__):
         shown = dict.fromkeys(("origin", "text", "scope", "because", "url"), HOSTILE)
         numbers = {"urls": 1, "permits": 0, "since_s": 1.0, "until_s": None, "ahead": 0, "in_flight": 0}
         rule = {"allowed": True, "text": HOSTILE, "line": 1}
@@ -90,12 +89,13 @@ async def test_what_a_site_says_is_shown_as_text(tab: Page, monkeypatch: pytest.
     assert "owned" not in title
 
 
-async def test_a_shared_crawl_has_its_sessions_and_homes(tab: Page) -> None:
+async def test_a_shared_crawl_has_its_sessions_and_homes(tab, monkeypatch):
     async with served() as crawl:
         await opened(tab, crawl)
         assert await tab.evaluate("document.querySelector('#shared-card').hidden")
-        monitor: Any = crawl.page._monitor
-        monitor._shared.last = {
+        shared, state = {}, Monitor.state
+        monkeypatch.setattr(Monitor, "state", lambda *given: {**state(*given), "shared": shared or None})
+        shared |= {
             "crawl": "news",
             "store": "redis://example.com/0",
             "lease_s": 15.0,
@@ -108,7 +108,8 @@ async def test_a_shared_crawl_has_its_sessions_and_homes(tab: Page) -> None:
         await until(tab, crawl, "!document.querySelector('#shared-card').hidden")
         shown = await tab.evaluate(text_of("#shared-card"))
         made = await tab.evaluate("document.querySelectorAll('main img, main script').length")
-        monitor._shared.last = {"error": "no permission"}
+        shared.clear()
+        shared |= {"error": "no permission"}
         await until(tab, crawl, f"{text_of('#shared-card')}.includes('no permission')")
 
     for text in (
@@ -123,7 +124,7 @@ async def test_a_shared_crawl_has_its_sessions_and_homes(tab: Page) -> None:
     assert made == 0
 
 
-async def test_rows_are_filtered_by_name_and_by_reason(tab: Page) -> None:
+async def test_rows_are_filtered_by_name_and_by_reason(tab):
     robots = {f"https://h{n}.test/robots.txt": RULES for n in range(9)}
     robots[f"{A}/robots.txt"] = polite.testing.Reply(503, retry_after="600")
     async with served(robots) as crawl:
@@ -152,7 +153,7 @@ async def test_rows_are_filtered_by_name_and_by_reason(tab: Page) -> None:
     assert [each for each in tab.messages if "ERR_CONNECTION_REFUSED" not in each] == []
 
 
-async def test_the_search_box_says_why_a_url_does_not_come_and_arrows_read_the_timeline(tab: Page) -> None:
+async def test_the_search_box_says_why_a_url_does_not_come_and_arrows_read_the_timeline(tab):
     async with served({f"{A}/robots.txt": RULES}) as crawl:
         await crawl.visit(f"{A}/1", status=200)
         await opened(tab, crawl)
@@ -179,7 +180,7 @@ async def test_the_search_box_says_why_a_url_does_not_come_and_arrows_read_the_t
 
 
 @pytest.mark.slow("a browser")
-async def test_everything_is_reached_by_the_tab_key(tab: Page) -> None:
+async def test_everything_is_reached_by_the_tab_key(tab):
     async with served({f"{A}/robots.txt": RULES}) as crawl:
         await crawl.frontier.put(f"{A}/2")
         await opened(tab, crawl)
@@ -193,7 +194,7 @@ async def test_everything_is_reached_by_the_tab_key(tab: Page) -> None:
     assert reached >= {"url", "pause", "timeline", "reason", "filter", "origin", "label"}
 
 
-async def test_pause_keeps_the_page_still_and_focus_stays_on_its_row(tab: Page) -> None:
+async def test_pause_keeps_the_page_still_and_focus_stays_on_its_row(tab):
     async with served({f"{A}/robots.txt": RULES, f"{B}/robots.txt": RULES}) as crawl:
         await crawl.frontier.put_many([f"{A}/1", f"{B}/1"])
         await crawl.pass_time(5)
@@ -216,9 +217,7 @@ async def test_pause_keeps_the_page_still_and_focus_stays_on_its_row(tab: Page) 
 
 # 80 columns of a terminal are about 640 pixels; 400 are a telephone.
 @pytest.mark.parametrize("width", [400, 1_280])
-async def test_nothing_is_cut_off_on_a_narrow_screen_and_colours_are_as_its_user_prefers(
-    tab: Page, width: int
-) -> None:
+async def test_nothing_is_cut_off_on_a_narrow_screen_and_colours_are_as_its_user_prefers(tab, width):
     async with served({f"{A}/robots.txt": RULES}) as crawl:
         long = "https://" + ".".join(["a-very-long-label-of-a-host"] * 6) + ".test"
         await crawl.frontier.put_many([f"{A}/1", f"{long}/{'x' * 500}"])
@@ -243,7 +242,7 @@ async def test_nothing_is_cut_off_on_a_narrow_screen_and_colours_are_as_its_user
 
 
 @pytest.mark.slow("a browser")
-async def test_a_page_that_lost_its_connection_says_so_and_comes_back(tab: Page) -> None:
+async def test_a_page_that_lost_its_connection_says_so_and_comes_back(tab):
     async with served() as crawl:
         await opened(tab, crawl)
         port = crawl.page.port
@@ -254,7 +253,7 @@ async def test_a_page_that_lost_its_connection_says_so_and_comes_back(tab: Page)
             await until(tab, crawl, f"{text_of('#live')} == 'live'")
 
 
-async def test_a_token_is_typed_once_or_is_once_in_the_address(tab: Page) -> None:
+async def test_a_token_is_typed_once_or_is_once_in_the_address(tab):
     token = "a-token-of-enough-characters"
     live = (
         f"location.href == '{{}}' && {text_of('#live')} == 'live' && document.querySelector('#login').hidden"

@@ -1,7 +1,5 @@
 """What is counted of events, which are remembered, the last ten minutes, and what an operator is told first."""
 
-from typing import Any
-
 import pytest
 
 from polite.events import (
@@ -25,15 +23,15 @@ from polite.status.recorder import LENGTH_S, Recorder, Second, Timeline
 URL, ORIGIN = "https://example.com/a", "https://example.com"
 
 
-def left(status: int | None, elapsed_s: float | None = 0.5) -> Left:
+def left(status, elapsed_s=0.5):
     return Left(URL, status, elapsed_s, 1.0)
 
 
-def second(recorder: Recorder) -> Second:
+def second(recorder):
     return recorder.take_second(robots=0, granted=0, in_flight=0, waiting=0)
 
 
-def test_responses_are_counted_by_status_and_by_what_they_mean() -> None:
+def test_responses_are_counted_by_status_and_by_what_they_mean():
     recorder = Recorder(lambda: 7.0)
 
     for status in (200, 200, 301, 404, 429, 503, 500, 599, 1_000, None):
@@ -44,7 +42,7 @@ def test_responses_are_counted_by_status_and_by_what_they_mean() -> None:
     assert second(recorder) == Second()
 
 
-def test_the_mean_response_time_is_of_the_responses_since_the_last_second() -> None:
+def test_the_mean_response_time_is_of_the_responses_since_the_last_second():
     recorder = Recorder(lambda: 7.0)
 
     for event in (left(200, 1.0), left(404, 3.0), left(None, None), left(200, None)):
@@ -54,7 +52,7 @@ def test_the_mean_response_time_is_of_the_responses_since_the_last_second() -> N
     assert recorder.take_response_time() is None
 
 
-def test_what_an_operator_may_need_is_remembered_newest_first() -> None:
+def test_what_an_operator_may_need_is_remembered_newest_first():
     wall = [0.0]
     recorder = Recorder(lambda: wall[0])
     for event in (
@@ -104,7 +102,7 @@ def test_what_an_operator_may_need_is_remembered_newest_first() -> None:
     assert recorder.store_away is None
 
 
-def test_a_flood_of_one_kind_pushes_out_no_other_and_memory_is_bounded() -> None:
+def test_a_flood_of_one_kind_pushes_out_no_other_and_memory_is_bounded():
     recorder = Recorder(lambda: 7.0)
     recorder(CircuitOpened(ORIGIN, 5, 60.0, "5 failures in a row"))
 
@@ -121,7 +119,7 @@ def test_a_flood_of_one_kind_pushes_out_no_other_and_memory_is_bounded() -> None
 # The last ten minutes.
 
 
-def test_each_second_is_a_row_ten_minutes_are_remembered_and_missed_seconds_are_empty() -> None:
+def test_each_second_is_a_row_ten_minutes_are_remembered_and_missed_seconds_are_empty():
     timeline = Timeline(100.0)
     timeline.add(101.0, Second(well=1))
     # A tick that comes a little early or late adds one row. Of missed seconds, only what is the case at their end is known.
@@ -138,7 +136,7 @@ def test_each_second_is_a_row_ten_minutes_are_remembered_and_missed_seconds_are_
     assert len(timeline.add(1e9 + 1, Second(well=1))) == 1
 
 
-def test_a_rate_is_of_the_seconds_that_there_were() -> None:
+def test_a_rate_is_of_the_seconds_that_there_were():
     timeline = Timeline(0.0)
     assert timeline.rate(10) == (0.0, 0.0)
 
@@ -151,7 +149,7 @@ def test_a_rate_is_of_the_seconds_that_there_were() -> None:
 # What an operator is told first.
 
 GRAVEST = ("bad", "warn", "info")
-WELL: dict[str, Any] = {
+WELL = {
     "closed": False,
     "failure": None,
     "ended": False,
@@ -184,15 +182,11 @@ WELL: dict[str, Any] = {
         ({"late_s": 0.7}, "warn", "The event loop was late by 0.7 s"),
         ({"minute": [Second(well=30), Second(failed=10)]}, "bad", "10 of 40 requests failed"),
         ({"minute": [Second(failed=9)]}, "info", "All is well."),
-        (
-            {"minute": [Second(well=30, slowed=10)]},
-            "bad",
-            "10 of 40 responses in the last minute were 429 or 503.",
-        ),
+        ({"minute": [Second(well=30, slowed=10)]}, "bad", "10 of 40 responses in the last minute were 429 or 503."),
         ({"minute": [Second(well=300, slowed=1)]}, "warn", "1 response in the last minute was 429 or 503."),
     ],
-)
-def test_each_trouble_has_a_sentence(changed: dict[str, object], level: str, text: str) -> None:
+)  # fmt: skip
+def test_each_trouble_has_a_sentence(changed, level, text):
     (found,) = notices(**{**WELL, **changed})
 
     assert found.level == level

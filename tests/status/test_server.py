@@ -5,7 +5,6 @@ import logging
 import re
 import time
 from contextlib import AsyncExitStack, suppress
-from typing import Any
 
 import aiohttp
 import pytest
@@ -31,7 +30,7 @@ BAD_TOKENS = ("short", "x" * 1_025, "umlautäöüäöüäöüäöü", 7)
         *((host, False) for host in ("0.0.0.0", "::", "192.0.2.1", "localhost.example.com")),
     ],
 )
-def test_only_loopback_needs_no_token(host: str, loopback: bool) -> None:
+def test_only_loopback_needs_no_token(host, loopback):
     if loopback:
         assert Access(host, None).allows(None)
         return
@@ -54,7 +53,7 @@ def test_only_loopback_needs_no_token(host: str, loopback: bool) -> None:
         (None, False),
     ],
 )
-def test_a_host_that_another_site_could_have_is_refused(header: str | None, known: bool) -> None:
+def test_a_host_that_another_site_could_have_is_refused(header, known):
     assert Access("127.0.0.1", None, ["Status.example.com"]).known_host(header) is known
     if header == "192.0.2.1":
         assert Access("0.0.0.0", TOKEN).known_host(header)
@@ -63,7 +62,7 @@ def test_a_host_that_another_site_could_have_is_refused(header: str | None, know
 # Paths.
 
 
-async def test_the_page_and_its_files_are_whole_and_from_this_host() -> None:
+async def test_the_page_and_its_files_are_whole_and_from_this_host():
     async with served() as crawl:
         assert crawl.page.url == f"http://127.0.0.1:{crawl.page.port}/"
         for path, kind in (("", "text/html"), ("status.css", "text/css"), ("status.js", "text/javascript")):
@@ -82,7 +81,7 @@ async def test_the_page_and_its_files_are_whole_and_from_this_host() -> None:
                 assert not re.search(r"style=|<style| on\w+=", body) or kind != "text/html"
 
 
-async def test_the_api_has_what_the_page_shows() -> None:
+async def test_the_api_has_what_the_page_shows():
     async with served({f"{A}/robots.txt": RULES}) as crawl:
         await crawl.visit(f"{A}/1", status=404)
         await crawl.frontier.put(f"{A}/private/2")
@@ -126,7 +125,7 @@ async def test_the_api_has_what_the_page_shows() -> None:
         ("api/status?after=-1", 400),
     ],
 )
-async def test_odd_requests_are_answered(path: str, status: int) -> None:
+async def test_odd_requests_are_answered(path, status):
     async with served() as crawl:
         assert (await crawl.get(path))[0] == status
 
@@ -142,16 +141,14 @@ async def test_odd_requests_are_answered(path: str, status: int) -> None:
         ({"Sec_Fetch_Site": "same-origin"}, 200),
     ],
 )
-async def test_requests_of_other_sites_are_refused(headers: dict[str, str], status: int) -> None:
+async def test_requests_of_other_sites_are_refused(headers, status):
     async with served(names=["status.example.com"]) as crawl:
         assert (await crawl.get("", **headers))[0] == status
         if "Sec_Fetch_Mode" in headers:
             assert (await crawl.get("api/status", **headers))[0] == 403
 
 
-async def test_a_token_is_needed_for_all_but_the_files_and_is_in_no_log(
-    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
-) -> None:
+async def test_a_token_is_needed_for_all_but_the_files_and_is_in_no_log(caplog, capfd):
     caplog.set_level(logging.DEBUG)
     malformed = f"GET / HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\r\nbro ken\x00: {TOKEN}\r\n\r\n"
     async with served(token=TOKEN) as crawl:
@@ -189,9 +186,7 @@ async def test_a_token_is_needed_for_all_but_the_files_and_is_in_no_log(
         ({"frontier": None}, "the frontier is one of another gate"),
     ],
 )
-async def test_wrong_options_are_refused_before_anything_begins(
-    options: dict[str, Any], message: str
-) -> None:
+async def test_wrong_options_are_refused_before_anything_begins(options, message):
     async with scripted_gate() as gate, scripted_gate() as other:
         if options == {"frontier": None}:
             options = {"frontier": polite.Frontier(other)}
@@ -202,7 +197,7 @@ async def test_wrong_options_are_refused_before_anything_begins(
         assert gate.services.listener.on_left is None
 
 
-async def test_a_port_that_is_taken_is_an_error_and_leaves_nothing() -> None:
+async def test_a_port_that_is_taken_is_an_error_and_leaves_nothing():
     async with served() as crawl:
         with pytest.raises(OSError, match="in use"):
             async with polite.status.serve(crawl.gate, port=crawl.page.port):
@@ -211,7 +206,7 @@ async def test_a_port_that_is_taken_is_an_error_and_leaves_nothing() -> None:
 
 
 @pytest.mark.parametrize(("host", "shown"), [("localhost", "localhost"), ("::1", "[::1]")])
-async def test_localhost_is_one_address_and_ipv6_is_shown_in_brackets(host: str, shown: str) -> None:
+async def test_localhost_is_one_address_and_ipv6_is_shown_in_brackets(host, shown):
     try:
         async with served(host=host) as crawl:
             assert crawl.page.url == f"http://{shown}:{crawl.page.port}/"
@@ -220,7 +215,7 @@ async def test_localhost_is_one_address_and_ipv6_is_shown_in_brackets(host: str,
         pytest.skip(f"this machine has no ::1: {error}")
 
 
-async def test_the_timeline_has_the_seconds_that_are_new() -> None:
+async def test_the_timeline_has_the_seconds_that_are_new():
     async with served({f"{A}/robots.txt": RULES}) as crawl:
         await crawl.pass_time(5)
         first = (await crawl.get("api/status?after=0"))[1]
@@ -234,8 +229,8 @@ async def test_the_timeline_has_the_seconds_that_are_new() -> None:
     assert third["timeline"] == []
 
 
-async def test_connections_are_limited_and_the_oldest_makes_room() -> None:
-    problems: list[dict[str, Any]] = []
+async def test_connections_are_limited_and_the_oldest_makes_room():
+    problems = []
     asyncio.get_running_loop().set_exception_handler(lambda _, problem: problems.append(problem))
     async with served(max_clients=2) as crawl:
         opened = [await asyncio.open_connection("127.0.0.1", crawl.page.port) for _ in range(16)]
@@ -269,8 +264,8 @@ POST = "POST /{} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
     ],
 )
 async def test_connections_that_ask_for_nothing_do_not_lock_the_operator_out_and_are_closed(
-    sent: str, answered: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    sent, answered, monkeypatch
+):
     monkeypatch.setattr("polite.status.server._IDLE_S", 0.5)
     async with served(token=TOKEN) as crawl, AsyncExitStack() as opened:
         for number in range(100):
@@ -295,7 +290,7 @@ async def test_connections_that_ask_for_nothing_do_not_lock_the_operator_out_and
 # The end, and failures.
 
 
-async def test_close_ends_connections_soon_and_the_gate_goes_on() -> None:
+async def test_close_ends_connections_soon_and_the_gate_goes_on():
     async with served({f"{A}/robots.txt": RULES}) as crawl:
         reader, writer = await asyncio.open_connection("127.0.0.1", crawl.page.port)
         writer.write(b"GET /api/status HTTP/1.1\r\nHost: ")
@@ -312,10 +307,8 @@ async def test_close_ends_connections_soon_and_the_gate_goes_on() -> None:
         assert crawl.gate.services.listener.on_left is None  # a page costs nothing when it is gone
 
 
-async def test_a_failure_of_the_page_is_logged_once_and_never_reaches_the_crawl(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: object) -> Any:
+async def test_a_failure_of_the_page_is_logged_once_and_never_reaches_the_crawl(caplog, monkeypatch):
+    def broken(*_):
         raise ZeroDivisionError
 
     async with served({f"{A}/robots.txt": RULES}) as crawl:
@@ -328,10 +321,10 @@ async def test_a_failure_of_the_page_is_logged_once_and_never_reaches_the_crawl(
     assert [each.message for each in caplog.records] == ["the status page failed at /api/status"]
 
 
-async def test_a_late_event_loop_is_told() -> None:
+async def test_a_late_event_loop_is_told():
     clock = ManualClock()
     async with scripted_gate(clock=clock) as gate:
-        monitor: Any = Monitor(gate, None)
+        monitor = Monitor(gate, None)
         clock.advance(3)
         assert monitor.state()["loop_late_s"] == 0.0
         monitor._timer.cancel()

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from time import thread_time
-from typing import Any
 
 import pytest
 
@@ -11,28 +10,28 @@ import polite
 from polite.robots.exchange import Reply
 from polite.status.monitor import Monitor
 from polite.testing import ScriptedTransport
-from tests.status.support import Watched, watched
+from tests.status.support import watched
 from tests.support import RULES, A, B, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
 
-def reasons(state: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
+def reasons(state):
     return {row["reason"]: (row["origins"], row["urls"], row["permits"]) for row in state["waiting"]}
 
 
-def row_of(state: dict[str, Any], origin: str) -> dict[str, Any]:
+def row_of(state, origin):
     (row,) = [each for each in state["origins"] if each["origin"] == origin]
     return dict(row)
 
 
-async def work(frontier: polite.Frontier, **report: Any) -> None:
+async def work(frontier, **report):
     async for permit in frontier:
         async with permit:
             permit.report(**report)
 
 
-async def visit_some(crawl: Watched, urls: list[str], **report: Any) -> "asyncio.Task[None]":
+async def visit_some(crawl, urls, **report):
     await crawl.frontier.put_many(urls)
     return asyncio.create_task(work(crawl.frontier, **report))
 
@@ -47,8 +46,8 @@ async def visit_some(crawl: Watched, urls: list[str], **report: Any) -> "asyncio
     ],
 )
 async def test_urls_wait_for_a_delay_a_back_off_and_the_hours_of_a_site(
-    robots: str, report: dict[str, Any], sleep_s: float, reason: str, because: str, until_s: float
-) -> None:
+    robots, report, sleep_s, reason, because, until_s
+):
     body = f"User-agent: *\nDisallow: /no\nAllow: /\n{robots}\n"
     async with watched({f"{A}/robots.txt": Reply(200, body.encode())}) as crawl:
         working = await visit_some(crawl, [f"{A}/{n}" for n in range(5)], **report)
@@ -70,7 +69,7 @@ async def test_urls_wait_for_a_delay_a_back_off_and_the_hours_of_a_site(
     assert not any("No permit was granted" in notice["text"] for notice in state["notices"])
 
 
-async def test_a_rule_that_would_take_long_to_find_is_left_out() -> None:
+async def test_a_rule_that_would_take_long_to_find_is_left_out():
     rules = "".join(f"Disallow: /*{n}*a*b*c*d$\n" for n in range(2_000))
     script = {f"{A}/robots.txt": Reply(200, f"User-agent: *\nCrawl-delay: 100\n{rules}".encode())}
     async with watched(script) as crawl:
@@ -82,7 +81,7 @@ async def test_a_rule_that_would_take_long_to_find_is_left_out() -> None:
     assert row_of(state, A)["rule"] is None
 
 
-async def test_urls_wait_for_an_open_circuit() -> None:
+async def test_urls_wait_for_an_open_circuit():
     async with watched(pacing=polite.PacingPolicy(min_delay=0.1, circuit_failures=3)) as crawl:
         working = await visit_some(crawl, [f"{A}/{n}" for n in range(9)], status=500)
         await asyncio.sleep(8)
@@ -98,7 +97,7 @@ async def test_urls_wait_for_an_open_circuit() -> None:
     assert "circuit" in state["notices"][0]["text"] or "failed" in state["notices"][0]["text"]
 
 
-async def test_urls_wait_for_robots_txt_and_for_a_slot_to_fetch_it() -> None:
+async def test_urls_wait_for_robots_txt_and_for_a_slot_to_fetch_it():
     transport = ScriptedTransport()
     transport.hold()
     async with watched(transport, frontier={"max_robots_fetches": 1}) as crawl:
@@ -109,7 +108,7 @@ async def test_urls_wait_for_robots_txt_and_for_a_slot_to_fetch_it() -> None:
     assert row_of(state, B)["since_s"] == pytest.approx(3.5, abs=1.1)
 
 
-async def test_urls_wait_for_a_robots_txt_that_is_out_of_reach() -> None:
+async def test_urls_wait_for_a_robots_txt_that_is_out_of_reach():
     async with watched({f"{A}/robots.txt": Reply(503, retry_after="900")}) as crawl:
         await crawl.frontier.put(f"{A}/1")
         await asyncio.sleep(30)
@@ -127,7 +126,7 @@ async def test_urls_wait_for_a_robots_txt_that_is_out_of_reach() -> None:
     assert "RobotsFetched" in [each["kind"] for each in waiting["events"]]
 
 
-async def test_urls_wait_for_an_idle_worker_and_for_the_request_in_flight() -> None:
+async def test_urls_wait_for_an_idle_worker_and_for_the_request_in_flight():
     async with watched({f"{B}/robots.txt": RULES}) as crawl:
         await crawl.frontier.put_many([f"{A}/1", f"{A}/2"])
         async with await anext(crawl.frontier) as permit:
@@ -141,7 +140,7 @@ async def test_urls_wait_for_an_idle_worker_and_for_the_request_in_flight() -> N
     assert state["notices"][-1]["text"].startswith("1 origin waits for an idle worker")
 
 
-async def test_urls_and_permits_wait_for_a_scope_that_origins_share() -> None:
+async def test_urls_and_permits_wait_for_a_scope_that_origins_share():
     pacing = polite.PacingPolicy(scopes=polite.Scopes(crawl=polite.ScopeLimit(delay=100.0)))
     async with watched(pacing=pacing) as crawl:
         working = await visit_some(crawl, [f"{B}/{n}" for n in range(9)], status=200)
@@ -156,8 +155,8 @@ async def test_urls_and_permits_wait_for_a_scope_that_origins_share() -> None:
 
 
 async def test_urls_that_a_file_keeps_and_those_that_wait_for_their_own_time_are_counted(
-    tmp_path: Any,
-) -> None:
+    tmp_path,
+):
     transport = ScriptedTransport()
     transport.hold()
     store = {"store": str(tmp_path / "queue.sqlite"), "max_active_origins": 1}
@@ -172,7 +171,7 @@ async def test_urls_that_a_file_keeps_and_those_that_wait_for_their_own_time_are
         assert reasons(await crawl.look()) == {"not_before": (0, 1, 0)}
 
 
-async def test_permits_wait_for_rules_and_for_turns() -> None:
+async def test_permits_wait_for_rules_and_for_turns():
     transport = ScriptedTransport()
     async with watched(transport) as crawl:
         transport.hold()
@@ -191,7 +190,7 @@ async def test_permits_wait_for_rules_and_for_turns() -> None:
     assert second["gate"]["waiting"] == 2
 
 
-async def test_a_frontiers_turns_are_not_counted_as_permits() -> None:
+async def test_a_frontiers_turns_are_not_counted_as_permits():
     async with watched() as crawl:
         working = await visit_some(crawl, [f"{A}/{n}" for n in range(9)], status=429)
         held = asyncio.ensure_future(crawl.gate.acquire(f"{B}/1"))
@@ -209,7 +208,7 @@ async def test_a_frontiers_turns_are_not_counted_as_permits() -> None:
     }
 
 
-async def test_the_longest_waits_come_first_and_each_reason_keeps_some() -> None:
+async def test_the_longest_waits_come_first_and_each_reason_keeps_some():
     robots = {
         f"https://h{n}.test/robots.txt": Reply(200, b"User-agent: *\nCrawl-delay: %d\n" % (50 + n))
         for n in range(60)
@@ -236,7 +235,7 @@ async def test_the_longest_waits_come_first_and_each_reason_keeps_some() -> None
     assert none == []
 
 
-async def test_a_look_is_bounded_and_the_oldest_origins_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_look_is_bounded_and_the_oldest_origins_come_first(monkeypatch):
     monkeypatch.setattr("polite.status.survey._LOOK_S", 0.0)
     transport = ScriptedTransport()
     transport.hold()
@@ -253,7 +252,7 @@ async def test_a_look_is_bounded_and_the_oldest_origins_come_first(monkeypatch: 
 
 
 @pytest.mark.slow("50,000 origins")
-async def test_an_answer_takes_milliseconds_however_many_origins_there_are() -> None:
+async def test_an_answer_takes_milliseconds_however_many_origins_there_are():
     transport = ScriptedTransport()
     transport.hold()
     async with watched(transport) as crawl:
@@ -273,7 +272,7 @@ async def test_an_answer_takes_milliseconds_however_many_origins_there_are() -> 
 SCRIPT = {f"{A}/robots.txt": RULES}
 
 
-async def test_a_url_is_unknown_disallowed_in_flight_or_ended() -> None:
+async def test_a_url_is_unknown_disallowed_in_flight_or_ended():
     transport = ScriptedTransport(SCRIPT)
     async with watched(transport) as crawl:
         unknown = await crawl.monitor.explain(f"{A}/1")
@@ -296,7 +295,7 @@ async def test_a_url_is_unknown_disallowed_in_flight_or_ended() -> None:
     assert [each["kind"] for each in refused["events"]] == ["Refused"]
 
 
-async def test_a_gate_without_a_frontier() -> None:
+async def test_a_gate_without_a_frontier():
     async with scripted_gate({f"{A}/robots.txt": RULES, f"{B}/robots.txt": Reply(500)}) as gate:
         monitor = Monitor(gate, None)
         unknown = await monitor.explain(f"{A}/1")
@@ -312,16 +311,16 @@ async def test_a_gate_without_a_frontier() -> None:
     assert state["frontier"] is None
 
 
-async def test_a_store_that_does_not_say_whether_it_knows_the_url(tmp_path: Any) -> None:
+async def test_a_store_that_does_not_say_whether_it_knows_the_url(tmp_path):
     async with watched(frontier={"store": str(tmp_path / "queue.sqlite")}) as crawl:
         await crawl.frontier.put(f"{A}/1")
         put, other = await crawl.monitor.explain(f"{A}/1"), await crawl.monitor.explain(f"{A}/2")
-        store: Any = crawl.frontier.dispatcher.store
+        store = crawl.frontier.dispatcher.store
 
-        def silent(*_: object, **__: object) -> Any:
+        def silent(*_, **__):
             return asyncio.get_running_loop().create_future()
 
-        def broken(*_: object, **__: object) -> Any:
+        def broken(*_, **__):
             raise polite.StoreFailed("the disk is full")
 
         store.seen = silent

@@ -94,6 +94,23 @@ async def test_validators_are_written_together_a_second_later(opened, monkeypatc
     ]
 
 
+def test_validators_are_written_a_second_later_though_a_loop_before_ended_within_that(monkeypatch, path):
+    monkeypatch.setattr(module, "_WRITE_AFTER_S", 0.01)
+    store = SqliteStore(path)
+
+    async def remember(page: int, *, until_written: int) -> None:
+        await store.open()
+        store.remember(Target.of(f"https://site.test/{page}"), TAG)
+        async with asyncio.timeout(5.0):
+            while len(raw(path, "SELECT url FROM validators")) < until_written:
+                await asyncio.sleep(0.01)
+
+    asyncio.run(remember(1, until_written=0))
+    asyncio.run(remember(2, until_written=2))
+
+    asyncio.run(store.close())
+
+
 async def test_closing_writes_what_was_asked_for_although_nothing_waits_for_it(opened, path):
     store = opened()
     saving = asyncio.create_task(store.save(SITE, FIRST))

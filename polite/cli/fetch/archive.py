@@ -4,12 +4,11 @@ import asyncio
 import io
 import os
 import zlib
-from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polite.cli.fetch.page import Page
-from polite.cli.fetch.record import digest
 from polite.cli.options import SECRET
 from polite.errors import InvalidOption
 from polite.origin import Target
@@ -36,7 +35,7 @@ class Folder:
         return await asyncio.to_thread(self._write, page.body)
 
     def _write(self, body: bytes) -> str:
-        name = digest(body)
+        name = sha256(body).hexdigest()
         file = self._path / BODIES / name[:2] / name
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +76,7 @@ class Warc:
     def __init__(self, path: Path, *, agent: str = "", robots: str = "") -> None:
         if not path.name.endswith(".warc.gz"):
             raise InvalidOption(f"--warc {path}: the name must end in .warc.gz")
-        _warcio()
+        self._make_writer, self._head = _warcio()
         self._path = path
         self._info = {"http-header-user-agent": agent, "robots": robots}
         self._busy = asyncio.Lock()
@@ -96,7 +95,7 @@ class Warc:
 
     def _append(self, page: CapturedResponse) -> None:
         records = io.BytesIO()
-        writer: WARCWriter = _warcio().WARCWriter(records, gzip=True, warc_version="1.1")
+        writer: WARCWriter = self._make_writer(records, gzip=True, warc_version="1.1")
         if not self._begun:
             repair(self._path)
             software = f"polite/{__version__} (warcio)"
@@ -104,41 +103,42 @@ class Warc:
             # A file name may contain octets that are not UTF-8.
             name = self._path.name.encode("utf-8", "backslashreplace").decode("utf-8")
             writer.write_record(writer.create_warcinfo_record(name, info))
-        _write(writer, page)
+        self._write(writer, page)
         with self._path.open("ab") as file:
             file.write(records.getbuffer())
         self._begun = True
 
-
-def _write(writer: "WARCWriter", page: CapturedResponse) -> None:
-    target = Target.of(page.url)
-    fields = [
-        (f"X-Archive-Orig-{name}" if name.lower() == _DECODED else name, value) for name, value in page.fields
-    ]
-    status = _head()(f"{page.status} {_octets(page.reason)}", fields, protocol="HTTP/1.1")
-    truncated = _TRUNCATED.get(page.end)
-    address = {} if page.address is None else {"WARC-IP-Address": page.address}
-    more = address if truncated is None else {**address, "WARC-Truncated": truncated}
-    conditional = any(
-        name.lower() in ("if-none-match", "if-modified-since") for name, _ in page.request_fields
-    )
-    unchanged = conditional and page.status == _NOT_MODIFIED
-    response = writer.create_warc_record(
-        page.url,
-        "revisit" if unchanged else "response",
-        payload=io.BytesIO(page.raw),
-        length=len(page.raw),  # without it, warcio copies the payload to a temporary file
-        http_headers=status,
-        warc_headers_dict={**more, "WARC-Profile": _UNCHANGED} if unchanged else more,
-    )
-    fields = [
-        (name, _REMOVED if name.lower() in SECRET else _octets(value)) for name, value in page.request_fields
-    ]
-    request_head = _head()(f"GET {target.path} HTTP/1.1", fields, is_http_request=True)
-    request = writer.create_warc_record(
-        page.url, "request", http_headers=request_head, warc_headers_dict=dict(address)
-    )
-    writer.write_request_response_pair(request, response)
+    def _write(self, writer: "WARCWriter", page: CapturedResponse) -> None:
+        target = Target.of(page.url)
+        fields = [
+            (f"X-Archive-Orig-{name}" if name.lower() == _DECODED else name, value)
+            for name, value in page.fields
+        ]
+        status = self._head(f"{page.status} {_octets(page.reason)}", fields, protocol="HTTP/1.1")
+        truncated = _TRUNCATED.get(page.end)
+        address = {} if page.address is None else {"WARC-IP-Address": page.address}
+        more = address if truncated is None else {**address, "WARC-Truncated": truncated}
+        conditional = any(
+            name.lower() in ("if-none-match", "if-modified-since") for name, _ in page.request_fields
+        )
+        unchanged = conditional and page.status == _NOT_MODIFIED
+        response = writer.create_warc_record(
+            page.url,
+            "revisit" if unchanged else "response",
+            payload=io.BytesIO(page.raw),
+            length=len(page.raw),  # without it, warcio copies the payload to a temporary file
+            http_headers=status,
+            warc_headers_dict={**more, "WARC-Profile": _UNCHANGED} if unchanged else more,
+        )
+        fields = [
+            (name, _REMOVED if name.lower() in SECRET else _octets(value))
+            for name, value in page.request_fields
+        ]
+        request_head = self._head(f"GET {target.path} HTTP/1.1", fields, is_http_request=True)
+        request = writer.create_warc_record(
+            page.url, "request", http_headers=request_head, warc_headers_dict=dict(address)
+        )
+        writer.write_request_response_pair(request, response)
 
 
 def _octets(text: str) -> str:
@@ -146,20 +146,24 @@ def _octets(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("latin-1")
 
 
-@cache
-def _head() -> Any:  # noqa: ANN401 - warcio has no types
-    """Return warcio's class for HTTP heads, changed to write the octets that were on the wire.
+def _warcio() -> tuple[Any, Any]:
+    """Return warcio's writer, and its class for HTTP heads, changed to write the octets that were on the wire.
 
-    warcio itself rewrites non-ASCII fields, and raises UnicodeEncodeError for `größe=1; path=/`.
+    warcio itself rewrites non-ASCII fields, and raises UnicodeEncodeError for `größe=1; path=/`. Raises InvalidOption.
     """
-    from warcio.statusandheaders import StatusAndHeaders
+    try:
+        from warcio import statusandheaders, warcwriter
+    except ImportError as error:
+        raise InvalidOption(
+            "--warc needs the package warcio: python -m pip install 'polite-crawl[warc]'"
+        ) from error
 
-    class Head(StatusAndHeaders):  # type: ignore[misc]
+    class Head(statusandheaders.StatusAndHeaders):  # type: ignore[misc]
         def to_ascii_bytes(self, filter_func: Any = None) -> bytes:  # noqa: ANN401
             octets: bytes = self.to_bytes(filter_func, "latin-1")
             return octets
 
-    return Head
+    return warcwriter.WARCWriter, Head
 
 
 def repair(path: Path) -> int:
@@ -192,16 +196,6 @@ def repair(path: Path) -> int:
                     member = zlib.decompressobj(_GZIP_WINDOW)
         file.truncate(end)
     return read - end
-
-
-def _warcio() -> Any:  # noqa: ANN401 - warcio has no types
-    try:
-        from warcio import warcwriter
-    except ImportError as error:
-        raise InvalidOption(
-            "--warc needs the package warcio: python -m pip install 'polite-crawl[warc]'"
-        ) from error
-    return warcwriter
 
 
 Archive = Folder | Warc

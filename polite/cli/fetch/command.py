@@ -224,7 +224,15 @@ async def _run(options: argparse.Namespace, signer: WebBotAuth | None, interrupt
         if archive is None and not options.quiet:
             complain("bodies are not kept; --output DIR or --warc FILE keeps them")
         run = Run(
-            options, gate, frontier, pages, archive, run_log, interrupt, max_waiting=max_waiting, few=few
+            options=options,
+            gate=gate,
+            frontier=frontier,
+            pages=pages,
+            archive=archive,
+            run_log=run_log,
+            interrupt=interrupt,
+            max_waiting=max_waiting,
+            few=few,
         )
         return await run.finish()
 

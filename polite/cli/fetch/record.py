@@ -1,15 +1,15 @@
 """What becomes of each URL: its record, its note in the queue, and its line in the log."""
 
 import asyncio
-import hashlib
 import io
 import json
 import os
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -158,16 +158,11 @@ def of_page(page: Page, *, fetched_at: float, file: str | None) -> Record:
             name: value[:_LONGEST_FIELD] for name in _COPIED_FIELDS if (value := page.field(name)) is not None
         },
         "length": len(page.body),
-        "sha256": digest(page.body),
+        "sha256": sha256(page.body).hexdigest(),
         "body": None if page.end in (None, BodyEnd.COMPLETE) else page.end.name.lower().replace("_", " "),
         "fetched_at": datetime.fromtimestamp(fetched_at, UTC).isoformat(timespec="milliseconds"),
         "file": file,
     }
-
-
-def digest(body: bytes) -> str:
-    """Return the SHA-256 digest in hexadecimal."""
-    return hashlib.sha256(body).hexdigest()
 
 
 def reopen(path: Path, *, retry: bool = False) -> tuple[TextIO, dict[str, str]]:
@@ -324,6 +319,7 @@ def _digest(outcome: str, text: str) -> bytes:
     return blake2b(f"{outcome}\n{text}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
+@dataclass(slots=True)
 class RunLog:
     """Writes records and the log, and listens to the gate. Must be made while an event loop runs.
 
@@ -342,6 +338,7 @@ class RunLog:
         repeated: the lines of lists.
 
     Attributes:
+        began: monotonic time.
         gravest: the exit status so far.
         counts: the number of URLs for each outcome.
         parts: how many of them have what the summary says of some: see `RunStatus.totals`.
@@ -351,36 +348,30 @@ class RunLog:
         failure: raises the first OSError of a listener call, since a listener must not raise.
     """
 
-    def __init__(
-        self,
-        out: TextIO,
-        journal: TextIO | None,
-        recorded: dict[str, str],
-        repeated: RepeatedLines,
-        origin_stats: OriginStats,
-        log: TextIO | None,
-        clock: Clock,
-    ) -> None:
-        self._out = out
-        self._journal = journal
-        self.recorded = recorded
-        self.repeated = repeated
-        self.origin_stats = origin_stats
-        self._log = log
-        self._began = clock.monotonic()
-        self.clock = clock
-        self.gravest: Exit = Exit.ALLOWED
-        self.counts: dict[str, int] = dict.fromkeys(_EXITS, 0)
-        self.parts: Counter[str] = Counter()
-        self.notes: QueueNotes = QueueNotes()
-        self.skipped = 0
-        self.waited: dict[str, float] = {}
-        self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._write_log("run", t=0.0, at=clock.wall())
+    out: TextIO
+    journal: TextIO | None
+    recorded: dict[str, str]
+    repeated: RepeatedLines
+    origin_stats: OriginStats
+    log: TextIO | None
+    clock: Clock
+    began: float = field(init=False)
+    gravest: Exit = field(default=Exit.ALLOWED, init=False)
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_EXITS, 0), init=False)
+    parts: Counter[str] = field(default_factory=Counter, init=False)
+    notes: QueueNotes = field(default_factory=QueueNotes, init=False)
+    skipped: int = field(default=0, init=False)
+    waited: dict[str, float] = field(default_factory=dict, init=False)
+    failure: asyncio.Future[None] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future(), init=False
+    )
+
+    def __post_init__(self) -> None:
+        self.began = self.clock.monotonic()
+        self.log_event("run", self.began, at=self.clock.wall())
 
     def __call__(self, event: Event, /) -> None:
         now = self.clock.monotonic()
-        t = now - self._began
         self.origin_stats.observe(event, now)
         try:
             match event:
@@ -388,13 +379,13 @@ class RunLog:
                     self.waited[url] = waited_s
                 case RobotsFetched(origin=origin, outcome=outcome, status=status, reason=reason, hops=hops):
                     asked = bool(hops) or reason not in _UNASKED
-                    self._write_log("robots", t=t, origin=origin, outcome=outcome, status=status, asked=asked)
+                    self.log_event("robots", now, origin=origin, outcome=outcome, status=status, asked=asked)
                 case BackedOff(origin=origin, status=status, pause_s=pause_s):
-                    self._write_log("slowed", t=t, origin=origin, status=status, for_s=pause_s)
+                    self.log_event("slowed", now, origin=origin, status=status, for_s=pause_s)
                 case OriginPostponed(origin=origin, for_s=for_s, because=because):
-                    self._write_log("put off", t=t, origin=origin, for_s=for_s, because=because)
+                    self.log_event("put off", now, origin=origin, for_s=for_s, because=because)
                 case Refused(url=url, reason=reason, line=line, task=task, rule=rule):
-                    self._write_log("refused", t=t, origin=str(Origin.of(url)), url=url, reason=reason)
+                    self.log_event("refused", now, origin=str(Origin.of(url)), url=url, reason=reason)
                     if task is not None:
                         self.notes.remove(task)  # what robots.txt disallows is final
                     why = Cause(reason, Reason[reason].value if rule is None else rule)
@@ -406,15 +397,10 @@ class RunLog:
         except OSError as error:
             self.fail(error)
 
-    def log_request(self, origin: Origin, url: str, *, at: float, status: int | None, asked: bool) -> None:
-        """Log a page request. `at` is monotonic, `status` is None if there was no response. Raises OSError."""
-        self._write_log(
-            "request", t=at - self._began, origin=str(origin), url=url, status=status, asked=asked
-        )
-
-    def _write_log(self, event: str, *, t: float, **more: object) -> None:
-        if self._log is not None:
-            _append(self._log, {"t": round(t, 4), "event": event, **more})
+    def log_event(self, event: str, now: float, **more: object) -> None:
+        """Write a line to the log. `now` is monotonic. Raises OSError."""
+        if self.log is not None:
+            _append(self.log, {"t": round(now - self.began, 4), "event": event, **more})
 
     def fail(self, error: OSError | PoliteError) -> None:
         """End the run with an error, unless it ends with an earlier one."""
@@ -451,10 +437,10 @@ class RunLog:
         self.parts[outcome] += error_page or of_robots
         why = {} if cause is None else cause._asdict()
         record = {"url": url, "input": url if given is None else given, "outcome": outcome, **why, **more}
-        _append(self._out, record)
-        if self._journal is not None:
+        _append(self.out, record)
+        if self.journal is not None:
             # Afterwards: a kill in between repeats a record, and loses none.
-            _append(self._journal, {name: record[name] for name in _OF_JOURNAL if name in record})
+            _append(self.journal, {name: record[name] for name in _OF_JOURNAL if name in record})
 
 
 def _append(file: TextIO, record: Record) -> None:

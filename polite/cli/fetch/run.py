@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import aiohttp
 
@@ -101,6 +101,7 @@ _TICK_S, _SLOW_TICK_S = 0.25, 2.0
 _DRAIN_S = 10.0
 
 
+@dataclass(slots=True, kw_only=True)
 class Run:
     """One run of `polite fetch`; `finish` runs it, and reports the outcome of each URL to `run_log`.
 
@@ -109,36 +110,23 @@ class Run:
         few: the limit on URLs of the list of a crawler without a name of its own; None for any number.
     """
 
-    def __init__(
-        self,
-        options: argparse.Namespace,
-        gate: Gate,
-        frontier: Frontier,
-        pages: Pages,
-        archive: Archive | None,
-        run_log: RunLog,
-        interrupt: Interrupt,
-        *,
-        max_waiting: int,
-        few: int | None,
-    ) -> None:
-        self._options = options
-        self._gate = gate
-        self._frontier = frontier
-        self._pages = pages
-        self._archive = archive
-        self._run_log = run_log
-        self._interrupt = interrupt
-        self._max_waiting = max_waiting
-        self._few = few
-        self._began = run_log.clock.monotonic()
-        self._rate = Rate()
-        self._list_read = self._limit_reached = False
-        # Since when (monotonic) an origin has given no connection, and how often; and how many attempts of this run at a task count
-        # for --tries.
-        self._down: dict[str, tuple[float, int]] = {}
-        self._counted: dict[int, int] = {}
-        self._attempted: set[str] = set()
+    options: argparse.Namespace
+    gate: Gate
+    frontier: Frontier
+    pages: Pages
+    archive: Archive | None
+    run_log: RunLog
+    interrupt: Interrupt
+    max_waiting: int
+    few: int | None
+    _rate: Rate = field(default_factory=Rate, init=False)
+    _list_read: bool = field(default=False, init=False)
+    _limit_reached: bool = field(default=False, init=False)
+    # Since when (monotonic) an origin has given no connection, and how often; and how many attempts of this run at a task count
+    # for --tries.
+    _down: dict[str, tuple[float, int]] = field(default_factory=dict, init=False)
+    _counted: dict[int, int] = field(default_factory=dict, init=False)
+    _attempted: set[str] = field(default_factory=set, init=False)
 
     async def finish(self) -> Exit:
         """Run until all URLs are done, or until a signal. Return the exit status."""
@@ -146,31 +134,31 @@ class Run:
             observing = [observers.create_task(each) for each in (self._watch(), self._fail())]
             async with asyncio.TaskGroup() as tasks:
                 feeding = tasks.create_task(self._feed())
-                working = [tasks.create_task(self._work()) for _ in range(self._options.concurrency)]
+                working = [tasks.create_task(self._work()) for _ in range(self.options.concurrency)]
                 ending = tasks.create_task(self._end_early(feeding, working))
                 await asyncio.wait([feeding, *working])
                 ending.cancel()
             for observer in observing:
                 observer.cancel()
-        return self._print_summary(await self._run_log.notes.counts())
+        return self._print_summary(await self.run_log.notes.counts())
 
     async def _feed(self) -> None:
         """Put URLs to try again, then those of the list, as capacity permits. Raises OSError and the errors of `Frontier.put`."""
-        notes = self._run_log.notes
+        notes = self.run_log.notes
         # Each stays noted until it is fetched.
-        async for url, depth, payload in notes.undone(retried(self._options)):
-            await self._frontier.until_waiting(self._max_waiting - 1)
+        async for url, depth, payload in notes.undone(retried(self.options)):
+            await self.frontier.until_waiting(self.max_waiting - 1)
             if url not in self._attempted and url not in (notes.ended or ()):
                 await self._put(Target.of(url), payload, depth=depth, again=True)
-        async with aclosing(read(self._options.urls, self._options.list or (), few=self._few)) as listed:
+        async with aclosing(read(self.options.urls, self.options.list or (), few=self.few)) as listed:
             await self._put_all(listed)
         self._list_read = True
-        await self._frontier.join()
-        self._frontier.close()
+        await self.frontier.join()
+        self.frontier.close()
 
     async def _put_all(self, urls: AsyncIterator[ListedURL]) -> None:
         """Put the URLs of the list up to --limit, which counts those that are new."""
-        repeated, limit = self._run_log.repeated, self._options.limit
+        repeated, limit = self.run_log.repeated, self.options.limit
         left: float = math.inf if limit is None else limit
         pending: set[asyncio.Task[bool]] = set()
         async with asyncio.TaskGroup() as tasks:
@@ -189,34 +177,32 @@ class Run:
                     target = _require_http(Target.of(require_url(listed.url)))
                 except InvalidURL as error:
                     why, met = Cause("INVALID_URL", error.reason), repeated.meet("invalid", listed.given)
-                    self._run_log.record_line(error.url or "", "invalid", why, listed, met)
+                    self.run_log.record_line(error.url or "", "invalid", why, listed, met)
                     continue
                 # In the order of the list.
                 met = repeated.meet("duplicate", target.url)
-                await self._frontier.until_waiting(self._max_waiting - 1)
+                await self.frontier.until_waiting(self.max_waiting - 1)
                 pending.add(tasks.create_task(self._put_listed(listed, target, met)))
 
     async def _put_listed(self, listed: ListedURL, target: Target, met: int) -> bool:
         new = await self._put(target, None if listed.given == target.url else {"input": listed.given})
         if not new:
-            self._run_log.record_line(target.url, "duplicate", None, listed, met)
+            self.run_log.record_line(target.url, "duplicate", None, listed, met)
         return new
 
     async def _put(self, target: Target, payload: object, *, depth: int = 0, again: bool = False) -> bool:
         """Put a URL into the frontier. Return False if it is known there."""
-        stats = self._run_log.origin_stats
+        stats = self.run_log.origin_stats
         stats.add(target)
-        admission = await self._frontier.put(
-            target.url, depth=depth, payload=payload, again=again, wait=again
-        )
+        admission = await self.frontier.put(target.url, depth=depth, payload=payload, again=again, wait=again)
         if admission is Admission.DUPLICATE:
             stats.remove(target.origin.text)
         return admission is not Admission.DUPLICATE
 
     async def _work(self) -> None:
         """Run one worker until the frontier is closed. Raises OSError."""
-        run_log = self._run_log
-        async for permit in self._frontier:
+        run_log = self.run_log
+        async for permit in self.frontier:
             sent = False
             self._attempted.add(permit.url)
             try:
@@ -225,7 +211,7 @@ class Run:
                 sent = True
                 # Without a shared store nothing can be said of the origin, but the run goes on when it is back.
                 with suppress(StoreFailed):
-                    explanation = await self._gate.explain(permit.url)
+                    explanation = await self.gate.explain(permit.url)
                     run_log.origin_stats.update_delay(explanation, run_log.clock.monotonic())
             except TurnLost:
                 pass  # Another process may send requests to this origin by now. Nothing was sent, and the task waits again.
@@ -235,7 +221,7 @@ class Run:
                 run_log.origin_stats.finish(permit.task.target, sent=sent)
 
     async def _attempt(self, permit: TaskPermit) -> None:
-        task, options, run_log = permit.task, self._options, self._run_log
+        task, options, run_log = permit.task, self.options, self.run_log
         if run_log.recorded.get(permit.url, UNDONE[0]) not in UNDONE:
             run_log.skipped += 1
             run_log.notes.remove(task)
@@ -248,8 +234,8 @@ class Run:
         why: Cause | None = None
         asked, final, counts, gone_s = True, False, True, None
         try:
-            conditions = {} if options.recrawl is None else await self._gate.conditional(permit.url)
-            page = await self._pages.get(
+            conditions = {} if options.recrawl is None else await self.gate.conditional(permit.url)
+            page = await self.pages.get(
                 permit, conditions, foreign=source_of(task.payload).get("foreign") is True
             )
         except (aiohttp.ClientError, TimeoutError) as error:
@@ -266,7 +252,7 @@ class Run:
                 with suppress(PermitMisused):  # its head came, and was reported
                     permit.report(status=0)
         status = None if page is None else page.status
-        run_log.log_request(task.origin, task.url, at=began, status=status, asked=asked)
+        run_log.log_event("request", began, origin=task.origin.text, url=task.url, status=status, asked=asked)
         if page is None or not page.whole:
             permit.unread()
         if was_sent():
@@ -283,13 +269,13 @@ class Run:
         run_log.notes.add(task, FINAL if final else FAILED)
         run_log.record(task.url, "given up" if final else "failed", why, task, fields)
         if gone_s is not None:
-            self._frontier.dispatcher.give_up(
+            self.frontier.dispatcher.give_up(
                 task.origin, f"{NO_CONNECTION}{gone_s:.0f} s (--max-outage {options.max_outage:g})"
             )
 
     def _count_down(self, origin: Origin) -> tuple[bool, float | None]:
         """Count an attempt without a connection: whether --tries counts it, and for how long (s) a lost site was away."""
-        now, options = self._run_log.clock.monotonic(), self._options
+        now, options = self.run_log.clock.monotonic(), self.options
         since, times = self._down.get(origin.text, (now, 0))
         if times or len(self._down) < MAX_ORIGINS:
             self._down[origin.text] = since, times + 1
@@ -298,7 +284,7 @@ class Run:
 
     async def _keep(self, permit: TaskPermit, page: Page, fields: Record, fetched_at: float) -> None:
         """Follow a redirect, and keep and record a response that is not retried."""
-        task, run_log = permit.task, self._run_log
+        task, run_log = permit.task, self.run_log
         why: Cause | None = None
         if page.status in _REDIRECT_STATUSES and page.location is not None:
             try:
@@ -306,7 +292,7 @@ class Run:
             except Overloaded:
                 permit.retry(after=_QUEUE_FULL_RETRY_S)
                 return
-        file = None if self._archive is None else await self._archive.keep(page)
+        file = None if self.archive is None else await self.archive.keep(page)
         given_up = page.status in _RETRIED_STATUSES
         if given_up:
             run_log.notes.add(task, GIVEN_UP)
@@ -325,21 +311,21 @@ class Run:
             _require_http(target)
         except InvalidURL as error:
             return Cause("PAGE_REDIRECT_INVALID", f"{error}; the redirect was not followed")
-        limit = self._options.max_redirects
+        limit = self.options.max_redirects
         if task.depth >= limit:
             text = f"more than {limit} redirects (--max-redirects); the last one was not followed"
             return Cause("PAGE_TOO_MANY_REDIRECTS", text)
         if await self._put(target, payload_of_redirect(task, target), depth=task.depth + 1):
-            self._run_log.repeated.add_redirected(target.url)
+            self.run_log.repeated.add_redirected(target.url)
         return None
 
     async def _end_early(self, feeding: asyncio.Task[None], working: list[asyncio.Task[None]]) -> None:
         """On a signal, drain requests in flight for at most _DRAIN_S; start no more."""
-        await self._interrupt.first.wait()
+        await self.interrupt.first.wait()
         complain("finishing requests in flight; interrupt again to stop at once")
         feeding.cancel()
-        draining = asyncio.create_task(self._frontier.drain())
-        second = asyncio.create_task(self._interrupt.second.wait())
+        draining = asyncio.create_task(self.frontier.drain())
+        second = asyncio.create_task(self.interrupt.second.wait())
         await asyncio.wait({draining, second}, timeout=_DRAIN_S, return_when=asyncio.FIRST_COMPLETED)
         second.cancel()
         for worker in working:
@@ -347,34 +333,34 @@ class Run:
         await draining
 
     async def _fail(self) -> None:
-        await self._run_log.failure
+        await self.run_log.failure
 
     async def _watch(self) -> None:
-        if self._options.quiet:
+        if self.options.quiet:
             return
         # A table would overwrite records on the same terminal.
-        records_shown = self._options.output is None and sys.stdout.isatty()
+        records_shown = self.options.output is None and sys.stdout.isatty()
         with Progress(sys.stderr, live=not records_shown) as progress:
             try:
                 while True:
-                    progress.show(self._status(), self._run_log.origin_stats)
+                    progress.show(self._status(), self.run_log.origin_stats)
                     await asyncio.sleep(
-                        _TICK_S if len(self._run_log.origin_stats.entries) < _MANY else _SLOW_TICK_S
+                        _TICK_S if len(self.run_log.origin_stats.entries) < _MANY else _SLOW_TICK_S
                     )
             finally:
-                progress.show(self._status(), self._run_log.origin_stats)
+                progress.show(self._status(), self.run_log.origin_stats)
 
     def _status(self) -> RunStatus:
-        now, origin_stats = self._run_log.clock.monotonic(), self._run_log.origin_stats
-        elapsed_s, log = now - self._began, self._run_log
+        now, origin_stats = self.run_log.clock.monotonic(), self.run_log.origin_stats
+        elapsed_s, log = now - self.run_log.began, self.run_log
         return RunStatus(
             now=now,
             elapsed_s=elapsed_s,
             counts=log.counts,
             parts=log.parts,
             rate=self._rate.update(elapsed_s, log.counts["fetched"]),
-            waiting=self._frontier.waiting,
-            in_flight=self._frontier.in_flight,
+            waiting=self.frontier.waiting,
+            in_flight=self.frontier.in_flight,
             list_read=self._list_read,
             origins=len(origin_stats.entries),
             conditions=origin_stats.conditions(now),
@@ -383,7 +369,7 @@ class Run:
 
     def _print_summary(self, undone: Mapping[str, int]) -> Exit:
         """Say how the run ended, and return the exit status."""
-        options, status = self._options, self._status()
+        options, status = self.options, self._status()
         if not options.quiet:
             # Of the whole run, not of its last seconds.
             overall = status.counts["fetched"] / max(status.elapsed_s, _TICK_S)
@@ -396,8 +382,8 @@ class Run:
         if final := undone.get(FINAL):
             why = "because of an option, such as --max-pages or --allow-private; --retry all --change tries again with another"
             complain(f"{_urls(final, 'was')} given up {why}")
-        if self._interrupt.status is None:
-            gravest = self._run_log.gravest
+        if self.interrupt.status is None:
+            gravest = self.run_log.gravest
             return max(gravest, Exit.UNREACHABLE) if left else gravest
         if options.resume is not None:
             kept = f"kept in {options.resume}"
@@ -406,12 +392,12 @@ class Run:
         waiting = f"{status.waiting} waiting URL{' is' if status.waiting == 1 else 's are'}"
         unread = "" if self._list_read else "; the list was not read to its end, so pass it again"
         complain(f"interrupted; {waiting} {kept}{unread}")
-        return self._interrupt.status
+        return self.interrupt.status
 
     def _print_surprises(self) -> None:
         """Say why nothing was requested, where one would expect it."""
-        options, frontier = self._options, self._frontier
-        if skipped := self._run_log.skipped:
+        options, frontier = self.options, self.frontier
+        if skipped := self.run_log.skipped:
             why = "an earlier run, which was killed, has recorded them"
             if options.output is not None:
                 why = f"records of an earlier run in {options.output} have them; another --output fetches them again"

@@ -159,11 +159,9 @@ class DurableTaskStore:
     def finish(self, task: Task, end: End) -> None:
         self._active.remove(task)
         self._active.forget(task)
-        self._batches.gone.add(task.number)
         # Perhaps its page needed no request.
         self._note_spent(task.target.origin)
-        self._batches.batch.ended.append(EndedTask(task.number, end.value, *self._place(task)))
-        self._batches.schedule_flush()
+        self._batches.end(EndedTask(task.number, end.value, *self._place(task)))
 
     @property
     def crowded(self) -> bool:
@@ -209,14 +207,13 @@ class DurableTaskStore:
 
     def note(self, note: Note) -> None:
         """Keep, replace or delete a note, in the transaction of what is told to the store in this step of the loop."""
-        self._batches.batch.notes.append(note)
-        self._batches.schedule_flush()
+        self._batches.note(note)
 
     async def flush(self) -> None:
         """Wait until all that was told to the store so far is written. Raises StoreFailed."""
         self._progress.raise_failure()
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._batches.pending.started.append(written)
+        self._batches.pending.flushes.append((len(self._batches.batch.puts), written))
         self._batches.batch.check_times = True
         self._batches.schedule_flush()
         await written
@@ -299,9 +296,9 @@ class DurableTaskStore:
         )
 
     def _acknowledge(self, batch: Batch, pending: PendingReplies, result: BatchResult) -> None:
-        for started in pending.started:
-            if not started.done():
-                started.set_result(None)
+        for written in (*pending.started, *(each for _, each in pending.flushes)):
+            if not written.done():
+                written.set_result(None)
         for lookup, seen in zip(pending.seen, result.seen, strict=True):
             if not lookup.done():
                 lookup.set_result(seen)

@@ -6,15 +6,21 @@ each step of the event loop, while earlier ones are under way.
 
 import asyncio
 import logging
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from polite.frontier.durable.backend import Backend, Batch, BatchResult, Row
+from polite.frontier.durable.backend import Backend, Batch, BatchResult, EndedTask, Note, Row
 from polite.log import fields
 from polite.ports import Clock
 from polite.task import Admission, Task
+
+log: logging.Logger = logging.getLogger("polite")
+
+# Puts of one transaction of a file: some 10 ms of the event loop.
+_MOST_PUTS = 500
 
 
 class StoreClock:
@@ -41,12 +47,6 @@ class StoreClock:
         return self.now() + (wall - self._clock.wall())
 
 
-log: logging.Logger = logging.getLogger("polite")
-
-# Puts of one transaction of a file: some 10 ms of the event loop.
-_MOST_PUTS = 500
-
-
 @dataclass(slots=True)
 class PendingReplies:
     """The futures that the result of a batch resolves, in the batch's order.
@@ -54,6 +54,9 @@ class PendingReplies:
     Attributes:
         loads: Each takes the tasks of an origin that were loaded.
         requeued: Tasks whose origin was not active.
+        flushes: What waits for all that was told before, each with the number of puts of the batch that were.
+        before_ends: Of each end, how many puts of the batch were told before it.
+        before_notes: The same of each note.
     """
 
     puts: list["asyncio.Future[Admission]"] = field(default_factory=list)
@@ -61,10 +64,14 @@ class PendingReplies:
     seen: list["asyncio.Future[bool]"] = field(default_factory=list)
     loads: list[Callable[[list[Row]], None]] = field(default_factory=list)
     requeued: list[Task] = field(default_factory=list)
+    flushes: list[tuple[int, "asyncio.Future[None]"]] = field(default_factory=list)
+    before_ends: list[int] = field(default_factory=list)
+    before_notes: list[int] = field(default_factory=list)
 
     def fail(self, error: Exception) -> None:
         """Set the error on every future."""
-        futures: tuple[asyncio.Future[Any], ...] = (*self.puts, *self.started, *self.seen)
+        flushes = (future for _, future in self.flushes)
+        futures: tuple[asyncio.Future[Any], ...] = (*self.puts, *self.started, *self.seen, *flushes)
         for future in futures:
             if not future.done():
                 future.set_exception(error)
@@ -167,6 +174,19 @@ class BatchWriter:
         """The batches whose changes the store may not have yet."""
         return [*self.under_way.values(), self.batch]
 
+    def end(self, ended: EndedTask) -> None:
+        """Have the end of a task written, not before what was put until now."""
+        self.gone.add(ended.number)
+        self.pending.before_ends.append(len(self.batch.puts))
+        self.batch.ended.append(ended)
+        self.schedule_flush()
+
+    def note(self, note: Note) -> None:
+        """Have a note written, in the transaction of an end that is told beside it."""
+        self.pending.before_notes.append(len(self.batch.puts))
+        self.batch.notes.append(note)
+        self.schedule_flush()
+
     def schedule_flush(self) -> None:
         """Write the batch at the end of this step of the loop, or when the one under way is written."""
         if not self._scheduled and not self._busy and not self.closed:
@@ -183,10 +203,8 @@ class BatchWriter:
             return
         self.batch, self.pending = Batch(), PendingReplies()
         if len(batch.puts) > _MOST_PUTS and not self._backend.shared:
-            # All are acknowledged in one step of the loop.
-            self.batch.puts, self.pending.puts = batch.puts[_MOST_PUTS:], pending.puts[_MOST_PUTS:]
-            del batch.puts[_MOST_PUTS:], pending.puts[_MOST_PUTS:]
-        self.gone.clear()
+            self._leave_rest(batch, pending)
+        self.gone = {ended.number for ended in self.batch.ended}
         batch.now = self._clock.now()
         try:
             written = self._backend.apply(batch)
@@ -198,6 +216,23 @@ class BatchWriter:
             return
         self.under_way[written] = batch
         written.add_done_callback(partial(self._written, batch, pending))
+
+    def _leave_rest(self, batch: Batch, pending: PendingReplies) -> None:
+        """Leave puts to the next batch, since all are acknowledged in one step of the loop, and what was told after them.
+
+        A page's end is written with the links that were put before it, or later: a kill in between would lose them.
+        """
+        rest, later = self.batch, self.pending
+        rest.puts, later.puts = batch.puts[_MOST_PUTS:], pending.puts[_MOST_PUTS:]
+        del batch.puts[_MOST_PUTS:], pending.puts[_MOST_PUTS:]
+        ends = bisect_right(pending.before_ends, _MOST_PUTS)
+        rest.ended, later.before_ends = batch.ended[ends:], _after_part(pending.before_ends[ends:])
+        del batch.ended[ends:]
+        notes = bisect_right(pending.before_notes, _MOST_PUTS)
+        rest.notes, later.before_notes = batch.notes[notes:], _after_part(pending.before_notes[notes:])
+        del batch.notes[notes:]
+        later.flushes = [(puts - _MOST_PUTS, each) for puts, each in pending.flushes if puts > _MOST_PUTS]
+        pending.flushes = [each for each in pending.flushes if each[0] <= _MOST_PUTS]
 
     def _written(self, batch: Batch, pending: PendingReplies, written: "asyncio.Future[BatchResult]") -> None:
         del self.under_way[written]
@@ -228,3 +263,8 @@ class BatchWriter:
             self._owner.fail(ended)
             pending.fail(ended)
             raise
+
+
+def _after_part(before: list[int]) -> list[int]:
+    """Return the numbers of puts that are left to the next batch."""
+    return [puts - _MOST_PUTS for puts in before]

@@ -110,10 +110,14 @@ class QueueFile:
         order: The order in which an origin's tasks are loaded.
         tasks_per_origin: How many tasks of an origin are loaded when it becomes active.
         max_done: How many URLs that are done are remembered.
+        wide: Whether fingerprints of URLs need 128 bits.
     """
 
-    def __init__(self, path: Path, *, order: FileOrder, tasks_per_origin: int, max_done: int) -> None:
+    def __init__(
+        self, path: Path, *, order: FileOrder, tasks_per_origin: int, max_done: int, wide: bool = False
+    ) -> None:
         self.path = path
+        self._wide = wide
         self._order: FileOrder = order
         self._key_of = ORDERS[order]
         self._keyed = SQL_KEYS[order] is not None
@@ -215,7 +219,7 @@ class QueueFile:
         self._database.write_ahead(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
-        make(connection, self._order)
+        make(connection, self._order, wide=self._wide)
         self._seen = None
 
     def _recovered(self, connection: sqlite3.Connection, max_tries: int, seen: SeenInFile) -> list[GivenUp]:
@@ -290,7 +294,9 @@ class QueueFile:
         for text, path, identity, again in batch.seen:
             # A question alone makes no origin known.
             origin = self._known_id(connection, text)
-            known = origin and seen.knows(self._state, fingerprint(origin, path, identity), again=again)
+            known = origin and seen.knows(
+                self._state, fingerprint(origin, path, identity, wide=seen.wide), again=again
+            )
             lookups.append(bool(known))
         return BatchResult(
             puts,
@@ -337,7 +343,7 @@ class QueueFile:
             text, path = target.origin.text, target.path
             origin = self._ids.get(text) or self._id(connection, text)
             if identity != NOT_UNIQUE and not seen.hold(
-                state, fingerprint(origin, path, identity), again=put.again
+                state, fingerprint(origin, path, identity, wide=seen.wide), again=put.again
             ):
                 numbers.append(None)
                 continue
@@ -379,7 +385,7 @@ class QueueFile:
             origin = self._id(connection, target.origin.text)
             places.append((origin, key, number))
             if identity != NOT_UNIQUE:
-                seen.finish(state, fingerprint(origin, target.path, identity))
+                seen.finish(state, fingerprint(origin, target.path, identity, wide=seen.wide))
         if places:
             state.waiting -= connection.executemany(_DELETE, places).rowcount
             connection.executemany(_LAND, [place[2:] for place in places])

@@ -22,7 +22,7 @@ _TASK_COLUMNS = """
 # `tasks.identity`: what the task is found by, if not by its path; see Task. One that is not unique is not in `seen`.
 # `origins.since`: from when (Unix time) the origin waits to become active; NULL if it is active, or has no ready tasks.
 # `origins.best`: the key of its first task, while it waits and may become active at once; NULL if tasks have no keys.
-# `seen`, `lately`: see polite.frontier.sqlite.seen.
+# `seen`, `lately`: see polite.frontier.sqlite.seen. A VACUUM would number rows anew that have no `id`.
 # `frontier`: State, and the order of keys.
 _TABLES = f"""
     CREATE TABLE origins (
@@ -35,8 +35,7 @@ _TABLES = f"""
     CREATE TABLE tasks ({_TASK_COLUMNS}, PRIMARY KEY (origin, key, number)) WITHOUT ROWID;
     CREATE TABLE delayed (later REAL NOT NULL, {_TASK_COLUMNS}, PRIMARY KEY (later, number)) WITHOUT ROWID;
     CREATE TABLE out (number INTEGER PRIMARY KEY, origin INTEGER NOT NULL, key REAL NOT NULL);
-    CREATE TABLE seen (fingerprint INTEGER PRIMARY KEY, done INTEGER);
-    CREATE TABLE lately (fingerprint INTEGER NOT NULL, done INTEGER);
+    CREATE TABLE lately (id INTEGER PRIMARY KEY, fingerprint INTEGER NOT NULL, done INTEGER);
     CREATE TABLE budgets (origin INTEGER PRIMARY KEY, pages INTEGER NOT NULL, octets INTEGER NOT NULL, failures INTEGER NOT NULL);
     CREATE TABLE notes (name TEXT PRIMARY KEY, kind TEXT NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE frontier (
@@ -45,6 +44,8 @@ _TABLES = f"""
         merging_to INTEGER NOT NULL, merged INTEGER NOT NULL, time REAL NOT NULL
     )
 """
+_SEEN = "CREATE TABLE seen (fingerprint INTEGER PRIMARY KEY, done INTEGER)"
+_SEEN_WIDE = "CREATE TABLE seen (fingerprint BLOB PRIMARY KEY, done INTEGER) WITHOUT ROWID"
 _MARKS = """
     SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id),
            (SELECT count(*) FROM sqlite_master)
@@ -123,19 +124,32 @@ def check(connection: sqlite3.Connection) -> int:
     return int(version)
 
 
-def make(connection: sqlite3.Connection, order: FileOrder) -> None:
+def is_wide(connection: sqlite3.Connection) -> bool:
+    """Whether fingerprints of the file have 128 bits."""
+    query = "SELECT type FROM pragma_table_info('seen') WHERE name = 'fingerprint'"
+    return bool(connection.execute(query).fetchone() == ("BLOB",))
+
+
+def make(connection: sqlite3.Connection, order: FileOrder, *, wide: bool = False) -> None:
     """Create the tables if they are missing, and have the keys of this order, in one transaction.
+
+    Args:
+        wide: Whether fingerprints need 128 bits. A file that has wide ones keeps them.
 
     Raises WrongFile, sqlite3.Error.
     """
     check(connection)
     connection.execute("BEGIN IMMEDIATE")
     if not check(connection):
-        for statement in _TABLES.split(";"):
+        for statement in (*_TABLES.split(";"), _SEEN_WIDE if wide else _SEEN):
             connection.execute(statement)
         connection.execute("INSERT INTO frontier VALUES (?, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)", (order,))
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
+    if wide and not is_wide(connection):
+        raise WrongFile(
+            "was made with fingerprints of 64 bits: open it without wide_fingerprints, or name another file"
+        )
     if connection.execute("SELECT ordered FROM frontier").fetchone() != (order,):
         key = SQL_KEYS[order] or "0.0"
         # The words in these are ours.
@@ -152,5 +166,9 @@ def make(connection: sqlite3.Connection, order: FileOrder) -> None:
         found = "SELECT key FROM tasks WHERE tasks.origin = out.origin AND tasks.number = out.number"
         connection.execute(f"UPDATE out SET key = ({found})")  # noqa: S608 - our words
         connection.execute("UPDATE frontier SET ordered = ?", (order,))
-        connection.execute("UPDATE origins SET best = NULL WHERE best IS NOT NULL")
+        first = (
+            "SELECT min(key) FROM tasks WHERE origin = origins.id AND since <= (SELECT time FROM frontier)"
+        )
+        best = "NULL" if SQL_KEYS[order] is None else f"({first})"
+        connection.execute(f"UPDATE origins SET best = {best} WHERE since IS NOT NULL")  # noqa: S608
     connection.execute("COMMIT")

@@ -5,17 +5,18 @@ octets. So a change is appended to `lately`, and kept in memory. When there are 
 fingerprints, some with each batch (as DRUM does, of the crawler IRLbot): each page takes several then.
 
 A fingerprint has 64 bits: among n URLs, a new one is taken for a known one with a chance of n to 2**64 (of 100,000,000: 5 to
-10**12).
+10**12). A file that was made so has 128 bits, which rules it out, for 8 octets and more of each URL.
 """
 
 import sqlite3
 from hashlib import blake2b
+from typing import Any
 
-from polite.frontier.sqlite.schema import State
+from polite.frontier.sqlite.schema import State, is_wide
 
 # Changes that are kept in memory before they are merged: about 50 MB.
 _GENERATION = 500_000
-# A generation has so many parts, by the first bits of fingerprints. One is merged with each batch, or as many as hold four times
+# A generation has so many parts, by the first octets of fingerprints. One is merged with each batch, or as many as hold four times
 # what the batch has added: to sort all at once would hold the event loop for long, too.
 _PARTS = 256
 _SHIFT = 56
@@ -23,11 +24,21 @@ _SHIFT = 56
 _NEVER = -1
 
 
-def fingerprint(origin: int, path: str, identity: str | None) -> int:
-    """Return the fingerprint of a task, as SQLite keeps integers. A path begins with a slash, and no identity does."""
+# One of 64 bits is an integer, as SQLite keeps the least octets for these.
+Fingerprint = int | bytes
+
+
+def fingerprint(origin: int, path: str, identity: str | None, *, wide: bool) -> Fingerprint:
+    """Return the fingerprint of a task. A path begins with a slash, and no identity does."""
     text = path if identity is None else identity
-    digest = blake2b(text.encode(), digest_size=8, salt=origin.to_bytes(8, "big")).digest()
-    return int.from_bytes(digest, "big", signed=True)
+    salt = origin.to_bytes(8, "big")
+    if wide:
+        return blake2b(text.encode(), digest_size=16, salt=salt).digest()
+    return int.from_bytes(blake2b(text.encode(), digest_size=8, salt=salt).digest(), "big", signed=True)
+
+
+def _part(found: Fingerprint) -> int:
+    return (found >> _SHIFT) + _PARTS // 2 if isinstance(found, int) else found[0]
 
 
 class SeenInFile:
@@ -35,20 +46,24 @@ class SeenInFile:
 
     It has read the log when it is made. After a transaction that was rolled back, make another one, with the state of before.
     Every method may raise sqlite3.Error.
+
+    Attributes:
+        wide: Whether the fingerprints of this file have 128 bits.
     """
 
     def __init__(self, connection: sqlite3.Connection, state: State, max_done: int) -> None:
         self._connection = connection
         self._max_done = max_done
+        self.wide: bool = is_wide(connection)
         self._newest = _generation()
         self._count = 0
         # That which is merged now: parts from `state.merged` on.
         self._merging = _generation()
-        self._log: list[tuple[int, int | None]] = []
+        self._log: list[tuple[Fingerprint, int | None]] = []
         for row, found, done in connection.execute(
             "SELECT rowid, fingerprint, done FROM lately ORDER BY rowid"
         ):
-            part = (found >> _SHIFT) + _PARTS // 2
+            part = _part(found)
             if row > state.merging_to:
                 self._newest[part][found] = done
                 self._count += 1
@@ -58,7 +73,7 @@ class SeenInFile:
             elif part >= state.merged:
                 self._merging[part][found] = done
 
-    def knows(self, state: State, found: int, *, again: bool) -> bool:
+    def knows(self, state: State, found: Fingerprint, *, again: bool) -> bool:
         """Whether a put would be a duplicate."""
         return self._known(state, self._done(found), again)
 
@@ -67,15 +82,15 @@ class SeenInFile:
             return done is None
         return not again and done > state.sequence - self._max_done
 
-    def _done(self, found: int) -> int | None:
-        part = (found >> _SHIFT) + _PARTS // 2
+    def _done(self, found: Fingerprint) -> int | None:
+        part = _part(found)
         for generation in (self._newest, self._merging):
             if (done := generation[part].get(found, _NEVER)) != _NEVER:
                 return done
         row = self._connection.execute("SELECT done FROM seen WHERE fingerprint = ?", (found,)).fetchone()
         return _NEVER if row is None else row[0]
 
-    def hold(self, state: State, found: int, *, again: bool) -> bool:
+    def hold(self, state: State, found: Fingerprint, *, again: bool) -> bool:
         """Note that a task has the URL. False if it is a duplicate."""
         done = self._done(found)
         if self._known(state, done, again):
@@ -84,20 +99,20 @@ class SeenInFile:
             # Nowhere is it done any more.
             state.remembered -= 1
             self._connection.execute("DELETE FROM seen WHERE fingerprint = ?", (found,))
-            merging = self._merging[(found >> _SHIFT) + _PARTS // 2]
+            merging = self._merging[_part(found)]
             if found in merging:
                 merging[found] = None
         self._note(found, None)
         return True
 
-    def finish(self, state: State, found: int) -> None:
+    def finish(self, state: State, found: Fingerprint) -> None:
         """Note that the URL's task ended."""
         state.sequence += 1
         state.remembered += 1
         self._note(found, state.sequence)
 
-    def _note(self, found: int, done: int | None) -> None:
-        self._newest[(found >> _SHIFT) + _PARTS // 2][found] = done
+    def _note(self, found: Fingerprint, done: int | None) -> None:
+        self._newest[_part(found)][found] = done
         self._count += 1
         self._log.append((found, done))
 
@@ -105,7 +120,7 @@ class SeenInFile:
         """Write what has changed, and merge some of an older generation."""
         log, self._log = self._log, []
         if log:
-            self._connection.executemany("INSERT INTO lately VALUES (?, ?)", log)
+            self._connection.executemany("INSERT INTO lately (fingerprint, done) VALUES (?, ?)", log)
         if not state.merging_to and self._count >= _GENERATION:
             self._merging, self._newest, self._count = self._newest, _generation(), 0
             (state.merging_to,) = self._connection.execute("SELECT max(rowid) FROM lately").fetchone()
@@ -120,15 +135,21 @@ class SeenInFile:
     def _merge(self, state: State) -> None:
         """Merge one part, and forget there what was done too long ago."""
         if state.remembered > self._max_done:
-            first = (state.merged - _PARTS // 2) << _SHIFT
             forgotten = "DELETE FROM seen WHERE fingerprint BETWEEN ? AND ? AND done <= ?"
-            oldest = state.sequence - self._max_done
-            limits = first, first + (1 << _SHIFT) - 1, oldest
+            limits = *self._range(state.merged), state.sequence - self._max_done
             state.remembered -= self._connection.execute(forgotten, limits).rowcount
         part, self._merging[state.merged] = self._merging[state.merged], {}
         self._connection.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?)", sorted(part.items()))
         state.merged += 1
 
+    def _range(self, part: int) -> tuple[Fingerprint, Fingerprint]:
+        """Return the least and the greatest fingerprint of a part."""
+        if self.wide:
+            return bytes([part, *bytes(15)]), bytes([part, *b"\xff" * 15])
+        first = (part - _PARTS // 2) << _SHIFT
+        return first, first + (1 << _SHIFT) - 1
 
-def _generation() -> list[dict[int, int | None]]:
+
+def _generation() -> list[dict[Any, int | None]]:
+    """Return no changes, by parts and fingerprints. The fingerprints of one file have one type, so they can be sorted."""
     return [{} for _ in range(_PARTS)]

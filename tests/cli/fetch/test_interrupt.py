@@ -9,31 +9,7 @@ from aiohttp import web
 
 from polite.cli.fetch.archive import Warc
 from polite.cli.fetch.run import interrupts
-from polite.cli.terminal import Exit
 from tests.cli.fetch.conftest import limit_capacity
-
-
-@pytest.mark.parametrize(
-    ("numbers", "status"),
-    [
-        ([], None),
-        ([signal.SIGINT], Exit.INTERRUPTED),
-        ([signal.SIGTERM, signal.SIGINT], Exit.TERMINATED),
-        ([signal.SIGINT, signal.SIGTERM], Exit.INTERRUPTED),
-    ],
-)
-async def test_the_first_signal_decides_the_exit_status(numbers, status):
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    async with interrupts() as interrupt:
-        for number in numbers:
-            signal.raise_signal(number)
-            await asyncio.sleep(0.01)
-
-        assert interrupt.status is status
-        assert (interrupt.first.is_set(), interrupt.second.is_set()) == (bool(numbers), len(numbers) == 2)
-
-    # Afterwards each means what it meant before.
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
 def test_outside_the_main_thread_there_are_none():
@@ -64,25 +40,37 @@ def _stop(number, after_s=0.0):
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupt_finishes_requests_in_flight(number, status, site):
     site.pages["/stop"] = [_stop(number, 2)]
+    before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
 
     assert site.run("/stop", "/a", "/b") == status
 
     assert list(site.records) == site.paths == ["/stop"]
     assert "polite: finishing requests in flight; interrupt again to stop at once\n" in site.err
     assert site.err.endswith("interrupted; 2 waiting URLs are lost (--resume keeps them)\n")
+    # Afterwards each means what it meant before.
+    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
 
 
-@pytest.mark.parametrize(("times", "shortest"), [(1, 11), (2, 3)])
-def test_the_first_interrupt_waits_for_a_limited_time_and_the_second_not_at_all(times, shortest, site):
+@pytest.mark.parametrize(
+    ("numbers", "status", "shortest"),
+    [
+        ([signal.SIGINT], 130, 11),
+        ([signal.SIGINT, signal.SIGTERM], 130, 3),
+        ([signal.SIGTERM, signal.SIGINT], 143, 3),
+    ],
+)
+def test_the_first_interrupt_waits_for_a_limited_time_and_the_second_not_at_all(
+    numbers, status, shortest, site
+):
     async def hang(request):
-        for _ in range(times):
-            signal.raise_signal(signal.SIGINT)
+        for number in numbers:
+            signal.raise_signal(number)
             await asyncio.sleep(2)
         await asyncio.sleep(1_000)
 
     site.pages["/hang"] = [hang]
 
-    assert site.run("--timeout", "500", "/hang") == 130
+    assert site.run("--timeout", "500", "/hang") == status
     assert site.records == {}
     assert shortest <= site.took_s <= shortest + 1
 

@@ -208,33 +208,6 @@ def test_the_limit_counts_new_urls_and_the_rest_is_not_read(prompt, queue):
     assert "--limit" not in prompt.err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([], "polite: no URLs given; name them, use --list FILE, or - to read standard input\n"),
-        (["--log", "none/run.jsonl", "/a"], "polite: --log none/run.jsonl: there is no folder none\n"),
-        (["--list", "missing.txt"], "polite: missing.txt: No such file or directory\n"),
-        (["--list", "."], "polite: --list . is a folder; name a file in it\n"),
-        (["--list", "-"], "polite: --list names a file; pass - as an argument to read standard input\n"),
-        (
-            ["--limit", "3", "--resume", "queue"],
-            "polite: --limit is a limit on URLs of a list, and no URLs are given\n",
-        ),
-    ],
-)
-def test_what_cannot_be_read_or_written_is_known_before_anything_is_written(
-    arguments, said, site, tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    if "queue" in arguments:
-        (tmp_path / "queue").touch()
-
-    assert site.run(*arguments) == 2
-
-    assert site.err == said
-    assert not site.folder.exists()
-
-
 _NO_NAME = (
     "polite: polite fetch of more than 5 URLs needs a name by which sites know your crawler: "
     'pass --agent, or set POLITE_AGENT, such as "ExampleBot/1.0 (+https://example.com/bot)"\n'
@@ -252,15 +225,6 @@ def test_more_than_a_few_urls_need_an_agent_before_anything_is_sent_or_written(b
     assert len(site.paths) == 5
 
 
-def test_the_sixth_line_of_standard_input_ends_a_run_without_an_agent(site, feed):
-    site.limit_s = None  # virtual time passes while a thread reads
-    feed("".join(f"{site.origin}/{letter}\n" for letter in "abcdef").encode())
-
-    assert site.run("--quiet", "-", named=False) == 2
-    assert site.err == _NO_NAME
-    assert len(site.paths) <= 5
-
-
 def test_what_waits_in_a_queue_counts_for_the_agent(prompt, queue):
     prompt.pages["/a"] = [interrupted]
     prompt.run("--resume", queue, "--concurrency", "1", *(f"/{letter}" for letter in "abcde"), named=False)
@@ -271,11 +235,15 @@ def test_what_waits_in_a_queue_counts_for_the_agent(prompt, queue):
     assert len(prompt.paths) == 6
 
 
-def test_a_crawl_that_began_without_a_name_may_be_given_one(prompt, queue, feed):
+def test_the_sixth_line_of_standard_input_ends_a_run_without_a_name_which_may_then_be_given_one(
+    prompt, queue, feed
+):
     urls = "".join(f"{prompt.origin}/{letter}\n" for letter in "abcdef").encode()
     prompt.limit_s = None
     feed(urls)
-    assert prompt.run("--resume", queue, "-", named=False) == 2
+    assert prompt.run("--quiet", "--resume", queue, "-", named=False) == 2
+    assert prompt.err == _NO_NAME
+    assert len(prompt.paths) <= 5
     feed(urls)
 
     assert prompt.run("--resume", queue, "-") == 0  # as the message asks for

@@ -169,19 +169,44 @@ def test_each_request_is_signed(site, key, tmp_path, monkeypatch):
     assert seen == [("/robots.txt", AGENT), ("/a", AGENT), ("/b", AGENT)]
 
 
+# What is wrong is known before anything is sent or written.
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--signature-agent-as-string"], "--signature-agent-as-string has no effect without --sign"),
-        (["--sign", "key.pem"], "--sign KEY and --signature-agent URL are needed together"),
-        (["--signature-agent", AGENT], "--sign KEY and --signature-agent URL are needed together"),
+        (["--signature-agent-as-string", "/a"], "--signature-agent-as-string has no effect without --sign"),
+        (["--sign", "key.pem", "/a"], "--sign KEY and --signature-agent URL are needed together"),
+        (["--signature-agent", AGENT, "/a"], "--sign KEY and --signature-agent URL are needed together"),
+        (["--status", "{port}", "/a"], "--status {port}: Address already in use; choose another port, or 0 for a free one"),
+        ([], "no URLs given; name them, use --list FILE, or - to read standard input"),
+        (["--log", "none/run.jsonl", "/a"], "--log none/run.jsonl: there is no folder none"),
+        (["--list", "missing.txt"], "missing.txt: No such file or directory"),
+        (["--list", "."], "--list . is a folder; name a file in it"),
+        (["--list", "-"], "--list names a file; pass - as an argument to read standard input"),
+        (["--limit", "3", "--resume", "queue"], "--limit is a limit on URLs of a list, and no URLs are given"),
+        (["--retry", "all", "/a"], "--retry needs --resume FILE, the queue of an earlier run"),
+        (["--change", "/a"], "--change needs --resume FILE, the queue of an earlier run"),
+        (["--resume", "typo"], "--resume typo: there is no such file to continue; check its name, or pass the URLs as well"),
+        (["--resume", "", "/a"], "--resume must be the name of a file, got ''"),
+        (["--resume", ":memory:", "/a"], "--resume must be the name of a file, got ':memory:'"),
+        (["--resume", "redis://user:secret@a.b/1", "/a"], "--resume must be the name of a file, got 'redis://a.b/1'"),
+        (["--resume", ".", "/a"], "--resume . is a folder; name a file in it"),
+        (["--resume", "no/such/queue", "/a"], "--resume no/such/queue: there is no folder no/such"),
+        (["--resume", "text", "/a"], "text is not a queue file (file is not a database): name another file"),
     ],
-)
-def test_a_key_and_its_url_are_given_together(arguments, said, site):
-    assert site.run(*arguments, "/a") == 2
+)  # fmt: skip
+def test_wrong_usage_is_one_line_and_sends_and_makes_nothing(arguments, said, site, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text").write_bytes(b"no database at all" * 100)
+    (tmp_path / "queue").touch()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        assert site.run(*(each.format(port=port) for each in arguments), output=False) == 2
 
-    assert site.err == f"polite: {said}\n"
+    assert site.err == f"polite: {said.format(port=port)}\n"
     assert site.asked == []
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["queue", "text"]
 
 
 # --status
@@ -209,18 +234,6 @@ def test_a_run_serves_its_status_page_until_it_ends(site):
     assert seen[0]["held"][0]["url"] == f"{site.origin}/a"
     with socket.socket() as closed:
         assert closed.connect_ex(("127.0.0.1", port))
-
-
-def test_a_port_that_is_taken_ends_the_run_before_it_begins(site):
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-        assert site.run("--status", str(port), "/a") == 2
-
-    assert (
-        site.err
-        == f"polite: --status {port}: Address already in use; choose another port, or 0 for a free one\n"
-    )
-    assert site.asked == []
 
 
 # --recrawl
@@ -270,13 +283,9 @@ async def _stall(request):
         (("--tries", "1", "--timeout", "5"), _stall),
         (("--max-bytes", "3"), with_tag('"1"')),
         (("--tries", "1"), raw(b'HTTP/1.1 200 OK\r\nETag: "1"\r\nContent-Length: 9\r\n\r\nhalf')),
-        (
-            ("--tries", "1"),
-            raw(b'HTTP/1.1 200 OK\r\nETag: "1"\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nhalf'),
-        ),
-    ],
-    ids=["timed out", "capped", "cut short", "corrupt"],
-)
+        (("--tries", "1"), raw(b'HTTP/1.1 200 OK\r\nETag: "1"\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nhalf')),
+    ], ids=["timed out", "capped", "cut short", "corrupt"],
+)  # fmt: skip
 def test_a_page_that_was_not_read_whole_is_requested_whole_again(site, arguments, response):
     seen = []
     site.pages["/a"] = [response, with_tag('"1"', seen=seen)]

@@ -31,19 +31,18 @@ def _full(file):
     return full
 
 
-def test_a_body_that_cannot_be_written_ends_the_run_with_one_line(site, monkeypatch):
-    monkeypatch.setattr(Folder, "_write", _full("bodies/ab"))
+@pytest.mark.parametrize(
+    ("writer", "file", "urls"),
+    [(Folder, "bodies/ab", ("/a", "/b")), (RunLog, "records.jsonl", ("/no", "/no/2"))],
+)
+def test_a_body_or_a_refusal_that_cannot_be_written_ends_the_run_with_one_line(
+    writer, file, urls, site, monkeypatch
+):
+    monkeypatch.setattr(writer, "_write", _full(file))
 
-    assert site.run("--quiet", "/a", "/b") == 2
-    assert site.err == "polite: bodies/ab: No space left on device\n"
+    assert site.run("--quiet", *urls) == 2
+    assert site.err == f"polite: {file}: No space left on device\n"
     assert site.records == {}
-
-
-def test_a_refusal_that_cannot_be_written_ends_the_run_with_one_line(site, monkeypatch):
-    monkeypatch.setattr(RunLog, "_write", _full("records.jsonl"))
-
-    assert site.run("--quiet", "/no", "/no/2") == 2
-    assert site.err == "polite: records.jsonl: No space left on device\n"
 
 
 def test_lines_report_progress_and_the_remaining_time(site):

@@ -75,14 +75,9 @@ def test_a_request_is_waiting_then_in_flight_then_done_or_waiting_again(stats):
     [
         (RobotsFetched("http://b.test", "found", "FOUND", 200, 0, 0.1, 9.0), "waiting for its turn", 0, None),
         (BackedOff("http://b.test", 503, 30.0, "status 503"), "status 503", 30, "backing off"),
-        (
-            OriginPostponed("http://b.test", 1, 60.0, "SERVER_ERROR"),
-            "robots.txt: the server returned 5xx",
-            60,
-            "unreachable",
-        ),
+        (OriginPostponed("http://b.test", 1, 60.0, "SERVER_ERROR"), "robots.txt: the server returned 5xx", 60, "unreachable"),
     ],
-)
+)  # fmt: skip
 def test_events_say_why_an_origin_waits(event, why, left, condition, stats):
     stats.observe(event, 100.0)
 

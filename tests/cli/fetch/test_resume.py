@@ -3,16 +3,11 @@
 import asyncio
 import contextlib
 import json
-import os
 import signal
 import socket
 import sqlite3
-import subprocess
-import sys
-import threading
 from collections import Counter
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -22,9 +17,6 @@ from polite.cli.fetch import queue_file
 from polite.cli.main import main
 from polite.testing import LoopClock
 from tests.cli.fetch.conftest import drop, interrupted
-
-ROOT = Path(__file__).resolve().parents[3]
-LIMIT_S = 60
 
 
 async def _interrupted_busy(request):
@@ -112,121 +104,6 @@ def test_a_run_that_was_ended_at_once_costs_a_page_none_of_its_tries(prompt, que
     assert prompt.run("--resume", queue, "--tries", "1", "/a") == 130
     assert prompt.run("--resume", queue, "--tries", "1") == 0
     assert (prompt.records["/a"]["outcome"], prompt.records["/a"]["tries"]) == ("fetched", 2)
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("", "--resume must be the name of a file, got ''"),
-        (":memory:", "--resume must be the name of a file, got ':memory:'"),
-        (
-            "redis://user:secret@example.com/1",
-            "--resume must be the name of a file, got 'redis://example.com/1'",
-        ),
-        (".", "--resume . is a folder; name a file in it"),
-        ("no/such/queue", "--resume no/such/queue: there is no folder no/such"),
-        ("text", "text is not a queue file (file is not a database): name another file"),
-    ],
-)
-def test_what_is_not_the_name_of_a_file_is_wrong_usage_and_makes_none(
-    site, tmp_path, monkeypatch, name, said
-):
-    monkeypatch.chdir(tmp_path)
-    Path("text").write_bytes(b"no database at all" * 100)
-
-    assert site.run("--resume", name, "/a") == 2
-
-    assert site.err == f"polite: {said}\n"
-    assert list(tmp_path.iterdir()) == [tmp_path / "text"]
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--retry", "all", "/a"), "--retry needs --resume FILE, the queue of an earlier run"),
-        (("--change", "/a"), "--change needs --resume FILE, the queue of an earlier run"),
-        (
-            ("--resume", "typo"),
-            "--resume typo: there is no such file to continue; check its name, or pass the URLs as well",
-        ),
-    ],
-)
-def test_without_a_queue_of_an_earlier_run_there_is_nothing_to_continue(options, said, site, tmp_path):
-    assert site.run(*options) == 2
-
-    assert site.err == f"polite: {said}\n"
-    assert list(tmp_path.iterdir()) == []
-
-
-class _Stalling(BaseHTTPRequestHandler):
-    """Responds to all requests but the first one for `/slow`."""
-
-    def do_GET(self):
-        self.server.asked.append(self.path)
-        if self.path == "/slow" and not self.server.stalled.is_set():
-            self.server.stalled.set()
-            self.server.killed.wait(LIMIT_S)
-            return
-        body = b"" if self.path == "/robots.txt" else b"page"
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
-
-
-@pytest.fixture
-def stalling():
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Stalling) as server:
-        server.asked = []
-        server.stalled, server.killed = threading.Event(), threading.Event()
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield server
-        server.killed.set()
-        server.shutdown()
-        thread.join()
-
-
-@pytest.fixture
-def killed(stalling, queue):
-    """Return a function that runs `polite fetch` on these pages, and kills the run at `/slow`, once."""
-
-    def run(*arguments, kill=False, **options):
-        command = [sys.executable, "-m", "polite", "fetch", "--quiet", "--resume", queue, *arguments]
-        with subprocess.Popen(command, cwd=ROOT, **options) as process:
-            if kill:
-                assert stalling.stalled.wait(LIMIT_S)
-                os.kill(process.pid, signal.SIGKILL)
-                stalling.killed.set()
-            return process.wait(LIMIT_S)
-
-    stalling.origin = f"http://127.0.0.1:{stalling.server_port}"
-    stalling.urls = [f"{stalling.origin}/{name}" for name in ("a", "b", "slow", "c", "d")]
-    return run
-
-
-@pytest.mark.slow("starts processes")
-@pytest.mark.parametrize("output", [True, False])
-def test_a_run_that_is_killed_loses_nothing_and_repeats_only_what_was_under_way(
-    output, stalling, killed, tmp_path
-):
-    first = ["--allow-private", "--delay", "0"]
-    files = ["--warc", str(tmp_path / "a.warc.gz")]
-    files += ["--output", str(tmp_path)] if output else []
-
-    with (tmp_path / "printed").open("a") as out:
-        killed(*first, *files, *stalling.urls, kill=True, stdout=out)
-        assert killed(*files, stdout=out) == 0
-
-    lines = (tmp_path / ("records.jsonl" if output else "printed")).read_text().splitlines()
-    records = {each["url"].removeprefix(stalling.origin): each for each in map(json.loads, lines)}
-    assert sorted(records) == ["/a", "/b", "/c", "/d", "/slow"]
-    assert len(lines) == 5
-    assert records["/slow"]["tries"] == 2
-    assert sorted(stalling.asked) == ["/a", "/b", "/c", "/d", "/robots.txt", "/slow", "/slow"]
 
 
 # URLs that an earlier run did not fetch.

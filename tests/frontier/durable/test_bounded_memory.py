@@ -11,6 +11,7 @@ from polite import schedulers
 from polite.events import Event, OriginPostponed, Refused
 from polite.frontier.durable import store as durable_store
 from polite.frontier.durable.active_origins import MAX_IN_MEMORY
+from polite.frontier.durable.backend import Note
 from polite.robots.exchange import Reply
 from polite.task import Admission
 from polite.testing import LoopClock
@@ -178,6 +179,37 @@ async def test_many_tasks_whose_time_comes_at_once_all_come(path: Path) -> None:
     assert min(at for at, url in fetched if "host" in url) >= 50.0
     # Two gaps of a second after robots.txt's, and so on: as fast as may be.
     assert max(at for at, _ in fetched) == pytest.approx(50.0 + 6.0)
+
+
+async def test_a_page_ends_in_the_file_with_the_links_that_were_put_before_its_end(path: Path) -> None:
+    async with opened(path) as frontier:
+        await frontier.put(A)
+        permit, file = await anext(frontier), task_store(frontier).backend.file
+        parts: list[tuple[int, int, int]] = []
+
+        def note_part(batch: Any, apply: Any = file.apply) -> Any:
+            parts.append((len(batch.puts), len(batch.ended), len(batch.notes)))
+            return apply(batch)
+
+        file.apply = note_part
+        async with permit:
+            for number in range(1_700):
+                frontier.put_nowait(f"https://b.test/{number}")
+        task_store(frontier).note(Note("a", "failed", "1"))
+        await task_store(frontier).flush()
+
+        assert parts == [(500, 0, 0), (500, 0, 0), (500, 0, 0), (200, 1, 1)]
+
+
+async def test_what_ended_before_a_flood_of_puts_is_written_before_it(path: Path) -> None:
+    async with opened(path) as frontier:
+        await frontier.put(A)
+        async with await anext(frontier):
+            pass
+        again = [frontier.put_nowait(f"{A}?{number}") for number in range(600)]
+        again.append(frontier.put_nowait(A, again=True))
+
+        assert [await each for each in again] == [Admission.WAITING] * 601
 
 
 async def test_a_time_beyond_the_longest_timer_comes(path: Path) -> None:

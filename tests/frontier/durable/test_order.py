@@ -38,6 +38,15 @@ async def test_the_order_may_be_another_in_the_next_run(path: Path) -> None:
     assert nearest == [f"{A}/{n}" for n in sorted(range(100), key=lambda n: n * 11 % 100)[:3]]
 
 
+async def test_origins_become_active_in_the_order_of_this_run(path: Path) -> None:
+    async with opened(path, max_active_origins=1) as first:
+        await first.put_many(f"https://host{n}.test/" for n in range(20))
+        await first.put(f"{A}/best", priority=1)
+
+    async with opened(path, max_active_origins=2, scheduler=schedulers.Priority()) as second:
+        assert await urls_of(second, 1) == [f"{A}/best"]
+
+
 @pytest.mark.parametrize(
     ("scheduler", "options"),
     [

@@ -4,19 +4,25 @@ import random
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+import polite
 from polite.frontier.sqlite import schema, seen
 from polite.frontier.sqlite.seen import SeenInFile, fingerprint
+from polite.task import Admission
+from tests.support import scripted_gate
+
+pytestmark = pytest.mark.virtual_time
 
 MAX_DONE = 60
 
 
-@pytest.fixture
-def file() -> Iterator[sqlite3.Connection]:
+@pytest.fixture(params=[False, True], ids=["narrow", "wide"])
+def file(request: pytest.FixtureRequest) -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        schema.make(connection, "fifo")
+        schema.make(connection, "fifo", wide=request.param)
         yield connection
 
 
@@ -27,16 +33,18 @@ def remembered(file: sqlite3.Connection) -> int:
     return sum(done is not None for done in words.values())
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_urls_are_known_as_long_as_tasks_have_them_or_they_ended_late(
     seed: int, file: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(seen, "_GENERATION", 1_000)
     draw, state = random.Random(seed), schema.State()
-    known, held, ended_at, ends = SeenInFile(file, state, MAX_DONE), set[int](), dict[int, int](), 0
+    known, held, ends = SeenInFile(file, state, MAX_DONE), set[seen.Fingerprint](), 0
+    ended_at: dict[seen.Fingerprint, int] = {}
 
     for step in range(9_000):
-        url, again = draw.randrange(-150, 150) << 55, draw.random() < 0.2
+        number, again = draw.randrange(-150, 150) << 55, draw.random() < 0.2
+        url = (number << 64).to_bytes(16, "big", signed=True) if known.wide else number
         late = url in ended_at and ended_at[url] > ends - MAX_DONE
         duplicate = url in held or (late and not again)
         assert known.knows(state, url, again=again) == duplicate
@@ -70,8 +78,8 @@ def test_what_is_forgotten_leaves_the_file(file: sqlite3.Connection, monkeypatch
     known = SeenInFile(file, state, MAX_DONE)
 
     for number in range(5_000):
-        known.hold(state, fingerprint(1, f"/{number}", None), again=False)
-        known.finish(state, fingerprint(1, f"/{number}", None))
+        known.hold(state, fingerprint(1, f"/{number}", None, wide=known.wide), again=False)
+        known.finish(state, fingerprint(1, f"/{number}", None, wide=known.wide))
         known.write(state)
 
     kept = [len(file.execute(query).fetchall()) for query in ("SELECT 1 FROM seen", "SELECT 1 FROM lately")]
@@ -81,8 +89,45 @@ def test_what_is_forgotten_leaves_the_file(file: sqlite3.Connection, monkeypatch
 
 
 def test_a_url_and_a_key_differ_by_origin_and_text() -> None:
-    one = fingerprint(1, "/a", None)
+    for wide in (False, True):
+        some = [
+            fingerprint(origin, path, key, wide=wide)
+            for origin, path, key in ((1, "/a", None), (2, "/a", None), (1, "/b", None), (1, "/a", "=k"))
+        ]
+        assert len(set(some)) == 4
+        assert some[3] == fingerprint(1, "/other", "=k", wide=wide)
+        assert isinstance(some[0], bytes) is wide
 
-    assert len({one, fingerprint(2, "/a", None), fingerprint(1, "/b", None), fingerprint(1, "/a", "=k")}) == 4
-    assert fingerprint(1, "/other", "=k") == fingerprint(1, "/a", "=k")
-    assert -(2**63) <= one < 2**63
+
+async def test_a_file_with_wide_fingerprints_keeps_them(tmp_path: Path) -> None:
+    wide, narrow = tmp_path / "wide.sqlite", tmp_path / "narrow.sqlite"
+    for path, options in ((wide, {"wide_fingerprints": True}), (wide, {}), (narrow, {})):
+        async with scripted_gate() as gate, polite.open_frontier(gate, store=path, **options) as frontier:
+            found = await frontier.put("https://a.test/1")
+        with closing(sqlite3.connect(path)) as connection:
+            assert schema.is_wide(connection) is (path == wide)
+        assert (found is Admission.DUPLICATE) is (path == wide and not options)
+    async with scripted_gate() as gate:
+        with pytest.raises(polite.StoreFailed, match="without wide_fingerprints"):
+            async with polite.open_frontier(gate, store=narrow, wide_fingerprints=True):
+                pass
+        with pytest.raises(polite.InvalidOption, match="needs a file"):
+            async with polite.open_frontier(gate, wide_fingerprints=True):
+                pass
+
+
+def test_a_vacuum_while_generations_merge_forgets_nothing(
+    file: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seen, "_GENERATION", 1_000)
+    state, urls = schema.State(), []
+    known = SeenInFile(file, state, MAX_DONE)
+    while not (len(urls) > 2_500 and 100 < state.merged < 200):
+        urls.append(fingerprint(1, f"/{len(urls)}", None, wide=known.wide))
+        known.hold(state, urls[-1], again=False)
+        known.write(state)
+
+    file.execute("VACUUM")
+
+    known = SeenInFile(file, state, MAX_DONE)
+    assert all(known.knows(state, url, again=False) for url in urls)
