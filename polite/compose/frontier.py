@@ -2,24 +2,23 @@
 
 import logging
 import os
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from polite.compose.gate import opening
 from polite.compose.shared import is_shared, join_frontier, memberships, refuse_mistyped
 from polite.errors import InvalidOption
-from polite.frontier.durable.backend import Backend
-from polite.frontier.frontier import Frontier, FrontierOptions
-from polite.frontier.in_flight import OnEnd
-from polite.frontier.parts import Parts
-from polite.frontier.task_store import Limits
+from polite.frontier.checked_scheduler import CheckedScheduler
+from polite.frontier.dispatcher import Dispatcher
+from polite.frontier.frontier import Frontier, FrontierOptions, in_memory
+from polite.frontier.in_flight import OnEnd, require_plain
+from polite.frontier.task_store import Limits, TaskStore
 from polite.gate.gate import Gate
 from polite.log import fields
 from polite.options import boolean
 from polite.ports import Scheduler
-from polite.schedulers import ORDERS, FileOrder
+from polite.schedulers import ORDERS, Fifo, FileOrder
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis, RedisCluster
@@ -73,29 +72,27 @@ async def open_frontier(
         raise InvalidOption(f'lease={lease!r} needs a shared store, such as store="redis://example.com/0"')
     if boolean("wide_fingerprints", wide_fingerprints) and (shared or store is None):
         raise InvalidOption("wide_fingerprints=True needs a file, such as store='queue.sqlite'")
+    # What is refused is refused before a shared crawl is joined.
+    checked = CheckedScheduler(Fifo() if scheduler is None else scheduler)
+    limits, order = Limits(**options), _order(scheduler)
+    require_plain(on_end)
     if store is None and crawl is None:
         _warn_if_alone(gate)
-        with _stopped(Frontier(gate, scheduler=scheduler, on_end=on_end, **options)) as frontier:
-            yield frontier
-        return
-    parts = Parts(gate.services, scheduler, Limits(**options), on_end)
-    order = _order(scheduler)
-    if shared:
-        backend = await _shared_backend(gate, parts, store, crawl, order, lease)
+        keep: Callable[[Dispatcher], TaskStore] = in_memory
+    elif shared:
+        keep = await _on_server(gate, limits, store, crawl, order, lease)
     else:
-        backend = _file_backend(parts, store, order, wide=wide_fingerprints)
-    async with _kept_by(backend, parts, order):
-        with _stopped(Frontier.from_parts(gate, parts)) as frontier:
-            yield frontier
-
-
-@contextmanager
-def _stopped(frontier: Frontier) -> Iterator[Frontier]:
-    """Stop a frontier when the block exits."""
+        keep = _in_file(_queue_path(store), limits, order, wide=wide_fingerprints)
+    dispatcher = Dispatcher(gate.services, checked, limits, on_end, keep)
     try:
-        yield frontier
+        await dispatcher.store.begin()
+        frontier = Frontier.of(gate, dispatcher)
+        try:
+            yield frontier
+        finally:
+            frontier.stop()
     finally:
-        frontier.stop()
+        await dispatcher.store.close()
 
 
 def _warn_if_alone(gate: Gate) -> None:
@@ -109,61 +106,48 @@ def _warn_if_alone(gate: Gate) -> None:
         )
 
 
-@asynccontextmanager
-async def _kept_by(backend: Backend, parts: Parts, order: FileOrder) -> AsyncIterator[None]:
-    """Keep the tasks of a frontier's parts by a backend, and close it when the block exits."""
+def _in_file(
+    path: Path, limits: Limits, order: FileOrder, *, wide: bool
+) -> Callable[[Dispatcher], TaskStore]:
     # Imported here: a crawler that keeps nothing loads no database.
-    from polite.frontier.durable.store import DurableTaskStore
-
-    kept = DurableTaskStore(parts, backend, order)
-    parts.keep_in(kept)
-    try:
-        await kept.begin()
-        yield
-    finally:
-        await kept.close()
-
-
-def _file_backend(parts: Parts, store: object, order: FileOrder, *, wide: bool) -> Backend:
     from polite.frontier.durable.active_origins import TASKS_PER_ORIGIN
+    from polite.frontier.durable.store import DurableTaskStore
     from polite.frontier.sqlite.queue_file import QueueFile, SqliteBackend
 
     file = QueueFile(
-        _queue_path(store),
-        order=order,
-        tasks_per_origin=TASKS_PER_ORIGIN,
-        max_done=parts.limits.max_done,
-        wide=wide,
+        path, order=order, tasks_per_origin=TASKS_PER_ORIGIN, max_done=limits.max_done, wide=wide
     )
-    return SqliteBackend(file)
+    return lambda dispatcher: DurableTaskStore(dispatcher, SqliteBackend(file), order)
 
 
-async def _shared_backend(
-    gate: Gate, parts: Parts, store: object, crawl: str | None, order: FileOrder, lease: float | None
-) -> Backend:
+async def _on_server(
+    gate: Gate, limits: Limits, store: object, crawl: str | None, order: FileOrder, lease: float | None
+) -> Callable[[Dispatcher], TaskStore]:
     found = await join_frontier(gate, store, crawl, lease_s=lease, order=order)
+    from polite.frontier.durable.store import DurableTaskStore
     from polite.frontier.redis.backend import RedisBackend
 
     key = None if order == "fifo" else ORDERS[order]
-    names = found.pacer.names
-    session, limits = found.session, parts.limits
+    names, session = found.pacer.names, found.session
     session.serve(
         keyed=key is not None,
         max_tries=limits.max_tries,
         max_done=max(1, limits.max_done // len(session.homes.partitions)),
     )
-    workers, in_flight = parts.workers, parts.progress.in_flight
-    backend = RedisBackend(
-        session,
-        gate.services.clock,
-        lambda target: names.of_tasks(target.origin),
-        key,
-        busy=lambda: bool(workers.idle or in_flight),
-        is_fetching=gate.services.origins.is_fetching,
-    )
-    workers.awaited = backend.awaited
-    parts.progress.look_again = backend.look_again
-    return backend
+
+    def keep(dispatcher: Dispatcher) -> DurableTaskStore:
+        progress = dispatcher.progress
+        backend = RedisBackend(
+            session,
+            gate.services.clock,
+            lambda target: names.of_tasks(target.origin),
+            key,
+            busy=lambda: bool(progress.workers.idle or progress.in_flight),
+            is_fetching=gate.services.origins.is_fetching,
+        )
+        return DurableTaskStore(dispatcher, backend, order)
+
+    return keep
 
 
 def _order(scheduler: Scheduler | None) -> FileOrder:

@@ -11,5 +11,5 @@ A task from `put` to its end:
 5. The permit's block ends: `in_flight.py` finishes, requeues or drops the task, and tells the store. `progress.py` has the counts,
    and ends the frontier when it is closed and nothing is left.
 
-`parts.py` puts these together.
+The dispatcher's constructor puts these together.
 """

@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 from polite.errors import GateClosed, OriginDeclined, Overloaded, StoreFailed, TurnLost
 from polite.events import OriginPostponed
 from polite.frontier.checked_scheduler import CheckedScheduler, SchedulerFailed
-from polite.frontier.in_flight import InFlight
+from polite.frontier.in_flight import InFlight, OnEnd
 from polite.frontier.origin_queue import OriginQueue, QueueState, TaskRules, out_of_reach
 from polite.frontier.progress import Progress
 from polite.frontier.task_store import Limits, TaskStore
@@ -63,28 +63,31 @@ class Dispatcher:
 
     Attributes:
         queues: The queues by their origin's text. Read it only.
-        store: Keeps the tasks: `Parts` connects it.
-    """
 
-    store: TaskStore
+    Args:
+        on_end: See Frontier.
+        keep: Makes the store of the tasks. It is called before `in_flight` is there, and the store uses both later only.
+
+    Raises:
+        InvalidOption: `on_end` is no plain function.
+    """
 
     def __init__(
         self,
         services: Services,
         scheduler: CheckedScheduler,
-        progress: Progress,
-        in_flight: InFlight,
         limits: Limits,
+        on_end: OnEnd | None,
+        keep: Callable[["Dispatcher"], TaskStore],
     ) -> None:
+        self.services = services
+        self.limits = limits
         self._clock = services.clock
         self._origins = services.origins
         self._turns = services.turns
-        self._rules = TaskRules(services, scheduler, progress, in_flight)
         self._scheduler = scheduler
-        self._progress = progress
-        self._workers = progress.workers
-        self._in_flight = in_flight
-        self._limits = limits
+        self.progress: Progress = Progress(limits.max_waiting, services.listener)
+        self._workers = self.progress.workers
         self._began = services.clock.wall()
         # Hot path: by text, since a str caches its hash, and an Origin's is a call.
         self.queues: dict[str, OriginQueue] = {}
@@ -96,15 +99,19 @@ class Dispatcher:
         self._holding: list[OriginQueue] = []  # turns that came in this step
         self._requested: list[OriginQueue] = []  # those with a chosen task
         self._matching = False
+        self.store: TaskStore = keep(self)
+        self.in_flight: InFlight = InFlight(services, self.progress, self.store, limits.max_tries, on_end)
+        self._rules = TaskRules(services, scheduler, self.progress, self.in_flight)
+        services.add_queue(self.progress)
 
     # Tasks come.
 
     def enqueue(self, task: Task, due_at: float | None = None) -> bool:
         """Take a task, to wait for its turn from `due_at` (monotonic) on. False: robots.txt, as known now, disallows it."""
-        if self._progress.stopped:
+        if self.progress.stopped:
             self._later[task.number] = task
             return True
-        self._progress.nothing_left.clear()
+        self.progress.nothing_left.clear()
         if due_at is not None:
             self._later[task.number] = task
             self._timers.at(due_at, lambda: self._due(task))
@@ -133,7 +140,7 @@ class Dispatcher:
         # None: no rules are known, or to decide takes long; then `_learn` decides.
         verdict = self._rules.verdict(task, known)
         if isinstance(verdict, Decision):
-            self._in_flight.refuse(task, verdict)
+            self.in_flight.refuse(task, verdict)
             return False
         if fresh := queue is None:
             queue = self.queues[target.origin.text] = OriginQueue(target.origin, target)
@@ -156,7 +163,7 @@ class Dispatcher:
     def _advance(self, queue: OriginQueue) -> None:
         """Have the queue wait for what it needs next: rules, decisions, or its turn."""
         queue.wait = None
-        if self._progress.stopped:
+        if self.progress.stopped:
             return
         if not queue.scheduled and not queue.unchecked:
             self._remove(queue)
@@ -174,7 +181,7 @@ class Dispatcher:
         wait_s = self._wait_s(queue, robots=True)
         if wait_s > _LONG_S:
             self._postpone(queue, wait_s - _EARLY_S, self._advance)
-        elif len(self._fetching) >= self._limits.max_robots_fetches and queue not in self._fetching:
+        elif len(self._fetching) >= self.limits.max_robots_fetches and queue not in self._fetching:
             queue.state = QueueState.WAITING_SLOT
             self._for_slot[queue] = None
             if not self._evicting:
@@ -190,7 +197,7 @@ class Dispatcher:
         self._fill_slots()
 
     def _fill_slots(self) -> None:
-        while self._for_slot and len(self._fetching) < self._limits.max_robots_fetches:
+        while self._for_slot and len(self._fetching) < self.limits.max_robots_fetches:
             waiting, _ = self._for_slot.popitem(last=False)
             self._advance(waiting)
 
@@ -250,7 +257,7 @@ class Dispatcher:
             lasting: Waiting cannot help: only another option can.
             outage_s: Seconds since robots.txt has been out of reach, in this run; infinite for what no restart of the site ends.
         """
-        last = queue.failures >= self._limits.max_robots_tries and outage_s >= self._limits.max_outage
+        last = queue.failures >= self.limits.max_robots_tries and outage_s >= self.limits.max_outage
         if lasting or last:
             self._drop(queue, because)
         else:
@@ -294,7 +301,7 @@ class Dispatcher:
             valid = self._origins.still_valid(grounds, renewed=queue.first)
             usable = valid and not (self._turns.declines and self._declined(queue.origin, grounds))
             queue.first, queue.turn_failures = not usable, 0
-            if usable and self._workers.idle and not self._progress.stopped:
+            if usable and self._workers.idle and not self.progress.stopped:
                 queue.turn = turn
                 self._holding.append(queue)
         finally:
@@ -341,7 +348,7 @@ class Dispatcher:
 
     def _postpone_origin(self, queue: OriginQueue, seconds: float, because: str) -> None:
         """No rules can be had for so long: its tasks go back to the store, if that keeps them."""
-        self._progress.tell(OriginPostponed(str(queue.origin), queue.waiting, seconds, because))
+        self.progress.tell(OriginPostponed(str(queue.origin), queue.waiting, seconds, because))
         if not queue.scheduled and self._put_back(queue, seconds, fetched=None):
             self._remove(queue)
         else:
@@ -369,7 +376,7 @@ class Dispatcher:
         match error:
             case asyncio.CancelledError():
                 # From outside, by code that cancelled every task it found.
-                if not self._progress.stopped:
+                if not self.progress.stopped:
                     self._postpone_origin(queue, _FIRST_S, "cancelled from outside")
             case OriginDeclined():
                 self._drop(queue, error.because)
@@ -384,7 +391,7 @@ class Dispatcher:
                 seconds = exponential(_FIRST_S, max(queue.failures, queue.turn_failures), _LONGEST_S)
                 queue.turn_failures += 1
                 queue.failures += 1
-                lasting = queue.turn_failures >= self._limits.max_robots_tries
+                lasting = queue.turn_failures >= self.limits.max_robots_tries
                 self._try_again(queue, seconds, type(error).__name__, lasting=lasting, outage_s=math.inf)
             case _:
                 self.fail(error)
@@ -415,7 +422,7 @@ class Dispatcher:
         requested, self._requested = self._requested, []
         for queue in requested:
             task, turn = queue.chosen, queue.turn
-            if task is None or turn is None or self._progress.stopped:
+            if task is None or turn is None or self.progress.stopped:
                 self._unchoose(queue)
             elif self._rules.verdict_on_chosen(queue, task) is not True:
                 # Rules were replaced in this very step.
@@ -425,7 +432,7 @@ class Dispatcher:
             else:
                 self._hand_over(queue, task, turn)
         idle, again, ended = self._workers.idle, False, 0
-        while idle and self._scheduler and not self._progress.stopped:
+        while idle and self._scheduler and not self.progress.stopped:
             if ended >= _AT_A_TIME:
                 return True
             task = self._scheduler.next()
@@ -444,13 +451,13 @@ class Dispatcher:
         if queue.state is QueueState.WITHDRAWN or queue.drop_reason is not None:
             queue.chosen = None
             if queue.drop_reason is not None:
-                self._in_flight.drop(task, queue.drop_reason)
+                self.in_flight.drop(task, queue.drop_reason)
             self._go_on_without(queue, task)
             return None
         verdict = self._rules.verdict_on_chosen(queue, task)
         if isinstance(verdict, Decision):
             queue.chosen = None
-            self._in_flight.refuse(task, verdict)
+            self.in_flight.refuse(task, verdict)
             self._go_on_without(queue, task)
             return None
         if verdict is None:
@@ -469,7 +476,10 @@ class Dispatcher:
             self._release(queue)
         queue.requested = queue.sample = task.target
         if queue.turn is None:
-            queue.turn = self._take_now(queue, task)
+            try:
+                queue.turn = self._turns.take_now(task.target, pace=queue.pace)
+            except (Exception, asyncio.CancelledError):  # noqa: BLE001 - as in `_request_turn`
+                queue.turn = None
         if queue.turn is None:
             self._requested.append(queue)
             self._advance(queue)
@@ -484,7 +494,7 @@ class Dispatcher:
         # A listener that is told of the permit may stop the frontier, which gives back the turns of queues.
         queue.turn = queue.chosen = None
         # The worker may have been cancelled in this step.
-        if grounds is not None and not declined and self._in_flight.give(task, turn, grounds):
+        if grounds is not None and not declined and self.in_flight.give(task, turn, grounds):
             queue.fetched = False
             queue.leave(task)
             self._advance(queue)
@@ -505,12 +515,6 @@ class Dispatcher:
         queue.failures = 0
         self._release(queue)
         self._advance(queue)
-
-    def _take_now(self, queue: OriginQueue, task: Task) -> Turn | None:
-        try:
-            return self._turns.take_now(task.target, pace=queue.pace)
-        except (Exception, asyncio.CancelledError):  # noqa: BLE001 - as in `_request_turn`
-            return None
 
     def _fits(self, queue: OriginQueue, task: Task, turn: Turn) -> bool:
         """Whether the turn is one at the task's own scopes: those may differ from URL to URL."""
@@ -559,7 +563,7 @@ class Dispatcher:
         if queue.state is not QueueState.DROPPING:
             return
         for number in range(count):
-            if self._progress.stopped:
+            if self.progress.stopped:
                 return
             if queue.drop_reason is None or not queue.unchecked:
                 # Another request has got the rules meanwhile: the other tasks are decided as usual.
@@ -567,8 +571,8 @@ class Dispatcher:
             if number == _AT_A_TIME:
                 asyncio.get_running_loop().call_soon(self._guarded, self._drop_some, queue, count - number)
                 return
-            self._in_flight.drop(queue.unchecked.popleft(), queue.drop_reason)
-        if self._progress.stopped:
+            self.in_flight.drop(queue.unchecked.popleft(), queue.drop_reason)
+        if self.progress.stopped:
             return
         if queue.drop_reason is not None:
             if queue.scheduled:
@@ -587,14 +591,14 @@ class Dispatcher:
     def give_up(self, origin: Origin, because: str) -> None:
         """Drop the origin's tasks if they wait for a turn: the crawler knows that the site is gone."""
         queue = self.queues.get(origin.text)
-        if queue is not None and queue.state is QueueState.WAITING_TURN and not self._progress.stopped:
+        if queue is not None and queue.state is QueueState.WAITING_TURN and not self.progress.stopped:
             self._cancel(queue)
             self._guarded(self._drop, queue, because)
 
     def withdraw(self, origin: Origin) -> None:
         """Forget the origin's tasks, about which nothing is told: another process has them now, or will have."""
         queue = self.queues.get(origin.text)
-        if queue is not None and not self._progress.stopped:
+        if queue is not None and not self.progress.stopped:
             self._origins.finish_fetch(origin)
             self._guarded(self._withdraw, queue)
 
@@ -639,7 +643,7 @@ class Dispatcher:
         return True
 
     def _put_back(self, queue: OriginQueue, seconds: float, *, fetched: bool | None) -> bool:
-        return not self._progress.stopped and self.store.postpone_origin(
+        return not self.progress.stopped and self.store.postpone_origin(
             queue.origin, seconds, queue.failures, fetched=fetched
         )
 
@@ -662,7 +666,7 @@ class Dispatcher:
 
     def refusal(self, task: Task) -> Decision | None:
         """Return the decision about a task that robots.txt, as known now, disallows."""
-        known = None if self._progress.stopped else self._origins.current(task.origin)
+        known = None if self.progress.stopped else self._origins.current(task.origin)
         verdict = self._rules.verdict(task, known)
         return verdict if isinstance(verdict, Decision) else None
 
@@ -702,9 +706,9 @@ class Dispatcher:
 
     def stop(self, no_more: Exception) -> None:
         """Give out nothing more, and request nothing. May be called twice."""
-        if self._progress.stopped:
+        if self.progress.stopped:
             return
-        self._progress.stop(no_more)
+        self.progress.stop(no_more)
         self._for_slot.clear()
         for queue in self.queues.values():
             if queue.wait is not None:
@@ -715,7 +719,7 @@ class Dispatcher:
 
     def fail(self, error: BaseException) -> None:
         """Give out nothing more; all that wait get the error."""
-        progress = self._progress
+        progress = self.progress
         if not isinstance(error, Exception):
             # A user's part raised it, as pytest.fail does.
             cause, error = error, RuntimeError(f"the frontier was ended by {error!r}")

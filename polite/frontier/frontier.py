@@ -18,13 +18,15 @@ from polite.errors import (
     redact_url,
 )
 from polite.events import Dropped
+from polite.frontier.checked_scheduler import CheckedScheduler
+from polite.frontier.dispatcher import Dispatcher
 from polite.frontier.in_flight import OnEnd, TaskPermit
-from polite.frontier.parts import Parts
-from polite.frontier.task_store import Limits, PutOptions, TaskDraft, draft_of
+from polite.frontier.task_store import Limits, MemoryTaskStore, PutOptions, TaskDraft, draft_of
 from polite.gate.gate import Gate
 from polite.options import integer
 from polite.origin import Origin, Target
 from polite.ports import Scheduler
+from polite.schedulers import Fifo
 from polite.sitemaps.entry import SitemapFile, SitemapPolicy
 from polite.task import Admission, Task
 
@@ -133,23 +135,21 @@ class Frontier:
             max_active_origins=max_active_origins,
             max_outage=max_outage,
         )
-        parts = Parts(gate.services, scheduler, limits, on_end)
-        parts.keep_in_memory()
-        self._delegate_to(parts, gate)
+        checked = CheckedScheduler(Fifo() if scheduler is None else scheduler)
+        self._delegate_to(Dispatcher(gate.services, checked, limits, on_end, in_memory), gate)
 
     @classmethod
-    def from_parts(cls, gate: Gate, parts: Parts) -> Self:
-        """Make a frontier of a gate and parts, for `polite.open_frontier`: the store is open. No part of the public API."""
+    def of(cls, gate: Gate, dispatcher: Dispatcher) -> Self:
+        """Make a frontier of a gate and a dispatcher whose store is open. No part of the public API."""
         frontier = cls.__new__(cls)
-        frontier._delegate_to(parts, gate)  # noqa: SLF001 - its own method
+        frontier._delegate_to(dispatcher, gate)  # noqa: SLF001 - its own method
         return frontier
 
-    def _delegate_to(self, parts: Parts, gate: Gate) -> None:
+    def _delegate_to(self, dispatcher: Dispatcher, gate: Gate) -> None:
         self._gate = gate
-        self._parts = parts
-        self._services = parts.services
-        self._progress = parts.progress
-        self._dispatcher = parts.dispatcher
+        self._services = dispatcher.services
+        self._progress = dispatcher.progress
+        self._dispatcher = dispatcher
         gate.on_close(self._gate_closed)
 
     def __repr__(self) -> str:
@@ -190,9 +190,9 @@ class Frontier:
         return self._progress.counts.dropped
 
     @property
-    def parts(self) -> Parts:
-        """What the status page needs of the frontier. No part of the public API."""
-        return self._parts
+    def dispatcher(self) -> Dispatcher:
+        """What the frontier delegates to. No part of the public API."""
+        return self._dispatcher
 
     # Putting.
 
@@ -281,7 +281,7 @@ class Frontier:
         target = Target.of(url)
         self._require_open(target)
         if self._progress.waiting.full:
-            raise self._overloaded(target)
+            raise Overloaded(self._full(target), url=target.url)
         self._progress.waiting.add()
         offered = self._add(target, draft, again=again)
         if isinstance(offered, asyncio.Future):
@@ -404,7 +404,7 @@ class Frontier:
         self, target: Target, draft: TaskDraft, *, again: bool
     ) -> "Admission | asyncio.Future[Admission]":
         """Give a URL to the store. It has its slot of `waiting`."""
-        offered = self._parts.store.add(target, draft, again=again)
+        offered = self._dispatcher.store.add(target, draft, again=again)
         self._progress.raise_failure()
         return offered
 
@@ -412,11 +412,11 @@ class Frontier:
         """Wait until one task more may wait. False if the URL or key was seen before, or the frontier was closed meanwhile."""
         waiting = self._progress.waiting
         try:
-            seen = self._parts.store.seen(target, identity, again=again)
+            seen = self._dispatcher.store.seen(target, identity, again=again)
             if (seen if isinstance(seen, bool) else await seen) or not self._open():
                 return False
             if not wait:
-                raise self._overloaded(target)
+                raise Overloaded(self._full(target), url=target.url)
             await self._take_slot(target)
             if not self._open():
                 waiting.release()
@@ -440,16 +440,13 @@ class Frontier:
             raise FrontierClosed(f"{self._full(target)} while the frontier drains", url=target.url)
         return self._progress.waiting.add()
 
-    def _overloaded(self, target: Target) -> Overloaded:
-        return Overloaded(self._full(target), url=target.url)
-
     def _full(self, target: Target) -> str:
-        limit = self._parts.limits.max_waiting
+        limit = self._dispatcher.limits.max_waiting
         return f"Frontier: max_waiting={limit} tasks wait already, so {target.url} is not put"
 
     def _open(self) -> bool:
         """Whether URLs may be put."""
-        progress, all_told = self._progress, self._parts.in_flight.all_told
+        progress, all_told = self._progress, self._dispatcher.in_flight.all_told
         return not progress.closed or (
             progress.draining and (bool(progress.in_flight) or not all_told.is_set())
         )
@@ -463,14 +460,14 @@ class Frontier:
     def _permit_inside(self) -> TaskPermit | None:
         """Return a permit of this frontier that the running asyncio task has entered and not left."""
         for inside in self._services.open_permits.of(asyncio.current_task()):
-            if isinstance(inside, TaskPermit) and inside.is_of(self._parts.in_flight):
+            if isinstance(inside, TaskPermit) and inside.is_of(self._dispatcher.in_flight):
                 return inside
         return None
 
     def close(self) -> None:
         """Take no more tasks; the iteration ends when all that was put has ended. May be called twice."""
         self._progress.close(_no_more())
-        self._parts.store.put_no_more()
+        self._dispatcher.store.put_no_more()
 
     # Taking.
 
@@ -487,7 +484,7 @@ class Frontier:
         """
         permit = None if self._progress.over else await self._next()
         if permit is None:
-            await self._parts.in_flight.all_told.wait()
+            await self._dispatcher.in_flight.all_told.wait()
             self._progress.raise_failure()
             raise StopAsyncIteration
         return permit
@@ -502,7 +499,8 @@ class Frontier:
             SchedulerFailed, GateClosed, StoreFailed: What stopped the frontier.
         """
         permit = None
-        self._progress.doubt()
+        if self._progress.doubt():
+            self._dispatcher.store.look_again()
         while permit is None and await self._anything_left():
             permit = await self._next(leaves=True)
         if permit is None:
@@ -511,7 +509,7 @@ class Frontier:
 
     async def _anything_left(self) -> bool:
         """Whether a permit may come; known when `on_end`, which may put more, was called for all that has ended."""
-        progress, all_told = self._progress, self._parts.in_flight.all_told
+        progress, all_told = self._progress, self._dispatcher.in_flight.all_told
         while progress.over or progress.nothing_left.is_set():
             if all_told.is_set():
                 return False
@@ -528,24 +526,25 @@ class Frontier:
         return permit
 
     async def _given(self, *, leaves: bool) -> TaskPermit | None:
-        worker = self._parts.workers.enter(leaves=leaves)
+        worker = self._progress.workers.enter(leaves=leaves)
+        self._dispatcher.store.awaited()
         self._dispatcher.schedule_dispatch()
         try:
             permit: TaskPermit | None = await worker
-            if permit is not None and (started := self._parts.store.started(permit.task)) is not None:
+            if permit is not None and (started := self._dispatcher.store.started(permit.task)) is not None:
                 await started
         except BaseException:
-            self._parts.workers.leave(worker)
+            self._progress.workers.leave(worker)
             raise
         return permit
 
     def pause(self) -> None:
         """Give out nothing until `resume`. What is in flight may be finished; robots.txt is still fetched."""
-        self._parts.workers.paused = True
+        self._progress.workers.paused = True
 
     def resume(self) -> None:
         """Give out tasks again."""
-        self._parts.workers.paused = False
+        self._progress.workers.paused = False
         self._dispatcher.schedule_dispatch()
 
     async def until_waiting(self, most: int) -> None:
@@ -570,9 +569,10 @@ class Frontier:
             PermitMisused: Inside the block of one of its permits, whose task would never end.
         """
         self._refuse_inside("join")
-        nothing_left, all_told = self._progress.nothing_left, self._parts.in_flight.all_told
-        self._parts.workers.call_awaited()
-        self._progress.doubt()
+        nothing_left, all_told = self._progress.nothing_left, self._dispatcher.in_flight.all_told
+        self._dispatcher.store.awaited()
+        if self._progress.doubt():
+            self._dispatcher.store.look_again()
         # What `on_end` puts is waited for, too: it may have put something since nothing was left.
         while not (nothing_left.is_set() and all_told.is_set()):
             await nothing_left.wait()
@@ -601,16 +601,12 @@ class Frontier:
         self._progress.draining |= not self._progress.closed
         self.stop()
         await self._progress.nothing_in_flight.wait()
-        await self._parts.in_flight.all_told.wait()
-        return [] if self._parts.store.lasting else self._dispatcher.left
+        await self._dispatcher.in_flight.all_told.wait()
+        return [] if self._dispatcher.store.lasting else self._dispatcher.left
 
     def stop(self) -> None:
         """Give out nothing more, at once; the iterations end. What is in flight may be finished. May be called twice."""
         self._dispatcher.stop(_no_more())
-
-    def give_up(self, origin: Origin, because: str) -> None:
-        """Drop the origin's tasks, if they wait for a turn. No part of the public API."""
-        self._dispatcher.give_up(origin, because)
 
     def _gate_closed(self) -> None:
         if not self._progress.over:
@@ -622,3 +618,14 @@ class Frontier:
 def _no_more() -> FrontierClosed:
     """Return the error for puts that wait while the frontier is closed."""
     return FrontierClosed("the frontier was closed: no more is put")
+
+
+def in_memory(dispatcher: Dispatcher) -> MemoryTaskStore:
+    """Make the store of a frontier that keeps nothing beyond its process."""
+    return MemoryTaskStore(
+        dispatcher.services.clock,
+        dispatcher.progress,
+        dispatcher.enqueue,
+        dispatcher.shared,
+        max_done=dispatcher.limits.max_done,
+    )

@@ -15,6 +15,7 @@ from polite.frontier.task_store import TaskStore
 from polite.gate.permit import ENDED, ENTERED, Permit
 from polite.gate.rules_cache import Grounds
 from polite.gate.services import Services, refused
+from polite.http.challenge import Demand
 from polite.log import fields, without_query
 from polite.options import number
 from polite.pacing.turn import Turn
@@ -154,11 +155,7 @@ class TaskPermit(Permit):
             if entered:
                 if error is not None and self._again_in is None:
                     self._again_in = 0.0
-                demand = self.demand
-                if demand is not None and self._again_in is not None:
-                    self._owner.demanded(self._task, f"the server asks for {demand}")
-                else:
-                    self._owner.settled(self._task, again_in=self._again_in)
+                self._owner.settled(self._task, again_in=self._again_in, demand=self.demand)
 
     @property
     def stands(self) -> bool:
@@ -193,6 +190,14 @@ class TaskPermit(Permit):
                 self._loop.call_soon_threadsafe(self._owner.unused, self._task, self._granted)
 
 
+def require_plain(on_end: object) -> None:
+    """Raise InvalidOption if this is no plain function."""
+    if on_end is not None and (not callable(on_end) or iscoroutinefunction(on_end)):
+        raise InvalidOption(
+            f"on_end={on_end!r}: a plain function of a Task and its TaskOutcome is needed, not a coroutine function"
+        )
+
+
 class InFlight:
     """Gives tasks to workers and ends them. It owns each TaskPermit.
 
@@ -200,26 +205,21 @@ class InFlight:
         on_end: Called once for each task that ended, in a step of the loop of its own.
 
     Attributes:
-        store: Keeps the tasks. To be set before the first task.
         all_told: Set when no call of `on_end` waits for the next step of the loop.
     """
-
-    store: TaskStore
 
     def __init__(
         self,
         services: Services,
         progress: Progress,
+        store: TaskStore,
         max_tries: int,
         on_end: OnEnd | None,
     ) -> None:
-        given: object = on_end
-        if given is not None and (not callable(given) or iscoroutinefunction(given)):
-            raise InvalidOption(
-                f"on_end={on_end!r}: a plain function of a Task and its TaskOutcome is needed, not a coroutine function"
-            )
+        require_plain(on_end)
         self._services = services
         self._progress = progress
+        self._store = store
         self._max_tries = max_tries
         self._on_end = on_end
         self._telling = 0
@@ -237,7 +237,7 @@ class InFlight:
         self._services.counters.waited += turn.waited
         if self._services.turns.declines:
             self._services.turns.begin(turn, task.target)
-        self.store.start(task, None if grounds.pace is None else grounds.pace.slowest_s)
+        self._store.start(task, None if grounds.pace is None else grounds.pace.slowest_s)
         worker.set_result(TaskPermit(self._services, task, turn, grounds, self, worker.get_loop()))
         if self._services.listener.on_granted is not None:
             waited_s = self._services.clock.monotonic() - task.queued_at
@@ -246,31 +246,19 @@ class InFlight:
 
     # What a permit reports.
 
-    def settled(self, task: Task, *, again_in: float | None) -> None:
-        """End or requeue a task whose block was left."""
+    def settled(self, task: Task, *, again_in: float | None, demand: Demand | None) -> None:
+        """End or requeue a task whose block was left. What asks for a price or a licence is not requested again."""
         if again_in is None:
             self._progress.returned(task)
             self._progress.counts.done += 1
             self._finish(task, End.DONE, "done")
-        elif self.may_retry(task):
+        elif demand is None and self.may_retry(task):
             self._retry(task, again_in)
         else:
-            self._drop_tried(task, f"max_tries={self._max_tries}")
-        self.store.responded(task.target.origin)
-
-    def demanded(self, task: Task, because: str) -> None:
-        """Drop a task whose server asks for a price or a licence: it is not requested again."""
-        self._drop_tried(task, because)
-        self.store.responded(task.target.origin)
-
-    def _drop_tried(self, task: Task, because: str) -> None:
-        """Drop a task whose block was left."""
-        self._progress.returned(task)
-        self._progress.counts.dropped += 1
-        try:
-            self._progress.tell(Dropped(task.url, because, task.tries + 1, task))
-        finally:
-            self._finish(task, End.DROPPED, because)
+            self._progress.returned(task)
+            because = f"max_tries={self._max_tries}" if demand is None else f"the server asks for {demand}"
+            self._drop(task, because, task.tries + 1)
+        self._store.responded(task.target.origin)
 
     def _retry(self, task: Task, again_in: float) -> None:
         # Counted among those that wait first: the listener sees it there, and may close the frontier.
@@ -280,14 +268,14 @@ class InFlight:
             self._progress.tell(Retried(task.url, task.tries + 1, again_in, task))
         finally:
             retried = replace(task, tries=task.tries + 1, queued_at=self._services.clock.monotonic())
-            self.store.requeue(retried, again_in)
+            self._store.requeue(retried, again_in)
 
     def unused(self, task: Task, turn: Turn) -> None:
         """Requeue a task whose permit was never entered, or not granted again. It keeps its tries."""
         self._progress.waiting.add()
         self._progress.returned(task)
         self._give_back(task, turn)
-        self.store.requeue(task, None)
+        self._store.requeue(task, None)
 
     def unneeded(self, task: Task, turn: Turn) -> None:
         """End a task for which no request was needed."""
@@ -325,15 +313,18 @@ class InFlight:
 
     def drop(self, task: Task, because: str) -> None:
         """Give a waiting task up."""
-        self._progress.counts.dropped += 1
         self._progress.leave_waiting()
+        self._drop(task, because, task.tries)
+
+    def _drop(self, task: Task, because: str, tries: int) -> None:
+        self._progress.counts.dropped += 1
         try:
-            self._progress.tell(Dropped(task.url, because, task.tries, task))
+            self._progress.tell(Dropped(task.url, because, tries, task))
         finally:
             self._finish(task, End.DROPPED, because)
 
     def _finish(self, task: Task, end: End, because: str | Decision) -> None:
-        self.store.finish(task, end)
+        self._store.finish(task, end)
         self.tell_end(task, end, because)
         self._progress.end_if_over()
 

@@ -2,13 +2,11 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from types import TracebackType
 from typing import Any
 
-from polite.events import Event
 from polite.ports import Listener
 from polite.robots.decision import Decision
 from polite.task import Task
@@ -95,7 +93,6 @@ class Workers:
 
     Attributes:
         paused: No permit is given until this is False again.
-        awaited: Called when a worker or `join` begins to wait, if it is set.
     """
 
     def __init__(self) -> None:
@@ -103,7 +100,6 @@ class Workers:
         self._waiting: OrderedDict[asyncio.Future[Any], bool] = OrderedDict()
         self._leaving = 0
         self.paused = False
-        self.awaited: Callable[[], None] | None = None
 
     @property
     def idle(self) -> int:
@@ -115,13 +111,7 @@ class Workers:
         worker: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting[worker] = leaves
         self._leaving += leaves
-        self.call_awaited()
         return worker
-
-    def call_awaited(self) -> None:
-        """Tell the store that its tasks are waited for."""
-        if self.awaited is not None:
-            self.awaited()
 
     def leave(self, worker: "asyncio.Future[Any]") -> None:
         """Remove a worker that was cancelled. A permit that it was about to receive goes back."""
@@ -218,12 +208,12 @@ class Progress:
         nothing_left: Set when nothing waits and nothing is in flight, or all was stopped.
         nothing_in_flight: Set when nothing is in flight.
         failure: What stopped the frontier, if it failed.
-        look_again: Has a shared store look whether anything is left; then it calls `hear`.
+        tell: Passes an event to the gate's listeners.
     """
 
     def __init__(self, max_waiting: int, listener: Listener) -> None:
         self.workers: Workers = Workers()
-        self._listener = listener
+        self.tell = listener
         self.waiting: CapacityLimiter = CapacityLimiter(max_waiting)
         self.in_flight: dict[int, Task] = {}
         self.nothing_left: asyncio.Event = asyncio.Event()
@@ -237,7 +227,6 @@ class Progress:
         self.shared: bool = False
         self._ended = False  # a shared crawl: no process has or puts a task any more
         self.failure: Exception | None = None
-        self.look_again: Callable[[], None] = lambda: None
         self._trace: TracebackType | None = None
 
     @property
@@ -252,15 +241,15 @@ class Progress:
         """How many tasks wait that may still be given out."""
         return 0 if self.stopped else self.waiting.taken
 
-    def tell(self, event: Event) -> None:
-        """Pass an event to the gate's listeners."""
-        self._listener(event)
+    def resume(self, waiting: int, counts: Counts, *, shared: bool) -> None:
+        """Continue with the counts of an earlier run, and with its tasks that wait.
 
-    def resume(self, waiting: int, counts: Counts) -> None:
-        """Continue with the counts of an earlier run, and with its tasks that wait."""
+        Args:
+            shared: Other processes put and take tasks of this crawl, too: from now on `hear` says what is left.
+        """
         self.waiting.add(waiting)
-        self.counts = counts
-        if waiting:
+        self.counts, self.shared = counts, shared
+        if waiting or shared:
             self.nothing_left.clear()
 
     def began(self, task: Task) -> None:
@@ -294,16 +283,12 @@ class Progress:
         self.nothing_left.set()
         self.workers.dismiss_leaving()
 
-    def share(self) -> None:
-        """Other processes put and take tasks of this crawl, too: from now on `hear` says what is left."""
-        self.shared = True
-        self.nothing_left.clear()
-
-    def doubt(self) -> None:
-        """Have a shared store look again whether anything is left: another process may have put something since."""
-        if self.shared and not self.over and self.nothing_left.is_set():
+    def doubt(self) -> bool:
+        """Whether a shared store must look again whether anything is left: another process may have put something since."""
+        doubtful = self.shared and not self.over and self.nothing_left.is_set()
+        if doubtful:
             self.nothing_left.clear()
-            self.look_again()
+        return doubtful
 
     def hear(self, *, nothing_left: bool, over: bool) -> None:
         """Note what the store says of a shared crawl: whether a task is left in any process, and whether it has ended."""
@@ -318,10 +303,9 @@ class Progress:
             self.waiting.end_watches()
             self.workers.dismiss()
 
-    def recount(self, left: int, done: int, refused: int, dropped: int) -> None:
+    def recount(self, left: int, counts: Counts) -> None:
         """Count as the store of a shared crawl does; `left` includes tasks in flight."""
-        counts = self.counts
-        counts.done, counts.refused, counts.dropped = done, refused, dropped
+        self.counts = counts
         self.waiting.set_taken(max(0, left - len(self.in_flight)))
 
     def close(self, no_more: Exception) -> None:

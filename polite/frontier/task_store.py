@@ -20,47 +20,6 @@ _MOST_WHOLE = 2**63
 _MAX_KEY = 16 * 1024
 
 
-class SeenUrls:
-    """Remembers a digest of 16 octets per URL. No two URLs collide in practice, and long ones cost no more.
-
-    URLs that are held are never forgotten. Of those that are done, the newest `limit` are remembered.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._held: set[bytes] = set()
-        self._done: OrderedDict[bytes, None] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._held) + len(self._done)
-
-    def seen(self, url: str, *, again: bool = False) -> bool:
-        """Whether `hold` would return False."""
-        key = _digest(url)
-        return key in self._held or (key in self._done and not again)
-
-    def hold(self, url: str, *, again: bool = False) -> bool:
-        """Hold the URL. Return False if it is held already, or is done and `again` is not set."""
-        key = _digest(url)
-        if key in self._held or (key in self._done and not again):
-            return False
-        self._done.pop(key, None)
-        self._held.add(key)
-        return True
-
-    def finish(self, url: str) -> None:
-        """Mark the URL as done, however its task ended."""
-        key = _digest(url)
-        self._held.discard(key)
-        self._done[key] = None
-        if len(self._done) > self._limit:
-            self._done.popitem(last=False)
-
-
-def _digest(url: str) -> bytes:
-    return blake2b(url.encode(), digest_size=16).digest()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """The limits of a frontier; see Frontier for what each means."""
@@ -176,6 +135,14 @@ class TaskStore(Protocol):
         """Whether origins wait to be active in memory, and the limit is reached."""
         ...
 
+    async def begin(self) -> None:
+        """Open the store, before the Frontier is made. Raises StoreFailed."""
+        ...
+
+    async def close(self) -> None:
+        """Write what is not written yet, and close the store. May be called twice."""
+        ...
+
     def seen(self, target: Target, identity: str | None, *, again: bool) -> bool | Awaitable[bool]:
         """Whether `add` would find the URL a duplicate. Called before waiting for capacity."""
         ...
@@ -217,6 +184,14 @@ class TaskStore(Protocol):
         """The block of one of the origin's tasks was left: by the response, the origin may give no turn for long."""
         ...
 
+    def awaited(self) -> None:
+        """A worker waits for a permit, or `join` for the end of all tasks."""
+        ...
+
+    def look_again(self) -> None:
+        """Look whether anything is left in a shared store, and then call `Progress.hear`."""
+        ...
+
     def put_no_more(self) -> None:
         """The frontier was closed: no more is put by this process."""
         ...
@@ -228,6 +203,9 @@ class TaskStore(Protocol):
 
 class MemoryTaskStore:
     """A TaskStore that keeps nothing beyond the process: all that waits is in the Dispatcher.
+
+    It remembers a digest of 16 octets per URL. No two URLs collide in practice, and long ones cost no more. URLs of tasks are never
+    forgotten. Of those that are done, the newest `max_done` are remembered.
 
     Args:
         enqueue: Takes a task into the Dispatcher, to wait until a monotonic time if one is given; False if it is refused at once.
@@ -250,18 +228,29 @@ class MemoryTaskStore:
         self._progress = progress
         self._enqueue = enqueue
         self._shared = shared
-        self._seen = SeenUrls(max_done)
+        self._max_done = max_done
+        self._held: set[bytes] = set()
+        self._done: OrderedDict[bytes, None] = OrderedDict()
         self._number = 0
 
+    async def begin(self) -> None: ...
+
+    async def close(self) -> None: ...
+
     def seen(self, target: Target, identity: str | None, *, again: bool) -> bool:
-        return identity != NOT_UNIQUE and self._seen.seen(seen_as(target, identity), again=again)
+        key = _digest(seen_as(target, identity))
+        return identity != NOT_UNIQUE and (key in self._held or (key in self._done and not again))
 
     def add(self, target: Target, draft: TaskDraft, *, again: bool) -> Admission:
         identity = draft.identity
-        if identity != NOT_UNIQUE and not self._seen.hold(seen_as(target, identity), again=again):
-            self._progress.waiting.release()
-            self._progress.end_if_over()
-            return Admission.DUPLICATE
+        if identity != NOT_UNIQUE:
+            key = _digest(seen_as(target, identity))
+            if key in self._held or (key in self._done and not again):
+                self._progress.waiting.release()
+                self._progress.end_if_over()
+                return Admission.DUPLICATE
+            self._done.pop(key, None)
+            self._held.add(key)
         self._number += 1
         now = self._clock.monotonic()
         task = Task(
@@ -292,7 +281,11 @@ class MemoryTaskStore:
 
     def finish(self, task: Task, end: End) -> None:
         if task.unique:
-            self._seen.finish(task.seen_as)
+            key = _digest(task.seen_as)
+            self._held.discard(key)
+            self._done[key] = None
+            if len(self._done) > self._max_done:
+                self._done.popitem(last=False)
 
     def postpone_origin(self, origin: Origin, seconds: float, failures: int, *, fetched: bool | None) -> bool:
         return False
@@ -301,6 +294,14 @@ class MemoryTaskStore:
 
     def responded(self, origin: Origin) -> None: ...
 
+    def awaited(self) -> None: ...
+
+    def look_again(self) -> None: ...
+
     def put_no_more(self) -> None: ...
 
     def stop(self) -> None: ...
+
+
+def _digest(url: str) -> bytes:
+    return blake2b(url.encode(), digest_size=16).digest()

@@ -84,7 +84,7 @@ async def serve(
         raise InvalidOption(f"status: gate must be a Gate, got {gate!r}")
     if frontier is not None and not isinstance(frontier, Frontier):
         raise InvalidOption(f"status: frontier must be a Frontier, got {frontier!r}")
-    if frontier is not None and frontier.parts.services is not gate.services:
+    if frontier is not None and frontier.dispatcher.services is not gate.services:
         raise InvalidOption("status: the frontier is one of another gate")
     integer("status: port", port, least=0, most=65_535)
     integer("status: max_clients", max_clients, least=1, most=100)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from polite.compose.shared import Membership, memberships
 from polite.errors import GateClosed, StoreFailed
+from polite.frontier.dispatcher import Dispatcher
 from polite.frontier.frontier import Frontier
-from polite.frontier.parts import Parts
 from polite.gate.gate import Gate
 from polite.gate.single_flight import start_later
 from polite.origin import Target
@@ -129,9 +129,9 @@ class Monitor:
         self._gate = gate
         self._clock = gate.services.clock
         self._frontier = frontier
-        self._parts: Parts | None = None if frontier is None else frontier.parts
+        self._dispatcher: Dispatcher | None = None if frontier is None else frontier.dispatcher
         self._recorder = Recorder(self._clock.wall)
-        self.survey: Survey = Survey(gate.services, self._parts)
+        self.survey: Survey = Survey(gate.services, self._dispatcher)
         self._shared = SharedCrawl(gate, self._clock)
         now = self._clock.monotonic()
         self._began, self._granted_at = now, now
@@ -178,17 +178,17 @@ class Monitor:
             after: The timeline has the seconds after this one; None leaves the timeline out.
         """
         self._shared.want()
-        look, recorder, parts = self.survey.look(), self._recorder, self._parts
+        look, recorder, dispatcher = self.survey.look(), self._recorder, self._dispatcher
         requests, robots = self._timeline.rate(_RATE_S)
-        failure = None if parts is None else parts.progress.failure
+        failure = None if dispatcher is None else dispatcher.progress.failure
         if isinstance(failure, GateClosed):
             failure = None  # The gate says so itself.
         away, late_s = recorder.store_away, max(self._late, default=0.0)
         found = notices(
             closed=self._gate.services.shutdown.begun,
             failure=None if failure is None else clipped(f"{type(failure).__name__}: {failure}"),
-            ended=parts is not None and parts.progress.over,
-            paused=parts is not None and parts.workers.paused,
+            ended=dispatcher is not None and dispatcher.progress.over,
+            paused=dispatcher is not None and dispatcher.progress.workers.paused,
             store_away_s=None if away is None else max(0.0, self._clock.wall() - away[0]),
             waiting=self._waiting,
             silent_s=self._clock.monotonic() - self._granted_at,
@@ -260,7 +260,7 @@ class Monitor:
         frontier = self._frontier
         if frontier is None:
             return None
-        progress, workers = frontier.parts.progress, frontier.parts.workers
+        progress, workers = frontier.dispatcher.progress, frontier.dispatcher.progress.workers
         names = ("waiting", "in_flight", "done", "refused", "dropped")
         return {
             **{name: getattr(frontier, name) for name in names},

@@ -15,8 +15,8 @@ from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias
 
 from polite.errors import InvalidURL, PoliteError, redact_url
+from polite.frontier.dispatcher import Dispatcher
 from polite.frontier.origin_queue import OriginQueue, QueueState
-from polite.frontier.parts import Parts
 from polite.gate.explanation import Explanation, explained
 from polite.gate.services import Services
 from polite.origin import Origin, Target
@@ -130,14 +130,14 @@ class Survey:
     """Looks at what waits, when it is asked for.
 
     Args:
-        parts: The frontier's parts, if there is one.
+        dispatcher: That of the frontier, if there is one.
     """
 
-    def __init__(self, services: Services, parts: Parts | None) -> None:
+    def __init__(self, services: Services, dispatcher: Dispatcher | None) -> None:
         self._services = services
         self._clock = services.clock
         self._turns = services.turns
-        self._parts = parts
+        self._dispatcher = dispatcher
         self._last = Look(-math.inf)
         # Of the queues of the last look: what they waited for, and since when.
         self._seen: dict[OriginQueue, tuple[WaitReason, float]] = {}
@@ -150,8 +150,8 @@ class Survey:
         if now - self._last.at > _REMEMBERED_S:
             self._seen.clear()
         look = Look(now)
-        if self._parts is not None:
-            self._visit_queues(look, self._parts, began + _LOOK_S)
+        if self._dispatcher is not None:
+            self._visit_queues(look, self._dispatcher, began + _LOOK_S)
         self._visit_permits(look)
         self._visit_circuits(look)
         for total in look.totals.values():
@@ -160,9 +160,9 @@ class Survey:
         self._last = look
         return look
 
-    def _visit_queues(self, look: Look, parts: Parts, end: float) -> None:
+    def _visit_queues(self, look: Look, dispatcher: Dispatcher, end: float) -> None:
         seen: dict[OriginQueue, tuple[WaitReason, float]] = {}
-        queues, now = parts.dispatcher.queues.values(), look.at
+        queues, now = dispatcher.queues.values(), look.at
         look.left_out = len(queues)
         for queue in queues:
             wait = self._wait_of(queue, now)
@@ -176,10 +176,10 @@ class Survey:
             if look.visited % _AT_A_TIME == 0 and perf_counter() >= end:
                 break
         self._seen = seen
-        look.totals[WaitReason.NOT_BEFORE].urls += parts.dispatcher.later
+        look.totals[WaitReason.NOT_BEFORE].urls += dispatcher.later
         surveyed = sum(total.urls for total in look.totals.values())
         rest = WaitReason.UNSEEN if look.left_out else WaitReason.STORED
-        look.totals[rest].urls = max(0, parts.progress.waiting.taken - surveyed)
+        look.totals[rest].urls = max(0, dispatcher.progress.waiting.taken - surveyed)
         look.totals[rest].origins = look.left_out
 
     def _visit_permits(self, look: Look) -> None:
@@ -325,7 +325,7 @@ class Survey:
             origin = Origin.of(url)
         except InvalidURL:
             return None
-        queue = None if self._parts is None else self._parts.dispatcher.queues.get(origin.text)
+        queue = None if self._dispatcher is None else self._dispatcher.queues.get(origin.text)
         return None if queue is None else (queue, self._wait_of(queue, self._clock.monotonic()))
 
     def _row(self, waiting: OriginQueue | Turn, wait: Wait) -> Row:
@@ -415,10 +415,10 @@ class Survey:
         """Return how far the URL is: "in flight", "put", "never put", "unknown", or "no frontier"."""
         if any(holder.url == target.url for holder in self._services.held_turns.values()):
             return "in flight"
-        if self._parts is None:
+        if self._dispatcher is None:
             return "no frontier"
         try:
-            seen = self._parts.store.seen(target, None, again=False)
+            seen = self._dispatcher.store.seen(target, None, again=False)
             if not isinstance(seen, bool):
                 # Not cancelled if it takes long: the store is to answer it still.
                 asked = asyncio.ensure_future(seen)

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 import polite
-from polite.frontier.frontier import Frontier
+from polite.frontier.frontier import Frontier, FrontierOptions
 from tests.frontier.support import Drained, Opened, rows_in_file, tasks_on_server
 from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer, own_server
 from tests.support import now, scripted_gate
+
+OF_A_FRONTIER = (*FrontierOptions.__annotations__, "scheduler", "on_end")
 
 
 @pytest.fixture(params=["in memory", "in a file", "on a shared server"])
@@ -31,15 +33,14 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 
 @pytest.fixture
 def opened(store: Any) -> Opened:
-    """`opened(script, frontier={...}, **options)`: a frontier and its gate, which takes the other options."""
+    """`opened(script, **options)`: a frontier and its gate, which takes the options that no frontier has."""
 
     @asynccontextmanager
-    async def opened(
-        script: Any = None, *, frontier: dict[str, Any] | None = None, **options: Any
-    ) -> AsyncIterator[tuple[Frontier, polite.Gate]]:
+    async def opened(script: Any = None, **options: Any) -> AsyncIterator[tuple[Frontier, polite.Gate]]:
+        own = {name: options.pop(name) for name in OF_A_FRONTIER if name in options}
         async with (
             scripted_gate(script, **options) as gate,
-            polite.open_frontier(gate, store=store, **(frontier or {})) as queue,
+            polite.open_frontier(gate, store=store, **own) as queue,
         ):
             if not isinstance(store, str | None):
                 await _have_joined(queue)

@@ -36,19 +36,19 @@ async def expect_a_healthy_frontier(frontier: Frontier, urls: set[str], fetched:
 
 async def rows_in_file(frontier: Frontier, query: str) -> list[Any]:
     """Return what the frontier's file holds, once all changes are written."""
-    batches: Any = frontier._parts.store._batches
+    batches: Any = frontier._dispatcher.store._batches
     while batches.under_way or batches.batch:
         if not batches.under_way:
             batches._flush()
         if batches.under_way:
             await asyncio.wait(list(batches.under_way))
-    backend = frontier._parts.store.backend  # type: ignore[attr-defined]
+    backend = frontier._dispatcher.store.backend  # type: ignore[attr-defined]
     return await backend.run(lambda: backend.file._database._connection.execute(query).fetchall())
 
 
 async def tasks_on_server(frontier: Frontier, client: Any) -> list[Any]:
     """Return the tasks that wait on a shared server, once all changes are written, in the order of puts."""
-    batches: Any = frontier._parts.store._batches
+    batches: Any = frontier._dispatcher.store._batches
     while batches.under_way or batches.batch:
         if batches.batch:
             batches._flush()
@@ -75,4 +75,4 @@ def turns_of(gate: polite.Gate) -> Any:
 
 def stop(frontier: Frontier, error: Exception) -> None:
     """End a frontier with an error, in this step."""
-    frontier._parts.dispatcher.stop(error)
+    frontier._dispatcher.stop(error)

@@ -22,7 +22,7 @@ async def fetch_all_and_close(frontier: Frontier) -> list[str]:
 
 @one_process
 async def test_put_waits_for_capacity_in_the_order_of_calls(opened: Opened) -> None:
-    async with opened(frontier={"max_waiting": 2}) as (frontier, _):
+    async with opened(max_waiting=2) as (frontier, _):
         await frontier.put_many([f"{A}/1", f"{A}/2"])
         putters = [asyncio.create_task(frontier.put(f"{A}/{n}")) for n in (3, 4)]
         done = []
@@ -36,7 +36,7 @@ async def test_put_waits_for_capacity_in_the_order_of_calls(opened: Opened) -> N
 
 
 async def test_put_raises_overloaded_when_asked_not_to_wait(opened: Opened) -> None:
-    async with opened(frontier={"max_waiting": 1}) as (frontier, _):
+    async with opened(max_waiting=1) as (frontier, _):
         await frontier.put(f"{A}/1")
 
         with pytest.raises(polite.Overloaded, match="max_waiting=1") as refusal:
@@ -53,7 +53,7 @@ async def test_a_putter_that_is_cancelled_passes_its_slot_on(opened: Opened) -> 
         if isinstance(event, Granted) and event.url == f"{A}/1":
             putters[0].cancel()
 
-    async with opened(frontier={"max_waiting": 1}, listener=cancel_first) as (frontier, _):
+    async with opened(max_waiting=1, listener=cancel_first) as (frontier, _):
         await frontier.put(f"{A}/1")
         putters += [asyncio.create_task(frontier.put(f"{A}/{n}")) for n in (2, 3)]
         async with await anext(frontier):
@@ -67,10 +67,7 @@ async def test_a_putter_that_is_cancelled_passes_its_slot_on(opened: Opened) -> 
 async def test_a_slot_granted_to_a_cancelled_putter_is_free_again_for_join(opened: Opened) -> None:
     putters: list[asyncio.Task[Any]] = []
 
-    async with opened(frontier={"max_waiting": 1}, listener=lambda _: [p.cancel() for p in putters]) as (
-        frontier,
-        _,
-    ):
+    async with opened(max_waiting=1, listener=lambda _: [p.cancel() for p in putters]) as (frontier, _):
         await frontier.put(f"{A}/1")
         await asyncio.sleep(0.5)
         putters += [asyncio.create_task(frontier.put(f"{A}/2"))]
@@ -90,10 +87,7 @@ async def test_the_last_slot_granted_to_a_cancelled_putter_ends_join(opened: Ope
         if isinstance(event, Refused) and event.url.endswith("/2"):
             putters[0].cancel()
 
-    async with opened({f"{A}/robots.txt": RULES}, frontier={"max_waiting": 2}, listener=cancel) as (
-        frontier,
-        _,
-    ):
+    async with opened({f"{A}/robots.txt": RULES}, max_waiting=2, listener=cancel) as (frontier, _):
         await frontier.put_many([f"{A}/private/1", f"{A}/private/2"])
         putters.append(asyncio.create_task(frontier.put(f"{A}/3")))
         async with asyncio.timeout(10):
@@ -104,7 +98,7 @@ async def test_the_last_slot_granted_to_a_cancelled_putter_ends_join(opened: Ope
 
 
 async def test_of_two_putters_that_wait_with_the_same_url_one_puts_it(opened: Opened) -> None:
-    async with opened(frontier={"max_waiting": 1}) as (frontier, _):
+    async with opened(max_waiting=1) as (frontier, _):
         await frontier.put(f"{A}/1")
         putters = [asyncio.create_task(frontier.put(f"{A}/2")) for _ in range(2)]
         await asyncio.sleep(0)
@@ -117,7 +111,7 @@ async def test_of_two_putters_that_wait_with_the_same_url_one_puts_it(opened: Op
 
 
 async def test_closing_ends_the_wait_for_capacity(opened: Opened) -> None:
-    async with opened(frontier={"max_waiting": 1}) as (frontier, _):
+    async with opened(max_waiting=1) as (frontier, _):
         await frontier.put(f"{A}/1")
         putters = [asyncio.create_task(frontier.put(f"{A}/{n}")) for n in (2, 3)]
         await asyncio.sleep(0)
@@ -136,7 +130,7 @@ async def test_a_slot_that_is_granted_in_the_step_of_closing_is_not_taken(opened
         if isinstance(event, Granted):
             frontiers[0].close()
 
-    async with opened(frontier={"max_waiting": 1}, listener=close) as (frontier, _):
+    async with opened(max_waiting=1, listener=close) as (frontier, _):
         frontiers.append(frontier)
         await frontier.put(f"{A}/1")
         putter = asyncio.create_task(frontier.put(f"{A}/2"))

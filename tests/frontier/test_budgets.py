@@ -56,9 +56,10 @@ async def test_no_more_pages_are_requested_than_the_budget_has(
     ended: list[Any] = []
     options = {"on_end": lambda task, outcome: ended.append((task.url, outcome.end))}
 
-    async with opened(
-        listener=events.append, frontier=options, **budget(max_pages=3, concurrency=concurrency)
-    ) as (frontier, _):
+    async with opened(listener=events.append, **options, **budget(max_pages=3, concurrency=concurrency)) as (
+        frontier,
+        _,
+    ):
         await frontier.put_many([*(f"{A}/{n}" for n in range(10)), f"{B}/1"])
         frontier.close()
         sent = await fetch(frontier, workers=workers)
@@ -171,27 +172,6 @@ async def test_a_delay_that_is_refused_drops_the_tasks(opened: Opened, rule: str
         assert f"turn: never. {because}" in str(await gate.explain(A))
 
 
-async def test_a_queue_file_remembers_what_was_spent(tmp_path: Path) -> None:
-    path = str(tmp_path / "queue.sqlite")
-    sent: list[str] = []
-    for _ in range(4):
-        async with (
-            scripted_gate(**budget(max_pages=5, max_bytes=50, max_failures=3)) as gate,
-            polite.open_frontier(gate, store=path) as frontier,
-        ):
-            await frontier.put_many((f"{A}/{n}" for n in range(20)), again=True)
-            for _ in range(2):
-                permit = await frontier.next()
-                if permit is None:
-                    break
-                async with permit:
-                    sent.append(permit.url)
-                    permit.report(status=200)
-                    permit.received(7)
-
-    assert len(sent) == 5
-
-
 async def test_failures_in_a_row_outlive_a_run(tmp_path: Path) -> None:
     path, sent = str(tmp_path / "queue.sqlite"), 0
     for _ in range(4):
@@ -257,10 +237,7 @@ async def test_a_page_that_needed_no_request_does_not_count_in_the_next_run(tmp_
 
 async def test_retries_count_as_pages_and_end_with_the_budget(opened: Opened) -> None:
     events: list[Event] = []
-    async with opened(listener=events.append, frontier={"max_tries": 10}, **budget(max_pages=2)) as (
-        frontier,
-        _,
-    ):
+    async with opened(listener=events.append, max_tries=10, **budget(max_pages=2)) as (frontier, _):
         await frontier.put(f"{A}/1")
         frontier.close()
         async for permit in frontier:
@@ -353,9 +330,10 @@ async def test_no_budget_is_exceeded_and_what_was_not_requested_is_given_back(
     )
     workers = Workers(draw)
 
-    async with opened(
-        TimedTransport(robots), pacing=pacing, listener=events.append, frontier={"max_tries": 50}
-    ) as (frontier, gate):
+    async with opened(TimedTransport(robots), pacing=pacing, listener=events.append, max_tries=50) as (
+        frontier,
+        gate,
+    ):
         await frontier.put_many(f"{origin}/{n}" for n in range(3 * PAGES) for origin in ORIGINS)
         frontier.close()
         await asyncio.gather(

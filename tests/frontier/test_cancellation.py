@@ -83,10 +83,7 @@ async def test_cancelling_all_workers_after_any_number_of_steps_loses_nothing(
                 permit.report(status=200)
                 fetched.append(permit.url)
 
-    async with opened(pacing=polite.PacingPolicy(concurrency=concurrency), frontier={"max_tries": 99}) as (
-        frontier,
-        _,
-    ):
+    async with opened(pacing=polite.PacingPolicy(concurrency=concurrency), max_tries=99) as (frontier, _):
         for wait in (0.0, 1.0, 2.0):
             putting = asyncio.create_task(frontier.put_many(urls))
             workers = [asyncio.create_task(worker(frontier)) for _ in range(4)]
@@ -130,7 +127,7 @@ async def test_cancelling_every_task_there_is_after_any_number_of_steps_puts_ori
     urls = {f"https://host{n % 3}.test/{n}" for n in range(9)}
     events: list[Event] = []
 
-    async with opened(listener=events.append, frontier={"max_robots_fetches": opening}) as (frontier, _):
+    async with opened(listener=events.append, max_robots_fetches=opening) as (frontier, _):
         await frontier.put_many(urls)
         for _ in range(steps):
             await asyncio.sleep(0)

@@ -50,7 +50,7 @@ async def test_t5_an_origins_tasks_keep_its_delay_and_other_origins_do_not_wait_
 async def test_t5_a_scheduler_decides_the_order_and_never_the_time(opened: Opened) -> None:
     fetched: list[tuple[float, str]] = []
 
-    async with opened(frontier={"scheduler": schedulers.Priority()}) as (frontier, _):
+    async with opened(scheduler=schedulers.Priority()) as (frontier, _):
         for priority in range(3):
             await frontier.put(f"{A}/{priority}", priority=priority)
         frontier.close()
@@ -60,7 +60,7 @@ async def test_t5_a_scheduler_decides_the_order_and_never_the_time(opened: Opene
 
 
 async def test_a_task_chosen_in_vain_is_chosen_anew_when_the_turn_is_there(opened: Opened) -> None:
-    async with opened(frontier={"scheduler": schedulers.Priority()}) as (frontier, gate):
+    async with opened(scheduler=schedulers.Priority()) as (frontier, gate):
         await frontier.put(f"{A}/early")
         await asyncio.sleep(5)
         async with gate.permit(A):
@@ -72,7 +72,7 @@ async def test_a_task_chosen_in_vain_is_chosen_anew_when_the_turn_is_there(opene
 
 
 async def test_one_worker_gets_the_best_of_all_origins_whose_turn_has_come(opened: Opened) -> None:
-    async with opened(frontier={"scheduler": schedulers.Priority()}) as (frontier, _):
+    async with opened(scheduler=schedulers.Priority()) as (frontier, _):
         for number in range(20):
             await frontier.put(f"https://host{number}.test/", priority=number * 7 % 20)
         await asyncio.sleep(5)
@@ -87,7 +87,7 @@ async def test_one_worker_gets_the_best_of_all_origins_whose_turn_has_come(opene
 
 @one_process
 async def test_workers_that_are_too_few_are_never_idle(opened: Opened) -> None:
-    async with opened(frontier={"scheduler": schedulers.RoundRobin()}) as (frontier, _):
+    async with opened(scheduler=schedulers.RoundRobin()) as (frontier, _):
         await frontier.put_many(f"https://host{n % 100}.test/{n}" for n in range(400))
         frontier.close()
 
@@ -144,9 +144,10 @@ async def test_concurrency_above_one_gives_several_turns_of_an_origin_with_the_d
 async def test_an_origin_delayed_by_an_unused_grant_is_not_starved(opened: Opened) -> None:
     order: list[str] = []
 
-    async with opened(
-        pacing=polite.PacingPolicy(concurrency=2), frontier={"scheduler": schedulers.Priority()}
-    ) as (frontier, _):
+    async with opened(pacing=polite.PacingPolicy(concurrency=2), scheduler=schedulers.Priority()) as (
+        frontier,
+        _,
+    ):
         await frontier.put_many((f"{A}/{n}" for n in range(3)), priority=1)
         await frontier.put_many(f"https://host{n}.test/" for n in range(100))
         frontier.close()
@@ -199,7 +200,7 @@ async def test_every_gap_holds_whatever_the_scheduler_and_the_number_of_workers(
 ) -> None:
     hits: dict[str, list[float]] = defaultdict(list)
 
-    async with opened(frontier={"scheduler": scheduler()}) as (frontier, _):
+    async with opened(scheduler=scheduler()) as (frontier, _):
         for number in range(3_000):
             await frontier.put(f"https://host{number % 300}.test/{number}", priority=number * 31 % 97)
         frontier.close()

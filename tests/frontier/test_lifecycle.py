@@ -146,7 +146,7 @@ async def test_a_closed_frontier_takes_no_more_while_it_drains(opened: Opened, d
 async def test_while_it_drains_a_task_in_flight_never_waits_for_capacity(
     opened: Opened, drained: Drained
 ) -> None:
-    async with opened(frontier={"max_waiting": 1}) as (frontier, _):
+    async with opened(max_waiting=1) as (frontier, _):
         await frontier.put(A)
 
         async def visit() -> None:
@@ -169,7 +169,7 @@ async def test_while_it_drains_a_task_in_flight_never_waits_for_capacity(
 async def test_while_it_drains_others_put_as_long_as_there_is_capacity(
     opened: Opened, drained: Drained
 ) -> None:
-    async with opened(frontier={"max_waiting": 2}) as (frontier, _):
+    async with opened(max_waiting=2) as (frontier, _):
         await frontier.put(A)
         permit = await anext(frontier)
         draining = asyncio.create_task(drained(frontier))
@@ -197,7 +197,7 @@ async def test_after_a_drain_no_timer_is_left(opened: Opened, drained: Drained) 
 async def test_closing_the_gate_ends_the_frontier_with_gate_closed_and_loses_nothing(
     opened: Opened, drained: Drained
 ) -> None:
-    async with opened(frontier={"max_waiting": 2}) as (frontier, gate):
+    async with opened(max_waiting=2) as (frontier, gate):
         await frontier.put_many([f"{A}/1", f"{A}/2"], not_before=LoopClock().wall() + 1_000)
         waiting = [
             asyncio.create_task(coroutine)

@@ -136,7 +136,7 @@ async def test_in_memory_the_future_is_done_at_once(opened: Opened) -> None:
 
 
 async def test_put_nowait_raises_at_once(opened: Opened) -> None:
-    async with opened(frontier={"max_waiting": 1}) as (frontier, _):
+    async with opened(max_waiting=1) as (frontier, _):
         with pytest.raises(polite.InvalidURL):
             frontier.put_nowait("http://")
         with pytest.raises(polite.InvalidOption, match="depth"):

@@ -40,7 +40,7 @@ def ends() -> Ends:
 
 
 async def test_a_task_that_is_done_is_told_once_before_join_returns(opened: Opened, ends: Ends) -> None:
-    async with opened(frontier={"on_end": ends}) as (frontier, _):
+    async with opened(on_end=ends) as (frontier, _):
         await frontier.put(f"{A}/1", payload=7)
         async with await anext(frontier):
             assert ends.told == []
@@ -55,7 +55,7 @@ async def test_what_on_end_puts_while_it_drains_is_left(opened: Opened, drained:
     def put_another(task: polite.Task, _: polite.TaskOutcome) -> None:
         frontier.put_nowait(f"{A}/2")
 
-    async with opened(frontier={"on_end": put_another}) as (frontier, _):
+    async with opened(on_end=put_another) as (frontier, _):
         await frontier.put(f"{A}/1")
         async with await anext(frontier):
             draining = asyncio.create_task(drained(frontier))
@@ -69,7 +69,7 @@ async def test_join_waits_for_what_on_end_puts(opened: Opened) -> None:
         if task.url == f"{A}/1":
             frontier.put_nowait(f"{A}/2")
 
-    async with opened(frontier={"on_end": put_another}) as (frontier, _):
+    async with opened(on_end=put_another) as (frontier, _):
         await frontier.put(f"{A}/1")
         joined = asyncio.create_task(frontier.join())
         async with await anext(frontier):
@@ -82,7 +82,7 @@ async def test_join_waits_for_what_on_end_puts(opened: Opened) -> None:
 
 
 async def test_a_url_that_put_itself_refuses_is_told_with_the_decision(opened: Opened, ends: Ends) -> None:
-    async with opened({f"{A}/robots.txt": RULES}, frontier={"on_end": ends}) as (frontier, gate):
+    async with opened({f"{A}/robots.txt": RULES}, on_end=ends) as (frontier, gate):
         await gate.check(A)
         assert await frontier.put(f"{A}/private/1") is Admission.REFUSED
         await asyncio.sleep(0)
@@ -103,10 +103,7 @@ async def test_rules_that_changed_while_a_task_waited_are_told_with_the_decision
         Reply(200, b"User-agent: *\nDisallow: /2\n"),
     ]
 
-    async with opened({f"{A}/robots.txt": rules}, robots=EXPIRES_SOON, frontier={"on_end": ends}) as (
-        frontier,
-        _,
-    ):
+    async with opened({f"{A}/robots.txt": rules}, robots=EXPIRES_SOON, on_end=ends) as (frontier, _):
         await frontier.put_many([f"{A}/1", f"{A}/2"])
         frontier.close()
         async with await anext(frontier):
@@ -128,10 +125,7 @@ async def test_a_permit_that_is_entered_too_late_ends_its_task_with_the_decision
         Reply(200, b"User-agent: *\nDisallow: /\n"),
     ]
 
-    async with opened({f"{A}/robots.txt": rules}, robots=EXPIRES_SOON, frontier={"on_end": ends}) as (
-        frontier,
-        _,
-    ):
+    async with opened({f"{A}/robots.txt": rules}, robots=EXPIRES_SOON, on_end=ends) as (frontier, _):
         await frontier.put(f"{A}/1")
         frontier.close()
         permit = await anext(frontier)
@@ -148,7 +142,7 @@ async def test_a_permit_that_is_entered_too_late_ends_its_task_with_the_decision
 async def test_a_task_without_tries_left_is_told_once_though_it_was_tried_often(
     opened: Opened, ends: Ends
 ) -> None:
-    async with opened(frontier={"on_end": ends, "max_tries": 2}) as (frontier, _):
+    async with opened(on_end=ends, max_tries=2) as (frontier, _):
         await frontier.put(f"{A}/1")
         frontier.close()
         async for permit in frontier:
@@ -163,7 +157,7 @@ async def test_a_task_without_tries_left_is_told_once_though_it_was_tried_often(
 async def test_tasks_of_an_origin_without_rules_are_told_each(opened: Opened, ends: Ends) -> None:
     script = {f"{A}/robots.txt": Failed(polite.Reason.TIMEOUT)}
 
-    async with opened(script, frontier={"on_end": ends, "max_robots_tries": 2}) as (frontier, _):
+    async with opened(script, on_end=ends, max_robots_tries=2) as (frontier, _):
         await frontier.put_many([f"{A}/{n}" for n in range(50)])
         await frontier.put(f"{B}/1")
         frontier.close()
@@ -177,7 +171,7 @@ async def test_tasks_of_an_origin_without_rules_are_told_each(opened: Opened, en
 
 
 async def test_tasks_that_are_left_are_not_told(opened: Opened, drained: Drained, ends: Ends) -> None:
-    async with opened(frontier={"on_end": ends}) as (frontier, _):
+    async with opened(on_end=ends) as (frontier, _):
         await frontier.put_many([f"{A}/1", f"{A}/2"])
         async with await anext(frontier):
             pass
@@ -192,7 +186,7 @@ async def test_what_it_raises_is_logged_and_the_crawl_goes_on(
     def fail(task: polite.Task, outcome: polite.TaskOutcome) -> None:
         raise ValueError("mine")
 
-    async with opened(frontier={"on_end": fail}) as (frontier, _):
+    async with opened(on_end=fail) as (frontier, _):
         await frontier.put_many([f"{A}/1", f"{A}/2"])
         frontier.close()
         assert await fetch_all(frontier) == [f"{A}/1", f"{A}/2"]
@@ -214,7 +208,7 @@ async def test_it_may_put_more_and_close(opened: Opened) -> None:
         else:
             frontier.put_nowait(link)
 
-    async with opened(frontier={"on_end": follow}) as (opened_frontier, _):
+    async with opened(on_end=follow) as (opened_frontier, _):
         frontier = opened_frontier
         await frontier.put(f"{A}/1")
         async with asyncio.timeout(100):
@@ -226,10 +220,7 @@ async def test_it_may_put_more_and_close(opened: Opened) -> None:
 async def test_events_carry_the_task_and_do_not_show_it(opened: Opened) -> None:
     events: list[Event] = []
 
-    async with opened({f"{A}/robots.txt": RULES}, listener=events.append, frontier={"max_tries": 2}) as (
-        frontier,
-        _,
-    ):
+    async with opened({f"{A}/robots.txt": RULES}, listener=events.append, max_tries=2) as (frontier, _):
         await frontier.put_many([f"{A}/1", f"{A}/private"], payload="mine")
         frontier.close()
         async for permit in frontier:

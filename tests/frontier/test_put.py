@@ -40,7 +40,7 @@ async def test_a_url_that_was_done_is_put_again_only_when_asked(opened: Opened) 
 
 @one_process
 async def test_what_was_done_longest_ago_is_forgotten_first(opened: Opened) -> None:
-    async with opened(frontier={"max_done": 2}) as (frontier, _):
+    async with opened(max_done=2) as (frontier, _):
         for path in "123":
             await frontier.put(f"{A}/{path}")
             async with await anext(frontier):
@@ -220,7 +220,7 @@ async def test_what_was_not_unique_is_not_remembered(opened: Opened) -> None:
 
 @one_process
 async def test_what_was_not_unique_takes_no_place_of_urls_that_are_remembered(opened: Opened) -> None:
-    async with opened(frontier={"max_done": 1}) as (frontier, _):
+    async with opened(max_done=1) as (frontier, _):
         await frontier.put(f"{A}/1")
         await fetched_tasks(frontier)
         for _ in range(3):
@@ -231,7 +231,7 @@ async def test_what_was_not_unique_takes_no_place_of_urls_that_are_remembered(op
 
 
 async def test_a_task_that_is_not_unique_waits_for_capacity_and_no_lookup(opened: Opened) -> None:
-    async with opened(frontier={"max_waiting": 1}) as (frontier, _):
+    async with opened(max_waiting=1) as (frontier, _):
         await frontier.put(f"{A}/1", key="k")
         assert await frontier.put(f"{A}/1", key="k", wait=False) is DUPLICATE
         with pytest.raises(polite.Overloaded):
@@ -241,7 +241,7 @@ async def test_a_task_that_is_not_unique_waits_for_capacity_and_no_lookup(opened
 
 
 async def test_each_way_back_keeps_key_and_tries(opened: Opened) -> None:
-    async with opened(frontier={"max_tries": 5}) as (frontier, _):
+    async with opened(max_tries=5) as (frontier, _):
         await frontier.put(f"{A}/1", key="k")
         await frontier.put(f"{A}/1", unique=False)
         await frontier.put(f"{A}/1")
@@ -267,7 +267,7 @@ async def test_each_ends_once_with_on_end(opened: Opened) -> None:
     def on_end(task: polite.Task, outcome: polite.TaskOutcome) -> None:
         ended.append((task.key, task.unique, outcome.end.value))
 
-    async with opened({f"{A}/robots.txt": RULES}, frontier={"on_end": on_end}) as (frontier, _):
+    async with opened({f"{A}/robots.txt": RULES}, on_end=on_end) as (frontier, _):
         for path in ("/1", "/private"):
             await frontier.put(A + path)
             await frontier.put(A + path, key=f"k{path}")

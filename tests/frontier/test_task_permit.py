@@ -207,7 +207,7 @@ async def test_a_task_is_retried_after_a_time_with_its_tries_counted_until_the_l
 async def test_a_task_retried_at_once_waits_for_its_origins_turn(opened: Opened) -> None:
     times = []
 
-    async with opened(frontier={"max_tries": 2}) as (frontier, _):
+    async with opened(max_tries=2) as (frontier, _):
         await frontier.put(A)
         frontier.close()
         async for permit in frontier:
@@ -219,7 +219,7 @@ async def test_a_task_retried_at_once_waits_for_its_origins_turn(opened: Opened)
 
 
 async def test_a_block_left_by_an_exception_requeues_its_task(opened: Opened) -> None:
-    async with opened(frontier={"max_tries": 2}) as (frontier, _):
+    async with opened(max_tries=2) as (frontier, _):
         await frontier.put(A)
         for tries in range(2):
             permit = await anext(frontier)
@@ -233,7 +233,7 @@ async def test_a_block_left_by_an_exception_requeues_its_task(opened: Opened) ->
 
 
 async def test_a_retry_is_accepted_however_full_the_frontier_is(opened: Opened) -> None:
-    async with opened(frontier={"max_waiting": 1}) as (frontier, _):
+    async with opened(max_waiting=1) as (frontier, _):
         await frontier.put(f"{A}/1")
         permit = await anext(frontier)
         await frontier.put(f"{A}/2")

@@ -52,7 +52,7 @@ async def test_the_tasks_of_an_origin_out_of_reach_are_dropped_in_the_end_and_ma
     events: list[Event] = []
     script = {f"{A}/robots.txt": [Reply(500), Reply(500), RULES]}
 
-    async with opened(script, listener=events.append, frontier={"max_robots_tries": 2}) as (frontier, _):
+    async with opened(script, listener=events.append, max_robots_tries=2) as (frontier, _):
         await frontier.put_many([f"{A}/1", f"{A}/2"])
         await frontier.join()
         await frontier.put(f"{A}/1", again=True)
@@ -103,7 +103,7 @@ async def test_an_origin_that_falls_out_of_reach_has_its_allowed_tasks_dropped_t
     policy = polite.RobotsPolicy(default_ttl=300, keep_stale=False)
     script = {f"{A}/robots.txt": [RULES, Reply(500)]}
 
-    async with opened(script, robots=policy, frontier={"max_robots_tries": 2}) as (frontier, gate):
+    async with opened(script, robots=policy, max_robots_tries=2) as (frontier, gate):
         await frontier.put_many([f"{A}/{n}" for n in range(3)])
         async with await anext(frontier):
             pass
@@ -129,9 +129,10 @@ async def test_tasks_that_were_given_up_are_saved_by_rules_that_come_before_they
         if isinstance(event, RobotsFetched) and event.outcome == "unreachable":
             frontiers[0].pause()
 
-    async with opened(
-        script, robots=policy, listener=pause_when_out_of_reach, frontier={"max_robots_tries": 1}
-    ) as (frontier, gate):
+    async with opened(script, robots=policy, listener=pause_when_out_of_reach, max_robots_tries=1) as (
+        frontier,
+        gate,
+    ):
         frontiers.append(frontier)
         await frontier.put_many([f"{A}/0", f"{A}/1"])
         async with await anext(frontier):
@@ -150,9 +151,10 @@ async def test_tasks_that_were_given_up_are_saved_by_rules_that_come_before_they
 async def test_an_origin_asked_again_too_early_has_not_failed_twice(opened: Opened) -> None:
     clock = LoopClock()
 
-    async with opened(
-        {f"{A}/robots.txt": [Reply(500), RULES]}, clock=clock, frontier={"max_robots_tries": 2}
-    ) as (frontier, _):
+    async with opened({f"{A}/robots.txt": [Reply(500), RULES]}, clock=clock, max_robots_tries=2) as (
+        frontier,
+        _,
+    ):
         await frontier.put(A)
         await asyncio.sleep(4)
         clock.set_wall(clock.wall() - 3)
@@ -179,7 +181,7 @@ async def test_only_so_many_origins_are_asked_for_robots_txt_at_one_time(opened:
     transport = ScriptedTransport()
     transport.hold()
 
-    async with opened(transport, frontier={"max_robots_fetches": 3}) as (frontier, _):
+    async with opened(transport, max_robots_fetches=3) as (frontier, _):
         await frontier.put_many(f"https://host{n}.test/" for n in range(10))
         await asyncio.sleep(1)
         asked = len(transport.asked)
@@ -198,10 +200,7 @@ async def test_tasks_are_not_dropped_while_a_shared_store_is_away(opened: Opened
             if now() < 600.0:
                 raise polite.StoreFailed("not reached", may_pass=may_pass)
 
-    async with opened({f"{A}/robots.txt": RULES}, store=Away(), frontier={"max_robots_tries": 2}) as (
-        frontier,
-        _,
-    ):
+    async with opened({f"{A}/robots.txt": RULES}, store=Away(), max_robots_tries=2) as (frontier, _):
         await frontier.put(f"{A}/1")
         frontier.close()
         fetched = await fetch_all(frontier)
@@ -226,7 +225,7 @@ async def test_an_outage_is_waited_for_even_if_the_tries_are_used_up(
     robots = polite.RobotsPolicy(nxdomain_retry=0)
     script = {f"{A}/robots.txt": [Failed(reason)]}
 
-    async with opened(script, robots=robots, frontier=options) as (frontier, _):
+    async with opened(script, robots=robots, **options) as (frontier, _):
         await frontier.put(f"{A}/1")
         await frontier.join()
 
@@ -241,10 +240,7 @@ async def test_an_outage_of_an_earlier_run_is_not_counted(opened: Opened, tmp_pa
     await asyncio.sleep(100_000)
     began = now()
 
-    async with opened(script, store=store, frontier={"max_robots_tries": 1, "max_outage": 600.0}) as (
-        frontier,
-        _,
-    ):
+    async with opened(script, store=store, max_robots_tries=1, max_outage=600.0) as (frontier, _):
         await frontier.put(f"{A}/1")
         await frontier.join()
 
@@ -254,7 +250,7 @@ async def test_an_outage_of_an_earlier_run_is_not_counted(opened: Opened, tmp_pa
 async def test_an_origin_that_gives_no_turn_for_long_leaves_its_fetch_slot_to_others(opened: Opened) -> None:
     policy = polite.RobotsPolicy(default_ttl=300)
 
-    async with opened(robots=policy, frontier={"max_robots_fetches": 1}) as (frontier, gate):
+    async with opened(robots=policy, max_robots_fetches=1) as (frontier, gate):
         async with gate.permit(f"{A}/own") as permit:
             await asyncio.sleep(1_000)
             await frontier.put(f"{A}/1")

@@ -163,7 +163,7 @@ async def test_next_returns_none_when_no_process_has_a_task_left() -> None:
 
 
 def killed_session(process: Process) -> Any:
-    return process.frontier._parts.store.backend._session  # type: ignore[attr-defined]
+    return process.frontier._dispatcher.store.backend._session  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(("lived_s", "uncounted"), [(0.5, 0), (0.0, 1)])

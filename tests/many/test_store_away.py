@@ -83,7 +83,7 @@ async def cut_off_at_a_turn(server: VirtualServer, wire: Wire) -> AsyncIterator[
         dead = await opened(VirtualClient(server))
         await dead.put(PAGE)
         ended = await anext(dead)
-        for partition in dead._parts.store.backend._session.homes.partitions:  # type: ignore[attr-defined]
+        for partition in dead._dispatcher.store.backend._session.homes.partitions:  # type: ignore[attr-defined]
             partition.stop(RuntimeError("killed"))
         ended.unsent()
         async with asyncio.timeout(300):

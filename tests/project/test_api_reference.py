@@ -39,7 +39,7 @@ LISTED = (
 )
 # Types in signatures that users need not name: what polite's own modules pass to each other.
 OF_POLITE_ALONE = re.compile(
-    r"polite\.(gate\.(services|origin_rules)|frontier\.(parts\.Parts|permit\.Owner)|blocking\.loop_thread|status\.(monitor|server)"
+    r"polite\.(gate\.(services|origin_rules)|frontier\.dispatcher\.Dispatcher|blocking\.loop_thread|status\.(monitor|server)"
     r"|stores\.redis|integrations\.(adapter_turns|playwright\.(paused|context_guard)|crawl4ai\.crawler\.RulesOfGate|crawlee|scrapy)|testing\.(clock|loop|simulation)"
     r"|pacing\.turn\.(ScopeState|TurnState)|robots\.(decision\.RuleLine|lines\.Field|dialect\.Lifetime))"
 )

@@ -92,12 +92,12 @@ def check_liveness(frontier: Frontier, trace: Trace, name: str) -> None:
 
     Call it when the loop has nothing to do until a later time. Nothing else of the simulation looks inside a frontier.
     """
-    parts = frontier.parts
-    queues = () if parts.progress.stopped else [*parts.dispatcher.queues.values()]
+    dispatcher = frontier.dispatcher
+    queues = () if dispatcher.progress.stopped else [*dispatcher.queues.values()]
     for queue in queues:
         match queue.state.name:
             case "READY" | "DROPPING" | "WITHDRAWN":
-                waits = not parts.workers.idle
+                waits = not dispatcher.progress.workers.idle
             case "WAITING_SLOT":
                 waits = any(each.state.name == "FETCHING_RULES" for each in queues)
             case _:

@@ -315,7 +315,7 @@ async def test_a_store_that_does_not_say_whether_it_knows_the_url(tmp_path):
     async with watched(frontier={"store": str(tmp_path / "queue.sqlite")}) as crawl:
         await crawl.frontier.put(f"{A}/1")
         put, other = await crawl.monitor.explain(f"{A}/1"), await crawl.monitor.explain(f"{A}/2")
-        store = crawl.frontier.parts.store
+        store = crawl.frontier.dispatcher.store
 
         def silent(*_, **__):
             return asyncio.get_running_loop().create_future()

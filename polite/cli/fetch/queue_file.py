@@ -47,7 +47,7 @@ class QueueNotes:
 
     async def attach(self, frontier: Frontier) -> None:
         """Use the frontier's file, if it has one. Raises StoreFailed."""
-        store, early, self._early = frontier.parts.store, self._early or (), None
+        store, early, self._early = frontier.dispatcher.store, self._early or (), None
         if isinstance(store, DurableTaskStore) and isinstance(store.backend, SqliteBackend):
             self._store, self._file = store, store.backend
             self._any = bool(await self.counts())

@@ -269,7 +269,7 @@ class Run:
         run_log.notes.add(task, FINAL if final else FAILED)
         run_log.record(task.url, "given up" if final else "failed", why, task, fields)
         if gone_s is not None:
-            self.frontier.give_up(
+            self.frontier.dispatcher.give_up(
                 task.origin, f"{NO_CONNECTION}{gone_s:.0f} s (--max-outage {options.max_outage:g})"
             )
 

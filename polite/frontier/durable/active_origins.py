@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
+from polite.frontier.dispatcher import Dispatcher
 from polite.frontier.durable.backend import Activation, BatchResult, Deactivation, News, Row, task_of
 from polite.frontier.durable.writer import BatchWriter, PendingReplies, StoreClock
-from polite.frontier.parts import Parts
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 from polite.ports import Timer
@@ -108,7 +108,7 @@ class ActiveOrigins:
 
     def __init__(
         self,
-        parts: Parts,
+        dispatcher: Dispatcher,
         batches: BatchWriter,
         key: Callable[[Task], float],
         time: StoreClock,
@@ -116,16 +116,16 @@ class ActiveOrigins:
         last_origin: int,
         shared: bool,
     ) -> None:
-        self._clock = parts.services.clock
-        self._turns = parts.services.turns
-        self._origins = parts.services.origins
-        self._dispatcher = parts.dispatcher
-        self._in_flight = parts.in_flight
-        self._progress = parts.progress
+        self._clock = dispatcher.services.clock
+        self._turns = dispatcher.services.turns
+        self._origins = dispatcher.services.origins
+        self._dispatcher = dispatcher
+        self._in_flight = dispatcher.in_flight
+        self._progress = dispatcher.progress
         self._batches = batches
         self._key = key
         self._store_clock = time
-        self._max_active = parts.limits.max_active_origins
+        self._max_active = dispatcher.limits.max_active_origins
         self._last_origin = last_origin
         self._by_origin: dict[Origin, ActiveOrigin] = {}
         self._by_id: dict[int, ActiveOrigin] = {}

@@ -330,6 +330,14 @@ class Backend(Protocol):
     @property
     def payload_limit(self) -> int: ...
 
+    def awaited(self) -> None:
+        """A worker waits for a permit, or `join` for the end of all tasks."""
+        ...
+
+    def look_again(self) -> None:
+        """Look whether anything is left in a shared store, and tell it as News."""
+        ...
+
     def require(self, target: Target) -> None:
         """Raise what stands against keeping this URL: of a shared store, what the user's function of homes raises."""
         ...

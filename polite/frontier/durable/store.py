@@ -8,6 +8,7 @@ from secrets import token_urlsafe
 
 from polite.errors import StoreFailed
 from polite.events import Dropped
+from polite.frontier.dispatcher import Dispatcher
 from polite.frontier.durable.active_origins import ActiveOrigins
 from polite.frontier.durable.backend import (
     Backend,
@@ -27,7 +28,6 @@ from polite.frontier.durable.backend import (
     task_of,
 )
 from polite.frontier.durable.writer import BatchWriter, PendingReplies, StoreClock
-from polite.frontier.parts import Parts
 from polite.frontier.progress import Counts, End
 from polite.frontier.task_store import TaskDraft
 from polite.log import fields
@@ -47,11 +47,10 @@ class DurableTaskStore:
 
     lasting = True
 
-    def __init__(self, parts: Parts, backend: Backend, order: FileOrder) -> None:
-        self._parts = parts
-        self._progress = parts.progress
-        self._dispatcher = parts.dispatcher
-        self._clock = parts.services.clock
+    def __init__(self, dispatcher: Dispatcher, backend: Backend, order: FileOrder) -> None:
+        self._dispatcher = dispatcher
+        self._progress = dispatcher.progress
+        self._clock = dispatcher.services.clock
         self.backend = backend
         self._key = ORDERS[order]
         self._store_clock = StoreClock(self._clock)
@@ -62,23 +61,22 @@ class DurableTaskStore:
 
     async def begin(self) -> None:
         """Open the backend, and begin to give its tasks to the Dispatcher. Raises StoreFailed."""
-        limits, progress = self._parts.limits, self._progress
+        limits, progress = self._dispatcher.limits, self._progress
         found = await self.backend.open(limits.max_tries, self._hear, lambda: self._active.places)
         self._store_clock.resume(found.last_time)
         self._active = ActiveOrigins(
-            self._parts,
+            self._dispatcher,
             self._batches,
             self._key,
             self._store_clock,
             last_origin=found.last_origin,
             shared=self.backend.shared,
         )
-        progress.resume(found.waiting, Counts(found.done, found.refused, found.dropped))
-        if self.backend.shared:
-            progress.share()
+        counts = Counts(found.done, found.refused, found.dropped)
+        progress.resume(found.waiting, counts, shared=self.backend.shared)
         self._tell_given_up(found.given_up)
         if not self._active.begun:
-            begins_at = self._active.opened_at + self._parts.services.turns.longest_delay_s
+            begins_at = self._active.opened_at + self._dispatcher.services.turns.longest_delay_s
             self._timer = self._clock.call_at(begins_at, self._check_times)
 
     async def close(self) -> None:
@@ -188,11 +186,17 @@ class DurableTaskStore:
 
     def _note_spent(self, origin: Origin) -> bool:
         """Have the next batch write what was spent of the origin's budget. Whether there is anything to write."""
-        budgets = self._parts.services.turns.budgets
+        budgets = self._dispatcher.services.turns.budgets
         if budgets is None or self.backend.shared:
             return False
         self._batches.batch.spent[origin.text] = budgets.of(origin)
         return True
+
+    def awaited(self) -> None:
+        self.backend.awaited()
+
+    def look_again(self) -> None:
+        self.backend.look_again()
 
     def put_no_more(self) -> None:
         self.backend.put_no_more()
@@ -266,14 +270,14 @@ class DurableTaskStore:
 
     def _tell_given_up(self, given_up: list[GivenUp]) -> None:
         """Tell of tasks that the store dropped: processes ended too often while they had them."""
-        because = f"max_tries={self._parts.limits.max_tries}"
+        because = f"max_tries={self._dispatcher.limits.max_tries}"
         for origin, tries, row in given_up:
             if row is None:
                 self._progress.tell(Dropped(origin, because, tries))
                 continue
             task = task_of(Origin.of(origin), row, self._clock.monotonic())
             self._progress.tell(Dropped(task.url, because, tries, task))
-            self._parts.in_flight.tell_end(task, End.DROPPED, because)
+            self._dispatcher.in_flight.tell_end(task, End.DROPPED, because)
 
     def _recount(self) -> None:
         """Count as the shared store does, and what this process has not written yet."""
@@ -284,9 +288,11 @@ class DurableTaskStore:
         puts = sum(len(batch.puts) for batch in unwritten)
         self._progress.recount(
             self._totals.waiting + puts - ends.total(),
-            self._totals.done + ends[End.DONE.value],
-            self._totals.refused + ends[End.REFUSED.value],
-            self._totals.dropped + ends[End.DROPPED.value],
+            Counts(
+                self._totals.done + ends[End.DONE.value],
+                self._totals.refused + ends[End.REFUSED.value],
+                self._totals.dropped + ends[End.DROPPED.value],
+            ),
         )
 
     def _acknowledge(self, batch: Batch, pending: PendingReplies, result: BatchResult) -> None:

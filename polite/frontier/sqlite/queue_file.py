@@ -481,6 +481,10 @@ class SqliteBackend:
     def apply(self, batch: Batch) -> "asyncio.Future[BatchResult]":
         return self.run(partial(self.file.apply, batch))
 
+    def awaited(self) -> None: ...
+
+    def look_again(self) -> None: ...
+
     def require(self, target: Target) -> None: ...
 
     def knows_first(self, target: Target) -> bool:

@@ -51,7 +51,7 @@ async def each_left(frontier: Frontier) -> AsyncIterator[polite.TaskPermit]:
 
 def task_store(frontier: Frontier) -> Any:
     """Return what holds the frontier's tasks."""
-    return frontier._parts.store
+    return frontier._dispatcher.store
 
 
 def in_memory(frontier: Frontier) -> Any:
@@ -71,4 +71,4 @@ async def in_its_thread(frontier: Frontier, work: Callable[[], Any]) -> Any:
 
 def gate_of(frontier: Frontier) -> Any:
     """Return the gate that a frontier was opened with."""
-    return Gate(frontier._parts.services)
+    return Gate(frontier._dispatcher.services)

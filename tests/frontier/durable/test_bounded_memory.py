@@ -1,7 +1,6 @@
 """A frontier in a file holds a limited number of tasks and origins in memory, and every task is given out."""
 
 import asyncio
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 
 import polite
 from polite import schedulers
-from polite.events import Dropped, Event, OriginPostponed, Refused
+from polite.events import Event, OriginPostponed, Refused
 from polite.frontier.durable import store as durable_store
 from polite.frontier.durable.active_origins import MAX_IN_MEMORY
 from polite.frontier.durable.backend import Note
@@ -147,18 +146,6 @@ async def test_an_unreachable_origin_leaves_its_slot_in_memory_to_another(path: 
     assert fetched[1][0] >= put_off[0].for_s + put_off[1].for_s
 
 
-async def test_all_tasks_of_an_origin_out_of_reach_are_dropped_those_in_the_file_too(path: Path) -> None:
-    events: list[Event] = []
-    script = {f"{A}/robots.txt": Reply(500)}
-    async with opened(path, script, max_robots_tries=2, listener=events.append) as frontier:
-        await frontier.put_many(f"{A}/{n}" for n in range(1_300))
-        async with asyncio.timeout(100_000):
-            await frontier.join()
-
-    assert sum(isinstance(event, Dropped) for event in events) == 1_300
-    assert (frontier.dropped, frontier.waiting) == (1_300, 0)
-
-
 async def test_refusals_are_told_one_by_one_when_tasks_come_into_memory(path: Path) -> None:
     events: list[Event] = []
     async with opened(path, {f"{A}/robots.txt": RULES}, listener=events.append) as frontier:
@@ -232,25 +219,6 @@ async def test_a_time_beyond_the_longest_timer_comes(path: Path) -> None:
         await anext(frontier)
 
     assert now() == pytest.approx(3 * durable_store._LONGEST_S + 1.0, abs=0.01)
-
-
-async def test_every_delay_is_kept_with_few_origins_in_memory(path: Path) -> None:
-    hits: dict[str, list[float]] = {}
-    async with opened(path, max_active_origins=7, scheduler=schedulers.RoundRobin()) as frontier:
-        await frontier.put_many(f"https://host{n % 30}.test/{n}" for n in range(1_500))
-        frontier.close()
-
-        async def worker() -> None:
-            async for permit in frontier:
-                async with permit:
-                    hits.setdefault(permit.task.origin.host, []).append(now())
-                    await asyncio.sleep(0.05)
-                    permit.report(status=200)
-
-        await asyncio.gather(*(worker() for _ in range(10)))
-
-    assert sum(map(len, hits.values())) == 1_500
-    assert all(later - earlier >= 1.0 for times in hits.values() for earlier, later in pairwise(times))
 
 
 async def test_an_origin_that_is_not_in_memory_cannot_be_put_off(path: Path) -> None:

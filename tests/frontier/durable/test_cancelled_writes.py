@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-import polite
-from polite.task import Admission
 from tests.frontier.durable.support import (
     opened,
     urls_of,
@@ -45,14 +43,3 @@ async def test_a_worker_cancelled_while_its_task_is_written_as_in_flight_loses_n
 
     assert worker.cancelled()
     assert (permit.url, permit.task.tries) == (f"{A}/1", 0)
-
-
-async def test_a_url_seen_before_needs_no_capacity(path: Path) -> None:
-    async with opened(path, max_waiting=1) as frontier:
-        await frontier.put(f"{A}/1")
-
-        assert await frontier.put(f"{A}/1", wait=False) is Admission.DUPLICATE
-        with pytest.raises(polite.Overloaded, match="max_waiting=1"):
-            await frontier.put(f"{A}/2", wait=False)
-        with pytest.raises(polite.Overloaded):
-            await frontier.put_many([f"{A}/1", f"{A}/2"], wait=False)

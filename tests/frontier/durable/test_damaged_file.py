@@ -5,7 +5,7 @@ import random
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +14,20 @@ import pytest
 import polite
 from polite import schedulers
 from polite.frontier.sqlite.queue_file import QueueFile
-from tests.support import scripted_gate
+from tests.frontier.durable.support import opened as opened_in_file
 
 pytestmark = pytest.mark.virtual_time
 
 TASKS = {f"https://h{n % 5}.test/page/{n}": {"n": n, "text": "x" * (n % 7)} for n in range(40)}
 
 
-def frontier(gate: polite.Gate, path: Path) -> Any:
-    return polite.open_frontier(gate, store=path, scheduler=schedulers.Priority(), max_active_origins=3)
-
-
-def gate(**options: Any) -> Any:
+def opened(path: Path) -> AbstractAsyncContextManager[polite.Frontier]:
     pacing = polite.PacingPolicy(min_delay=0.0)
-    return scripted_gate(pacing=pacing, **options)
+    return opened_in_file(path, pacing=pacing, scheduler=schedulers.Priority(), max_active_origins=3)
 
 
 async def written(path: Path) -> None:
-    async with gate() as opened, frontier(opened, path) as queue:
+    async with opened(path) as queue:
         for url, payload in TASKS.items():
             await queue.put(
                 url, payload=payload, priority=payload["n"], not_before=5.0 if payload["n"] % 3 else None
@@ -43,7 +39,7 @@ async def written(path: Path) -> None:
 async def crawled(path: Path) -> dict[str, tuple[Any, ...]]:
     """What comes out of the file. Raises StoreFailed, and TimeoutError when it stands still."""
     found: dict[str, tuple[Any, ...]] = {}
-    async with gate() as opened, frontier(opened, path) as queue:
+    async with opened(path) as queue:
         queue.close()
         async with asyncio.timeout(1_000_000):
             async for permit in queue:
@@ -87,23 +83,6 @@ async def test_tasks_that_are_counted_and_not_found_are_missed(path: Path) -> No
 
     with pytest.raises(polite.StoreFailed, match="2 tasks should wait, and none is found"):
         await crawled(path)
-
-
-@pytest.mark.parametrize(
-    "number", [0, 1.0, -0.0, 0.5, -7.25, 2**53 + 1, 2.0**62, -(2.0**63), 2.0**63, 1e19, -1e300, 5e-324]
-)
-async def test_a_number_of_any_kind_is_read_as_it_was_put(path: Path, number: float) -> None:
-    async with gate() as opened, frontier(opened, path) as queue:
-        await queue.put("https://h.test/1", priority=number, deadline=float(number))
-        await queue.put("https://h.test/2", not_before=min(float(number), 1e6))
-        queue.close()
-
-    found = await crawled(path)
-
-    assert {url: values[1] for url, values in found.items()} == {
-        "https://h.test/1": number,
-        "https://h.test/2": 0,
-    }
 
 
 async def test_a_file_of_another_version_is_refused_with_a_way_on(path: Path) -> None:

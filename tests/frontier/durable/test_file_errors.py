@@ -12,7 +12,6 @@ import polite
 from polite.frontier.durable.backend import Batch, Put
 from polite.frontier.frontier import Frontier
 from polite.frontier.sqlite.queue_file import QueueFile
-from polite.frontier.sqlite.schema import VERSION
 from polite.frontier.task_store import draft_of
 from polite.origin import Target
 from polite.task import Admission
@@ -75,17 +74,6 @@ async def test_the_database_of_another_program_is_left_alone(path: Path) -> None
             pass
 
     assert path.read_bytes() == before
-
-
-async def test_a_file_of_a_newer_polite_is_left_alone(path: Path) -> None:
-    async with opened(path):
-        pass
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"PRAGMA user_version = {VERSION + 1}")
-
-    with pytest.raises(polite.StoreFailed, match="newer polite"):
-        async with opened(path):
-            pass
 
 
 async def test_a_corrupt_file_is_named_and_stays_where_it_is(path: Path) -> None:

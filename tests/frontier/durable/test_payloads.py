@@ -8,7 +8,7 @@ import pytest
 import polite
 from polite import schedulers
 from polite.frontier.durable.backend import PAYLOAD_LIMIT
-from tests.frontier.durable.support import connection_of, in_its_thread, opened, urls_of
+from tests.frontier.durable.support import connection_of, in_its_thread, opened
 from tests.support import A
 
 pytestmark = pytest.mark.virtual_time
@@ -61,16 +61,6 @@ async def test_a_number_is_refused_when_it_is_put_or_read_as_it_was_put(
     assert permit.url in (f"{A}/odd", f"{A}/other")
     assert refused == (not rows)
     assert refused or value in rows[0]
-
-
-async def test_a_number_that_a_file_cannot_hold_leaves_the_frontier_as_it_was(path: Path) -> None:
-    async with opened(path, scheduler=schedulers.Priority()) as frontier:
-        with pytest.raises(polite.InvalidOption, match=r"priority=-9223372036854775808: an integer from"):
-            await frontier.put(f"{A}/1", priority=-(2**63))
-        await frontier.put(f"{A}/2")
-        frontier.close()
-
-        assert await urls_of(frontier) == [f"{A}/2"]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,8 @@ import polite
 from polite import schedulers
 from polite.robots.exchange import Reply
 from polite.testing import LoopClock
-from tests.frontier.durable.slow_commits import OverlappingLoop, crawl
-from tests.support import scripted_gate
+from tests.frontier.durable.slow_commits import OverlappingLoop
+from tests.frontier.durable.support import opened as opened_in_file
 
 A, B, C = "https://a.test", "https://b.test", "https://c.test"
 RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
@@ -29,28 +29,16 @@ def slow_file(seconds: float = 0.02) -> Iterator[asyncio.Runner]:
 
 
 def opened(
-    path: Path, *, clock: Any = None, robots: Any = RULES, min_delay: float = 1.0, **options: Any
-) -> Any:
-    class Both:
-        async def __aenter__(self) -> Any:
-            script = {f"{site}/robots.txt": robots for site in (A, B, C)}
-            self.gate = scripted_gate(
-                script, clock=clock or LoopClock(), pacing=polite.PacingPolicy(min_delay=min_delay)
-            )
-            self.frontier = polite.open_frontier(await self.gate.__aenter__(), store=path, **options)
-            return await self.frontier.__aenter__()
-
-        async def __aexit__(self, *error: object) -> None:
-            await self.frontier.__aexit__(*error)
-            await self.gate.__aexit__(*error)
-
-    return Both()
-
-
-@pytest.mark.slow("many seeds", fast=8)
-@pytest.mark.parametrize("seed", range(60))
-def test_a_random_crawl_ends_and_gives_each_task_out_as_often_as_it_should(seed: int, path: Path) -> None:
-    crawl(seed, path)
+    path: Path,
+    *,
+    clock: LoopClock | None = None,
+    robots: Reply = RULES,
+    min_delay: float = 1.0,
+    **options: Any,
+) -> AbstractAsyncContextManager[polite.Frontier]:
+    script = {f"{site}/robots.txt": robots for site in (A, B, C)}
+    pacing = polite.PacingPolicy(min_delay=min_delay)
+    return opened_in_file(path, script, clock=clock or LoopClock(), pacing=pacing, **options)
 
 
 # Wake-ups that came while a batch was under way.
@@ -299,7 +287,7 @@ def test_a_frontier_cancelled_while_its_file_opens_gives_it_back(path: Path) -> 
             opening.cancel()
             await asyncio.wait([opening])
         async with opened(path) as frontier:
-            return int(frontier.waiting)
+            return frontier.waiting
 
     with slow_file() as runner:
         assert runner.run(go()) == 0
