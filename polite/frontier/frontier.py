@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Self, TypedDict, Unpack
@@ -290,8 +290,12 @@ class Frontier:
         added.set_result(offered)
         return added
 
-    async def put_many(self, urls: Iterable[str], **options: Unpack[PutOptions]) -> list[Admission]:
+    async def put_many(
+        self, urls: Iterable[str] | AsyncIterable[str], **options: Unpack[PutOptions]
+    ) -> list[Admission]:
         """Put URLs one after the other, with the options of `put` but `key`, and return what became of each.
+
+        Of an iterator no more is read than there is capacity for: each URL is put as soon as it comes.
 
         An invalid URL is told as a Dropped event and hinders none of the others. If it raises, the URLs before are put, and would
         be duplicates the next time.
@@ -318,7 +322,7 @@ class Frontier:
         admissions: list[Admission] = []
         offers: list[Admission | Awaitable[Admission]] = []
         try:
-            for url in urls:
+            async for url in _each(urls):
                 try:
                     offers.append(await self._offer(url, draft, again=again, wait=wait))
                 except InvalidURL as error:
@@ -629,3 +633,12 @@ def in_memory(dispatcher: Dispatcher) -> MemoryTaskStore:
         dispatcher.shared,
         max_done=dispatcher.limits.max_done,
     )
+
+
+async def _each(urls: Iterable[str] | AsyncIterable[str]) -> AsyncIterator[str]:
+    if isinstance(urls, AsyncIterable):
+        async for url in urls:
+            yield url
+    else:
+        for url in urls:
+            yield url

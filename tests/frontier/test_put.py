@@ -1,6 +1,7 @@
 """`put`, `put_many` and `put_sitemaps`: each URL or key once, checked options, and a time before which a task may not go."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -65,6 +66,29 @@ async def test_put_many_returns_an_admission_for_each_url_and_an_invalid_url_sto
     (told,) = [event for event in events if isinstance(event, Dropped)]
     assert "secret" not in str(told)
     assert told.tries == 0
+
+
+async def test_put_many_puts_what_an_async_iterator_gives_as_soon_as_it_comes(opened: Opened) -> None:
+    given: list[int] = []
+
+    async def found() -> AsyncIterator[str]:
+        for number in range(6):
+            given.append(number)
+            yield f"{A}/{number % 5}"
+            await asyncio.sleep(60)
+
+    async with opened(max_waiting=3) as (frontier, _):
+        putting = asyncio.create_task(frontier.put_many(found(), depth=2))
+        await asyncio.sleep(30)
+        assert frontier.waiting == 1
+        await asyncio.sleep(600)
+        assert given == [0, 1, 2, 3]
+        for _ in range(5):
+            async with await anext(frontier) as permit:
+                assert permit.task.depth == 2
+                permit.report(status=200)
+
+        assert await putting == [Admission.WAITING] * 5 + [Admission.DUPLICATE]
 
 
 async def test_put_many_lets_others_run(opened: Opened) -> None:
