@@ -47,7 +47,7 @@ class Sortable(Protocol):
 FileOrder = Literal["fifo", "priority", "depth", "deadline"]
 """The order in which a kept frontier loads an origin's tasks for the scheduler, a few at a time."""
 # The one table of orders: the least key goes first, equal keys as they were put. A backend has the same keys in its own language
-# (polite.frontier.sqlite.schema.SQL_ORDERS).
+# (polite.frontier.sqlite.schema.SQL_KEYS).
 ORDERS: dict[FileOrder, Callable[[Sortable], float]] = {
     "fifo": lambda _: 0.0,
     "priority": lambda task: -task.priority,
