@@ -184,6 +184,8 @@ class LoopThread:
         if not self.forked:
             with suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(work, *args)
+            # An error that is raised below keeps this frame, and must not keep the thread's task with it.
+            del work, args
 
     def end(self, task: asyncio.Task[None]) -> None:
         """The thread that the task represents has ended: leave the permits that it entered and did not leave. On the loop."""
@@ -207,6 +209,8 @@ class LoopThread:
         self._waiting[future] = url
         try:
             self._loop.call_soon_threadsafe(work, *args)
+            # An error that is raised below keeps this frame, and must not keep the thread's task with it.
+            del work, args
         except RuntimeError as error:
             del self._waiting[future]
             raise _closed(url) from error

@@ -74,7 +74,7 @@ async def open_frontier(
         raise InvalidOption("wide_fingerprints=True needs a file, such as store='queue.sqlite'")
     # What is refused is refused before a shared crawl is joined.
     checked = CheckedScheduler(Fifo() if scheduler is None else scheduler)
-    limits, order = Limits(**options), _order(scheduler)
+    limits, order = Limits(**options), "fifo" if store is None and crawl is None else _order(scheduler)
     require_plain(on_end)
     if store is None and crawl is None:
         _warn_if_alone(gate)

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Self, TypedDict, Unpack
@@ -322,18 +322,19 @@ class Frontier:
         admissions: list[Admission] = []
         offers: list[Admission | Awaitable[Admission]] = []
         try:
-            async for url in _each(urls):
-                try:
-                    offers.append(await self._offer(url, draft, again=again, wait=wait))
-                except InvalidURL as error:
-                    self._progress.tell(Dropped(redact_url(url), str(error), 0))
-                    offers.append(Admission.INVALID)
-                if len(offers) == _AT_A_TIME:
-                    batch, offers = offers, []
-                    admissions += await gathered(batch)
-                    await asyncio.sleep(0)
-                elif self._services.decider.busy:
-                    await asyncio.sleep(0)
+            async with contextlib.aclosing(_each(urls)) as each:
+                async for url in each:
+                    try:
+                        offers.append(await self._offer(url, draft, again=again, wait=wait))
+                    except InvalidURL as error:
+                        self._progress.tell(Dropped(redact_url(url), str(error), 0))
+                        offers.append(Admission.INVALID)
+                    if len(offers) == _AT_A_TIME:
+                        batch, offers = offers, []
+                        admissions += await gathered(batch)
+                        await asyncio.sleep(0)
+                    elif self._services.decider.busy:
+                        await asyncio.sleep(0)
         except Exception:
             # Whatever failed, perhaps `urls` itself: those before are put, and must be counted when this is raised.
             await gathered(offers)
@@ -635,7 +636,7 @@ def in_memory(dispatcher: Dispatcher) -> MemoryTaskStore:
     )
 
 
-async def _each(urls: Iterable[str] | AsyncIterable[str]) -> AsyncIterator[str]:
+async def _each(urls: Iterable[str] | AsyncIterable[str]) -> AsyncGenerator[str, None]:
     if isinstance(urls, AsyncIterable):
         async for url in urls:
             yield url

@@ -166,6 +166,23 @@ def test_a_thread_that_ends_with_a_permit_open_leaves_it(gate: Gate):
         assert not kept[0].valid
 
 
+def test_an_error_that_is_kept_keeps_no_permit_of_a_thread_that_has_ended():
+    kept: list[object] = []
+
+    def enter() -> None:
+        kept.append(gate.permit(OTHER).__enter__())
+        try:
+            gate.permit(f"{PAGE}private").__enter__()
+        except polite.Disallowed as error:
+            kept.append(error)
+
+    with opened(ScriptedTransport({ROBOTS: Reply(200, b"User-agent: *\nDisallow: /")})) as gate:
+        Thread(enter).outcome()
+
+        with gate.permit(OTHER):
+            assert len(kept) == 2
+
+
 def test_a_permit_that_is_dropped_is_left(gate: Gate):
     gate.acquire(PAGE)
     gc.collect()

@@ -91,11 +91,7 @@ class DurableTaskStore:
     def seen(self, target: Target, identity: str | None, *, again: bool) -> bool | Awaitable[bool]:
         if identity == NOT_UNIQUE:
             return False
-        seen: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._batches.batch.seen.append(Lookup(target.origin.text, target.path, identity, again))
-        self._batches.pending.seen.append(seen)
-        self._batches.schedule_flush()
-        return seen
+        return self._batches.ask(Lookup(target.origin.text, target.path, identity, again))
 
     def add(self, target: Target, draft: TaskDraft, *, again: bool) -> "asyncio.Future[Admission]":
         try:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from polite.frontier.durable.backend import Backend, Batch, BatchResult, EndedTask, Note, Row
+from polite.frontier.durable.backend import Backend, Batch, BatchResult, EndedTask, Lookup, Note, Row
 from polite.log import fields
 from polite.ports import Clock
 from polite.task import Admission, Task
@@ -56,7 +56,7 @@ class PendingReplies:
         requeued: Tasks whose origin was not active.
         flushes: What waits for all that was told before, each with the number of puts of the batch that were.
         before_ends: Of each end, how many puts of the batch were told before it.
-        before_notes: The same of each note.
+        before_notes, before_seen: The same of each note, and of each question whether a URL was seen.
     """
 
     puts: list["asyncio.Future[Admission]"] = field(default_factory=list)
@@ -67,6 +67,7 @@ class PendingReplies:
     flushes: list[tuple[int, "asyncio.Future[None]"]] = field(default_factory=list)
     before_ends: list[int] = field(default_factory=list)
     before_notes: list[int] = field(default_factory=list)
+    before_seen: list[int] = field(default_factory=list)
 
     def fail(self, error: Exception) -> None:
         """Set the error on every future."""
@@ -187,6 +188,15 @@ class BatchWriter:
         self.batch.notes.append(note)
         self.schedule_flush()
 
+    def ask(self, lookup: Lookup) -> "asyncio.Future[bool]":
+        """Have a URL looked up, not before what was told until now is written."""
+        seen: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self.pending.before_seen.append(len(self.batch.puts))
+        self.pending.seen.append(seen)
+        self.batch.seen.append(lookup)
+        self.schedule_flush()
+        return seen
+
     def schedule_flush(self) -> None:
         """Write the batch at the end of this step of the loop, or when the one under way is written."""
         if not self._scheduled and not self._busy and not self.closed:
@@ -213,6 +223,7 @@ class BatchWriter:
             self._failed = True
             self._owner.fail(defect)
             pending.fail(defect)
+            self.pending.fail(defect)
             return
         self.under_way[written] = batch
         written.add_done_callback(partial(self._written, batch, pending))
@@ -231,6 +242,10 @@ class BatchWriter:
         notes = bisect_right(pending.before_notes, _MOST_PUTS)
         rest.notes, later.before_notes = batch.notes[notes:], _after_part(pending.before_notes[notes:])
         del batch.notes[notes:]
+        seen = bisect_right(pending.before_seen, _MOST_PUTS)
+        rest.seen, later.seen = batch.seen[seen:], pending.seen[seen:]
+        later.before_seen = _after_part(pending.before_seen[seen:])
+        del batch.seen[seen:], pending.seen[seen:]
         later.flushes = [(puts - _MOST_PUTS, each) for puts, each in pending.flushes if puts > _MOST_PUTS]
         pending.flushes = [each for each in pending.flushes if each[0] <= _MOST_PUTS]
 

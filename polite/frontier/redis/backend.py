@@ -115,6 +115,8 @@ class RedisBackend:
         self._held.user = None
         for home in list(self._homes.by_name.values()):
             self._homes.drop(home)
+            # The home stays with the gate, where nothing would end these.
+            home.in_flight.clear()
             self._held.release(home)
             self._held.recall([home.name])
         closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()

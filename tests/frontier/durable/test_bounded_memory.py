@@ -212,6 +212,20 @@ async def test_what_ended_before_a_flood_of_puts_is_written_before_it(path: Path
         assert [await each for each in again] == [Admission.WAITING] * 601
 
 
+async def test_a_url_that_ended_after_a_flood_of_puts_may_be_put_again_though_the_queue_is_full(
+    path: Path,
+) -> None:
+    async with opened(path, max_waiting=601) as frontier:
+        await frontier.put(A)
+        permit = await anext(frontier)
+        for number in range(600):
+            frontier.put_nowait(f"{A}?{number}")
+        async with permit:
+            frontier.put_nowait(f"{A}?last")
+        with pytest.raises(polite.Overloaded):
+            await frontier.put(A, again=True, wait=False)
+
+
 async def test_a_time_beyond_the_longest_timer_comes(path: Path) -> None:
     clock = LoopClock()
     async with opened(path, clock=clock) as frontier:
