@@ -85,7 +85,7 @@ class WantedHomes:
     async def wait(self, name: str, now: float) -> Home:
         """Wait for `resolve`, `expire` or `fail`."""
         if self._over is not None:
-            raise self._over
+            raise self._over.with_traceback(None)
         waiter: asyncio.Future[Home] = asyncio.get_running_loop().create_future()
         waiters = self._waiters.setdefault(name, {})
         waiters[waiter] = now
