@@ -149,7 +149,10 @@ class QueueFile:
         with self._database.connected() as connection:
             (last,) = connection.execute("SELECT ifnull(max(id), 0) FROM origins").fetchone()
             self._state = State.read(connection)
-            given_up = self._transact(connection, partial(self._recovered, connection, max_tries))
+            try:
+                given_up = self._transact(connection, partial(self._recovered, connection, max_tries))
+            except (TypeError, ValueError) as error:
+                raise Damaged(f"what it holds cannot be read ({error})") from error
             self._budgets = connection.execute("SELECT 1 FROM budgets LIMIT 1").fetchone() is not None
         with self._words():
             self._lock.note(identities(self.path))

@@ -13,6 +13,7 @@ from hashlib import blake2b
 from typing import Any
 
 from polite.frontier.sqlite.schema import State, is_wide
+from polite.stores.database import Damaged
 
 # Changes that are kept in memory before they are merged: about 50 MB.
 _GENERATION = 500_000
@@ -63,6 +64,9 @@ class SeenInFile:
         for row, found, done in connection.execute(
             "SELECT rowid, fingerprint, done FROM lately ORDER BY rowid"
         ):
+            kind = bytes if self.wide else int
+            if not isinstance(found, kind) or found == b"" or not isinstance(done, int | None):
+                raise Damaged("the fingerprint of a URL cannot be read")
             part = _part(found)
             if row > state.merging_to:
                 self._newest[part][found] = done
