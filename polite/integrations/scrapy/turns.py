@@ -150,7 +150,7 @@ class RobotsGivenUp(PoliteError):
 class CountedEvents:
     """A listener that counts what a gate tells, in the stats of a crawler."""
 
-    events = frozenset({RobotsFetched, BackedOff, CircuitOpened})
+    events: frozenset[type[Event]] = frozenset({RobotsFetched, BackedOff, CircuitOpened})
 
     def __init__(self, count: Callable[[str], None]) -> None:
         self._count = count

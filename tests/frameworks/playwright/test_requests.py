@@ -278,12 +278,12 @@ async def test_what_nobody_expected_blocks(context, site, monkeypatch):
 
 
 async def test_a_time_out_does_not_count_the_wait_of_goto(context: BrowserContext, site: Site) -> None:
-    async with opened(min_delay=1.0) as gate:
+    async with opened(min_delay=6.0) as gate:
         guarded = await guard(context, gate)
         page = await context.new_page()
 
         for path in ("/a", "/b"):
-            response = await guarded.goto(page, site.url(path), timeout=900)
+            response = await guarded.goto(page, site.url(path), timeout=5_500)
             assert response is not None
 
         assert site.paths == ["/a", "/b"]
