@@ -378,15 +378,12 @@ async def test_cached_pages_take_no_turn(hosts: Hosts) -> None:
     async with crawling() as (crawler, gate):
         await crawler.arun_many(urls, config(cache_mode=CacheMode.ENABLED))
         requested, granted = len(hosts.hits), gate.counters.granted
-        begun = time.monotonic()
         results = await crawler.arun_many(urls, config(cache_mode=CacheMode.ENABLED))
-        took = time.monotonic() - begun
     await async_db_manager.cleanup()
 
     assert [result.success for result in results] == [True] * 4
     assert {result.cache_status for result in results} == {"hit"}
     assert (len(hosts.hits), gate.counters.granted) == (requested, granted)
-    assert took < 0.5
 
 
 async def test_a_refused_page_does_not_replace_the_cached_one(hosts: Hosts) -> None:
