@@ -47,8 +47,7 @@ _WITHOUT_A_LOOP = frozenset(
 )
 
 
-# Ten times what the slowest fast test takes, on a machine that takes so long for the yardstick (seconds of processor time).
-_FAST_S, _YARDSTICK_S = 5.0, 0.04
+_FAST_S = 5.0  # ten times what the slowest fast test takes on a usual machine (seconds of processor time)
 # Thousands of tests write SQLite files, and would wait for the disk at each commit. What they write need not outlive the machine.
 _MEMORY, _MEMORY_NEEDED = Path("/dev/shm"), 1 << 30
 
@@ -125,19 +124,11 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     took = process_time() - started
     # Tracing makes a test two to three times as slow.
     if took > _FAST_S and not item.get_closest_marker("slow") and not sys.gettrace():
-        limit = _FAST_S * max(1.0, max(_yardstick() for _ in range(5)) / _YARDSTICK_S)
+        limit = _FAST_S * support.slowness()
         if took > limit:
             because = f"took {took:.1f} s of processor time, and {limit:.1f} are the most on this machine"
             pytest.fail(f"{because}: make it faster, or mark it slow (CONTRIBUTING.md)")
     return result
-
-
-def _yardstick() -> float:
-    """Return the processor time of a fixed amount of work."""
-    started, total = process_time(), 0
-    for number in range(1_000_000):
-        total += number
-    return process_time() - started
 
 
 def _concerns_the_loop(item: pytest.Item) -> bool:

@@ -3,6 +3,7 @@
 import asyncio
 import io
 import sys
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -23,6 +24,8 @@ OpenedGate = AbstractAsyncContextManager[polite.Gate]
 FAST_ONLY = False
 A, B = "https://a.test", "https://b.test"
 RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
+# Processor time of the yardstick on a usual machine (seconds).
+_YARDSTICK_S = 0.04
 # RFC 9309 without any leniency of ours.
 STRICT = replace(
     RFC9309,
@@ -138,3 +141,15 @@ def calls_of(work: Callable[[], object]) -> int:
     finally:
         sys.setprofile(before)
     return counted
+
+
+def slowness() -> float:
+    """How many times slower than a usual machine this one is now, at least 1, by the processor time of a yardstick."""
+
+    def yardstick() -> float:
+        started, total = time.process_time(), 0
+        for number in range(1_000_000):
+            total += number
+        return time.process_time() - started
+
+    return max(1.0, *(yardstick() / _YARDSTICK_S for _ in range(5)))

@@ -10,6 +10,7 @@ from polite.errors import InvalidOption
 from polite.pacing.turn import Outlook, ScopeState, Turn, TurnState
 from polite.pacing.turnstile import Turnstile
 from tests.pacing.support import ALL, IP, A, B, C, finish
+from tests.support import slowness
 
 
 def test_urgent_turns_go_first_and_in_their_own_order() -> None:
@@ -81,7 +82,7 @@ def test_cancelling_a_hundred_thousand_takes_no_more_than_a_moment(backwards: bo
     for turn in reversed(waiting) if backwards else waiting:
         turnstile.cancel(turn, 0.0)
 
-    assert time.process_time() - start < 20.0
+    assert time.process_time() - start < 2.0 * slowness()
     assert turnstile.waiting == 0
 
 
