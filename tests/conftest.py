@@ -101,7 +101,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def _mark_slow_rows(family: list[pytest.Item]) -> None:
-    """Take `slow` from the rows of a test that its mark leaves fast. Coverage is measured on fast tests only.
+    """Take `slow` from the rows of a test that its mark leaves fast. Coverage is measured on tests without the mark only.
 
     `slow(reason, fast=n)` leaves n rows, drawn once for all; `slow(reason, rows=[...])` leaves those whose ids have none of
     these texts.
@@ -110,10 +110,9 @@ def _mark_slow_rows(family: list[pytest.Item]) -> None:
     assert mark is not None
     fast = Random(0).sample(range(len(family)), min(len(family), mark.kwargs.get("fast", 0)))
     for at, item in enumerate(family):
+        item.add_marker("no_cover")
         if at in fast or not any(text in item.name for text in mark.kwargs.get("rows", [""])):
             item.own_markers.remove(mark)
-        else:
-            item.add_marker("no_cover")
 
 
 @pytest.hookimpl(wrapper=True)
