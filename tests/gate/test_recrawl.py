@@ -59,17 +59,6 @@ async def test_the_next_request_has_the_conditions_that_the_last_responses_left(
     assert await conditional_after(*reports) == conditions
 
 
-async def test_a_304_to_a_request_without_conditions_adds_nothing() -> None:
-    async with opened(recrawl=RECRAWL) as (gate, _):
-        await visit(gate, status=304, ETag='"9"')
-        assert await gate.conditional(PAGE) == {}
-        await visit(gate, ETag='"1"')
-        await gate.conditional(PAGE)
-        await visit(gate, status=304)
-        await visit(gate, status=304, ETag='"9"')
-        assert await gate.conditional(PAGE) == {"If-None-Match": '"1"'}
-
-
 async def test_a_response_that_was_not_read_to_its_end_is_not_remembered() -> None:
     async with opened(recrawl=RECRAWL) as (gate, _):
         await visit(gate, ETag='"1"')
@@ -116,19 +105,6 @@ async def test_a_page_is_due_when_it_says_and_a_frontier_waits_for_that() -> Non
         await fetch_all(frontier, fetched)
 
         assert fetched == [(pytest.approx(before + 7_200.0), PAGE)]
-
-
-async def test_due_needs_a_report_and_the_option() -> None:
-    async with opened(recrawl=RECRAWL) as (gate, _), gate.permit(PAGE) as permit:
-        with pytest.raises(polite.PermitMisused, match="needs a report"):
-            _ = permit.due
-    async with opened() as (gate, _):
-        async with gate.permit(PAGE) as permit:
-            permit.report(status=200)
-        with pytest.raises(polite.PermitMisused, match=r"recrawl=RecrawlPolicy"):
-            _ = permit.due
-        with pytest.raises(polite.InvalidOption, match=r"recrawl=RecrawlPolicy"):
-            await gate.conditional(PAGE)
 
 
 async def test_nothing_is_remembered_of_a_url_that_is_too_long() -> None:
