@@ -9,9 +9,10 @@ import pytest
 import polite
 from polite import schedulers
 from polite.events import Event, OriginPostponed
+from polite.robots.exchange import Reply
 from polite.task import Task
 from tests.frontier.support import Drained, Opened
-from tests.support import A, fetch_all
+from tests.support import A, B, fetch_all
 
 pytestmark = pytest.mark.virtual_time
 
@@ -84,6 +85,24 @@ async def test_a_faulty_scheduler_is_named_and_no_task_is_lost(
         assert all(later - earlier >= 1.0 for (earlier, _), (later, _) in pairwise(fetched))
         async with asyncio.timeout(2), gate.permit(A):
             pass
+
+
+async def test_a_task_of_an_origin_whose_turn_has_not_come_is_no_answer(
+    opened: Opened, drained: Drained
+) -> None:
+    class Hasty(schedulers.Fifo):
+        def next(self) -> Task:
+            super().next()
+            return self._tasks[polite.Origin.of(B).text][0][2]
+
+    rules = Reply(200, b"User-agent: *\nCrawl-delay: 60")
+    async with opened({f"{B}/robots.txt": rules}, scheduler=Hasty()) as (frontier, _):
+        await frontier.put_many([A, B])
+
+        with pytest.raises(RuntimeError, match=r"a task of https://b.test, whose turn has not come"):
+            await anext(frontier)
+
+        assert [task.url for task in await drained(frontier)] == [f"{A}/", f"{B}/"]
 
 
 def no_scope_of_a_page(target: polite.Target) -> tuple[object, ...]:

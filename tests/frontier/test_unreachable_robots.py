@@ -209,6 +209,30 @@ async def test_tasks_are_not_dropped_while_a_shared_store_is_away(opened: Opened
     assert not may_pass or now() < 660.0
 
 
+@pytest.mark.parametrize(
+    ("reason", "max_outage", "shortest", "longest"),
+    [
+        (polite.Reason.CONNECTION_REFUSED, 600.0, 600, 1_300),
+        (polite.Reason.CONNECTION_REFUSED, 0.0, 5, 10),
+        # No restart of a site brings its name into being.
+        (polite.Reason.DNS_NXDOMAIN, 600.0, 5, 10),
+    ],
+)
+async def test_an_outage_is_waited_for_even_if_the_tries_are_used_up(
+    opened: Opened, reason: polite.Reason, max_outage: float, shortest: float, longest: float
+) -> None:
+    options = {"max_robots_tries": 2, "max_outage": max_outage}
+    robots = polite.RobotsPolicy(nxdomain_retry=0)
+    script = {f"{A}/robots.txt": [Failed(reason)]}
+
+    async with opened(script, robots=robots, **options) as (frontier, _):
+        await frontier.put(f"{A}/1")
+        await frontier.join()
+
+    assert frontier.dropped == 1
+    assert shortest <= now() <= longest
+
+
 async def test_an_origin_that_gives_no_turn_for_long_leaves_its_fetch_slot_to_others(opened: Opened) -> None:
     policy = polite.RobotsPolicy(default_ttl=300)
 

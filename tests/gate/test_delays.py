@@ -1,17 +1,18 @@
 """An origin keeps its delay, hours, quota and concurrency, also when the policy changes meanwhile; other origins do not wait."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import polite
-from polite.events import Event, Skipped
+from polite.events import BackedOff, Event, Skipped
 from polite.robots.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport
 from tests.gate.support import PAGE, ROBOTS, SITE, gaps, opened, serving, visit
-from tests.support import OpenedGate, scripted_gate
+from tests.support import OpenedGate, now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -217,3 +218,20 @@ async def test_scopes_cannot_change_while_the_gate_is_open() -> None:
         with pytest.raises(polite.InvalidOption, match="pacing must be a PacingPolicy"):
             gate.pacing = 5  # type: ignore[assignment]
         assert gate.pacing == polite.PacingPolicy()
+
+
+@pytest.mark.parametrize("before", polite.Anchor)
+@pytest.mark.parametrize("after", polite.Anchor)
+async def test_an_anchor_that_changes_between_report_and_exit_settles_exactly_once(
+    before: polite.Anchor, after: polite.Anchor
+) -> None:
+    events: list[Event] = []
+    async with opened(listener=events.append, pacing=polite.PacingPolicy(anchor=before)) as (gate, _):
+        async with gate.permit(PAGE) as permit:
+            permit.report(status=429, headers={"Retry-After": "600"})
+            reported = now()
+            gate.pacing = replace(gate.pacing, anchor=after)
+            await asyncio.sleep(5)
+
+        assert await visit(gate) - reported == (600 if before is polite.Anchor.FIRST_BYTE else 605)
+    assert [each.origin for each in events if isinstance(each, BackedOff)] == [SITE]

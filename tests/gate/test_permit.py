@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -251,3 +252,14 @@ async def test_a_block_that_is_not_left_gives_its_turn_back_and_a_late_report_st
 
         assert reclaimed == [Reclaimed(PAGE, 100.0)]
         assert gate.counters.slowed == 1
+
+
+async def test_a_limit_that_is_lowered_counts_for_what_is_held_already() -> None:
+    async with opened_with_frontier() as (gate, frontier, reclaimed):
+        permit = await given(frontier)
+        await asyncio.sleep(50)
+        gate.pacing = replace(gate.pacing, max_hold=60.0)
+        await asyncio.sleep(11)
+
+        assert reclaimed == [Reclaimed(PAGE, pytest.approx(60.0))]
+        assert permit.url == PAGE

@@ -59,6 +59,17 @@ async def test_the_next_request_has_the_conditions_that_the_last_responses_left(
     assert await conditional_after(*reports) == conditions
 
 
+async def test_a_304_to_a_request_without_conditions_adds_nothing() -> None:
+    async with opened(recrawl=RECRAWL) as (gate, _):
+        await visit(gate, status=304, ETag='"9"')
+        assert await gate.conditional(PAGE) == {}
+        await visit(gate, ETag='"1"')
+        await gate.conditional(PAGE)
+        await visit(gate, status=304)
+        await visit(gate, status=304, ETag='"9"')
+        assert await gate.conditional(PAGE) == {"If-None-Match": '"1"'}
+
+
 async def test_a_response_that_was_not_read_to_its_end_is_not_remembered() -> None:
     async with opened(recrawl=RECRAWL) as (gate, _):
         await visit(gate, ETag='"1"')

@@ -137,3 +137,12 @@ async def test_a_permit_that_ends_by_its_failed_signer_is_no_failure_of_the_site
                 permit.sign("GET")
 
         assert gate.counters.opened == 0
+
+
+async def test_a_sitemap_that_cannot_be_signed_is_no_failure_of_the_site() -> None:
+    transport = Sending({ROBOTS: Reply(200, b"Sitemap: https://site.test/map.xml")})
+    async with opened(transport, signer=AwayForPages(), pacing=STRICT) as (gate, _):
+        assert [entry async for entry in gate.sitemaps(PAGE)] == []
+
+        assert gate.counters.opened == 0
+        await visit(gate)

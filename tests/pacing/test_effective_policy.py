@@ -34,3 +34,12 @@ def test_an_effective_policy_follows_the_policy_that_rules_now() -> None:
     assert policies.replace(replace(policies.policy, overrides=())) == set(HOSTS)
     assert policies.of(HOSTS[1]).policy.min_delay == 1.0
     assert policies.uniform
+
+
+def test_the_longest_delay_is_that_of_the_slowest_origin_with_all_its_jitter() -> None:
+    policies = EffectivePolicies(
+        PacingPolicy(min_delay=2).override(HOSTS[0], min_delay=40).override(HOSTS[1], jitter=0.5)
+    )
+
+    assert policies.longest_delay_s(0.0) == 60.0
+    assert EffectivePolicies(PacingPolicy(min_delay=2)).longest_delay_s(0.0) == 2.0

@@ -203,6 +203,19 @@ def test_a_back_off_is_never_forgotten_and_a_refusal_some_time_after_it() -> Non
     assert len(turnstile) == 1
 
 
+def test_a_scope_that_a_request_waits_for_is_not_forgotten() -> None:
+    turnstile = Turnstile()
+    turnstile.hold(A, 100.0)
+    finish(turnstile, turnstile.request((IP,), 0.0), 0.0, 0.0)
+    both = turnstile.request((A, IP), 0.0)
+    pass_by(turnstile, 50.0, 1_000, B)
+    other = turnstile.request((IP,), 100.0)
+
+    assert turnstile.due(100.0) == []
+    turnstile.cancel(other, 100.0)
+    assert turnstile.due(100.0) == [both]
+
+
 def test_forgetting_keeps_up_with_requests_of_several_new_scopes() -> None:
     turnstile = Turnstile()
     for at in range(5_000):

@@ -16,9 +16,10 @@ from polite.origin import Origin, Target
 from polite.ports import SavedBackOff
 from polite.recrawl import Validators
 from polite.robots.result import Found
-from polite.robots.snapshot import renewed
+from polite.robots.snapshot import Snapshot, renewed
 from polite.stores import robots_database
 from polite.stores import sqlite as module
+from polite.stores.robots_database import RobotsDatabase
 from polite.stores.sqlite import PendingWrites, SqliteStore
 from tests.stores.support import (
     FAULTS,
@@ -74,6 +75,24 @@ async def test_a_file_that_cannot_be_used_is_a_clear_error_and_a_corrupt_one_is_
     await store.close()
 
     assert str(where) in str(failure.value)
+
+
+@pytest.mark.parametrize("new", [b"the new one", None])
+async def test_a_corrupt_file_that_another_process_has_set_aside_leaves_the_new_one_alone(path, new):
+    await filled(path)
+    file = RobotsDatabase(path)
+    file.read([(str(SITE), Snapshot)])
+    path.rename(path.parent / "elsewhere")
+    if new is not None:
+        path.write_bytes(new)
+    error = sqlite3.DatabaseError("malformed")
+    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+
+    said = file.database._failure(error)
+    file.close()
+
+    assert "another process has already renamed it" in str(said)
+    assert [file.read_bytes() for file in path.parent.glob("crawl.sqlite")] == ([] if new is None else [new])
 
 
 async def test_a_file_that_stays_locked_is_an_error_that_names_the_option(opened, path):
