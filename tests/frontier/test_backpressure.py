@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 import polite
-from polite.events import Event, Granted, Refused
+from polite.events import Event, Granted
 from polite.frontier.frontier import Frontier, FrontierClosed
 from polite.task import Admission
 from tests.frontier.support import Opened, one_process
-from tests.support import RULES, A, fetch_all
+from tests.support import A, fetch_all
 
 pytestmark = pytest.mark.virtual_time
 
@@ -80,36 +80,6 @@ async def test_a_slot_granted_to_a_cancelled_putter_is_free_again_for_join(opene
     assert putters[0].cancelled()
 
 
-async def test_the_last_slot_granted_to_a_cancelled_putter_ends_join(opened: Opened) -> None:
-    putters: list[asyncio.Task[Any]] = []
-
-    def cancel(event: Event) -> None:
-        if isinstance(event, Refused) and event.url.endswith("/2"):
-            putters[0].cancel()
-
-    async with opened({f"{A}/robots.txt": RULES}, max_waiting=2, listener=cancel) as (frontier, _):
-        await frontier.put_many([f"{A}/private/1", f"{A}/private/2"])
-        putters.append(asyncio.create_task(frontier.put(f"{A}/3")))
-        async with asyncio.timeout(10):
-            await frontier.join()
-
-    assert putters[0].cancelled()
-    assert (frontier.refused, frontier.waiting) == (2, 0)
-
-
-async def test_of_two_putters_that_wait_with_the_same_url_one_puts_it(opened: Opened) -> None:
-    async with opened(max_waiting=1) as (frontier, _):
-        await frontier.put(f"{A}/1")
-        putters = [asyncio.create_task(frontier.put(f"{A}/2")) for _ in range(2)]
-        await asyncio.sleep(0)
-        for _ in range(2):
-            async with await anext(frontier):
-                pass
-
-        assert await asyncio.gather(*putters) == [Admission.WAITING, Admission.DUPLICATE]
-        await frontier.join()
-
-
 async def test_closing_ends_the_wait_for_capacity(opened: Opened) -> None:
     async with opened(max_waiting=1) as (frontier, _):
         await frontier.put(f"{A}/1")
@@ -121,22 +91,3 @@ async def test_closing_ends_the_wait_for_capacity(opened: Opened) -> None:
 
         assert [type(result) for result in results] == [FrontierClosed, asyncio.CancelledError]
         assert await fetch_all(frontier) == [f"{A}/1"]
-
-
-async def test_a_slot_that_is_granted_in_the_step_of_closing_is_not_taken(opened: Opened) -> None:
-    frontiers: list[Frontier] = []
-
-    def close(event: Event) -> None:
-        if isinstance(event, Granted):
-            frontiers[0].close()
-
-    async with opened(max_waiting=1, listener=close) as (frontier, _):
-        frontiers.append(frontier)
-        await frontier.put(f"{A}/1")
-        putter = asyncio.create_task(frontier.put(f"{A}/2"))
-        fetched = await fetch_all(frontier)
-        with pytest.raises(FrontierClosed):
-            await putter
-
-    assert fetched == [f"{A}/1"]
-    assert frontier.waiting == 0

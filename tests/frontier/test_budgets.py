@@ -10,7 +10,7 @@ import pytest
 
 import polite
 from polite.errors import OriginDeclined, TurnLost
-from polite.events import BudgetSpent, Dropped, Event, Retried
+from polite.events import BudgetSpent, Dropped, Event
 from polite.frontier.frontier import Frontier
 from polite.frontier.in_flight import TaskPermit
 from polite.robots.exchange import Failed, Reply
@@ -131,20 +131,6 @@ async def test_a_response_ends_a_row_of_failures(opened: Opened) -> None:
         assert (frontier.done, frontier.dropped) == (10, 0)
 
 
-async def test_the_budget_of_one_origin_may_differ(opened: Opened) -> None:
-    pacing = polite.PacingPolicy(max_pages=1).override(A, max_pages=None).override(B, max_pages=2)
-    async with opened(pacing=pacing) as (frontier, _):
-        await frontier.put_many(f"{origin}/{n}" for origin in (A, B, "https://c.test") for n in range(4))
-        frontier.close()
-        sent = await fetch(frontier)
-
-    assert {origin: sum(url.startswith(origin) for url in sent) for origin in (A, B, "https://c.test")} == {
-        A: 4,
-        B: 2,
-        "https://c.test": 1,
-    }
-
-
 async def test_a_budget_may_be_set_while_tasks_wait(opened: Opened) -> None:
     async with opened() as (frontier, gate):
         await frontier.put_many(f"{A}/{n}" for n in range(5))
@@ -216,37 +202,6 @@ async def test_what_an_earlier_run_has_spent_counts_whatever_comes_before_its_ta
             gate.pacing = limits["pacing"]
 
             assert await fetch(frontier) == [f"{A}/4"]
-
-
-async def test_a_page_that_needed_no_request_does_not_count_in_the_next_run(tmp_path: Path) -> None:
-    path, sent = str(tmp_path / "queue.sqlite"), []
-    for _ in range(2):
-        async with (
-            scripted_gate(**budget(max_pages=2)) as gate,
-            polite.open_frontier(gate, store=path) as frontier,
-        ):
-            await frontier.put_many((f"{A}/{n}" for n in range(4)), again=True)
-            async with await anext(frontier) as permit:
-                sent.append(permit.url)
-                permit.report(status=200)
-            if len(sent) == 1:
-                (await anext(frontier)).unsent(requeue=False)
-
-    assert len(sent) == 2
-
-
-async def test_retries_count_as_pages_and_end_with_the_budget(opened: Opened) -> None:
-    events: list[Event] = []
-    async with opened(listener=events.append, max_tries=10, **budget(max_pages=2)) as (frontier, _):
-        await frontier.put(f"{A}/1")
-        frontier.close()
-        async for permit in frontier:
-            async with permit:
-                permit.report(status=200)
-                permit.retry()
-
-        assert (frontier.done, frontier.dropped) == (0, 1)
-        assert len([each for each in events if isinstance(each, Retried)]) == 2
 
 
 PAGES = 12

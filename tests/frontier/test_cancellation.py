@@ -7,9 +7,9 @@ import pytest
 
 import polite
 from polite.events import Event, Granted, OriginPostponed
-from polite.frontier.frontier import Frontier, FrontierClosed
-from tests.frontier.support import Drained, Opened, expect_a_healthy_frontier, one_process, stop
-from tests.support import A, B, expect_no_other_tasks, fetch_all, now
+from polite.frontier.frontier import Frontier
+from tests.frontier.support import Drained, Opened, expect_a_healthy_frontier, one_process
+from tests.support import A, fetch_all, now
 
 pytestmark = pytest.mark.virtual_time
 
@@ -29,43 +29,6 @@ async def test_what_was_about_to_be_given_to_a_cancelled_worker_goes_to_the_next
 
     assert workers[0].cancelled()
     assert (permit.task.tries, now()) == (0, 1.0)
-
-
-async def test_a_frontier_drained_by_its_listener_holds_nothing(opened: Opened, drained: Drained) -> None:
-    draining: list[asyncio.Task[Any]] = []
-
-    def drain(event: Event) -> None:
-        if isinstance(event, Granted):
-            draining.append(asyncio.create_task(drained(frontier)))
-            stop(frontier, FrontierClosed("drained"))
-
-    async with opened(listener=drain) as (frontier, gate):
-        await frontier.put_many([f"{A}/1", f"{A}/2", f"{B}/1", f"{B}/2"])
-        fetched = await asyncio.gather(*(fetch_all(frontier) for _ in range(3)))
-        left = await draining[0]
-        await expect_no_other_tasks()
-        for url in (A, B):
-            async with asyncio.timeout(3), gate.permit(url):
-                pass
-
-    assert sorted([*(task.url for task in left), *(url for urls in fetched for url in urls)]) == [
-        f"{A}/1",
-        f"{A}/2",
-        f"{B}/1",
-        f"{B}/2",
-    ]
-
-
-async def test_a_worker_cancelled_in_the_step_of_the_choice_is_passed_over(opened: Opened) -> None:
-    async with opened() as (frontier, _):
-        await frontier.put_many([A, B])
-        await asyncio.sleep(5)
-        workers = [asyncio.create_task(anext(frontier)) for _ in range(3)]
-        await asyncio.sleep(0)
-        workers[0].cancel()
-        permits = await asyncio.gather(*workers[1:])
-
-    assert {permit.task.url for permit in permits} == {f"{A}/", f"{B}/"}
 
 
 @pytest.mark.parametrize("steps", range(30))
@@ -136,19 +99,3 @@ async def test_cancelling_every_task_there_is_after_any_number_of_steps_puts_ori
         await expect_a_healthy_frontier(frontier, urls, [])
 
     assert steps or "cancelled from outside" in {e.because for e in events if isinstance(e, OriginPostponed)}
-
-
-@one_process
-@pytest.mark.parametrize("steps", range(6))
-async def test_a_task_that_was_chosen_and_has_no_turn_yet_is_left(
-    opened: Opened, drained: Drained, steps: int
-) -> None:
-    async with opened() as (frontier, gate):
-        await frontier.put(f"{A}/1")
-        await asyncio.sleep(5)
-        async with gate.permit(A):
-            worker = asyncio.create_task(fetch_all(frontier))
-            for _ in range(steps):
-                await asyncio.sleep(0)
-            assert [task.url for task in await drained(frontier)] == [f"{A}/1"]
-        assert await worker == []

@@ -59,18 +59,6 @@ async def test_t5_a_scheduler_decides_the_order_and_never_the_time(opened: Opene
     assert fetched == [(1.0, f"{A}/2"), (2.0, f"{A}/1"), (3.0, f"{A}/0")]
 
 
-async def test_a_task_chosen_in_vain_is_chosen_anew_when_the_turn_is_there(opened: Opened) -> None:
-    async with opened(scheduler=schedulers.Priority()) as (frontier, gate):
-        await frontier.put(f"{A}/early")
-        await asyncio.sleep(5)
-        async with gate.permit(A):
-            worker = asyncio.create_task(anext(frontier))
-            await asyncio.sleep(1)
-            await frontier.put(f"{A}/late", priority=9)
-
-        assert (await worker).url == f"{A}/late"
-
-
 async def test_one_worker_gets_the_best_of_all_origins_whose_turn_has_come(opened: Opened) -> None:
     async with opened(scheduler=schedulers.Priority()) as (frontier, _):
         for number in range(20):
@@ -141,25 +129,6 @@ async def test_concurrency_above_one_gives_several_turns_of_an_origin_with_the_d
     assert max(gaps) <= {1: 2.5, 2: 2.5, 8: 1.5}[workers] + 1e-6
 
 
-async def test_an_origin_delayed_by_an_unused_grant_is_not_starved(opened: Opened) -> None:
-    order: list[str] = []
-
-    async with opened(pacing=polite.PacingPolicy(concurrency=2), scheduler=schedulers.Priority()) as (
-        frontier,
-        _,
-    ):
-        await frontier.put_many((f"{A}/{n}" for n in range(3)), priority=1)
-        await frontier.put_many(f"https://host{n}.test/" for n in range(100))
-        frontier.close()
-        async for permit in frontier:
-            async with permit:
-                order.append(permit.url)
-                await asyncio.sleep(0.3)
-                permit.report(status=200)
-
-    assert max(order.index(f"{A}/{n}") for n in range(3)) < 15
-
-
 async def test_scopes_that_differ_from_url_to_url_are_obeyed(opened: Opened) -> None:
     def by_folder(target: polite.Target) -> tuple[object, ...]:
         return (target.origin, target.path.split("/")[1])
@@ -175,20 +144,6 @@ async def test_scopes_that_differ_from_url_to_url_are_obeyed(opened: Opened) -> 
     for part in (A, B, "/x/", "/y/"):
         times = [at for at, url in fetched if part in url]
         assert all(later - earlier >= 1.0 - 1e-9 for earlier, later in pairwise(times)), part
-
-
-async def test_an_origin_with_its_turn_blocks_no_other_while_no_worker_is_idle(opened: Opened) -> None:
-    """With one scope for all, a turn kept for a worker would keep everybody else from theirs."""
-    pacing = polite.PacingPolicy(scopes=lambda _: ("all",))
-
-    async with opened(pacing=pacing) as (frontier, gate):
-        await frontier.put_many([f"{A}/1", f"{B}/1"])
-        await asyncio.sleep(10)
-        async with asyncio.timeout(10), gate.permit("https://c.test/"):
-            pass
-        frontier.close()
-
-        assert sorted(await fetch_all(frontier)) == [f"{A}/1", f"{B}/1"]
 
 
 @pytest.mark.slow("thousands of tasks", fast=2)

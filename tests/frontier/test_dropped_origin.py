@@ -77,21 +77,6 @@ async def test_no_step_drops_more_than_a_few_hundred() -> None:
     assert len(steps.dropped) >= 4
 
 
-async def test_drained_in_between_all_that_was_not_dropped_is_given_back() -> None:
-    steps = Steps()
-    reached = asyncio.Event()
-
-    async with given_up(steps) as (frontier, _, _):
-        steps.then = reached.set
-        await reached.wait()
-        left = [task.url for task in await frontier.drain()]
-        await asyncio.sleep(1)
-
-        assert 0 < len(left) < MANY
-        assert sorted(left + steps.urls) == sorted(f"{SITE}/{number}" for number in range(MANY))
-        assert frontier.dropped == len(steps.urls)
-
-
 async def test_what_is_put_in_between_is_not_dropped_with_them_and_asks_anew() -> None:
     steps = Steps()
     reached = asyncio.Event()

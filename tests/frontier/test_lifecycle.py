@@ -1,8 +1,6 @@
 """Pause, close, join and drain; the end of the gate is the end of its frontiers."""
 
 import asyncio
-import gc
-import weakref
 from typing import Any
 
 import pytest
@@ -130,70 +128,6 @@ async def test_while_it_drains_tasks_in_flight_may_put(opened: Opened, drained: 
             await frontier.put(f"{A}/4")
 
 
-async def test_a_closed_frontier_takes_no_more_while_it_drains(opened: Opened, drained: Drained) -> None:
-    async with opened() as (frontier, _):
-        await frontier.put(A)
-        async with await anext(frontier):
-            frontier.close()
-            draining = asyncio.create_task(drained(frontier))
-            await asyncio.sleep(0)
-            with pytest.raises(FrontierClosed):
-                await frontier.put(f"{A}/1")
-        assert await draining == []
-
-
-@one_process
-async def test_while_it_drains_a_task_in_flight_never_waits_for_capacity(
-    opened: Opened, drained: Drained
-) -> None:
-    async with opened(max_waiting=1) as (frontier, _):
-        await frontier.put(A)
-
-        async def visit() -> None:
-            async with await anext(frontier):
-                await frontier.put_many(f"{A}/{number}" for number in range(5))
-
-        visiting = asyncio.create_task(visit())
-        await asyncio.sleep(5)
-        outsider = asyncio.create_task(frontier.put(f"{B}/1"))
-        await asyncio.sleep(1)
-        async with asyncio.timeout(10):
-            left, _ = await asyncio.gather(drained(frontier), visiting)
-
-        assert [task.url for task in left] == [f"{A}/{number}" for number in range(5)]
-        with pytest.raises(FrontierClosed):
-            await outsider
-
-
-@one_process
-async def test_while_it_drains_others_put_as_long_as_there_is_capacity(
-    opened: Opened, drained: Drained
-) -> None:
-    async with opened(max_waiting=2) as (frontier, _):
-        await frontier.put(A)
-        permit = await anext(frontier)
-        draining = asyncio.create_task(drained(frontier))
-        await asyncio.sleep(0)
-        await frontier.put_many([f"{A}/1", f"{A}/2"])
-        with pytest.raises(FrontierClosed, match="max_waiting=2"):
-            await frontier.put(f"{A}/3")
-        with pytest.raises(polite.Overloaded):
-            frontier.put_nowait(f"{A}/3")
-        async with permit:
-            pass
-
-        assert [task.url for task in await draining] == [f"{A}/1", f"{A}/2"]
-
-
-@one_process
-async def test_after_a_drain_no_timer_is_left(opened: Opened, drained: Drained) -> None:
-    async with opened() as (frontier, _):
-        await frontier.put(A, not_before=LoopClock().wall() + 1_000)
-        await drained(frontier)
-
-        assert [timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()] == []
-
-
 async def test_closing_the_gate_ends_the_frontier_with_gate_closed_and_loses_nothing(
     opened: Opened, drained: Drained
 ) -> None:
@@ -212,23 +146,6 @@ async def test_closing_the_gate_ends_the_frontier_with_gate_closed_and_loses_not
         with pytest.raises(polite.GateClosed):
             await frontier.put(f"{A}/4")
         assert [task.url for task in await drained(frontier)] == [f"{A}/1", f"{A}/2"]
-
-
-async def test_a_frontier_at_a_closed_gate_is_closed(opened: Opened) -> None:
-    async with opened() as (_, gate):
-        await gate.close()
-        frontier = Frontier(gate)
-
-        with pytest.raises(polite.GateClosed):
-            await anext(frontier)
-
-
-async def test_an_unreferenced_frontier_is_forgotten_by_its_gate(opened: Opened) -> None:
-    async with opened() as (_, gate):
-        forgotten = weakref.ref(Frontier(gate))
-        gc.collect()
-
-        assert forgotten() is None
 
 
 @pytest.mark.parametrize("what", ["join", "drain"])

@@ -8,12 +8,11 @@ import pytest
 
 import polite
 from polite import schedulers
-from polite.events import Event, Granted, OriginPostponed
-from polite.robots.exchange import Ask, Reply
+from polite.events import Event, OriginPostponed
+from polite.robots.exchange import Reply
 from polite.task import Task
-from polite.testing import ScriptedTransport
-from tests.frontier.support import Drained, Opened, memory_only, one_process, turns_of
-from tests.support import A, Abort, B, fetch_all
+from tests.frontier.support import Drained, Opened
+from tests.support import A, B, fetch_all
 
 pytestmark = pytest.mark.virtual_time
 
@@ -106,58 +105,6 @@ async def test_a_task_of_an_origin_whose_turn_has_not_come_is_no_answer(
         assert [task.url for task in await drained(frontier)] == [f"{A}/", f"{B}/"]
 
 
-@one_process
-async def test_a_scheduler_that_fails_while_a_task_is_put_raises_from_put(
-    opened: Opened, drained: Drained
-) -> None:
-    async with opened(scheduler=Wrong("raises in add")) as (frontier, gate):
-        await gate.check(A)
-
-        with pytest.raises(RuntimeError, match="add raised"):
-            await frontier.put(f"{A}/3")
-
-        assert [task.url for task in await drained(frontier)] == [f"{A}/3"]
-
-
-@memory_only
-@pytest.mark.parametrize("rules", [b"Visit-time: 0000-2359", b"Disallow: /private"])
-async def test_a_scheduler_that_fails_as_a_chosen_task_is_requeued_leaves_no_turn_behind(
-    opened: Opened, rules: bytes
-) -> None:
-    class Once(schedulers.Fifo):
-        """Adds no task twice."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.added: set[int] = set()
-
-        def add(self, task: Task) -> None:
-            if task.number in self.added:
-                raise KeyError("added twice")
-            self.added.add(task.number)
-            super().add(task)
-
-    for steps in range(8):
-        script = {f"{A}/robots.txt": Reply(200, b"User-agent: *\n" + rules)}
-        async with opened(script, scheduler=Once()) as (frontier, gate):
-            await frontier.put_many([f"{A}/{n}" for n in range(3)], again=True)
-            async with await anext(frontier):
-                pass
-            await asyncio.sleep(6)
-            worker = asyncio.create_task(anext(frontier))  # type: ignore[arg-type]
-            for _ in range(steps):
-                await asyncio.sleep(0)
-            worker.cancel()
-            await asyncio.wait([worker])
-            if not worker.cancelled() and worker.exception() is None:
-                worker.result().unsent()
-            await asyncio.sleep(20)
-
-            async with asyncio.timeout(1_000), gate.permit(f"{A}/x"):
-                pass
-            await frontier.drain()
-
-
 def no_scope_of_a_page(target: polite.Target) -> tuple[object, ...]:
     if target.path == "/1":
         raise ZeroDivisionError("no scope")
@@ -197,105 +144,6 @@ async def test_tasks_whose_scopes_always_fail_are_dropped_after_the_limit_of_tri
         async with asyncio.timeout(10_000):
             assert [permit async for permit in frontier] == []
         assert frontier.dropped == 2
-
-
-class CountingTransport(ScriptedTransport):
-    """Counts the requests that are in flight at one time."""
-
-    def __init__(self) -> None:
-        super().__init__({})
-        self.open = self.most = self.requests = 0
-
-    async def get(self, ask: Ask) -> Reply:
-        self.open += 1
-        self.requests += 1
-        self.most = max(self.most, self.open)
-        try:
-            await asyncio.sleep(5)
-            return Reply(200, b"User-agent: *\nDisallow: /x\n")
-        finally:
-            self.open -= 1
-
-
-async def test_rules_that_expire_while_queues_wait_are_fetched_within_the_limit(opened: Opened) -> None:
-    transport = CountingTransport()
-    rules = polite.RobotsPolicy(default_ttl=60, min_ttl=60, refresh_ahead=0)
-    origins = [f"https://h{number}.test" for number in range(6)]
-    options: dict[str, Any] = {"max_robots_fetches": 1}
-    async with opened(transports={"https": transport}, robots=rules, **options) as (frontier, gate):
-
-        async def hold(origin: str) -> None:
-            async with gate.permit(f"{origin}/other"):
-                await asyncio.sleep(300)
-
-        for origin in origins:
-            await gate.check(origin)
-        transport.most = 0
-        await frontier.put_many([f"{origin}/{page}" for origin in origins for page in range(2)])
-        frontier.close()
-        others = [asyncio.ensure_future(hold(origin)) for origin in origins]
-
-        async for permit in frontier:
-            async with permit:
-                pass
-        await asyncio.gather(*others)
-
-        assert frontier.done == 12
-        assert transport.requests > len(origins)
-        assert transport.most == 1
-
-
-async def test_a_task_that_was_granted_is_not_left_too_when_the_listener_aborts(
-    opened: Opened, drained: Drained
-) -> None:
-    def abort(event: Event) -> None:
-        if isinstance(event, Granted) and event.url.endswith("/1"):
-            raise Abort
-
-    async with opened(listener=abort) as (frontier, _):
-        await frontier.put_many([f"{A}/1", f"{A}/2"])
-        fetched = []
-        try:
-            async for permit in frontier:
-                async with permit:
-                    fetched.append(permit.url)
-        except (Abort, RuntimeError):
-            pass
-
-        left = [task.url for task in frontier._dispatcher.left]
-        assert fetched.count(f"{A}/1") + left.count(f"{A}/1") <= 1
-
-
-async def test_scopes_that_abort_within_a_put_stop_the_frontier_and_leave_no_task_waiting(
-    opened: Opened,
-) -> None:
-    def scopes(target: polite.Target) -> tuple[object, ...]:
-        if target.origin == polite.Origin.of(A) and target.path != "/robots.txt":
-            raise Abort
-        return (target.origin,)
-
-    async with opened(pacing=polite.PacingPolicy(scopes=scopes)) as (frontier, gate):
-        await gate.check(A)
-        for url in (f"{A}/1", f"{A}/2", f"{B}/1"):
-            try:
-                await frontier.put(url)
-            except (Abort, RuntimeError):
-                break
-
-        async with asyncio.timeout(100):
-            with pytest.raises((Abort, RuntimeError)):
-                await frontier.join()
-
-
-async def test_a_pacer_that_closes_by_itself_ends_the_frontier(opened: Opened) -> None:
-    async with opened() as (frontier, gate):
-        await frontier.put_many([f"{A}/{n}" for n in range(3)])
-        async with await anext(frontier):
-            pass
-        await turns_of(gate).pacer.close()
-
-        with pytest.raises(polite.GateClosed):
-            await anext(frontier)
 
 
 async def test_scopes_that_cannot_be_worked_out_end_the_frontier_with_their_error(

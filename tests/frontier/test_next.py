@@ -1,14 +1,13 @@
 """`next`, which tells that nothing is left; `put_nowait` and `until_waiting`, for a host that has a loop of its own."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
 import polite
 from polite.frontier.frontier import FrontierClosed
 from polite.task import Admission
-from tests.frontier.support import Opened, one_process, stop
+from tests.frontier.support import Opened, one_process
 from tests.support import RULES, A, B, fetch_all, now
 
 pytestmark = pytest.mark.virtual_time
@@ -59,43 +58,6 @@ async def test_next_waits_while_a_task_may_be_retried(opened: Opened) -> None:
             pass
 
 
-async def test_a_worker_that_iterates_goes_on_waiting_when_next_returns_none(opened: Opened) -> None:
-    async with opened() as (frontier, _):
-        await frontier.put(f"{A}/1")
-        first = await frontier.next()
-        assert first is not None
-        iterating, asking = asyncio.create_task(anext(frontier)), asyncio.create_task(frontier.next())
-        await asyncio.sleep(1)
-        async with first:
-            pass
-        assert await asking is None
-        await asyncio.sleep(30)
-        assert not iterating.done()
-
-        await frontier.put(f"{A}/2")
-        async with await iterating as second:
-            assert second.url == f"{A}/2"
-
-
-async def test_a_cancelled_next_loses_nothing(opened: Opened) -> None:
-    async with opened() as (frontier, _):
-        for steps in range(12):
-            await frontier.put(f"{A}/{steps}")
-            asking = asyncio.create_task(frontier.next())
-            for _ in range(steps):
-                await asyncio.sleep(0)
-            asking.cancel()
-            await asyncio.wait([asking])
-            if not asking.cancelled():
-                async with asking.result() or await anext(frontier):
-                    pass
-            del asking
-        async with asyncio.timeout(1_000):
-            await fetched_by_next(frontier)
-
-        assert (frontier.done, frontier.waiting, frontier.in_flight) == (12, 0, 0)
-
-
 async def test_next_raises_what_stopped_the_frontier(opened: Opened) -> None:
     async with opened() as (frontier, gate):
         await frontier.put(f"{A}/1", not_before=2_000_000_000.0)
@@ -127,12 +89,6 @@ async def test_put_nowait_returns_a_future_of_the_admission(opened: Opened) -> N
         permit = await frontier.next()
         assert permit is not None
         assert permit.task.depth == 3
-
-
-@pytest.mark.parametrize("store", ["in memory"], indirect=True)
-async def test_in_memory_the_future_is_done_at_once(opened: Opened) -> None:
-    async with opened() as (frontier, _):
-        assert frontier.put_nowait(A).result() is Admission.WAITING
 
 
 async def test_put_nowait_raises_at_once(opened: Opened) -> None:
@@ -169,21 +125,6 @@ async def test_until_waiting_returns_when_few_enough_tasks_wait(opened: Opened) 
     assert {waiting for waiting, _ in left} == {0, 1, 2, 3, 4}
 
 
-async def test_until_waiting_returns_at_once_when_few_enough_wait_or_the_frontier_ended(
-    opened: Opened,
-) -> None:
-    async with opened() as (frontier, _):
-        await frontier.put_many([A, B])
-        async with asyncio.timeout(0):
-            await frontier.until_waiting(2)
-        late = asyncio.create_task(frontier.until_waiting(0))
-        await asyncio.sleep(0)
-        stop(frontier, RuntimeError("enough"))
-        async with asyncio.timeout(0):
-            await frontier.until_waiting(0)
-        await late
-
-
 @one_process
 async def test_feeders_that_wait_together_do_not_put_more_than_they_waited_for(opened: Opened) -> None:
     most = 0
@@ -205,13 +146,6 @@ async def test_feeders_that_wait_together_do_not_put_more_than_they_waited_for(o
                     pass
 
     assert most == 2
-
-
-@pytest.mark.parametrize("most", [-1, 1.0, True, None])
-async def test_until_waiting_needs_an_integer(opened: Opened, most: Any) -> None:
-    async with opened() as (frontier, _):
-        with pytest.raises(polite.InvalidOption, match="until_waiting: most"):
-            await frontier.until_waiting(most)
 
 
 # repr.

@@ -10,14 +10,12 @@ import pytest
 import polite
 from polite.events import Dropped, Event, Granted, Refused, Retried
 from polite.frontier.frontier import Frontier
-from polite.robots.exchange import Failed, Reply
+from polite.robots.exchange import Failed
 from polite.task import Admission
-from tests.frontier.support import Drained, Opened
+from tests.frontier.support import Opened
 from tests.support import RULES, A, B, fetch_all, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
-
-EXPIRES_SOON = polite.RobotsPolicy(default_ttl=300)
 
 
 class Ends:
@@ -51,19 +49,6 @@ async def test_a_task_that_is_done_is_told_once_before_join_returns(opened: Open
     assert outcome == polite.TaskOutcome(polite.End.DONE, None, "done")
 
 
-async def test_what_on_end_puts_while_it_drains_is_left(opened: Opened, drained: Drained) -> None:
-    def put_another(task: polite.Task, _: polite.TaskOutcome) -> None:
-        frontier.put_nowait(f"{A}/2")
-
-    async with opened(on_end=put_another) as (frontier, _):
-        await frontier.put(f"{A}/1")
-        async with await anext(frontier):
-            draining = asyncio.create_task(drained(frontier))
-            await asyncio.sleep(1)
-
-        assert [task.url for task in await draining] == [f"{A}/2"]
-
-
 async def test_join_waits_for_what_on_end_puts(opened: Opened) -> None:
     def put_another(task: polite.Task, _: polite.TaskOutcome) -> None:
         if task.url == f"{A}/1":
@@ -95,50 +80,6 @@ async def test_a_url_that_put_itself_refuses_is_told_with_the_decision(opened: O
     assert outcome.because == "disallowed by Disallow: /private (line 2)"
 
 
-async def test_rules_that_changed_while_a_task_waited_are_told_with_the_decision(
-    opened: Opened, ends: Ends
-) -> None:
-    rules = [
-        Reply(200, b"User-agent: *\nAllow: /\n"),
-        Reply(200, b"User-agent: *\nDisallow: /2\n"),
-    ]
-
-    async with opened({f"{A}/robots.txt": rules}, robots=EXPIRES_SOON, on_end=ends) as (frontier, _):
-        await frontier.put_many([f"{A}/1", f"{A}/2"])
-        frontier.close()
-        async with await anext(frontier):
-            await asyncio.sleep(4_000)
-        assert await fetch_all(frontier) == []
-
-    assert ends.brief == [(f"{A}/1", "done"), (f"{A}/2", "refused")]
-    decision = ends.told[1][1].decision
-    assert decision is not None
-    assert (decision.path, decision.rule) == ("/2", polite.Rule(allows=False, pattern="/2", line=2))
-    assert decision.overruled == ()
-
-
-async def test_a_permit_that_is_entered_too_late_ends_its_task_with_the_decision(
-    opened: Opened, ends: Ends
-) -> None:
-    rules = [
-        Reply(200, b"User-agent: *\nAllow: /\n"),
-        Reply(200, b"User-agent: *\nDisallow: /\n"),
-    ]
-
-    async with opened({f"{A}/robots.txt": rules}, robots=EXPIRES_SOON, on_end=ends) as (frontier, _):
-        await frontier.put(f"{A}/1")
-        frontier.close()
-        permit = await anext(frontier)
-        await asyncio.sleep(4_000)
-        with pytest.raises(polite.Disallowed) as raised:
-            async with permit:
-                pass
-        await frontier.join()
-
-    assert ends.brief == [(f"{A}/1", "refused")]
-    assert ends.told[0][1].decision == raised.value.decision
-
-
 async def test_a_task_without_tries_left_is_told_once_though_it_was_tried_often(
     opened: Opened, ends: Ends
 ) -> None:
@@ -168,16 +109,6 @@ async def test_tasks_of_an_origin_without_rules_are_told_each(opened: Opened, en
     ]
     assert sorted(dropped) == sorted((f"{A}/{n}", "TIMEOUT") for n in range(50))
     assert len(ends.told) == 51
-
-
-async def test_tasks_that_are_left_are_not_told(opened: Opened, drained: Drained, ends: Ends) -> None:
-    async with opened(on_end=ends) as (frontier, _):
-        await frontier.put_many([f"{A}/1", f"{A}/2"])
-        async with await anext(frontier):
-            pass
-        assert [task.url for task in await drained(frontier)] == [f"{A}/2"]
-
-    assert ends.brief == [(f"{A}/1", "done")]
 
 
 async def test_what_it_raises_is_logged_and_the_crawl_goes_on(

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -14,8 +13,8 @@ from polite.robots.exchange import Reply
 from polite.task import Admission
 from polite.testing import LoopClock
 from tests.frontier.support import Drained, Opened, one_process
-from tests.sitemaps.support import index, pages, urlset
-from tests.support import RULES, A, B, fetch_all, scripted_gate
+from tests.sitemaps.support import urlset
+from tests.support import A, B, fetch_all, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -91,24 +90,6 @@ async def test_put_many_puts_what_an_async_iterator_gives_as_soon_as_it_comes(op
         assert await putting == [Admission.WAITING] * 5 + [Admission.DUPLICATE]
 
 
-async def test_put_many_lets_others_run(opened: Opened) -> None:
-    async with opened() as (frontier, _):
-        steps = 0
-
-        async def count() -> None:
-            nonlocal steps
-            # Not for ever: the thread of a file would wait for the interpreter at each of its own steps.
-            for _ in range(4):
-                steps += 1
-                await asyncio.sleep(0)
-
-        counting = asyncio.create_task(count())
-        await frontier.put_many(f"{A}/{n}" for n in range(2_000))
-        counting.cancel()
-
-    assert steps == 4
-
-
 @one_process
 async def test_a_task_is_not_given_out_before_its_time(opened: Opened) -> None:
     async with opened() as (frontier, _):
@@ -121,21 +102,6 @@ async def test_a_task_is_not_given_out_before_its_time(opened: Opened) -> None:
         await fetch_all(frontier, fetched)
 
     assert fetched == [(1.0, f"{A}/past"), (100.0, f"{A}/late"), (200.0, f"{A}/later")]
-
-
-async def test_put_many_cut_short_by_its_urls_counts_those_before_as_they_are(opened: Opened) -> None:
-    def urls() -> Any:
-        yield f"{A}/1"
-        yield f"{A}/2"
-        yield f"{A}/1"
-        raise ZeroDivisionError("the crawler's own")
-
-    async with opened() as (frontier, _):
-        for _each in range(2):
-            with pytest.raises(ZeroDivisionError):
-                await frontier.put_many(urls())
-
-            assert frontier.waiting == 2
 
 
 @pytest.mark.parametrize(
@@ -242,18 +208,6 @@ async def test_what_was_not_unique_is_not_remembered(opened: Opened) -> None:
         assert await frontier.put(f"{A}/1", unique=False) is WAITING
 
 
-@one_process
-async def test_what_was_not_unique_takes_no_place_of_urls_that_are_remembered(opened: Opened) -> None:
-    async with opened(max_done=1) as (frontier, _):
-        await frontier.put(f"{A}/1")
-        await fetched_tasks(frontier)
-        for _ in range(3):
-            await frontier.put(f"{A}/2", unique=False)
-            await fetched_tasks(frontier)
-
-        assert await frontier.put(f"{A}/1") is DUPLICATE
-
-
 async def test_a_task_that_is_not_unique_waits_for_capacity_and_no_lookup(opened: Opened) -> None:
     async with opened(max_waiting=1) as (frontier, _):
         await frontier.put(f"{A}/1", key="k")
@@ -285,28 +239,6 @@ async def test_each_way_back_keeps_key_and_tries(opened: Opened) -> None:
     assert sorted(map(repr, last)) == sorted(repr((*kind, 2)) for kind in kinds)
 
 
-async def test_each_ends_once_with_on_end(opened: Opened) -> None:
-    ended: list[tuple[str | None, bool, str]] = []
-
-    def on_end(task: polite.Task, outcome: polite.TaskOutcome) -> None:
-        ended.append((task.key, task.unique, outcome.end.value))
-
-    async with opened({f"{A}/robots.txt": RULES}, on_end=on_end) as (frontier, _):
-        for path in ("/1", "/private"):
-            await frontier.put(A + path)
-            await frontier.put(A + path, key=f"k{path}")
-            await frontier.put(A + path, unique=False)
-            await frontier.put(A + path, unique=False)
-        frontier.close()
-        assert await fetch_all(frontier) == [f"{A}/1"] * 4
-
-    assert sorted(map(repr, ended)) == sorted(
-        repr((key, unique, end))
-        for path, end in (("/1", "done"), ("/private", "refused"))
-        for key, unique in ((None, True), (f"k{path}", True), (None, False), (None, False))
-    )
-
-
 @pytest.mark.parametrize("key", ["", 1, b"k", "\ud800", "x" * 16_385])
 async def test_a_key_that_cannot_be_kept_is_refused(opened: Opened, key: Any) -> None:
     async with opened() as (frontier, _):
@@ -323,15 +255,6 @@ async def test_a_key_of_a_task_that_is_not_unique_is_refused(opened: Opened) -> 
             frontier.put_nowait(A, unique=None)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="key"):
             await frontier.put_many([A], key="k")  # type: ignore[call-arg]
-
-
-async def test_the_longest_key_is_kept(opened: Opened) -> None:
-    key = "é\n\0*=" + "x" * 16_378
-
-    async with opened() as (frontier, _):
-        await frontier.put(A, key=key)
-
-        assert [task.key for task in await fetched_tasks(frontier)] == [key]
 
 
 SITE = "https://example.com"
@@ -369,29 +292,6 @@ async def test_entries_become_tasks_in_the_order_of_their_priority():
         Admission.INVALID: 0,
     }
     assert [(file.url, file.entries) for file in put.files] == [(f"{SITE}/sitemap.xml", 5)]
-
-
-async def test_a_priority_of_the_caller_and_a_date_count_for_all():
-    async with scripted_gate(SCRIPT) as gate:
-        frontier = polite.Frontier(gate)
-        put = await frontier.put_sitemaps(SITE, since=datetime(2026, 6, 1, tzinfo=UTC), priority=7)
-        (task, *others) = await frontier.drain()
-
-    assert put.waiting == 2
-    assert {task.priority, *(each.priority for each in others)} == {7}
-
-
-async def test_many_entries_of_many_files_are_put(monkeypatch: pytest.MonkeyPatch):
-    script = {f"{SITE}/i.xml": Reply(200, index(f"{SITE}/1.xml", f"{SITE}/2.xml").encode())} | {
-        f"{SITE}/{number}.xml": Reply(200, pages(1_100, start=number * 1_000).encode()) for number in (1, 2)
-    }
-    async with scripted_gate(script, pacing=polite.PacingPolicy(min_delay=0)) as gate:
-        frontier = polite.Frontier(gate)
-        put = await frontier.put_sitemaps(SITE, files=[f"{SITE}/i.xml"])
-        frontier.close()
-
-        assert len(await fetch_all(frontier)) == put.waiting == 2_100
-        assert put.admissions[Admission.DUPLICATE] == 100
 
 
 async def test_a_site_out_of_reach_raises():

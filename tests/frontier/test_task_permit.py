@@ -1,17 +1,14 @@
 """A `TaskPermit` carries its task, sends it back up to `max_tries`, and its misuse is an error, not a deadlock."""
 
 import asyncio
-import gc
-from typing import Any
 
 import pytest
 
 import polite
 from polite.errors import PermitMisused
-from polite.events import Dropped, Event, Granted, Retried
-from polite.frontier.frontier import Frontier
+from polite.events import Dropped, Event, Retried
 from tests.frontier.support import Opened, one_process
-from tests.support import A, fetch_all, now
+from tests.support import A, now
 
 pytestmark = pytest.mark.virtual_time
 
@@ -58,23 +55,6 @@ async def test_a_permit_that_is_dropped_unentered_gives_turn_and_task_back(opene
             permit = await anext(frontier)
 
     assert (permit.task.tries, now()) == (0, 1.0)
-
-
-async def test_a_permit_that_outlives_its_loop_is_dropped_silently(opened: Opened) -> None:
-    async def given() -> Any:
-        async with opened() as (frontier, _):
-            await frontier.put(A)
-            return await anext(frontier)
-
-    from polite.testing import VirtualTimeLoop
-
-    def elsewhere() -> None:
-        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-            permit = runner.run(given())
-        del permit
-        gc.collect()
-
-    await asyncio.to_thread(elsewhere)
 
 
 async def test_a_permit_left_without_being_entered_is_misused_and_counts_nothing(opened: Opened) -> None:
@@ -155,17 +135,6 @@ async def test_a_task_that_needs_no_request_any_more_is_done_and_delays_nothing(
         assert (frontier.done, frontier.waiting, frontier.in_flight) == (2, 0, 0)
 
 
-@one_process
-async def test_a_listener_is_told_how_long_a_task_waited(opened: Opened) -> None:
-    events: list[Event] = []
-
-    async with opened(listener=events.append) as (frontier, _):
-        await frontier.put(A)
-        await anext(frontier)
-
-    assert [event for event in events if isinstance(event, Granted)] == [Granted(f"{A}/", 1.0, A)]
-
-
 async def test_a_permit_asked_for_inside_a_frontiers_permit_of_its_origin_is_an_error_and_no_hang(
     opened: Opened,
 ) -> None:
@@ -203,21 +172,6 @@ async def test_a_task_is_retried_after_a_time_with_its_tries_counted_until_the_l
     assert (frontier.done, frontier.dropped) == (0, 1)
 
 
-@one_process
-async def test_a_task_retried_at_once_waits_for_its_origins_turn(opened: Opened) -> None:
-    times = []
-
-    async with opened(max_tries=2) as (frontier, _):
-        await frontier.put(A)
-        frontier.close()
-        async for permit in frontier:
-            async with permit:
-                times.append(now())
-                permit.retry()
-
-    assert times == [1.0, 2.0]
-
-
 async def test_a_block_left_by_an_exception_requeues_its_task(opened: Opened) -> None:
     async with opened(max_tries=2) as (frontier, _):
         await frontier.put(A)
@@ -248,32 +202,3 @@ async def test_a_retry_is_accepted_however_full_the_frontier_is(opened: Opened) 
         async with await anext(frontier):
             await asyncio.sleep(0)
             assert putter.done()
-
-
-@pytest.mark.parametrize("requeued_by", ["retry", "being dropped"])
-async def test_a_listener_that_closes_the_frontier_when_nothing_is_left_loses_no_requeued_task(
-    opened: Opened, requeued_by: str
-) -> None:
-    seen: list[tuple[str, int]] = []
-    opening: list[Frontier] = []
-
-    def listen(event: Event) -> None:
-        for frontier in opening:
-            seen.append((type(event).__name__, frontier.waiting + frontier.in_flight))
-            if not frontier.waiting and not frontier.in_flight:
-                frontier.close()
-
-    async with opened(listener=listen) as (frontier, _):
-        await frontier.put(f"{A}/1")
-        opening.append(frontier)
-        permit = await anext(frontier)
-        if requeued_by == "retry":
-            async with permit:
-                permit.retry()
-        else:
-            permit.unsent()
-        frontier.close()
-        async with asyncio.timeout(1_000):
-            assert await fetch_all(frontier) == [f"{A}/1"]
-
-    assert dict(seen)["Retried" if requeued_by == "retry" else "Skipped"] == 1

@@ -66,44 +66,6 @@ async def test_an_origin_that_refuses_all_takes_no_turn(opened: Opened) -> None:
     assert (frontier.refused, now()) == (2, 0.0)
 
 
-async def test_a_chosen_task_is_refused_by_rules_that_came_while_its_origin_was_ready(opened: Opened) -> None:
-    policy = polite.RobotsPolicy(default_ttl=300)
-    script = {f"{A}/robots.txt": [Reply(404), RULES]}
-
-    async with opened(script, robots=policy) as (frontier, gate):
-        await frontier.put_many([f"{A}/private/1", f"{A}/2"])
-        await asyncio.sleep(1_000)
-        await gate.check(A)
-        frontier.close()
-
-        assert await fetch_all(frontier) == [f"{A}/2"]
-        assert frontier.refused == 1
-
-
-@memory_only
-async def test_many_tasks_that_waited_for_the_rules_are_checked_a_few_at_a_time(opened: Opened) -> None:
-    transport = ScriptedTransport({f"{A}/robots.txt": RULES})
-    transport.hold()
-    steps, at = 0, set()
-
-    async def count() -> None:
-        nonlocal steps
-        while frontier.refused < 600:
-            steps += 1
-            await asyncio.sleep(0)
-
-    async with opened(transport, listener=lambda _: at.add(steps)) as (frontier, _):
-        await frontier.put_many(f"{A}/{'private/' * (n % 2)}{n}" for n in range(1_200))
-        at.clear()
-        counting = asyncio.create_task(count())
-        transport.let_go()
-        await anext(frontier)
-        await counting
-
-    assert len(at) >= 3
-    assert (frontier.refused, frontier.waiting) == (600, 599)
-
-
 @memory_only
 async def test_tasks_that_are_all_refused_in_their_turn_let_others_run(opened: Opened) -> None:
     policy = polite.RobotsPolicy(default_ttl=300)
@@ -244,59 +206,3 @@ async def test_rules_that_replace_others_decide_about_all_tasks_that_wait(
     assert refused > 200
     # Once in a lifetime, and once more to decide about what waits.
     assert max(web.asked.values()) <= 4
-
-
-async def test_rules_that_are_other_ones_each_time_are_asked_for_twice_in_a_lifetime_at_most() -> None:
-    web = Web()
-    web.lifetime = 300
-
-    async def change(permit: polite.TaskPermit) -> None:
-        web.rules = dict.fromkeys((SITE, OTHER), f"{LARGE}# {len(web.pages)}\n")
-
-    async with large_files(web) as (_, frontier):
-        await frontier.put_many(urls(SITE, OTHER, pages=1_000))
-        await crawl(web, frontier, change)
-
-    assert len(web.pages) == 2_000
-    assert max(web.asked.values()) <= 2 * (1_000 // 300 + 2)
-
-
-@pytest.mark.slow("large robots.txt files")
-async def test_a_long_url_is_decided_again_by_rules_that_replaced_others_and_were_forgotten() -> None:
-    web = Web()
-    web.lifetime = 300
-    long = [f"{SITE}/{number}/{'1x' * 900}" for number in range(340)]
-    hard = "".join(f"Disallow: /*{a}*{b}*0\n" for a in "abcdefghijklmnopqrst" for b in range(200))
-    web.rules[SITE] = f"User-agent: *\n{hard}"
-
-    async def change(permit: polite.TaskPermit) -> None:
-        web.rules[SITE] = f"User-agent: *\n{hard}Disallow: /3\n"
-
-    async with large_files(web) as (_, frontier):
-        await frontier.put_many([*long, *urls(OTHER, pages=340)])
-        await crawl(web, frontier, change)
-        refused = frontier.refused
-
-    assert refused > 5
-    assert not [url for url in web.pages[620:] if url.startswith(f"{SITE}/3")]
-    assert len(web.pages) + refused == 680
-    assert web.asked[SITE] <= 4
-
-
-async def test_a_task_chosen_during_its_origins_delay_waits_for_its_turn_without_rules() -> None:
-    web = Web()
-
-    async with large_files(web) as (gate, frontier):
-        await frontier.put_many(urls(SITE, pages=3))
-        async with await anext(frontier) as first:
-            first.report(status=200)
-        # The origin's turn comes, and no worker does: it goes to another.
-        await asyncio.sleep(5)
-        async with gate.permit(f"{SITE}/between") as permit:
-            permit.report(status=200)
-        await gate.check(f"{OTHER}/")
-        asked = web.asked[SITE]
-        async with await anext(frontier) as second:
-            second.report(status=200)
-
-    assert web.asked[SITE] == asked

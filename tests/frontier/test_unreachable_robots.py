@@ -233,20 +233,6 @@ async def test_an_outage_is_waited_for_even_if_the_tries_are_used_up(
     assert shortest <= now() <= longest
 
 
-async def test_an_outage_of_an_earlier_run_is_not_counted(opened: Opened, tmp_path: Path) -> None:
-    store, script = str(tmp_path / "robots.sqlite"), {f"{A}/robots.txt": [Failed(polite.Reason.TIMEOUT)]}
-    async with opened(script, store=store) as (_, gate):
-        await gate.check(f"{A}/1")
-    await asyncio.sleep(100_000)
-    began = now()
-
-    async with opened(script, store=store, max_robots_tries=1, max_outage=600.0) as (frontier, _):
-        await frontier.put(f"{A}/1")
-        await frontier.join()
-
-    assert now() - began >= 600
-
-
 async def test_an_origin_that_gives_no_turn_for_long_leaves_its_fetch_slot_to_others(opened: Opened) -> None:
     policy = polite.RobotsPolicy(default_ttl=300)
 

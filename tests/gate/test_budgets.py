@@ -8,8 +8,6 @@ import pytest
 import polite
 from polite.errors import OriginDeclined
 from polite.events import BudgetSpent
-from polite.robots.exchange import Failed, Reply
-from polite.testing import ScriptedTransport
 from tests.gate.support import PAGE, ROBOTS, opened, visit
 from tests.gate.test_shared_gate import World
 from tests.gate.test_shared_gate import opened as opened_shared
@@ -59,28 +57,6 @@ async def test_only_requests_that_were_perhaps_sent_count() -> None:
             await visit(gate)
 
 
-async def test_a_dead_origin_gets_no_request_for_robots_txt_either() -> None:
-    transport = ScriptedTransport({ROBOTS: Failed(polite.Reason.TIMEOUT)})
-    async with opened(transport, pacing=polite.PacingPolicy(max_failures=3)) as (gate, _):
-        for _ in range(20):
-            with pytest.raises((OriginDeclined, polite.RobotsUnreachable)):
-                await visit(gate)
-            await asyncio.sleep(10_000)
-
-        assert len(transport.asked) == 3
-
-
-async def test_a_robots_txt_that_is_there_ends_no_row_of_failures() -> None:
-    transport = ScriptedTransport({ROBOTS: Reply(200, b"")})
-    async with opened(transport, pacing=polite.PacingPolicy(max_failures=3)) as (gate, _):
-        for _ in range(3):
-            await visit(gate, status=500)
-            await asyncio.sleep(100_000)
-
-        with pytest.raises(OriginDeclined, match="max_failures=3: so many requests failed in a row"):
-            await visit(gate)
-
-
 @pytest.mark.parametrize(
     ("status", "headers", "told", "octets"),
     [
@@ -105,20 +81,6 @@ async def test_octets_are_those_that_came_or_those_that_were_announced(
                 permit.received(each)
 
         assert f"budget: {octets} of 1000 octets" in str(await gate.explain(PAGE))
-
-
-async def test_a_budget_that_is_lifted_and_set_again_goes_on() -> None:
-    async with opened(pacing=polite.PacingPolicy(max_pages=2)) as (gate, _):
-        async with gate.permit(PAGE) as permit:
-            permit.report(status=200)
-            gate.pacing = polite.PacingPolicy()
-        gate.pacing = polite.PacingPolicy(max_pages=2)
-        assert gate.services.turns.budgets is not None
-        assert not gate.services.turns.budgets._open
-
-        await visit(gate)
-        with pytest.raises(OriginDeclined):
-            await visit(gate)
 
 
 # A shared crawl.

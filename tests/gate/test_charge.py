@@ -7,12 +7,8 @@ import pytest
 
 import polite
 from polite.robots.exchange import Reply
-from polite.testing import LoopClock
 from tests.gate.support import PAGE, ROBOTS, Names, opened, visit
-from tests.gate.test_shared_gate import World
-from tests.gate.test_shared_gate import opened as shared
-from tests.pacers.homes import FakeStore
-from tests.support import expect_no_other_tasks, now, scripted_gate
+from tests.support import now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -54,50 +50,3 @@ async def test_an_address_that_is_not_known_yet_is_delayed_when_it_is() -> None:
         await asyncio.sleep(2.5)
 
         assert await visit(gate, "https://other.test/") == pytest.approx(charged + 12.0)
-
-
-async def test_a_look_up_for_a_charge_ends_with_the_gate() -> None:
-    async with by_address() as gate:
-        gate.charge(PAGE)
-        await asyncio.sleep(1)
-        closing = now()
-
-    assert now() == closing
-    gate.charge(PAGE)
-    await expect_no_other_tasks()
-
-
-async def test_processes_that_share_a_crawl_keep_the_gap_after_a_charge_of_either() -> None:
-    world, page = World(), "https://a.test/page"
-    async with shared(world, store=FakeStore(LoopClock(), slow_s=0.2)) as ((one, _), (two, homes)):
-        await visit(one, page)
-        await visit(two, page)
-        await asyncio.sleep(100)
-        # The other process holds the home.
-        assert homes.held("a.test") is not None
-        one.charge(page)
-        charged = now()
-        await asyncio.sleep(1.5)
-        assert homes.held("a.test") is None
-        assert await visit(two, page) >= charged + 1.0
-        await asyncio.sleep(100)
-        two.charge(page)
-        charged = now()
-        assert await visit(one, page) >= charged + 1.0
-
-
-async def test_a_store_that_stays_away_delays_this_process_all_the_same(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    async def away(name: str) -> Any:
-        raise polite.StoreFailed("the store is away")
-
-    async with shared(World(), 1) as ((gate, homes),):
-        take, homes.take = homes.take, away  # type: ignore[method-assign]
-        gate.charge("https://b.test/")
-        charged = now()
-        await asyncio.sleep(0.5)
-        homes.take = take  # type: ignore[method-assign]
-
-        assert "delays only this process" in caplog.text
-        assert await visit(gate, "https://b.test/page") >= charged + 2.0

@@ -172,26 +172,3 @@ async def test_rules_that_always_expire_before_a_thread_has_decided_are_asked_fo
 
         assert await question(gate)
         assert site.count <= 3
-
-
-async def test_a_frontier_refuses_nothing_by_rules_that_were_replaced_while_a_thread_decided(
-    slow: Callable[[float], None],
-) -> None:
-    site = Site(f"{HOSTILE}Disallow: /\n", max_age=1000)
-    async with (
-        opened_on(site, max_origins=1) as gate,
-        polite.open_frontier(gate) as frontier,
-        asyncio.timeout(100_000),
-    ):
-        await gate.check(SITE)
-        await asyncio.sleep(880)
-        site.rules = HOSTILE
-        slow(3_600)
-        urls = {LONG_URL, f"{LONG_URL}x"}
-        await frontier.put_many(urls)
-        for _ in range(2):
-            async with await anext(frontier) as permit:
-                urls.remove(permit.url)
-                permit.report(status=200)
-
-        assert frontier.refused == 0

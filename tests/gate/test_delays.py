@@ -9,7 +9,6 @@ import pytest
 
 import polite
 from polite.events import BackedOff, Event, Skipped
-from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.robots.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport
 from tests.gate.support import PAGE, ROBOTS, SITE, gaps, opened, serving, visit
@@ -70,17 +69,6 @@ async def test_t3_with_concurrency_grants_keep_the_delay_too(
     assert gaps(times)[0] == pytest.approx(gap)
 
 
-async def test_cancelling_a_waiter_loses_nothing_and_shortens_no_delay() -> None:
-    async with opened() as (gate, _):
-        tasks = [asyncio.create_task(visit(gate)) for _ in range(6)]
-        await asyncio.sleep(1.5)
-        for task in tasks[1:5]:
-            task.cancel()
-        results = await asyncio.gather(*tasks, return_exceptions=True)
-
-    assert [results[0], results[5]] == pytest.approx([1.0, 2.0])
-
-
 async def test_too_many_waiting_requests_are_refused_by_name_of_the_option() -> None:
     async with opened(pacing=polite.PacingPolicy(max_waiting=2)) as (gate, _):
         await gate.check(PAGE)
@@ -139,17 +127,6 @@ async def test_a_request_that_waits_when_the_site_closes_waits_until_it_opens_ag
     assert Skipped(PAGE, "the site closed while it waited") in events
 
 
-async def test_while_it_is_closed_robots_txt_is_asked_for_and_others_go() -> None:
-    async with opened_at(12.0) as gate:
-        waiting = asyncio.create_task(visit(gate))
-        await asyncio.sleep(0)
-        assert await visit(gate, "https://other.test/page") == pytest.approx(1.0)
-        await asyncio.sleep(10)
-        assert (await gate.check(PAGE)).allowed
-        assert not waiting.done()
-        waiting.cancel()
-
-
 async def test_explain_says_until_when_the_site_is_closed_and_why_before_any_request_waits() -> None:
     async with opened_at(9.0) as gate:
         explanation = await gate.explain(PAGE)
@@ -159,16 +136,6 @@ async def test_explain_says_until_when_the_site_is_closed_and_why_before_any_req
     assert str(explanation.outlook.scope) == f"the opening hours of {SITE}"
     assert f"at 2023-11-16 06:00:00 UTC, held by the opening hours of {SITE}" in str(explanation)
     assert "(Visit-time 06:00-08:45 UTC: the site is closed)" in str(explanation)
-
-
-async def test_the_wall_clock_is_set_while_the_site_is_closed() -> None:
-    async with opened_at(9.0) as gate:
-        waiting = asyncio.create_task(visit(gate))
-        await asyncio.sleep(10)
-        gate.services.clock.set_wall(MIDNIGHT + 30.5 * HOUR)  # type: ignore[attr-defined]
-
-        # Looked at every quarter of an hour.
-        assert await waiting == pytest.approx(901, abs=1.0)
 
 
 async def test_a_policy_may_disregard_opening_hours() -> None:
@@ -183,18 +150,6 @@ async def test_t3_a_rate_counts_in_its_hours_only() -> None:
         visits = [await visit(gate) for _ in range(9)]
 
     assert gaps(visits) == pytest.approx([60] * 5 + [5] * 3, abs=0.1)
-
-
-class Own:
-    """A throttle of the user's own that asks for `seconds`; it fails if these are None."""
-
-    def __init__(self, seconds: Any) -> None:
-        self.seconds = seconds
-
-    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
-        if self.seconds is None:
-            raise ValueError("broken")
-        return Pause(self.seconds, "ours")
 
 
 @pytest.mark.parametrize(
@@ -263,47 +218,6 @@ async def test_scopes_cannot_change_while_the_gate_is_open() -> None:
         with pytest.raises(polite.InvalidOption, match="pacing must be a PacingPolicy"):
             gate.pacing = 5  # type: ignore[assignment]
         assert gate.pacing == polite.PacingPolicy()
-
-
-@pytest.mark.parametrize("seconds", [0.0, None, float("inf")])
-async def test_a_throttle_that_is_quick_or_fails_shortens_no_delay(seconds: Any) -> None:
-    throttle = Own(0.5)
-    async with opened(serving(b"User-agent: *\nCrawl-delay: 7\n"), throttle=throttle) as (gate, _):
-        throttle.seconds = seconds
-        visits = [await visit(gate), await visit(gate, status=429, Retry_After="3600"), await visit(gate)]
-
-        assert gaps(visits) == [7.0, 3600.0]
-        assert gate.counters.slowed == 1
-
-
-@pytest.mark.parametrize(
-    ("robots", "options", "before", "after"),
-    [
-        (b"", {"throttle": Own(30.0)}, {}, {"concurrency": 5}),
-        (
-            b"User-agent: *\nCrawl-delay: 30\n",
-            {},
-            {"concurrency": 20, "max_crawl_delay": 5},
-            {"max_crawl_delay": 300},
-        ),
-    ],
-    ids=["more at one time", "a longer Crawl-delay"],
-)
-async def test_permits_that_waited_before_the_policy_changed_keep_the_delay_of_now(
-    robots: bytes, options: Any, before: Any, after: Any
-) -> None:
-    pacing = polite.PacingPolicy(**before)
-    async with opened(serving(robots), pacing=pacing, **options) as (gate, _):
-        visits = [asyncio.create_task(visit(gate, took=40)) for _ in range(8)]
-        await asyncio.sleep(12)
-        changed = now()
-        gate.pacing = replace(gate.pacing, **after)
-        granted = sorted(await asyncio.gather(*visits))
-
-    # What runs already stays as it is.
-    later = [at for at in granted if at > changed]
-    assert len(later) >= 6
-    assert min(gaps(later)) >= 30.0
 
 
 @pytest.mark.parametrize("before", polite.Anchor)

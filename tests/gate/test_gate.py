@@ -161,16 +161,6 @@ async def test_a_transport_that_fails_or_returns_nonsense_is_named_and_the_url_i
     assert refusal.value.decision.cause is polite.Reason.INTERNAL_ERROR
 
 
-async def test_a_transport_that_fails_to_close_is_named() -> None:
-    class Unclosed(OwnTransport):
-        def close(self) -> None:  # type: ignore[override]
-            return None
-
-    with pytest.raises(RuntimeError, match=r"Unclosed\.close raised TypeError"):
-        async with opened(Unclosed()):
-            pass
-
-
 @pytest.mark.parametrize(
     ("opening", "uses"),
     [
@@ -239,16 +229,6 @@ async def test_explain_tells_of_failures_and_the_copy_that_serves() -> None:
     assert "failed once; the last good copy" in text
     assert "the last good copy decides (no such name)" in text
     assert "turn: in 1.0 s" in text
-
-
-async def test_explain_of_a_failure_that_cannot_pass_names_no_times() -> None:
-    transport = ScriptedTransport({ROBOTS: Failed(polite.Reason.ADDRESS_REFUSED, "it is private")})
-
-    async with opened(transport) as (gate, _):
-        text = str(await gate.explain(PAGE))
-
-    assert "requested 0 s ago\n  waiting cannot help; there is no earlier copy (it is private)" in text
-    assert "good for" not in text
 
 
 async def test_what_is_to_be_called_at_the_close_is_called_once_and_its_object_held_weakly(

@@ -99,27 +99,6 @@ async def test_the_longer_delay_of_two_gates_counts(clock: LoopClock, first: flo
     assert site.times == [ended + max(first, second)]
 
 
-@pytest.mark.parametrize("meanwhile", ["a turn is given back", "the gate visits others"])
-async def test_the_longer_delay_counts_from_the_last_request_of_the_other_gate(
-    clock: LoopClock, meanwhile: str
-) -> None:
-    slower = polite.PacingPolicy(min_delay=30)
-    async with opened(serving(), clock) as one, opened(serving(), clock, pacing=slower) as other:
-        await visit(other)
-        await visit(one)
-        await asyncio.sleep(100)
-        last = await visit(one)
-        await asyncio.sleep(2)
-        if meanwhile == "a turn is given back":
-            permit = one.permit(PAGE)
-            await permit.enter()
-            permit.unsent()
-        else:
-            await asyncio.gather(*[visit(one, f"https://t{number}.test/") for number in range(100)])
-
-        assert await visit(other) >= last + 30
-
-
 async def test_a_back_off_outlives_its_gate(clock: LoopClock, told: list[warnings.WarningMessage]) -> None:
     async with opened(serving(), clock) as gate:
         ended = await visit(gate, status=429, Retry_After="600")
@@ -132,19 +111,6 @@ async def test_a_back_off_outlives_its_gate(clock: LoopClock, told: list[warning
 
     assert site.times[1:] == [ended + 600]
     assert len(told) == 1
-
-
-async def test_a_gate_that_yields_to_another_keeps_its_own_delay_before_a_third(clock: LoopClock) -> None:
-    """While a gate waits for another's turn, a third one still reads the delay that its own last response began."""
-    site = serving(b"User-agent: *\nCrawl-delay: 2")
-
-    async def call(page: int) -> float:
-        async with opened(site, clock) as gate:
-            return await visit(gate, f"{PAGE}/{page}")
-
-    times = sorted([*await asyncio.gather(*map(call, range(5))), *site.times])
-    assert len(times) == 10
-    assert min(gaps(times)) >= 2.0
 
 
 async def test_a_request_in_flight_when_its_gate_closes_begins_its_delay_when_it_ends(
@@ -160,28 +126,6 @@ async def test_a_request_in_flight_when_its_gate_closes_begins_its_delay_when_it
         await visit(gate)
 
     assert site.times == [1.0 + 100 + 30]
-
-
-@pytest.mark.parametrize("status", [200, 429])
-async def test_a_request_that_waited_since_its_grant_keeps_the_delays_of_other_gates(
-    clock: LoopClock, status: int
-) -> None:
-    pacing = polite.PacingPolicy(min_delay=2, concurrency=2)
-    async with (
-        opened(serving(), clock, pacing=pacing) as one,
-        opened(serving(), clock, pacing=pacing) as other,
-    ):
-        await visit(one)
-        await visit(other)
-        await asyncio.sleep(100)
-        async with one.permit(PAGE) as slow:
-            granted = await visit(other, status=status, **({"Retry_After": "60"} if status == 429 else {}))
-            await asyncio.sleep(0.5)
-            await slow.ready()
-            sent = now()
-            assert await visit(other) >= sent + 2
-
-    assert sent == granted + (2 if status == 200 else 60)
 
 
 @pytest.mark.parametrize("seed", range(12))

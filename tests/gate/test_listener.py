@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from typing import Any
 
 import pytest
 
@@ -13,14 +12,10 @@ from polite.events import (
     Granted,
     Left,
     PermitDelayed,
-    Reclaimed,
     Refused,
     RobotsFetched,
-    Skipped,
 )
-from polite.robots.exchange import Reply
-from polite.testing import ScriptedTransport
-from tests.gate.support import PAGE, RULES, opened, visit
+from tests.gate.support import PAGE, opened, visit
 from tests.support import scripted_gate
 
 pytestmark = pytest.mark.virtual_time
@@ -58,16 +53,6 @@ async def test_a_listener_that_names_an_event_receives_no_other() -> None:
     }
 
 
-@pytest.mark.parametrize("events", [[], "Granted", [int], Granted, [Granted("", 0.0, "")], 3])
-async def test_what_names_no_classes_of_events_is_refused(events: Any) -> None:
-    listener = Choosy()
-    listener.events = events
-
-    with pytest.raises(polite.InvalidOption, match=r"listener\.events"):
-        async with opened(listener=listener):
-            pass
-
-
 @pytest.mark.parametrize("latency_factor", [0.0, 2.0])
 @pytest.mark.parametrize(
     ("reported", "status", "elapsed_s"), [(503, 503, 2.0), (99, None, 2.0), (None, None, None)]
@@ -83,36 +68,6 @@ async def test_the_end_of_a_permit_tells_its_status_and_times(
         await asyncio.sleep(5)
 
     assert listener.seen == [Left(PAGE, status, elapsed_s, 7.0)]
-
-
-async def test_each_end_of_a_permit_is_told_once() -> None:
-    listener = Choosy(Left, Skipped, Reclaimed)
-    async with opened(listener=listener, pacing=polite.PacingPolicy(max_hold=600)) as (gate, _):
-        permit = await gate.acquire(PAGE)
-        permit.leave()
-        permit.leave()
-        permit = await gate.acquire(PAGE)
-        permit.unsent()
-        permit.leave()
-        permit = await gate.acquire(PAGE)
-        await asyncio.sleep(1_000)
-        permit.leave()
-
-    assert [type(event) for event in listener.seen] == [Left, Skipped, Reclaimed, Left]
-
-
-async def test_listeners_that_come_later_receive_what_they_want_until_they_go() -> None:
-    first, late, other = Choosy(Granted), Choosy(Granted, Left), Choosy(Refused)
-    async with opened(listener=first) as (gate, _):
-        await visit(gate)
-        end = gate.listen(late)
-        gate.listen(other)
-        await one_of_each(gate)
-        end()
-        end()
-        await visit(gate)
-
-    assert [len(each.seen) for each in (first, late, other)] == [4, 4, 1]
 
 
 async def test_a_listener_that_fails_or_goes_does_not_hinder_the_next() -> None:
@@ -192,51 +147,8 @@ async def test_what_a_meter_raises_is_logged_and_hinders_nothing(
     assert len(meter.grants) == 2
 
 
-async def test_what_lacks_a_method_is_no_meter() -> None:
-    async with opened() as (gate, _):
-        with pytest.raises(polite.InvalidOption, match="meter must be a Meter"):
-            gate.measure(print)  # type: ignore[arg-type]
-
-
-async def test_queued_counts_the_tasks_of_all_frontiers_that_were_not_stopped() -> None:
-    async with opened() as (gate, _):
-        first, second = polite.Frontier(gate), polite.Frontier(gate)
-        await first.put_many([PAGE, f"{PAGE}/2"])
-        await second.put(PAGE)
-
-        assert gate.queued == 3
-        second.stop()
-        assert gate.queued == 2
-        del first
-        assert gate.queued in (0, 2)  # it may be collected
-
-
 def gauges(gate: polite.Gate) -> tuple[int, int]:
     return gate.waiting, gate.inside
-
-
-async def test_permits_wait_for_rules_then_for_their_turn_and_are_inside_from_the_grant() -> None:
-    transport = ScriptedTransport({"https://site.test/robots.txt": Reply(200, RULES)})
-    async with opened(transport) as (gate, _):
-        transport.hold()
-        assert gauges(gate) == (0, 0)
-        tasks = [asyncio.ensure_future(gate.acquire(PAGE)) for _ in range(3)]
-        await asyncio.sleep(1)
-        assert gauges(gate) == (3, 0)
-        transport.let_go()
-        await asyncio.sleep(2)
-        assert gauges(gate) == (2, 1)
-        tasks[0].result().report(status=200)
-        tasks[0].result().leave()
-        assert gauges(gate) == (2, 0)
-        await asyncio.sleep(2)
-        assert gauges(gate) == (1, 1)
-        tasks[1].result().unsent()
-        await asyncio.sleep(0.1)
-        assert gauges(gate) == (0, 1)
-        tasks[2].result().leave()
-
-        assert gauges(gate) == (0, 0)
 
 
 async def test_a_permit_says_how_far_it_is_and_shows_no_credentials() -> None:

@@ -1,10 +1,6 @@
 """`RobotsPolicy.max_memory`: rules that are too much for it go, a running back-off never does, and a gauge says what is used."""
 
 import asyncio
-import gc
-import tracemalloc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -122,68 +118,6 @@ def failing(number: int, kind: str) -> tuple[Origin, OriginRules]:
         RuleSet.deny_all(Reason.UNREACHABLE, access=access), snapshot, ahead=0.1, skew=-1e9
     )
     return origin, standing.bare() if kind == "bare" else standing
-
-
-@contextmanager
-def measured() -> Iterator[Callable[[], int]]:
-    """Gives the octets that were allocated since, and are in use."""
-    gc.collect()
-    tracemalloc.start()
-    try:
-
-        def in_use() -> int:
-            gc.collect()
-            return tracemalloc.get_traced_memory()[0]
-
-        yield in_use
-    finally:
-        tracemalloc.stop()
-
-
-@pytest.mark.parametrize("kind", ["whole", "bare", "redirected to a long URL"])
-@pytest.mark.parametrize("max_origins", [1_000, 2])
-def test_the_gauge_counts_a_back_off_for_what_it_takes_and_no_more_than_twice_that(
-    kind: str, max_origins: int
-) -> None:
-    failing(0, kind)  # what is made once
-
-    with measured() as in_use:
-        standings = RulesCache(max_origins, MIB)
-        for number in range(300):
-            standings.put(*failing(number, kind), now=0.0)
-        taken = in_use()
-
-    assert len(standings) == 300
-    assert taken <= standings.memory <= 2 * taken
-
-
-# Too large for a MiB, and so slow that all pages wait for their turns together.
-SLOW = b"User-agent: *\nCrawl-delay: 300\n" + b"".join(b"Disallow: /a%d*b%d\n" % (n, n) for n in range(6_000))
-
-
-@pytest.mark.slow("many origins")
-async def test_permits_that_wait_keep_no_rules() -> None:
-    transport = serving(*range(6))
-    for number in range(6):
-        transport.answer(f"https://host{number}.test/robots.txt", Reply(200, SLOW + b"# %d" % number))
-    granted = []
-
-    async def visit(number: int) -> None:
-        async with gate.permit(f"https://host{number}.test/1") as permit:
-            granted.append(number)
-            permit.report(status=200)
-
-    async with opened(transport, max_memory=MIB) as gate:
-        with measured() as in_use:
-            visits = [asyncio.create_task(visit(number)) for number in range(6)]
-            await asyncio.sleep(100)
-            used = in_use()
-        assert not granted
-        await asyncio.gather(*visits)
-
-    # The six files and their rules took 9 MB together.
-    assert used < 4_000_000
-    assert len(granted) == len(transport.asked) == 6
 
 
 async def test_rules_that_a_decision_refers_to_count_until_it_is_gone() -> None:

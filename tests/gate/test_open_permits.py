@@ -1,15 +1,13 @@
 """A task never waits for a turn that it holds itself, in whatever order its permits are left; and what is left is freed."""
 
 import asyncio
-import gc
-from collections import deque
 
 import pytest
 
 import polite
 from polite.gate.permit import Permit
 from polite.robots.exchange import Reply
-from polite.testing import ScriptedTransport, VirtualTimeLoop
+from polite.testing import ScriptedTransport
 from tests.gate.support import Names
 from tests.support import scripted_gate
 
@@ -48,31 +46,6 @@ async def test_a_permit_left_before_an_inner_one_hides_none_of_the_others() -> N
         assert len(gate.services.open_permits) == 0
 
 
-def alive() -> int:
-    gc.collect()
-    return sum(isinstance(each, Permit) for each in gc.get_objects())
-
-
-@pytest.mark.slow("thousands of permits")
-async def test_ten_thousand_overlapping_permits_of_one_task_take_constant_memory() -> None:
-    async with scripted_gate(robots=polite.RobotsPolicy(max_origins=100)) as gate, asyncio.timeout(10**7):
-        open_permits: deque[Permit] = deque()
-        # Other tests may have left some alive: a failure that is kept has its frames.
-        before, peaks = alive(), []
-        for number in range(10_000):
-            open_permits.append(await entered(gate, number % 1_000))
-            if len(open_permits) > 4:
-                await asyncio.create_task(leave(open_permits.popleft()))
-            if number in (2_000, 9_999):
-                peaks.append(alive() - before)
-        held = list(gate.services.open_permits.of(asyncio.current_task()))
-        while open_permits:
-            await leave(open_permits.popleft())
-
-    assert len(held) == 4
-    assert 0 < peaks[1] <= peaks[0] <= 10
-
-
 @pytest.mark.parametrize("what", ["join", "drain"])
 async def test_the_end_is_not_waited_for_inside_any_permit_of_the_frontier(what: str) -> None:
     async with scripted_gate() as gate, polite.open_frontier(gate) as frontier, asyncio.timeout(PATIENCE_S):
@@ -81,23 +54,6 @@ async def test_the_end_is_not_waited_for_inside_any_permit_of_the_frontier(what:
             with pytest.raises(polite.PermitMisused, match=rf"{what} inside the permit for https://h0\.test"):
                 await getattr(frontier, what)()
         await frontier.join()
-
-
-def test_a_gate_that_another_loop_uses_knows_the_tasks_of_that_loop() -> None:
-    async def misused(gate: polite.Gate) -> None:
-        async with gate.permit(host(0)):
-            with pytest.raises(polite.PermitMisused, match="leave that block first"):
-                await entered(gate, 0)
-
-    with (
-        asyncio.Runner(loop_factory=VirtualTimeLoop) as first,
-        asyncio.Runner(loop_factory=VirtualTimeLoop) as second,
-    ):
-        opening = scripted_gate()
-        gate = first.run(opening.__aenter__())
-        first.run(misused(gate))
-        second.run(misused(gate))
-        first.run(opening.__aexit__(None, None, None))
 
 
 async def test_a_task_that_has_all_turns_of_an_origin_asks_for_no_further_one() -> None:

@@ -1,7 +1,6 @@
 """The origin manager: one result per origin, one fetch however many wait, and nothing forgotten that must not be."""
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,7 +11,6 @@ from polite.errors import Overloaded
 from polite.events import Event
 from polite.gate.fetcher import Downloads, RobotsFetcher
 from polite.gate.rules import OriginManager
-from polite.gate.single_flight import start_later
 from polite.gate.turns import Turns
 from polite.origin import Origin
 from polite.pacing.effective_policy import EffectivePolicies
@@ -22,7 +20,6 @@ from polite.robots.agent import UserAgent
 from polite.robots.exchange import Failed, Reply
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
-from polite.robots.result import KeptOctets
 from polite.stores.memory import MemoryStore
 from polite.testing import LoopClock, ScriptedTransport
 
@@ -74,22 +71,6 @@ async def test_t2_ten_thousand_waiters_half_of_them_cancelled_cause_one_fetch() 
     assert sum(isinstance(result, asyncio.CancelledError) for result in results) == 5_000
     assert len({id(result) for result in results[1::2]}) == 1
     assert not results[1].rules.allows("/private")  # type: ignore[union-attr]
-
-
-async def test_a_fetch_that_is_being_cancelled_cannot_be_joined() -> None:
-    async with managing() as (manager, transport):
-        transport.hold()
-        leaver = asyncio.create_task(manager.learn(SITE))
-        await asyncio.sleep(0.1)
-        leaver.cancel()
-        comer = start_later(lambda: manager.learn(SITE))  # after the leaver's last step
-        await asyncio.sleep(0)
-        transport.let_go()
-        standing = await comer
-
-    assert leaver.cancelled()
-    assert not standing.rules.allows("/private")
-    assert transport.asked == [SITE.robots_url] * 2
 
 
 async def test_k1_an_answer_is_remembered_for_24_hours() -> None:
@@ -173,26 +154,3 @@ async def test_no_back_off_is_forgotten_and_more_than_the_limit_are_refused_unti
         await manager.learn(other(50))
 
         assert len(manager.known) <= 6
-
-
-async def test_a_file_is_kept_compressed_and_a_large_one_is_compressed_off_the_loop(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    threads: list[bool] = []
-    monkeypatch.setattr(
-        "polite.robots.result.KeptOctets",
-        lambda body: (
-            threads.append(threading.current_thread() is threading.main_thread()) or KeptOctets(body)
-        ),
-    )
-    body = RULES.body + b"#" * 200_000
-
-    async with managing(Reply(200, body)) as (manager, transport):
-        transport.answer(other(1).robots_url, RULES)
-        large = await manager.learn(SITE)
-        await manager.learn(other(1))
-
-    assert threads == [False, True]
-    assert large.file is not None
-    assert large.file.body == body
-    assert large.snapshot.octets < 5_000

@@ -56,21 +56,6 @@ async def test_what_is_no_status_is_refused_and_the_delay_is_kept(status: Any) -
         assert await visit(gate) == pytest.approx(left + 1.0)
 
 
-async def test_a_report_after_the_beginning_counts_as_a_first_one() -> None:
-    pacing = polite.PacingPolicy(circuit_failures=2, circuit_rest=60)
-    async with opened(pacing=pacing) as (gate, _):
-        for _ in range(2):
-            async with gate.permit(PAGE) as permit:
-                permit.began()
-                permit.report(status=500)
-        assert (gate.counters.opened, gate.counters.closed) == (1, 0)
-        async with gate.permit(PAGE) as permit:
-            permit.began()
-            permit.report(status=200)
-
-        assert gate.counters.closed == 1
-
-
 async def test_each_is_said_once_in_order_and_inside_the_permit() -> None:
     async with opened() as (gate, _):
         permit = gate.permit(PAGE)
@@ -116,24 +101,6 @@ async def cancelled_after(seconds: float, wait: Coroutine[Any, Any, Any]) -> Non
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
         await work
-
-
-@pytest.mark.parametrize("steps", range(5))
-async def test_a_wait_that_is_cancelled_in_a_step_around_its_grant_loses_nothing(steps: int) -> None:
-    async with opened() as (gate, _):
-        await visit(gate)
-        granted = now() + 1.0
-        waiting = asyncio.ensure_future(gate.acquire(PAGE))
-        await asyncio.sleep(1.0)
-        for _ in range(steps):
-            await asyncio.sleep(0)
-        waiting.cancel()
-        await asyncio.wait([waiting])
-        if not waiting.cancelled():
-            waiting.result().unsent()
-
-        assert await visit(gate) == pytest.approx(granted)
-        assert len(gate.services.held_turns) == 0
 
 
 async def new(gate: polite.Gate) -> polite.Permit:
@@ -203,19 +170,6 @@ async def test_a_permit_that_is_ended_while_it_waits_takes_no_turn(end: str) -> 
         assert await visit(gate) == pytest.approx(given_back)
 
 
-async def test_a_permit_that_is_never_left_loses_its_turn_and_leaving_it_later_changes_nothing() -> None:
-    async with opened(pacing=polite.PacingPolicy(max_hold=600)) as (gate, _):
-        permit = await gate.acquire(PAGE)
-        granted = now()
-        assert await visit(gate) == pytest.approx(granted + 601)
-        assert not permit.valid
-        permit.unsent()
-        permit.leave()
-
-        assert (gate.counters.reclaimed, gate.counters.skipped) == (1, 0)
-        assert await visit(gate) == pytest.approx(granted + 602)
-
-
 HOUR, DAY = 3_600.0, 86_400.0
 CLOSED = Reply(200, b"User-agent: *\nDisallow: /\n")
 
@@ -269,21 +223,6 @@ async def test_entered_late_it_looks_at_the_rules_again(held_s: float) -> None:
         assert len(site.asked) == 2
 
 
-async def test_rules_that_a_refresh_replaced_while_it_was_held_decide_nothing_more() -> None:
-    site = ScriptedTransport({ROBOTS: [Reply(200, b"User-agent: *\n", cache_control="max-age=300"), CLOSED]})
-    async with opened_with_frontier(site, concurrency=2) as (gate, frontier, _):
-        await gate.check(PAGE)
-        await asyncio.sleep(260)
-        permit = await given(frontier)
-        await asyncio.sleep(15)
-        await gate.check(PAGE)
-        await asyncio.sleep(5)
-        with pytest.raises(polite.Disallowed):
-            await permit.__aenter__()
-
-        assert (frontier.refused, frontier.in_flight, gate.counters.skipped) == (1, 0, 1)
-
-
 async def test_entered_after_another_was_granted_it_waits_for_that_ones_delay() -> None:
     async with opened_with_frontier(concurrency=2, min_delay=10.0) as (_, frontier, _reclaimed):
         first = await given(frontier)
@@ -324,14 +263,3 @@ async def test_a_limit_that_is_lowered_counts_for_what_is_held_already() -> None
 
         assert reclaimed == [Reclaimed(PAGE, pytest.approx(60.0))]
         assert permit.url == PAGE
-
-
-async def test_a_permit_that_waits_out_the_back_off_of_another_is_lost_after_the_limit() -> None:
-    async with opened_with_frontier(max_hold=100.0, concurrency=2) as (gate, _, _):
-        await gate.check(PAGE)
-        async with gate.permit(PAGE) as refused, gate.permit(f"{PAGE}/slow") as slow:
-            granted = now()
-            refused.report(status=429, headers={"Retry-After": "3600"})
-            with pytest.raises(polite.TurnLost):
-                await slow.ready()
-            assert now() - granted <= 110

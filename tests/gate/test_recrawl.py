@@ -118,19 +118,6 @@ async def test_a_page_is_due_when_it_says_and_a_frontier_waits_for_that() -> Non
         assert fetched == [(pytest.approx(before + 7_200.0), PAGE)]
 
 
-async def test_due_needs_a_report_and_the_option() -> None:
-    async with opened(recrawl=RECRAWL) as (gate, _), gate.permit(PAGE) as permit:
-        with pytest.raises(polite.PermitMisused, match="needs a report"):
-            _ = permit.due
-    async with opened() as (gate, _):
-        async with gate.permit(PAGE) as permit:
-            permit.report(status=200)
-        with pytest.raises(polite.PermitMisused, match=r"recrawl=RecrawlPolicy"):
-            _ = permit.due
-        with pytest.raises(polite.InvalidOption, match=r"recrawl=RecrawlPolicy"):
-            await gate.conditional(PAGE)
-
-
 async def test_nothing_is_remembered_of_a_url_that_is_too_long() -> None:
     longest = PAGE + "/" + "x" * (2_047 - len(PAGE))
 

@@ -13,10 +13,8 @@ from polite.gate.turns import Turns
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 from polite.pacing.effective_policy import EffectivePolicies
-from polite.pacing.outcome import Outcome
 from polite.pacing.pacer import LocalPacer
 from polite.pacing.policy import PacingPolicy
-from polite.pacing.scopes import CustomScope, ScopeLimit, Scopes
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
@@ -109,39 +107,6 @@ async def test_a_hostile_redirect_is_logged(caplog: pytest.LogCaptureFixture) ->
     assert "file:///etc/passwd" in caplog.text
 
 
-class Slow(TimedTransport):
-    """A transport whose connection to the slow host comes when `connected` is set."""
-
-    def __init__(self) -> None:
-        super().__init__({})
-        self.connected = asyncio.Event()
-
-    async def get(self, ask: Ask) -> Reply | Failed:
-        if "slow" in ask.target.url:
-            await self.connected.wait()
-            await ask.ready()
-        return await super().get(ask)  # type: ignore[no-any-return]
-
-
-WIDE = PacingPolicy(
-    scopes=Scopes(custom=[CustomScope("customer", lambda _: "acme", ScopeLimit(delay=2.0, concurrency=3))])
-)
-
-
-async def test_a_fetch_that_is_cancelled_while_its_scopes_are_delayed_frees_its_connection() -> None:
-    transport = Slow()
-    fetching = fetcher(transport, WIDE, connections=1)
-    fetches = [asyncio.create_task(fetching.fetch(origin)) for origin in named("slow", "a", "b")]
-    await asyncio.sleep(20.5)
-    transport.connected.set()
-    await asyncio.sleep(0.5)
-
-    fetches[1].cancel()
-    await fetches[2]
-
-    assert transport.asked == ["https://slow.test/robots.txt", "https://b.test/robots.txt"]
-
-
 async def test_redirects_of_many_origins_into_one_hold_its_pages_up_by_one_turn() -> None:
     away = "https://away.test/robots.txt"
     evil = named(*(f"evil{number}" for number in range(40)))
@@ -157,25 +122,6 @@ async def test_redirects_of_many_origins_into_one_hold_its_pages_up_by_one_turn(
 
     assert waited <= 2.0
     assert transport.asked.count(away) == 40
-
-
-async def test_a_back_off_that_is_met_while_a_fetch_waits_for_a_connection_keeps_none_from_others() -> None:
-    transport = TimedTransport({}, delay_s=20.0)
-    fetching = fetcher(transport, PacingPolicy(concurrency=2), connections=1, timeout=30.0)
-    page = Target.of(PAGE)
-    turn = await fetching._turns.take(page)
-    fetches = [asyncio.create_task(fetching.fetch(origin)) for origin in named("slow", "site", "other")]
-    await asyncio.sleep(10)
-    fetching._turns.settle(turn, page, Outcome(429, retry_after_s=600.0), None)
-    fetching._turns.release(turn)
-    await asyncio.gather(*fetches)
-
-    assert list(zip(transport.times, transport.asked, strict=True)) == [
-        (0.0, "https://slow.test/robots.txt"),
-        (20.0, "https://other.test/robots.txt"),
-        # A delay later, as of a turn that was given back.
-        (611.0, ROBOTS),
-    ]
 
 
 # A site that answers 5xx for pages that do not exist.
@@ -226,15 +172,6 @@ async def test_h7_a_site_that_answers_5xx_for_missing_pages_has_no_robots_txt() 
     assert "RobotsPolicy.infer_missing" in explained
     assert events[0] == RobotsFetched(SITE_URL, "unavailable", "INFERRED_MISSING", 500, 0, 0.0, 86_400.0, 2)
     assert (asked_in_a_day, len(transport.asked)) == (3, 6)
-
-
-async def test_h7_explain_says_why_nothing_was_inferred() -> None:
-    async with opened(ScriptedTransport({ROBOTS: Reply(500)}), robots=INFERRING) as (gate, transport):
-        explained = str(await gate.explain(PAGE))
-
-    assert "disallowed" in explained
-    assert "not inferred to be missing: the result of a page that cannot exist is: status 404" in explained
-    assert len(transport.asked) == 2
 
 
 async def test_h7_the_copy_of_a_file_that_was_there_goes_on_deciding() -> None:

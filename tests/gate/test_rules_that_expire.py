@@ -13,7 +13,7 @@ from polite.errors import StoreFailed
 from polite.events import Event, RobotsFetched
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.stores.memory import MemoryStore
-from polite.testing import LoopClock, ScriptedTransport
+from polite.testing import ScriptedTransport
 from tests.frontier.durable.slow_commits import OverlappingLoop
 from tests.gate.support import PAGE, PRIVATE, ROBOTS, SITE, gaps, visit
 from tests.support import OpenedGate, TimedTransport, now, scripted_gate
@@ -100,59 +100,6 @@ async def test_a_frontier_uses_the_turn_that_its_rules_were_fetched_for(case: st
     assert len(server.pages) == 4
     assert len(server.robots) <= 5
     assert min(gaps(sorted(server.robots + server.pages))) >= gap
-
-
-async def test_a_site_open_one_minute_a_day_is_fetched_although_its_rules_are_a_day_old_by_then() -> None:
-    server = Server(Reply(200, SLOW + b"Visit-time: 0100-0101\n", cache_control="no-cache"))
-
-    async with scripted_gate(server, clock=LoopClock(epoch=1_700_006_400.0)) as gate:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(10 * DAY):
-                while True:
-                    await server.page(gate)
-
-    assert len(server.pages) >= 4
-
-
-async def test_a_back_off_that_came_after_the_rules_has_them_renewed_before_the_turn_is_used() -> None:
-    server = Server([Reply(200, RULES, cache_control="no-cache"), CLOSED])
-
-    async with scripted_gate(server) as gate:
-        await visit(gate, status=429, Retry_After="3600")
-        with pytest.raises(polite.Disallowed):
-            await visit(gate)
-
-    assert len(server.robots) == 2
-
-
-async def test_rules_that_a_refresh_replaced_decide_nothing_although_the_origin_was_evicted_since() -> None:
-    server = Server([Reply(200, RULES + b"Crawl-delay: 60\n", cache_control="max-age=10000"), CLOSED])
-
-    async with scripted_gate(server, robots=polite.RobotsPolicy(max_origins=1)) as gate:
-        await gate.check(PAGE)
-        await asyncio.sleep(9_100)
-        visits = [asyncio.create_task(visit(gate, f"{SITE}/{number}")) for number in range(9)]
-        while len(server.robots) < 2:
-            await asyncio.sleep(1)
-        await gate.check("https://other.test/page")
-        results = await asyncio.gather(*visits, return_exceptions=True)
-
-    # The first needed to wait for nothing.
-    assert [type(result) for result in results] == [float, *[polite.Disallowed] * 8]
-
-
-async def test_a_redirect_to_a_forgotten_origin_keeps_the_pace_of_the_pages_that_wait_there() -> None:
-    server = Server(Reply(200, SLOW), {"https://away.test/robots.txt": Reply(302, location=ROBOTS)})
-
-    async with scripted_gate(server, robots=polite.RobotsPolicy(max_origins=1)) as gate:
-        await server.page(gate)
-        waiting = [asyncio.create_task(server.page(gate, f"{SITE}/{number}")) for number in (2, 3)]
-        await asyncio.sleep(1)
-        await gate.check("https://other.test/")
-        await asyncio.gather(gate.check("https://away.test/"), *waiting)
-
-    assert len(server.at[SITE]) == 5
-    assert min(gaps(server.at[SITE])) >= 300.0
 
 
 @pytest.mark.parametrize("concurrency", [1, 5])
@@ -243,21 +190,6 @@ async def test_a_retry_after_longer_than_the_copy_is_obeyed_and_no_request_hangs
     assert explanation.snapshot.unreachable_since == pytest.approx(1_700_000_000 + 22 * HOUR, abs=1)
     assert (asked, len(transport.asked)) == (2, 3)
     assert not after.allowed
-
-
-async def test_closing_the_gate_ends_a_refresh_and_leaves_no_task() -> None:
-    transport = ScriptedTransport({ROBOTS: PARTLY})
-
-    async with opened_ahead(transport) as gate:
-        await gate.check(PAGE)
-        await asyncio.sleep(22 * HOUR)
-        transport.hold()
-        await gate.check(PAGE)
-        await asyncio.sleep(1)
-        running = asyncio.all_tasks() - {asyncio.current_task()}
-
-    assert len(running) == 1
-    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_so_many_are_asked_ahead_of_time_at_one_time() -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -63,23 +63,6 @@ async def test_a_host_that_moves_while_its_page_waits_takes_a_turn_where_it_is_n
 
     assert moved >= 600.0
     assert min(gaps(sorted([*at_b, moved]))) >= 20.0
-
-
-async def test_a_host_whose_addresses_change_each_time_goes_all_the_same() -> None:
-    class Turning(Names):
-        asked = 0
-
-        async def addresses(self, host: str) -> tuple[Sequence[str], float]:
-            self.asked += 1
-            return [f"192.0.2.{self.asked}"], 60.0
-
-    names = Turning()
-    slow = Reply(200, b"User-agent: *\nCrawl-delay: 300\n")
-    transport = ScriptedTransport({"https://a.test/robots.txt": slow})
-    async with opened(Scopes(address=ScopeLimit(1.0)), names, transports={"https": transport}) as gate:
-        granted = [await visit(gate, "https://a.test/") for _ in range(4)]
-
-    assert granted == pytest.approx([300, 600, 900, 1200], abs=10)
 
 
 async def test_an_address_behind_a_proxy_is_nobodys_business() -> None:

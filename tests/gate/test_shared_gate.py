@@ -192,31 +192,3 @@ async def test_a_file_that_another_process_saved_during_the_wait_is_not_fetched_
     assert transport.times == []
     assert counted == 0
     assert free_at == pytest.approx(5.0)
-
-
-async def test_a_look_into_the_store_that_fails_gives_the_turn_back() -> None:
-    class Failing(SharedStore):
-        loads = 0
-
-        async def load(self, origin: polite.Origin) -> Any:
-            self.loads += 1
-            if self.loads == 2:
-                raise polite.StoreFailed("away")
-
-    pacer = LosingPacer()
-    async with opened_losing(pacer, store=Failing()) as (gate, _):
-        pacer.hold([polite.Origin.of(SITE)], 5.0, "another process sends")
-        with pytest.raises(polite.StoreFailed):
-            await gate.check(PAGE)
-
-        assert gate.services.turns.outlook(polite.Target.of(PAGE)).open == 0
-
-
-async def test_rules_of_the_store_delay_no_origin_whose_delay_the_pacer_knows() -> None:
-    store, transport = SharedStore(), TimedTransport({})
-    await saved_by_another(store)
-    began = now()
-    async with opened_losing(LosingPacer(), transport, store=store) as (gate, _), gate.permit(PAGE):
-        granted = now()
-
-    assert granted == began

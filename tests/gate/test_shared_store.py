@@ -17,7 +17,7 @@ from polite.stores.memory import MemoryStore
 from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock, ScriptedTransport
 from tests.gate.support import PAGE, PRIVATE, ROBOTS, visit
-from tests.support import OpenedGate, now, scripted_gate
+from tests.support import OpenedGate, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -92,23 +92,6 @@ async def test_k4_the_back_off_of_one_gate_holds_for_a_gate_that_knew_the_origin
     assert asked == 0
     assert all(page.allowed and not private.allowed for page, private in decisions)
     assert len(knew.asked) == 1
-
-
-async def test_robots_txt_is_fetched_again_after_the_page_back_off_of_another_gate(tmp_path: Path) -> None:
-    def store() -> RobotsStore:
-        return SqliteStore(tmp_path / "crawl.sqlite", wall=lambda: LoopClock().wall())
-
-    met, knew = answering(RULES), answering(RULES)
-    async with gate(met, store(), refresh_ahead=0) as one, gate(knew, store(), refresh_ahead=0) as other:
-        await one.check(PAGE)
-        await other.check(PAGE)
-        await asyncio.sleep(DAY - 100)
-        refused_at = await visit(one, status=429, Retry_After="7200")
-        await one.check("https://another.test/")  # what is saved then keeps the back-off for good
-        await asyncio.sleep(200)
-        await other.check(PAGE)
-
-        assert now() - refused_at >= 7_199
 
 
 # A store of the user's own, which may do anything.
@@ -190,9 +173,3 @@ async def test_a_store_that_cannot_keep_a_back_off_is_named_in_the_log_and_the_b
 
         assert (await gate.explain(PAGE)).wait_s == pytest.approx(600, abs=2)
     assert "Own.hold(https://site.test) raised OSError('disk')" in caplog.text
-
-
-async def test_a_store_that_fails_to_close_is_named() -> None:
-    with pytest.raises(polite.StoreFailed, match=r"Own\.close\(\) raised OSError"):
-        async with scripted_gate(store=Own(close=OSError("gone"))):
-            pass

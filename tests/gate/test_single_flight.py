@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from polite.gate.single_flight import FlightLost, SingleFlight, start_later
+from polite.gate.single_flight import FlightLost, SingleFlight
 from tests.project.loops import eager_on_uvloop
 from tests.support import Abort
 
@@ -101,30 +101,6 @@ async def test_an_error_reaches_all_that_joined(loop, error: BaseException) -> N
     assert (hangar.flights, hangar.landed) == ({}, 1)
 
 
-@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()])
-def test_an_error_that_ends_the_program_is_raised_and_no_waiter_hangs(error: BaseException) -> None:
-    async def work() -> str:
-        await asyncio.sleep(0)
-        raise error
-
-    async def main() -> None:
-        flight = Hangar().start(work)
-        joining.append(asyncio.ensure_future(flight.join()))
-        await asyncio.Event().wait()
-
-    joining: list[asyncio.Future[str]] = []
-    loop = asyncio.new_event_loop()
-    program = loop.create_task(main())
-
-    with pytest.raises(type(error)):
-        loop.run_until_complete(program)
-    with pytest.raises(RuntimeError, match=type(error).__name__):
-        loop.run_until_complete(asyncio.wait_for(joining[0], 5.0))
-    program.cancel()
-    loop.run_until_complete(asyncio.wait([program]))
-    loop.close()
-
-
 async def test_work_that_is_to_go_on_is_not_cancelled_by_the_last_waiter_that_leaves() -> None:
     ended: list[str] = []
 
@@ -142,18 +118,3 @@ async def test_work_that_is_to_go_on_is_not_cancelled_by_the_last_waiter_that_le
     await flight.ended()
 
     assert ended == ["work", "flight"]
-
-
-async def test_a_task_begins_in_a_later_step_with_its_name_and_gives_its_result(loop) -> None:
-    async def work() -> str:
-        seen.append("work")
-        current = asyncio.current_task()
-        assert current is not None
-        return current.get_name()
-
-    seen: list[str] = []
-    task = start_later(work, name="mine")
-    seen.append("starter")
-
-    assert await task == "mine"
-    assert seen == ["starter", "work"]

@@ -17,7 +17,7 @@ from polite.sitemaps import SitemapFile, SitemapKind, SitemapPolicy
 from polite.terms.tdm import TDM_LIMIT
 from polite.testing import ScriptedTransport
 from tests.sitemaps.support import index, pages, urlset
-from tests.support import TimedTransport, now, scripted_gate
+from tests.support import TimedTransport, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -231,16 +231,6 @@ async def test_what_cannot_be_read_is_told_and_ends_nothing_else(reply, problem)
     assert good.problem is None
 
 
-async def test_no_permit_is_held_while_the_caller_is_slow():
-    async with scripted_gate({USUAL: xml(pages(3))}) as gate:
-        async for _ in gate.sitemaps(SITE):
-            before = now()
-            async with gate.permit(f"{SITE}/page") as permit:
-                permit.report(status=200)
-            assert now() - before <= 1.0
-            await asyncio.sleep(1_000.0)
-
-
 class Streaming(ScriptedTransport):
     """Streams 50 MB as its sitemap."""
 
@@ -268,29 +258,6 @@ async def test_a_file_of_50_mb_takes_less_than_32_mib_of_memory():
 
     assert found == 10_000
     assert peak < 8 << 20
-
-
-async def test_a_turn_that_is_lost_while_it_waits_for_a_connection_is_taken_anew():
-    class Slow(ScriptedTransport):
-        async def get(self, ask: Ask) -> Reply | Failed:
-            if ask.target.url == USUAL:
-                await asyncio.sleep(30.0)
-            return await super().get(ask)
-
-    other, events = "https://other.test", []
-    async with scripted_gate(
-        Slow({USUAL: xml(pages(1)), f"{other}/sitemap.xml": xml(pages(1))}),
-        fetching=polite.FetchPolicy(connections=2),
-        pacing=polite.PacingPolicy(max_hold=10.0),
-        listener=events.append,
-    ) as gate:
-        _, (found, files) = await asyncio.gather(
-            listed(gate), listed(gate, other, policy=SitemapPolicy(other_hosts=True))
-        )
-
-    told = [type(event).__name__ for event in events if getattr(event, "url", "") == f"{other}/sitemap.xml"]
-    assert [name for name in told if name in {"Granted", "Reclaimed"}] == ["Granted", "Reclaimed", "Granted"]
-    assert (len(found), files[0].problem) == (1, None)
 
 
 FILE = f"{SITE}/.well-known/tdmrep.json"
@@ -378,11 +345,6 @@ async def test_a_transport_that_ignores_the_limit_fills_no_memory():
 
     assert file.problem == f"more than {TDM_LIMIT} octets"
     assert peak < 8 * TDM_LIMIT
-
-
-async def test_ftp_has_no_such_file():
-    async with scripted_gate({}) as gate:
-        assert (await gate.tdm_file("ftp://example.com/a")).problem == "ftp: has no well-known files"
 
 
 async def test_the_robots_txt_that_decides_is_returned_and_fetched_once():

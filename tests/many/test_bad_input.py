@@ -185,14 +185,6 @@ async def test_a_frontier_that_does_not_fit_its_gate_is_refused(
     assert message in await refusal(polite.InvalidOption, open_them)
 
 
-async def test_homes_by_address_need_addresses(valkey: ValkeyServer) -> None:
-    message = await refusal(
-        polite.InvalidOption, gate(valkey.url, pacing=polite.PacingPolicy(home="address")).__aenter__
-    )
-
-    assert "Scopes(address=...)" in message
-
-
 # The command line
 
 

@@ -148,38 +148,3 @@ def test_an_interrupted_run_leaves_its_pages_to_others_and_goes_on_with_the_same
     assert again.end() == (0, "")
     assert site.times_asked == dict.fromkeys([*site.urls(12), *site.robots], 1)
     assert again.outcomes == dict.fromkeys(site.urls(12), "fetched")
-
-
-def test_the_lines_of_a_list_are_kept_and_each_repeated_one_is_recorded_once(
-    valkey: ValkeyServer, site: Site, fetch: Callable[..., Run]
-) -> None:
-    shared = ("--store", valkey.url, "--crawl", "news")
-    url = site.urls(1)[0]
-    lines = [f"{url}#top", f"{url}#2", f"{url}#3"]
-
-    # The first process only puts the URL: what it has put, the second one fetches.
-    def interrupt(_: str) -> None:
-        os.kill(first.process.pid, signal.SIGINT)
-
-    site.before = interrupt
-    first = fetch("one", *shared, *lines)
-    first.end()
-    site.before = lambda _: None
-    runs = [first, fetch("two", *shared)]
-    runs[1].end()
-    fetch("one", *shared, *lines).end()
-
-    recorded = [(record["input"], record["outcome"]) for run in runs for record in run.records]
-    assert sorted(recorded) == [  # type: ignore[type-var]
-        (f"{url}#2", "duplicate"),
-        (f"{url}#3", "duplicate"),
-        (f"{url}#top", "fetched"),
-    ]
-
-
-def test_a_run_without_a_list_says_that_its_crawl_is_new(
-    valkey: ValkeyServer, fetch: Callable[..., Run]
-) -> None:
-    _, errors = fetch("one", "--store", valkey.url, "--crawl", "nwes").end()
-
-    assert errors.startswith("polite: crawl nwes has no URLs yet; check its name")

@@ -83,31 +83,6 @@ async def test_what_is_no_server_of_the_right_kind_is_named(reply: bytes, messag
         assert message in await refusal(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}")
 
 
-async def test_a_server_that_is_slow_or_loads_its_data_is_asked_again(
-    valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("polite.stores.redis.link.CALL_S", 0.1)
-    taken = 0
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal taken
-        taken += 1
-        if taken == 1:  # slow: it never answers
-            await reader.read()
-        elif taken == 2:
-            await reader.read(10)
-            writer.write(b"-LOADING Redis is loading the dataset in memory\r\n")
-        else:
-            await passed_on(reader, writer, valkey.port)
-        writer.close()
-
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    async with server, opened(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}") as shared:
-        assert shared.partitions == 1
-
-    assert taken > 2
-
-
 async def passed_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int) -> None:
     from_server, to_server = await asyncio.open_connection("127.0.0.1", port)
 
@@ -178,10 +153,6 @@ async def test_a_replica_is_refused_with_its_masters_address(
     assert f"(127.0.0.1:{master.port})" in message
 
 
-async def test_a_database_that_is_not_there_is_named(valkey: ValkeyServer) -> None:
-    assert "DB index is out of range" in await refusal(f"redis://127.0.0.1:{valkey.port}/99")
-
-
 # TLS
 
 
@@ -237,15 +208,6 @@ async def test_the_first_process_begins_a_crawl_and_others_join_it(valkey: Valke
         "lease": "15",
         "order": "priority",
     }
-
-
-async def test_a_process_that_is_refused_sets_nothing_that_was_open(valkey: ValkeyServer) -> None:
-    async with opened(valkey.url) as shared:
-        await shared.join("news")
-        with pytest.raises(InvalidOption, match="home"):
-            await shared.join("news", home="domain", order="depth")
-
-    assert valkey.client.hget("polite:{news}:crawl", "order") is None
 
 
 async def test_a_crawl_keeps_the_number_of_partitions_that_it_began_with(valkey: ValkeyServer) -> None:

@@ -18,9 +18,8 @@ from polite.robots.snapshot import Snapshot, renewed
 from polite.stores.redis import link as link_module
 from polite.stores.redis import robots as robots_module
 from polite.stores.redis.address import Address
-from polite.stores.redis.link import Patience, RedisLink
+from polite.stores.redis.link import RedisLink
 from polite.stores.redis.robots import RedisStore
-from polite.stores.redis.step import Unreached
 from tests.many.servers import ValkeyServer
 
 SITE = Origin.of("https://site.example/")
@@ -69,20 +68,6 @@ async def test_dates_are_shifted_by_each_hosts_offset_to_the_server(
     assert await ahead.load(SITE) == failure
     assert await right.load(SITE) == failure.shifted(-3_600.0)
     assert await right.held(SITE) == SavedBackOff(now, now + 3_600.0, "status 503")
-
-
-async def test_a_wall_clock_that_is_set_while_the_store_is_open_shifts_nothing_wrongly(
-    open_store: Callable[..., RedisStore], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = float(int(time.time()))
-    clock = SystemClock()
-    store, other = open_store(clock), open_store()
-    await store.load(SITE)
-
-    monkeypatch.setattr(clock, "wall", lambda: time.time() - 7_200.0, raising=False)
-    await store.save(SITE, found(now - 7_200.0))
-
-    assert await other.load(SITE) == found(now)
 
 
 async def test_a_result_is_kept_for_a_month_beyond_its_end_and_a_back_off_until_its_own(
@@ -147,22 +132,6 @@ def redis_bytes(valkey: ValkeyServer, key: str) -> bytes:
     return value
 
 
-async def test_while_the_server_is_away_calls_wait_and_go_on_when_it_is_back(
-    start_valkey: Callable[..., ValkeyServer], open_store: Callable[..., RedisStore]
-) -> None:
-    server = start_valkey(append_only=True)
-    store, snapshot = open_store(server=server), found(float(int(time.time())))
-    await store.save(SITE, snapshot)
-    server.kill()
-
-    loading = asyncio.ensure_future(store.load(SITE))
-    await asyncio.sleep(0.2)
-    assert not loading.done()
-    await asyncio.to_thread(server.start)
-
-    assert await loading in (snapshot, None)  # appendfsync everysec may lose the last second
-
-
 async def test_after_their_patience_calls_fail_and_say_since_when_and_why(
     start_valkey: Callable[..., ValkeyServer], open_store: Callable[..., RedisStore]
 ) -> None:
@@ -184,18 +153,6 @@ async def test_after_their_patience_calls_fail_and_say_since_when_and_why(
     assert " UTC (" in message
     assert "; the last error: " in message
     assert "Connect" in message
-
-
-async def test_a_call_that_answers_its_cancellation_by_an_error_fails_after_the_patience() -> None:
-    async def call() -> None:
-        try:
-            await asyncio.sleep(60.0)
-        except asyncio.CancelledError:
-            raise Unreached("closing the connection took too long") from None
-
-    with pytest.raises(StoreFailed, match="closing the connection took too long"):
-        async with asyncio.timeout(30.0):
-            await Patience("redis://example.com", SystemClock(), 0.01).wait_for(call)
 
 
 async def test_closing_while_the_server_is_away_ends_and_tells_what_was_not_saved(

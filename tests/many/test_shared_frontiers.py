@@ -98,23 +98,6 @@ def urls(hosts: int, pages: int) -> list[str]:
     return [f"https://h{host}.test/{page}" for page in range(pages) for host in range(hosts)]
 
 
-async def test_a_producer_that_comes_first_takes_no_home_and_asks_no_site() -> None:
-    site = Site()
-    async with Process(site, "producer") as producer, asyncio.timeout(100):
-        for page in range(5):
-            await producer.frontier.put_many([f"https://h{host}.test/{page}" for host in range(4)])
-            await asyncio.sleep(5)
-        assert site.seen == []
-        async with Process(site, "worker") as worker:
-            began = now()
-            working = asyncio.create_task(worker.work())
-            await worker.frontier.join()
-            assert now() - began < 5 * DELAY_S + 2
-            working.cancel()
-
-    assert len(site.pages) == 20
-
-
 async def test_keys_are_the_crawls_and_each_task_ends_once_in_one_process() -> None:
     site = Site()
     async with AsyncExitStack() as stack:
@@ -141,25 +124,6 @@ async def test_keys_are_the_crawls_and_each_task_ends_once_in_one_process() -> N
     assert len(ends) == len(payloads) + 1
     assert all(process.ends for process in group)
     assert min(site.gaps) >= DELAY_S
-
-
-async def test_next_returns_none_when_no_process_has_a_task_left() -> None:
-    site = Site()
-    async with Process(site, "one") as one, Process(site, "two") as two, asyncio.timeout(100):
-        assert await one.frontier.next() is None
-        await one.frontier.put_many(urls(2, 3))
-        worker = asyncio.create_task(one.work())
-        taken = 0
-        while (permit := await two.frontier.next()) is not None:
-            async with permit:
-                site.seen.append((now(), "two", permit.url))
-                taken += 1
-
-        assert len(site.pages) == 6
-        assert 0 < taken < 6
-        one.frontier.close()
-        two.frontier.close()
-        await worker
 
 
 def killed_session(process: Process) -> Any:
@@ -194,19 +158,6 @@ async def test_a_page_that_ends_its_process_is_dropped_after_max_tries(
 
     assert [(event.url, event.tries) for event in dropped] == [("https://h0.test/poison", 3)]
     assert site.pages == []
-
-
-async def test_processes_that_all_only_join_learn_what_is_disallowed() -> None:
-    site = Site()
-    async with Process(site, "one") as one, Process(site, "two") as two:
-        await one.frontier.put_many(
-            [f"https://h{host}.test/private/{page}" for host in range(3) for page in range(2)]
-        )
-        async with asyncio.timeout(60):
-            await asyncio.gather(one.frontier.join(), two.frontier.join())
-
-        assert one.frontier.refused == 6
-    assert set(site.robots.values()) == {1}
 
 
 @pytest.mark.parametrize("waits", ["join", "next"])
@@ -297,77 +248,6 @@ async def test_tasks_leave_a_gate_that_always_waits_at_their_home(open_s: float)
     assert min(site.gaps) >= DELAY_S
 
 
-async def test_with_a_long_lease_two_gates_at_one_host_wait_for_each_other_no_longer() -> None:
-    site = Site()
-    client: Any = VirtualClient(site.server)
-    waits: list[float] = []
-
-    async def visit() -> None:
-        async with scripted_gate(
-            store=client, crawl="news", lease=300, transports={"https": site}, pacing=PACING
-        ) as gate:
-            for _ in range(10):
-                began = now()
-                async with gate.permit("https://h0.test/") as permit:
-                    waits.append(now() - began)
-                    permit.report(status=200)
-                await asyncio.sleep(7)
-
-    async with asyncio.timeout(300):
-        await asyncio.gather(visit(), visit())
-
-    assert max(waits) < 10
-
-
-async def test_a_process_that_has_a_second_frontier_may_put_until_that_is_closed() -> None:
-    site = Site()
-    client: Any = VirtualClient(site.server)
-    async with (
-        scripted_gate(store=client, crawl="news", transports={"https": site}, pacing=PACING) as gate,
-        Process(site, "one") as one,
-    ):
-        async with polite.open_frontier(gate, crawl="news") as first:
-            first.close()
-        async with polite.open_frontier(gate, crawl="news") as second:
-            one.frontier.close()
-            worker = asyncio.create_task(one.work())
-            await asyncio.sleep(10)
-            await second.put_many(urls(2, 2))
-            second.close()
-            async with asyncio.timeout(60):
-                await worker
-
-    assert sorted(site.pages) == sorted(urls(2, 2))
-
-
-async def test_a_home_that_cannot_be_named_fails_its_put_alone() -> None:
-    site = Site()
-
-    def home(target: polite.Target) -> str:
-        if target.origin.host == "bad.test":
-            raise ZeroDivisionError
-        return "all"
-
-    client: Any = VirtualClient(site.server)
-    pacing = polite.PacingPolicy(min_delay=DELAY_S, home=home)
-    async with (
-        scripted_gate(transports={"https": site}, pacing=pacing) as gate,
-        polite.open_frontier(gate, store=client, crawl="news") as frontier,
-    ):
-        bad, good = await asyncio.gather(
-            frontier.put("https://bad.test/"), frontier.put("https://h0.test/0"), return_exceptions=True
-        )
-        frontier.close()
-        async with asyncio.timeout(60):
-            async for permit in frontier:
-                async with permit:
-                    permit.report(status=200)
-
-    assert isinstance(bad, ZeroDivisionError)
-    assert good is polite.Admission.WAITING
-    assert frontier.done == 1
-
-
 async def test_what_a_shared_frontier_cannot_keep_is_refused() -> None:
     site = Site()
     async with Process(site, "one") as one:
@@ -419,23 +299,3 @@ async def test_a_frontier_that_keeps_its_tasks_to_itself_on_a_shared_gate_warns(
             assert "to itself" not in caplog.text
         async with polite.open_frontier(gate):
             assert "crawl='news' shares them" in caplog.text
-
-
-async def test_a_host_whose_permit_outlives_its_frontier_is_crawled_by_the_next_one() -> None:
-    async with asyncio.timeout(300), Process(Site(), "a") as process:
-        client: Any = VirtualClient(process.site.server)
-        await process.frontier.put("https://a.test/1")
-        old = await anext(process.frontier)
-        await old.__aenter__()
-        process.frontier.stop()
-        await process.frontier._dispatcher.store.close()
-        async with polite.open_frontier(process.gate, store=client, crawl="news") as second:
-            await second.put("https://a.test/2")
-            await asyncio.sleep(20)
-            await old.__aexit__(None, None, None)
-            second.close()
-            async for permit in second:
-                async with permit:
-                    permit.report(status=200)
-
-            assert second.done >= 1

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from polite.stores.redis.changes import Mine, Out
+from polite.stores.redis.changes import Out
 from polite.stores.redis.step import StepReply
-from tests.many.stepping import LEASE, Crawl, Process, digest, ended, put
+from tests.many.stepping import Crawl, Process, digest, ended, put
 
 HOST = "https://a.example"
 A, B = f"{HOST}/a", f"{HOST}/b"
@@ -68,13 +68,6 @@ def meets(crawl: Crawl, step: Callable[[], StepReply]) -> int:
     raise AssertionError("it never ends")
 
 
-def held(process: Process, homes: int) -> list[str]:
-    names = [f"{number}.example" for number in range(homes)]
-    for start in range(0, homes, 100):
-        process.step(check=False, takes=names[start : start + 100])
-    return names
-
-
 def test_ending_a_session_with_many_tasks_in_one_home_is_shared_among_calls(crawl: Crawl) -> None:
     dead, one = crawl.process("dead", max_tries=1), crawl.process("one", max_tries=1)
     taken = dead.take("a.example")
@@ -97,54 +90,3 @@ def test_ending_a_session_with_many_tasks_in_one_home_is_shared_among_calls(craw
     assert sorted(given_up) == sorted(map(digest, urls))
     assert one.step().dropped == 1_000
     assert crawl.client.hkeys(crawl.key("s")) == ["one"]
-
-
-def test_homes_that_are_not_named_are_freed_in_several_calls(
-    crawl: Crawl, one: Process, other: Process
-) -> None:
-    held(one, 1_000)
-    other.put(*(f"https://{number}.example/" for number in range(50)))
-    one.step(mine=[], check=False)
-
-    # What is not freed yet counts as held, and nothing is given meanwhile.
-    reply = one.step(check=False, room=50, takes=["new.example"])
-    assert (reply.picked, reply.taken, reply.next_in) == ([], [], 0)
-    assert 500 < reply.held < 1_000
-    assert meets(crawl, lambda: one.step(check=False)) >= 5
-    assert one.step(room=50).held == 25, "half of them: there are two sessions"
-
-
-def test_what_is_mine_is_said_in_parts_that_may_begin_again(crawl: Crawl, one: Process) -> None:
-    names = held(one, 300)
-    mine = [Mine(name, one.fences[name]) for name in names]
-    crawl.another_server()
-    one.step()
-    meter = Meter(crawl)
-
-    def part(first: int, last: int, **ends: bool) -> Callable[[], StepReply]:
-        return lambda: one.step(check=False, mine=mine[first:last], mine_begins=not first, **ends)
-
-    firsts = [meter.calls(part(0, last, mine_ends=False)) for last in (90, 100)]
-    second = meter.calls(part(100, 200, mine_ends=False))
-    last = one.step(mine=mine[200:290], mine_begins=False)
-
-    assert max(*firsts, second) <= 25
-    assert (last.held, last.gone) == (290, [])
-
-
-def test_what_was_named_before_all_was_free_is_free_if_it_is_not_named_again(
-    crawl: Crawl, one: Process, other: Process
-) -> None:
-    """It was left in a write that the last server lost."""
-    names = held(one, 300)
-    mine = [Mine(name, one.fences[name]) for name in names]
-    one.step(check=False, mine=mine[:20])
-    crawl.another_server()
-
-    one.step(check=False, mine=mine[1:20])
-    meets(crawl, lambda: one.step(check=False))
-
-    assert one.step().held == 19
-    crawl.age(2 * LEASE)
-    other.step(first=True)
-    assert [each.home for each in other.step(takes=names[:2]).taken] == names[:1]

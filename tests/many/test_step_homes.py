@@ -4,7 +4,7 @@ import pytest
 
 from polite.stores.redis.changes import Hold, Leave, Mine
 from polite.stores.redis.step import Taken
-from tests.many.stepping import LEASE, SECOND, Crawl, Process, put
+from tests.many.stepping import LEASE, SECOND, Crawl, Process
 
 HOST = "https://a.example"
 A, B = f"{HOST}/a", f"{HOST}/b"
@@ -82,15 +82,6 @@ def test_a_greater_fence_leaves_a_home_that_a_lost_write_gave(
     assert owner_of(crawl) is None
     assert take(one).fence >= 1
     assert not crawl.client.exists(crawl.key("held:other"))
-
-
-def test_a_rest_that_is_stored_is_not_shortened(one: Process) -> None:
-    fence = take(one).fence
-    one.step(holds=[Hold("a.example", fence, 60 * SECOND, None)])
-
-    leave(one, rest=SECOND)
-
-    assert take(one).free > 50 * SECOND
 
 
 @pytest.mark.parametrize("again", [False, True])
@@ -210,29 +201,6 @@ def test_a_home_that_we_do_not_know_to_hold_rests_from_the_end_of_quiet(
     assert SECOND <= taken.age < 2 * SECOND
 
 
-def test_after_an_epoch_even_an_unknown_home_has_the_age_of_quiet(crawl: Crawl, one: Process) -> None:
-    one.step()
-    crawl.another_server()
-    one.step()
-    crawl.age(LEASE + 2 * SECOND)
-
-    taken = take(one)
-
-    assert not taken.clean
-    assert taken.age is not None
-    assert 2 * SECOND <= taken.age < 3 * SECOND
-
-
-def test_a_put_whose_answer_was_lost_is_news_when_its_process_says_what_it_holds(one: Process) -> None:
-    fence = take(one).fence
-    one.put(A)
-
-    reply = one.step(mine=[Mine("a.example", fence)], puts=[put(A)])
-
-    assert reply.puts == [None]
-    assert [(home, len(rows)) for home, _, rows in reply.news] == [("a.example", 1)]
-
-
 def test_the_owner_of_a_wanted_home_is_asked_once_for_each_wish(one: Process, other: Process) -> None:
     take(one)
 
@@ -243,28 +211,6 @@ def test_the_owner_of_a_wanted_home_is_asked_once_for_each_wish(one: Process, ot
     assert one.step().recalls == []
     leave(one)
     assert other.take("a.example") is not None
-
-
-def test_a_recall_whose_reply_was_lost_comes_again(one: Process, other: Process) -> None:
-    mine = [Mine("a.example", take(one).fence)]
-    other.take("a.example")
-    one.step()
-
-    assert one.step(mine=mine).recalls == ["a.example"]
-    assert one.step(mine=mine).recalls == ["a.example"], "this reply, too, may have been lost"
-    assert one.step().recalls == []
-    assert one.step(mine=mine).recalls == []
-
-
-@pytest.mark.parametrize("left", [True, False])
-def test_no_recall_of_a_home_that_was_left_or_not_known_to_be_held(
-    left: bool, one: Process, other: Process
-) -> None:
-    fence = take(one).fence
-    other.take("a.example")
-
-    given = {"leaves": [Leave("a.example", fence, 0, None)]} if left else {"mine": []}
-    assert one.step(**given).recalls == []
 
 
 def test_a_home_that_the_last_server_may_have_given_to_another_is_not_taken_again_while_quiet(

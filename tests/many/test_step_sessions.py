@@ -22,17 +22,6 @@ def test_a_crawl_that_its_caller_knows_and_the_store_does_not_was_emptied(crawl:
     assert crawl.client.dbsize() == 0
 
 
-def test_a_crawl_that_began_after_the_callers_is_another(crawl: Crawl, one: Process) -> None:
-    one.step()
-    crawl.client.flushall()
-    crawl.process("other").put(A)
-
-    reply = one.step(puts=[put(f"{A}2")])
-
-    assert reply.err == "other crawl"
-    assert crawl.process("other2").step().waiting == 1
-
-
 def test_a_gate_alone_goes_on_with_its_homes_after_the_store_was_emptied(crawl: Crawl) -> None:
     gate = crawl.process("gate", gate_alone=True)
     gate.take("a.example")
@@ -76,20 +65,6 @@ def test_a_late_leave_frees_no_home_that_was_taken_after_the_store_was_emptied(c
 
     assert new.fences["b.example"] > gate.fences["b.example"]
     assert gate.take("b.example") is None
-
-
-def test_a_gate_that_knows_the_emptied_crawl_makes_a_younger_one_quiet(crawl: Crawl) -> None:
-    gate, new = crawl.process("gate", gate_alone=True), crawl.process("new", gate_alone=True)
-    gate.take("a.example")
-    crawl.client.flushall()
-    new.step()
-
-    reply = gate.step(check=False)
-
-    assert (reply.err, reply.born) == (None, "born-new")
-    assert reply.quiet > 0
-    assert reply.epoch != 0
-    assert new.take("a.example") is None
 
 
 def test_another_server_begins_an_epoch_and_is_quiet_for_a_lease(crawl: Crawl, one: Process) -> None:
@@ -223,15 +198,6 @@ def test_a_session_that_others_ended_is_lost_and_only_what_needs_none_is_done(cr
     assert crawl.client.sismember(crawl.key("held:other"), "a.example")
 
 
-def test_an_unknown_session_is_renewed_while_quiet(crawl: Crawl, one: Process, other: Process) -> None:
-    one.step()
-    crawl.another_server()
-    one.step()
-
-    assert not other.step(first=False).lost
-    assert other.step().live == 2
-
-
 def test_homes_of_a_dead_session_go_to_others_with_the_age_of_its_lease(crawl: Crawl) -> None:
     dead, other = holder(crawl, A, B), crawl.process("other")
     crawl.expire(dead, ago=3 * SECOND)
@@ -242,16 +208,6 @@ def test_homes_of_a_dead_session_go_to_others_with_the_age_of_its_lease(crawl: C
     assert taken.fence > dead.fences["a.example"]
     assert taken.age is not None
     assert 3 * SECOND <= taken.age < 4 * SECOND
-
-
-def test_what_a_dead_sessions_workers_had_counts_as_tried(crawl: Crawl) -> None:
-    dead, other = holder(crawl, A, B), crawl.process("other")
-    dead.step(outs=[out(dead, B)])
-    crawl.expire(dead)
-
-    [(_, [(_, rows)])] = other.step(room=9).picked
-
-    assert [row.tries for row in rows] == [0, 1]
 
 
 def test_a_page_that_kills_its_processes_is_given_up(crawl: Crawl) -> None:
@@ -266,17 +222,6 @@ def test_a_page_that_kills_its_processes_is_given_up(crawl: Crawl) -> None:
     assert (reply.waiting, reply.dropped) == (0, 1)
     assert crawl.process("last").put(A).puts == [None]
     assert crawl.process("last2").pick() == {}
-
-
-def test_a_row_that_cannot_be_read_is_given_up_all_the_same(crawl: Crawl) -> None:
-    dead = crawl.process("dead", max_tries=1)
-    dead.step(puts=[replace(put(A), row="no JSON: at all")])
-    dead.step(room=1)
-    dead.step(outs=[out(dead, A)])
-    crawl.expire(dead)
-
-    [(origin, row)] = crawl.process("other", max_tries=1).step().given_up
-    assert (origin, row.text, row.tries) == (HOST, "no JSON: at all", 1)
 
 
 @pytest.mark.parametrize("then", ["back", "requeued", "ended", "left"])
@@ -300,23 +245,6 @@ def test_what_was_no_more_out_is_not_tried(crawl: Crawl, then: str) -> None:
     [(_, [(_, rows)])] = other.step(room=9).picked
 
     assert {row.tries for row in rows} == {0}
-
-
-@pytest.mark.parametrize("claimed", [False, True])
-def test_an_out_of_an_earlier_owner_is_not_counted(crawl: Crawl, claimed: bool) -> None:
-    early, dead = holder(crawl, A, name="early"), crawl.process("dead")
-    stale = out(early, A)
-    if claimed:
-        early.step(outs=[stale])
-        dead.step(mine=[Mine("a.example", stale.fence + 1)])
-    else:
-        early.step(leaves=[Leave("a.example", stale.fence, 0, None)])
-        dead.pick()
-        early.step(outs=[stale])
-    crawl.expire(dead)
-
-    [(_, [(_, rows)])] = early.step(room=9).picked
-    assert [row.tries for row in rows] == [0]
 
 
 def test_a_session_that_others_have_begun_to_end_is_lost(crawl: Crawl) -> None:
@@ -384,22 +312,3 @@ def test_all_are_closed_when_each_live_session_is(crawl: Crawl, one: Process, ot
     assert not one.step(closed=True).all_closed
     crawl.expire(other)
     assert one.step(closed=True).all_closed
-
-
-def test_a_session_that_has_another_frontier_is_not_closed_any_more(one: Process, other: Process) -> None:
-    one.step(closed=True)
-    assert other.step(closed=True).all_closed
-
-    one.step(gate_alone=True, closed=True)
-    one.step(closed=False)
-
-    assert not other.step(closed=True).all_closed
-
-
-def test_the_end_of_a_crawl_waits_for_no_gate_without_a_frontier(crawl: Crawl) -> None:
-    crawl.process("gate", gate_alone=True).step()
-
-    reply = crawl.process("one").step(closed=True)
-
-    assert reply.all_closed
-    assert reply.live == 2

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from polite.stores.redis.changes import Ended, Leave, Load, Lookup, Mine, Postpone, PutEntry, Requeued
+from polite.stores.redis.changes import Ended, Leave, Load, Lookup, Postpone, PutEntry, Requeued
 from tests.many.stepping import BEAT, LEASE, SECOND, Crawl, Process, digest, ended, paths, put
 
 HOST, PLAIN = "https://a.example", "http://a.example"
@@ -53,13 +53,6 @@ def test_a_task_that_ended_is_counted_by_its_end_and_put_or_requeued_only_again(
     assert one.step(requeued=[requeued(A, 1)]).waiting == 1
     assert one.put(A, again=True).puts != [None]
     assert one.pick() == {HOST: ["/b", "/a"]}
-
-
-def test_the_end_of_an_unknown_url_makes_it_met_and_counts_nothing(one: Process) -> None:
-    reply = one.step(ended=[ended(A)])
-
-    assert (reply.waiting, reply.done, reply.refused, reply.dropped) == (0, 0, 0, 0)
-    assert one.put(A).puts == [None]
 
 
 def test_met_tells_whether_a_put_would_be_a_duplicate(one: Process) -> None:
@@ -119,18 +112,6 @@ def test_a_tried_task_waits_until_its_time_and_keeps_its_number_and_tries(crawl:
     ]
 
 
-def test_a_tried_task_without_a_time_keeps_its_place_and_its_most_tries(one: Process, other: Process) -> None:
-    one.put(A, B)
-    one.pick()
-
-    one.step(requeued=[requeued(A, 2)])
-    one.step(requeued=[requeued(A, 1)])
-    one.step(leaves=[Leave("a.example", one.fences["a.example"], 0, None)])
-
-    [(_, [(_, rows)])] = other.step(room=1).picked
-    assert [(row.tries, path) for row, path in zip(rows, paths(rows), strict=True)] == [(2, "/a"), (0, "/b")]
-
-
 def test_a_keyed_crawl_gives_tasks_by_key_and_equal_keys_in_the_order_of_puts(
     crawl: Crawl, one: Process
 ) -> None:
@@ -141,17 +122,6 @@ def test_a_keyed_crawl_gives_tasks_by_key_and_equal_keys_in_the_order_of_puts(
 
     assert one.pick() == {HOST: ["/b", "/m", "/z", "/a", "/o", "/n"]}
     assert one.step(ended=[ended(f"{HOST}/{path}") for path in keys]).waiting == 0
-
-
-def test_a_gate_without_a_frontier_moves_a_keyed_task_whose_time_has_come(crawl: Crawl) -> None:
-    crawl.keyed = True
-    one, gate = crawl.process("one"), crawl.process("gate", gate_alone=True, keyed=False)
-    one.step(puts=[put(A, key=2.0), put(B, key=1.0, ready_in=SECOND)])
-    crawl.age(SECOND)
-
-    gate.step()
-
-    assert one.pick() == {HOST: ["/b", "/a"]}
 
 
 def test_beyond_the_limit_the_origin_without_tasks_for_longest_is_forgotten(crawl: Crawl) -> None:
@@ -186,13 +156,6 @@ def loose(number: int) -> PutEntry:
     return replace(
         put(A), digest=f"*{number}", row=json.dumps(["/a", 0, 0, None, None, None, None, f"*{number}"])
     )
-
-
-def test_tasks_that_are_not_unique_wait_beside_each_other(crawl: Crawl) -> None:
-    reply = crawl.process("one").step(puts=[put(A), loose(1), loose(2)])
-
-    assert reply.puts == [1, 2, 3]
-    assert crawl.process("other").pick() == {HOST: ["/a", "/a", "/a"]}
 
 
 def test_a_put_that_is_repeated_after_its_task_has_ended_comes_once(one: Process, other: Process) -> None:
@@ -252,20 +215,6 @@ def test_each_session_picks_its_share_and_the_last_ones_are_not_left(one: Proces
     assert (reply.fair, reply.inline, reply.starving) == (4, 0, False)
 
 
-def test_a_session_with_too_few_starves_and_others_see_it_for_a_moment(
-    crawl: Crawl, one: Process, other: Process
-) -> None:
-    one.put(*(f"https://{number}.example/" for number in range(2)))
-    assert not one.step(room=9).starving
-
-    other.step(room=9)
-
-    reply = one.step()
-    assert (reply.starving, reply.fair) == (True, 1)
-    crawl.age(2 * SECOND)
-    assert not one.step().starving
-
-
 @pytest.mark.slow("real time")
 def test_a_session_without_room_and_homes_has_no_share_until_it_has_room(crawl: Crawl) -> None:
     producer, one, two = crawl.process("producer"), crawl.process("one"), crawl.process("two")
@@ -320,18 +269,6 @@ def test_a_put_by_another_is_news_to_the_owner_and_its_own_is_not(one: Process, 
     assert news == {HOST: ["/a", "/b", "/c"], PLAIN: ["/d"]}
 
 
-def test_news_whose_reply_was_lost_come_again(one: Process, other: Process) -> None:
-    one.put(f"{HOST}/a")
-    one.pick()
-    mine = [Mine("a.example", one.fences["a.example"])]
-    other.put(f"{HOST}/b")
-    one.step()
-
-    assert [paths(rows) for _, _, rows in one.step(mine=mine).news] == [["/a", "/b"]]
-    assert one.step().news == []
-    assert one.step(mine=mine).news == []
-
-
 def test_a_call_answers_100_news_and_then_the_others(one: Process, other: Process) -> None:
     one.put("https://a.example/")
     one.pick()
@@ -341,19 +278,6 @@ def test_a_call_answers_100_news_and_then_the_others(one: Process, other: Proces
 
     assert [len(reply.news) for reply in replies] == [100, 20, 0]
     assert [reply.next_in for reply in replies] == [0, None, None]
-
-
-def test_a_postponed_origin_is_news_when_its_time_has_come(crawl: Crawl, one: Process) -> None:
-    one.put(f"{HOST}/a", f"{PLAIN}/b")
-    one.pick()
-
-    one.step(postpones=[Postpone("a.example", one.fences["a.example"], PLAIN, 5 * SECOND)])
-
-    reply = one.step()
-    assert reply.news == []
-    assert 4 * SECOND < (reply.next_in or 0) <= 5 * SECOND
-    crawl.age(5 * SECOND)
-    assert origins_of_news(one) == {PLAIN}
 
 
 @pytest.mark.parametrize("origin", [HOST, PLAIN])

@@ -120,21 +120,6 @@ async def test_a_worker_gets_no_task_whose_home_was_lost_before_the_server_knew_
         assert await asyncio.gather(slow_work, other_work) == [[], [PAGE]]
 
 
-async def test_a_worker_that_waits_for_the_server_ends_when_its_frontier_is_stopped(
-    server: VirtualServer,
-) -> None:
-    wire = Wire()
-    async with cut_off_at_a_turn(server, wire) as (slow, other):
-        waiting = asyncio.create_task(anext(slow, None))
-        await is_cut(wire)
-        slow.stop()
-        other.close()
-        await fetched(other)
-        wire.cut = False
-
-        assert await waiting is None
-
-
 async def test_an_outage_is_counted_and_logged(
     server: VirtualServer, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -109,19 +109,6 @@ def test_programs_get_an_object_for_each_crawl_and_each_partition(
     assert 490 < later["ready_in_s"] <= 500
 
 
-def test_ls_goes_on_after_a_crawl_that_cannot_be_read(
-    valkey: ValkeyServer, crawl: Process, capsys: pytest.CaptureFixture[str]
-) -> None:
-    valkey.client.set("polite:{foreign}:crawl", "of another program")
-
-    status = main(["store", "ls", valkey.url])
-
-    out, errors = capsys.readouterr()
-    assert (status, out[:8]) == (2, "news  4 ")
-    assert "polite: foreign: " in errors
-    assert "another program uses this name" in errors
-
-
 def test_show_of_an_origin_has_its_robots_txt_and_its_back_off(
     valkey: ValkeyServer, polite: Callable[..., str]
 ) -> None:

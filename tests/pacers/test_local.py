@@ -65,20 +65,6 @@ async def test_a_timer_that_fires_early_grants_no_turn_and_is_set_again() -> Non
     assert waiter.result().granted_at == 5.0
 
 
-async def test_a_failing_clock_leaves_no_request_in_the_queue() -> None:
-    class BrokenClock(ManualClock):
-        def call_at(self, when: float, callback: Callable[[], None]) -> object:
-            raise OSError("no more timers")
-
-    pacer = LocalPacer(BrokenClock(monotonic=0.0))
-    await taken(pacer)
-
-    with pytest.raises(OSError, match="no more timers"):
-        await pacer.acquire((A,))
-
-    assert pacer.outlook((A,)).waiting == 0
-
-
 async def test_closing_fails_each_waiter_and_leaves_no_timer() -> None:
     clock = ManualClock(monotonic=0.0)
     pacer = LocalPacer(clock)
@@ -159,41 +145,3 @@ async def test_acquire_later_calls_back_in_a_later_step_once_a_turn_is_free() ->
 
     assert [(name, error) for name, _, error in calls] == [("1", None), ("2", None)]
     assert [turn.waited for _, turn, _ in calls] == [False, True]
-
-
-@pytest.mark.parametrize("steps", [0, 1])
-async def test_a_cancelled_callback_gives_its_turn_back(steps: int) -> None:
-    clock = ManualClock()
-    pacer, calls = LocalPacer(clock), []
-    first = pacer.acquire_now([A])
-    assert first is not None
-
-    call = pacer.acquire_later([A], lambda *_: calls.append(1))
-    if steps:
-        pacer.give_back(first)
-        clock.advance(1.0)
-    call.cancel()
-    call.cancel()
-    if not steps:
-        pacer.give_back(first)
-    await clock.advance_and_run(10.0)
-
-    assert calls == []
-    assert pacer.acquire_now([A]) is not None
-
-
-async def test_closing_calls_back_with_an_error() -> None:
-    pacer, errors = LocalPacer(ManualClock()), []
-    assert pacer.acquire_now([A]) is not None
-    call = pacer.acquire_later([A], lambda _, error: errors.append(type(error)))
-    cancelled = pacer.acquire_later([A], lambda _, error: errors.append("cancelled"))
-    cancelled.cancel()
-
-    await pacer.close()
-    await asyncio.sleep(0)
-
-    assert errors == [GateClosed]
-    assert call.done()
-    for ask in (lambda: pacer.acquire_now([A]), lambda: pacer.acquire_later([A], lambda *_: None)):
-        with pytest.raises(GateClosed):
-            ask()

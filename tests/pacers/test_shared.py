@@ -1,12 +1,11 @@
 """SharedPacer: turns only at homes that this process holds, whatever happens to them meanwhile."""
 
 import asyncio
-from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from polite.errors import GateClosed, InvalidOption, Overloaded, TurnLost
+from polite.errors import InvalidOption, Overloaded, TurnLost
 from polite.origin import Origin, Target
 from polite.pacers.homes import Home, HomeNames, TakenHome
 from polite.pacers.shared import SharedPacer
@@ -53,17 +52,6 @@ async def fetch(pacer: SharedPacer, *scopes: Any, takes_s: float = 0.0, delay_s:
 # Turns.
 
 
-async def test_a_kept_turn_keeps_its_home_open_beyond_its_end() -> None:
-    pacer, homes = shared(store())
-    turn = await pacer.acquire([A])
-    leave = pacer.keep(turn)
-    pacer.release(turn)
-    opened = homes.homes["a.test"].open
-    leave()
-
-    assert (opened, homes.homes["a.test"].open) == (1, 0)
-
-
 @pytest.mark.parametrize("lost", [True, False])
 async def test_a_turn_holds_while_its_home_does_and_its_lease_lasts(lost: bool) -> None:
     pacer, homes = shared(store())
@@ -95,20 +83,6 @@ async def test_a_home_that_is_lost_or_left_during_the_wait_is_taken_anew_before_
     assert await waiting >= from_s
     assert kept.takes == 2
     assert (wanted, pacer.waits("a.test")) == (True, False)
-
-
-async def test_a_closing_home_gives_no_turn_while_another_turn_is_still_open() -> None:
-    kept = store()
-    pacer, homes = shared(kept)
-    await fetch(pacer, PLAIN_A, delay_s=2.0)
-    long = asyncio.create_task(fetch(pacer, A, takes_s=10.0))
-    waiting = asyncio.create_task(fetch(pacer, PLAIN_A))
-    await asyncio.sleep(1.0)
-    homes.leave_all()
-    granted = await waiting
-    await long
-
-    assert granted >= 10.0
 
 
 async def test_a_request_that_begins_anew_is_the_first_of_its_queue() -> None:
@@ -160,23 +134,6 @@ async def test_acquire_later_tells_of_a_home_that_is_lost_when_the_turn_comes() 
     assert pacer.outlook([A]).open == 0
 
 
-async def test_a_cancelled_request_leaves_no_demand() -> None:
-    kept = store()
-    other, others = shared(kept)
-    turn = await other.acquire([A])
-    pacer, _ = shared(kept)
-    waiting = asyncio.create_task(pacer.acquire([A]))
-    await asyncio.sleep(1.0)
-    wanted = pacer.waits("a.test")
-    waiting.cancel()
-    await asyncio.wait([waiting])
-
-    assert wanted
-    assert not pacer.waits("a.test")
-    other.give_back(turn)
-    assert others.homes == {}
-
-
 async def test_requests_that_wait_for_homes_are_bounded() -> None:
     kept = store()
     other, _ = shared(kept)
@@ -189,21 +146,6 @@ async def test_requests_that_wait_for_homes_are_bounded() -> None:
         await pacer.acquire([A])
     for task in waiting:
         task.cancel()
-
-
-async def test_a_closed_pacer_gives_no_turn() -> None:
-    pacer, homes = shared(store())
-    await homes.take("a.test")
-    taking = asyncio.create_task(pacer.acquire([B]))
-    await asyncio.sleep(0.0)
-    await pacer.close()
-
-    for wait in (pacer.acquire([A]), taking):
-        with pytest.raises(GateClosed):
-            await wait
-    for ask in (lambda: pacer.acquire_now([A]), lambda: pacer.acquire_later([A], lambda *_: None)):
-        with pytest.raises(GateClosed):
-            ask()
 
 
 async def test_opening_hours_need_no_home_and_a_scope_without_a_name_for_all_processes_is_refused() -> None:
@@ -219,25 +161,6 @@ async def test_opening_hours_need_no_home_and_a_scope_without_a_name_for_all_pro
 
 
 # Several homes for one turn.
-
-
-async def test_a_turn_takes_the_homes_of_all_its_scopes_in_order_of_name() -> None:
-    kept = store()
-    pacer, homes = shared(kept)
-    taken: list[str] = []
-    take = homes.take
-
-    async def noted(name: str) -> Home:
-        taken.append(name)
-        return await take(name)
-
-    homes.take = noted  # type: ignore[method-assign]
-    turn = await pacer.acquire([B, ScopeName("customer", "acme"), ScopeName("address", "192.0.2.1")])
-
-    assert taken == ["address 192.0.2.1", "b.test", "customer acme"]
-    assert {home.open for home in homes.homes.values()} == {1}
-    homes.homes["customer acme"].over = True
-    assert not pacer.holds(turn)
 
 
 # Homes that come and go.
@@ -328,18 +251,6 @@ async def test_refusals_and_failures_go_with_the_home_and_what_another_forgave_i
 
     assert counted == (1, 1, 1, True)
     assert first.strikes(A) == 0
-
-
-async def test_an_owner_that_never_used_a_home_hands_on_that_it_is_unclean() -> None:
-    kept = store()
-    _, homes = shared(kept)
-    row = kept.row("a.test")
-    row.since, row.clean = now(), False
-    await homes.take("a.test")
-    second, _ = await handed_over(homes, kept, PacingPolicy(min_delay=5.0))
-    await second.acquire([A])
-
-    assert now() == pytest.approx(5.0, abs=0.01)
 
 
 @pytest.mark.parametrize(
@@ -441,21 +352,3 @@ async def test_a_process_that_joins_others_or_lost_its_session_waits_for_one_lea
     assert again or second < began + 16.0
     assert third < second + 5.0
     assert homes.live == 2
-
-
-async def test_a_share_that_shrinks_is_adopted_at_the_next_grant() -> None:
-    kept = store()
-    pacer, homes = shared(kept, PacingPolicy(scopes=Scopes(crawl=ScopeLimit(delay=1.0, concurrency=4))))
-    times: list[float] = []
-
-    async def wait(number: int) -> None:
-        times.append(await fetch(pacer, Origin.of(f"https://h{number}.test"), CRAWL))
-
-    waiting = [asyncio.create_task(wait(number)) for number in range(10)]
-    await asyncio.sleep(2.5)
-    homes.counted = 2
-    await asyncio.gather(*waiting)
-
-    gaps = [later - sooner for sooner, later in pairwise(times)]
-    assert gaps[:2] == [pytest.approx(1.0, abs=0.1)] * 2
-    assert gaps[4:] == [pytest.approx(2.0, abs=0.1)] * 5

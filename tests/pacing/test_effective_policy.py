@@ -2,10 +2,7 @@
 
 from dataclasses import replace
 
-import pytest
-
 from polite import Origin, PacingPolicy
-from polite.pacing import policy as policy_module
 from polite.pacing.effective_policy import EffectivePolicies
 
 HOSTS = [Origin("https", f"host{number}.example", None) for number in range(2_000)]
@@ -37,24 +34,6 @@ def test_an_effective_policy_follows_the_policy_that_rules_now() -> None:
     assert policies.replace(replace(policies.policy, overrides=())) == set(HOSTS)
     assert policies.of(HOSTS[1]).policy.min_delay == 1.0
     assert policies.uniform
-
-
-@pytest.mark.parametrize(
-    ("own", "timed", "plain", "concurrent"),
-    [
-        ({"min_delay": 3}, False, True, False),
-        ({"jitter": 0.1}, False, False, False),
-        ({"latency_factor": 2.0}, True, False, False),
-        ({"concurrency": 2}, False, True, True),
-        ({"jitter": 0.0, "latency_factor": 0.0, "concurrency": 1}, False, True, False),
-    ],
-)
-def test_one_origin_decides_what_all_answers_need(
-    own: policy_module.OriginPacing, timed: bool, plain: bool, concurrent: bool
-) -> None:
-    policies = EffectivePolicies(of_many().override(HOSTS[3], **own))
-
-    assert (policies.timed, policies.plain, policies.concurrent) == (timed, plain, concurrent)
 
 
 def test_the_longest_delay_is_that_of_the_slowest_origin_with_all_its_jitter() -> None:

@@ -90,14 +90,6 @@ def test_what_are_no_headers_is_refused_by_name(headers: Any) -> None:
         reported(429, headers, lambda: 0.0)
 
 
-@pytest.mark.parametrize("headers", [None, {"Retry-After": "120"}, {}])
-def test_a_status_of_the_standard_library_is_the_number_that_it_is(headers: Any) -> None:
-    outcome = reported(http.HTTPStatus.TOO_MANY_REQUESTS, headers, lambda: 0.0)
-
-    assert outcome == reported(429, headers, lambda: 0.0)
-    assert type(outcome.status) is int
-
-
 @pytest.mark.parametrize("status", [True, "429", 429.0, None, -1, 1000])
 def test_what_is_no_status_is_refused_by_name(status: Any) -> None:
     with pytest.raises(InvalidOption, match="report: status must be"):

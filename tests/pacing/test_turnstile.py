@@ -9,7 +9,7 @@ import pytest
 from polite.errors import InvalidOption
 from polite.pacing.turn import Outlook, ScopeState, Turn, TurnState
 from polite.pacing.turnstile import Turnstile
-from tests.pacing.support import ALL, IP, A, B, C, finish
+from tests.pacing.support import ALL, IP, A, B, finish
 from tests.support import slowness
 
 
@@ -25,37 +25,6 @@ def test_urgent_turns_go_first_and_in_their_own_order() -> None:
         finish(turnstile, given[-1], 0.0, 0.0)
 
     assert given == [soon, sooner, late]
-
-
-def test_a_turn_goes_back_when_an_earlier_scope_became_busy_and_blocks_no_other() -> None:
-    turnstile = Turnstile()
-    running = turnstile.request((ALL,), 0.0)
-    back, other = turnstile.request((A, IP, ALL), 0.0), turnstile.request((B, IP, ALL), 0.0)
-    turnstile.hold(A, 100.0)
-
-    finish(turnstile, running, 1.0, 0.0)
-
-    assert turnstile.due(1.0) == [other]
-    finish(turnstile, other, 1.0, 0.0)
-    assert turnstile.due(99.9) == []
-    assert turnstile.due(100.0) == [back]
-
-
-def test_an_older_turn_goes_first_at_a_broad_scope_it_reaches_later() -> None:
-    turnstile = Turnstile()
-    running = turnstile.request((ALL,), 0.0)
-    turnstile.hold(A, 1.0)
-    older, younger = turnstile.request((A, ALL), 0.0), turnstile.request((B, ALL), 0.0)
-    youngest = turnstile.request((C, ALL), 0.0)
-    assert turnstile.due(2.0) == []
-
-    finish(turnstile, running, 2.0, 0.0)
-    (first,) = turnstile.due(2.0)
-    finish(turnstile, first, 2.0, 0.0)
-
-    assert first is older
-    assert turnstile.due(2.0) == [younger]
-    assert youngest.state is TurnState.WAITING
 
 
 def test_a_circle_too_long_to_be_followed_is_broken_too() -> None:
@@ -86,17 +55,6 @@ def test_cancelling_a_hundred_thousand_takes_no_more_than_a_moment(backwards: bo
     assert turnstile.waiting == 0
 
 
-def test_a_scope_named_twice_is_taken_once_and_one_is_needed() -> None:
-    turnstile = Turnstile()
-    turn = turnstile.request((A, A), 0.0)
-    finish(turnstile, turn, 0.0, 0.0)
-
-    assert turn.scopes == (A,)
-    assert turnstile.request((A,), 0.0).state is TurnState.OPEN
-    with pytest.raises(ValueError, match="at least one scope"):
-        turnstile.request((), 0.0)
-
-
 def test_a_request_may_ask_for_a_longer_delay_at_its_narrowest_scope_and_never_for_a_shorter() -> None:
     turnstile = Turnstile(concurrency=2, provisional_s=1.0)
 
@@ -104,18 +62,6 @@ def test_a_request_may_ask_for_a_longer_delay_at_its_narrowest_scope_and_never_f
     turnstile.request((B,), 0.0, provisional_s=0.5)
 
     assert [turnstile.outlook((key,), 0.0).ready_at for key in (A, IP, B)] == [5.0, 1.0, 1.0]
-
-
-def test_each_scope_may_have_its_own_delay_and_a_later_one_only_lengthens() -> None:
-    turnstile = Turnstile()
-    turn = turnstile.request((A, IP, ALL), 0.0)
-
-    turnstile.settle(turn, 0.0, {A: 5.0, IP: 1.0}, because="long")
-    turnstile.settle(turn, 0.0, {A: 2.0}, because="short")
-    turnstile.release(turn, 0.0)
-
-    assert [turnstile.outlook((key,), 0.0).ready_at for key in (A, IP, ALL)] == [5.0, 1.0, 0.0]
-    assert turnstile.outlook((A,), 0.0).because == "long"
 
 
 @pytest.mark.parametrize("seconds", [-math.inf, math.nan, math.inf])
@@ -134,33 +80,6 @@ def test_a_delay_that_is_no_time_and_a_turn_that_waits_are_errors(seconds: float
         turnstile.release(waiting, 0.0)
 
     assert not turn.settled
-
-
-def test_releasing_again_does_nothing() -> None:
-    turnstile = Turnstile()
-    turn = turnstile.request((A,), 0.0)
-    finish(turnstile, turn, 0.0, 0.0)
-    turnstile.request((A,), 0.0)
-
-    turnstile.release(turn, 0.0)
-    turnstile.cancel(turn, 0.0)
-
-    assert turn.state is TurnState.RELEASED
-    assert turnstile.request((A,), 0.0).state is TurnState.WAITING
-
-
-def test_a_released_turn_may_be_settled_still_though_its_scope_was_forgotten_since() -> None:
-    turnstile = Turnstile()
-    turn = turnstile.request((A,), 0.0)
-    finish(turnstile, turn, 0.0)
-    for at in range(200):
-        finish(turnstile, turnstile.request((at,), 10.0), 10.0, 1000.0)
-    assert turnstile.outlook((A,), 10.0).scope is None
-
-    turnstile.settle(turn, 20.0, 100.0, strike=True)
-
-    assert turnstile.outlook((A,), 20.0).ready_at == 120.0
-    assert turnstile.strikes(A) == 1
 
 
 def test_what_says_nothing_about_the_server_forgives_nothing() -> None:
@@ -240,49 +159,6 @@ def test_a_turn_that_is_open_while_limits_change_ends_by_the_new_ones() -> None:
 
     assert turnstile.outlook((A,), 2.0).ready_at == 52.0
     assert turnstile.outlook((B,), 2.0).ready_at == 10.0
-
-
-def test_a_scope_without_an_open_turn_has_new_limits_when_it_is_next_used() -> None:
-    asked: list[str] = []
-    turnstile = Turnstile(concurrency=lambda scope: asked.append(scope) or 1, provisional_s=0.0)
-    turnstile.hold(A, 9.0)
-    waiting, _ = turnstile.request((A,), 0.0), turnstile.request((B,), 0.0)
-    turnstile.hold(IP, 9.0)
-    asked.clear()
-
-    turnstile.relimit(1.0)
-    assert asked == [B]
-    assert turnstile.due(9.0) == [waiting]
-    assert turnstile.request((IP,), 9.0).granted_at == 9.0
-
-    assert asked == [B, A, IP]
-
-
-def test_a_scope_whose_limit_cannot_be_worked_out_any_more_has_one_turn_at_a_time() -> None:
-    limits = {A: 3, B: 3}
-    turnstile = Turnstile(concurrency=limits.__getitem__, provisional_s=0.0)
-    finish(turnstile, turnstile.request((A,), 0.0), 0.0, 0.0)
-    opened = turnstile.request((B,), 0.0)
-
-    limits.clear()
-    turnstile.relimit(1.0)
-
-    assert turnstile.request((A,), 1.0).state is TurnState.OPEN
-    assert {turnstile.request((scope,), 1.0).state for scope in (A, B)} == {TurnState.WAITING}
-    assert opened.state is TurnState.OPEN
-
-
-def test_the_outlook_says_since_when_a_scope_holds() -> None:
-    turnstile = Turnstile()
-    turn = turnstile.request((A,), 5.0)
-
-    assert turnstile.outlook((A,), 7.0).since == 5.0
-    turnstile.settle(turn, 8.0, 10.0)
-    turnstile.release(turn, 9.0)
-    assert turnstile.outlook((A,), 9.0).since == 8.0
-    turnstile.hold(A, 100.0, "asked", now=12.0)
-    assert turnstile.outlook((A,), 13.0).since == 12.0
-    assert turnstile.outlook((A,), 200.0).since is None
 
 
 def test_the_outlook_names_the_scope_that_holds_it_last() -> None:

@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 import polite
 from polite.ports import SavedBackOff, Snapshot
 from polite.recrawl import Validators
-from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
 from polite.robots.result import Found, Unavailable, Unreachable
-from polite.robots.snapshot import renewed
 from polite.stores import codec
 from polite.stores.codec import decode, encode
 
@@ -73,21 +71,6 @@ def test_rows_of_back_offs_and_validators_come_back() -> None:
         codec.back_off((NAME, 1.0, "2", "status 429"))
 
 
-def test_a_text_that_utf_8_cannot_hold_is_kept_readable() -> None:
-    snapshot = Snapshot(replace(FAILED, detail="broken \udcff name"), 1.0, 2.0)
-
-    assert as_row_and_back(snapshot).access.detail == r"broken \udcff name"
-
-
-def test_a_good_copy_that_is_the_result_itself_is_written_once() -> None:
-    found = Found(b"User-agent: *\n", 200, URL)
-    row = codec.row(NAME, renewed(None, found, RobotsPolicy(), 1.0))
-    snapshot = codec.snapshot(row)
-
-    assert row.count(found.body) == 1
-    assert snapshot.good is snapshot.access
-
-
 @pytest.mark.parametrize("lines", [0, 5, 5_000])
 def test_a_long_body_is_compressed_and_a_short_one_can_be_read_by_others(lines: int) -> None:
     found, at = Found(b"Disallow: /\n" * lines, 200, URL), codec.COLUMNS.index("body")
@@ -97,13 +80,6 @@ def test_a_long_body_is_compressed_and_a_short_one_can_be_read_by_others(lines: 
     assert len(row[at]) < 1_000
     assert (row[at] == found.body) is (lines < 5_000)
     assert codec.snapshot(row).access == found
-
-
-def test_a_body_that_compression_makes_longer_stays_as_it_is() -> None:
-    body = zlib.compress(bytes(range(256)) * 400, 9) + bytes(i * i * 31 % 251 for i in range(9_000))
-    body = bytes(a ^ b for a, b in zip(body, zlib.compress(body) * 3, strict=False))
-
-    assert as_row_and_back(Snapshot(Found(body, 200, URL), 1.0, 2.0)).access.body == body
 
 
 def test_a_bomb_inflates_no_further_than_its_row_says() -> None:
@@ -144,14 +120,6 @@ def test_a_row_that_makes_no_sense_is_refused(column: str, value: Any) -> None:
     row[codec.COLUMNS.index(column)] = value
 
     with pytest.raises(codec.Unreadable, match=r"example\.com"):
-        codec.snapshot(row)
-
-
-def test_a_failure_is_no_good_copy() -> None:
-    row = list(codec.row(NAME, Snapshot(FAILED, 1.0, 2.0)))
-    row[codec.COLUMNS.index("good_outcome")] = "same"
-
-    with pytest.raises(codec.Unreadable):
         codec.snapshot(row)
 
 

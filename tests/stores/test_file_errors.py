@@ -19,7 +19,7 @@ from polite.robots.result import Found
 from polite.robots.snapshot import Snapshot, renewed
 from polite.stores import robots_database
 from polite.stores import sqlite as module
-from polite.stores.robots_database import RobotsDatabase, StoreInspector
+from polite.stores.robots_database import RobotsDatabase
 from polite.stores.sqlite import PendingWrites, SqliteStore
 from tests.stores.support import (
     FAULTS,
@@ -77,17 +77,6 @@ async def test_a_file_that_cannot_be_used_is_a_clear_error_and_a_corrupt_one_is_
     assert str(where) in str(failure.value)
 
 
-async def test_what_was_set_aside_before_is_not_overwritten(path):
-    store = SqliteStore(path, wall=lambda: 1_700_000_000.0)
-    for octets in (b"first " * 100, b"second " * 100):
-        path.write_bytes(octets)
-        with pytest.raises(StoreFailed, match="corrupt"):
-            await store.open()
-    await store.close()
-
-    assert sorted(file.read_bytes()[:6] for file in path.parent.glob("*.corrupt-*")) == [b"first ", b"second"]
-
-
 @pytest.mark.parametrize("new", [b"the new one", None])
 async def test_a_corrupt_file_that_another_process_has_set_aside_leaves_the_new_one_alone(path, new):
     await filled(path)
@@ -104,18 +93,6 @@ async def test_a_corrupt_file_that_another_process_has_set_aside_leaves_the_new_
 
     assert "another process has already renamed it" in str(said)
     assert [file.read_bytes() for file in path.parent.glob("crawl.sqlite")] == ([] if new is None else [new])
-
-
-async def test_a_corrupt_file_that_cannot_be_set_aside_stays(path, monkeypatch):
-    path.write_bytes(b"nonsense " * 100)
-    monkeypatch.setattr(type(path), "rename", lambda *_: (_ for _ in ()).throw(PermissionError("not here")))
-    store = SqliteStore(path)
-
-    with pytest.raises(StoreFailed, match="could not be renamed .not here"):
-        await store.open()
-    await store.close()
-
-    assert path.exists()
 
 
 async def test_a_file_that_stays_locked_is_an_error_that_names_the_option(opened, path):
@@ -158,14 +135,6 @@ async def test_a_row_that_cannot_be_read_counts_as_none_and_is_saved_anew(opened
     assert found == (None, None)
     assert [record.polite_event for record in caplog.records] == ["row_damaged"] * 3
     assert await store.load(SITE) == SECOND
-
-
-async def test_a_damaged_body_is_an_error_of_the_command_line(opened, path):
-    await opened().save(SITE, large(5_000))
-    raw(path, "UPDATE robots SET body = 'x'")
-
-    with closing(StoreInspector(str(path))) as inspector, pytest.raises(StoreFailed, match="cannot be read"):
-        inspector.origin(str(SITE))
 
 
 @pytest.mark.parametrize("seed", range(0, 100, 25))
@@ -266,26 +235,6 @@ async def test_what_memory_kept_goes_into_the_file_when_it_works_again(opened, p
     assert caplog.records[-1].polite_event == "store_works"
 
 
-async def test_a_failing_file_is_left_alone_for_half_a_minute_but_tried_at_the_end(opened, path, monkeypatch):
-    now, tries = 1_000.0, []
-    monkeypatch.setattr(module.time, "monotonic", lambda: now)
-    store = opened(on_failure="memory")
-    with monkeypatch.context() as patched:
-        patched.setattr(store._file, "write", lambda *_: tries.append(now) or raise_failed())
-        patched.setattr(store._file, "read", lambda *_: tries.append(now) or raise_failed())
-        for now in (1_000.0, 1_010.0, 1_029.0, 1_031.0, 1_032.0):  # noqa: B007 - the clock reads it
-            await store.save(SITE, FIRST)
-            await store.load(OTHER)
-    await store.close()
-
-    assert tries == [1_000.0, 1_031.0]
-    assert await opened().load(SITE) == FIRST
-
-
-def raise_failed():
-    raise StoreFailed("broken")
-
-
 def test_what_waits_in_memory_is_bounded(monkeypatch):
     monkeypatch.setattr(module, "_PENDING_ROWS", 3)
     monkeypatch.setattr(module, "_PENDING_BYTES", 25_000)
@@ -362,19 +311,6 @@ async def test_a_file_of_an_earlier_version_is_upgraded_and_loses_nothing(reques
     assert again == snapshot
     assert (held is None, bool(tag)) == (version == "of_version_1", version == "of_version_4")
     assert raw(path, "PRAGMA user_version") == [(robots_database.VERSION,)]
-
-
-async def test_an_upgrade_that_fails_half_way_leaves_the_old_file(of_version_1, monkeypatch):
-    broken = (*robots_database.STEPS[:4], "this is no SQL")
-    monkeypatch.setattr(robots_database, "STEPS", broken)
-    store = SqliteStore(of_version_1)
-
-    with pytest.raises(StoreFailed, match="syntax error"):
-        await store.open()
-    await store.close()
-
-    tables = raw(of_version_1, "SELECT name FROM sqlite_master WHERE type = 'table'")
-    assert (tables, raw(of_version_1, "PRAGMA user_version")) == ([("robots",)], [(1,)])
 
 
 @pytest.mark.parametrize(

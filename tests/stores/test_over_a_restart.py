@@ -79,16 +79,6 @@ async def test_a_long_retry_after_outlives_the_process(path):
     assert waited == pytest.approx(3_000.0, abs=1e-6)
 
 
-async def test_a_back_off_of_a_run_that_never_closed_is_kept_too(path):
-    async with Run(path) as first:
-        await first.visit(status=429, headers={"Retry-After": "3600"})
-        await first.gate.check("https://another.test/")
-        async with Run(path) as second:
-            waited = await second.visit()
-
-    assert waited == pytest.approx(3_600.0, abs=1e-3)
-
-
 async def test_a_back_off_of_robots_txt_itself_is_kept_too(path):
     async with Run(path, [Reply(503, retry_after="600"), Reply(200)]) as first:
         await first.gate.check(PAGE)
@@ -145,14 +135,3 @@ async def test_a_file_that_cannot_be_used_is_known_when_the_gate_opens(path):
             pass
 
     assert not [each for each in threading.enumerate() if str(path.parent) in each.name]
-
-
-async def test_a_429_reported_after_the_gate_has_closed_opens_no_file_again(path):
-    async with Run(path) as run:
-        permit = run.gate.permit(PAGE)
-        await permit.__aenter__()
-    permit.report(status=429, headers={"Retry-After": "3600"})
-    await permit.__aexit__(None, None, None)
-    await asyncio.sleep(1)
-
-    assert not [each for each in threading.enumerate() if str(path) in each.name]

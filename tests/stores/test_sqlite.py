@@ -1,14 +1,10 @@
 """The store in a file: one thread, group commit, shared between stores, loops and processes, and within its limit."""
 
 import asyncio
-import logging
 import random
 import sqlite3
-import subprocess
-import sys
 import threading
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -19,12 +15,10 @@ from polite.recrawl import Validators
 from polite.robots.reason import Reason
 from polite.robots.result import Found, Unreachable
 from polite.robots.snapshot import renewed
-from polite.stores import codec
 from polite.stores import sqlite as module
 from polite.stores.sqlite import SqliteStore
 from tests.stores.support import FIRST, HOUR, OTHER, POLICY, SECOND, SITE, raw
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGE, TAG = Target.of("https://site.test/1"), Validators('"1"')
 NUMBERED = [Origin.of(f"https://h{number}.test") for number in range(500)]
 
@@ -95,23 +89,6 @@ async def test_validators_are_written_together_a_second_later(opened, monkeypatc
     ]
 
 
-def test_validators_are_written_a_second_later_though_a_loop_before_ended_within_that(monkeypatch, path):
-    monkeypatch.setattr(module, "_WRITE_AFTER_S", 0.01)
-    store = SqliteStore(path)
-
-    async def remember(page: int, *, until_written: int) -> None:
-        await store.open()
-        store.remember(Target.of(f"https://site.test/{page}"), TAG)
-        async with asyncio.timeout(5.0):
-            while len(raw(path, "SELECT url FROM validators")) < until_written:
-                await asyncio.sleep(0.01)
-
-    asyncio.run(remember(1, until_written=0))
-    asyncio.run(remember(2, until_written=2))
-
-    asyncio.run(store.close())
-
-
 async def test_closing_writes_what_was_asked_for_although_nothing_waits_for_it(opened, path):
     store = opened()
     saving = asyncio.create_task(store.save(SITE, FIRST))
@@ -176,22 +153,6 @@ async def test_two_stores_write_to_one_file_and_nothing_is_lost(opened):
     }
 
 
-@pytest.mark.slow("starts processes")
-def test_processes_that_open_a_new_file_at_once_all_succeed(path):
-    program = (
-        "import asyncio, sys\n"
-        "from polite.stores.sqlite import SqliteStore\n"
-        "async def main():\n"
-        "    store = SqliteStore(sys.argv[1])\n"
-        "    await store.open()\n"
-        "    await store.close()\n"
-        "asyncio.run(main())\n"
-    )
-    processes = [subprocess.Popen([sys.executable, "-c", program, str(path)], cwd=ROOT) for _ in range(6)]
-
-    assert [process.wait(60) for process in processes] == [0] * 6
-
-
 async def test_more_than_the_disk_takes_is_refused(opened, monkeypatch, caplog):
     monkeypatch.setattr(module, "_MAX_WAITING", 0)
     store = opened()
@@ -202,19 +163,6 @@ async def test_more_than_the_disk_takes_is_refused(opened, monkeypatch, caplog):
     store.remember(PAGE, TAG)
 
     assert caplog.text.count("saved: ") == 2
-
-
-async def test_a_defect_of_ours_is_raised_to_the_caller_and_the_thread_goes_on(opened, monkeypatch, caplog):
-    store = opened()
-    with monkeypatch.context() as patched:
-        patched.setattr(codec, "row", lambda *_: 1 // 0)
-        with pytest.raises(ZeroDivisionError):
-            await store.save(SITE, FIRST)
-    caplog.set_level(logging.ERROR)
-
-    await store.save(SITE, FIRST)
-
-    assert await store.load(SITE) == FIRST
 
 
 @pytest.mark.parametrize("at_once", [True, False])
@@ -277,7 +225,6 @@ def test_an_option_outside_its_limits_is_refused(option):
 # The limit: validators go first, then what was saved longest ago, a back-off that still runs never.
 
 MIB = 1 << 20
-DAY = 86_400.0
 
 
 def site(number):
@@ -355,17 +302,3 @@ async def test_back_offs_that_run_stay_when_all_else_has_gone(opened):
         store.hold(site(number), SavedBackOff(0.0, 4_000.0, "x" * 220))
     with pytest.raises(StoreFailed, match="may not be forgotten"):
         await store.open()
-
-
-async def test_a_full_store_forgets_back_offs_a_day_after_their_end(opened):
-    now = 4_000.0
-    store = opened(max_bytes=MIB, wall=lambda: now)
-    store.hold(site(1), SavedBackOff(0.0, 3_600.0, "over"))
-    store.hold(site(2), SavedBackOff(0.0, 3_600.0 + DAY, "over for an hour"))
-
-    now += DAY
-    for number in range(50):
-        await store.save(site(number), found(40_000))
-
-    assert await store.held(site(1)) is None
-    assert await store.held(site(2)) is not None

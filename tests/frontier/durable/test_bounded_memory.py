@@ -116,21 +116,6 @@ async def test_only_so_many_origins_are_in_memory_and_all_have_their_turn(path: 
     assert all("big" in url for url in fetched[-200:])
 
 
-async def test_what_ended_while_a_load_was_under_way_does_not_come_again(path: Path) -> None:
-    async with opened(path) as frontier:
-        await frontier.put_many([f"{A}/1", f"{A}/2", f"{A}/3"])
-        async with await anext(frontier) as permit:
-            await asyncio.sleep(1)
-        window = in_memory(frontier)[polite.Origin.of(A)]
-        # As a query found it a moment before the block was left.
-        task_store(frontier)._active._loaded(
-            window, [(permit.task.number, "/1", 0, 0, None, None, 0, None, None)], 1
-        )
-        frontier.close()
-
-        assert await urls_of(frontier) == [f"{A}/2", f"{A}/3"]
-
-
 async def test_an_unreachable_origin_leaves_its_slot_in_memory_to_another(path: Path) -> None:
     events: list[Event] = []
     script = {f"{A}/robots.txt": [Reply(500), Reply(500), RULES]}
@@ -144,21 +129,6 @@ async def test_an_unreachable_origin_leaves_its_slot_in_memory_to_another(path: 
     assert len(put_off) == 2
     assert fetched[0][0] < put_off[0].for_s
     assert fetched[1][0] >= put_off[0].for_s + put_off[1].for_s
-
-
-async def test_refusals_are_told_one_by_one_when_tasks_come_into_memory(path: Path) -> None:
-    events: list[Event] = []
-    async with opened(path, {f"{A}/robots.txt": RULES}, listener=events.append) as frontier:
-        await frontier.put_many(f"{A}/private/{n}" for n in range(100))
-        await frontier.put(f"{A}/public")
-        frontier.close()
-        fetched = await urls_of(frontier)
-
-    refused = [event for event in events if isinstance(event, Refused)]
-    assert fetched == [f"{A}/public"]
-    assert {event.url for event in refused} == {f"{A}/private/{n}" for n in range(100)}
-    assert {event.line for event in refused} == {2}
-    assert frontier.refused == 100
 
 
 async def test_many_tasks_whose_time_comes_at_once_all_come(path: Path) -> None:
@@ -201,31 +171,6 @@ async def test_a_page_ends_in_the_file_with_the_links_that_were_put_before_its_e
         assert parts == [(500, 0, 0), (500, 0, 0), (500, 0, 0), (200, 1, 1)]
 
 
-async def test_what_ended_before_a_flood_of_puts_is_written_before_it(path: Path) -> None:
-    async with opened(path) as frontier:
-        await frontier.put(A)
-        async with await anext(frontier):
-            pass
-        again = [frontier.put_nowait(f"{A}?{number}") for number in range(600)]
-        again.append(frontier.put_nowait(A, again=True))
-
-        assert [await each for each in again] == [Admission.WAITING] * 601
-
-
-async def test_a_url_that_ended_after_a_flood_of_puts_may_be_put_again_though_the_queue_is_full(
-    path: Path,
-) -> None:
-    async with opened(path, max_waiting=601) as frontier:
-        await frontier.put(A)
-        permit = await anext(frontier)
-        for number in range(600):
-            frontier.put_nowait(f"{A}?{number}")
-        async with permit:
-            frontier.put_nowait(f"{A}?last")
-        with pytest.raises(polite.Overloaded):
-            await frontier.put(A, again=True, wait=False)
-
-
 async def test_a_time_beyond_the_longest_timer_comes(path: Path) -> None:
     clock = LoopClock()
     async with opened(path, clock=clock) as frontier:
@@ -233,19 +178,3 @@ async def test_a_time_beyond_the_longest_timer_comes(path: Path) -> None:
         await anext(frontier)
 
     assert now() == pytest.approx(3 * durable_store._LONGEST_S + 1.0, abs=0.01)
-
-
-async def test_an_origin_that_is_not_in_memory_cannot_be_put_off(path: Path) -> None:
-    async with opened(path) as frontier:
-        assert not task_store(frontier).postpone_origin(polite.Origin.of(A), 5.0, 1, fetched=None)
-
-
-async def test_more_origins_than_are_remembered_are_told_apart(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("polite.frontier.sqlite.queue_file._KNOWN_ORIGINS", 3)
-    urls = [f"https://host{n % 10}.test/{n % 20}" for n in range(40)]
-    async with opened(path) as frontier:
-        admissions = await frontier.put_many(urls)
-
-    assert admissions == [Admission.WAITING] * 20 + [Admission.DUPLICATE] * 20

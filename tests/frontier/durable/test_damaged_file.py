@@ -13,7 +13,6 @@ import pytest
 
 import polite
 from polite import schedulers
-from polite.frontier.sqlite.queue_file import QueueFile
 from tests.frontier.durable.support import opened as opened_in_file
 
 pytestmark = pytest.mark.virtual_time
@@ -76,15 +75,6 @@ async def test_a_damaged_file_fails_as_a_store_or_is_crawled_to_its_end(seed: in
     assert failed
 
 
-async def test_tasks_that_are_counted_and_not_found_are_missed(path: Path) -> None:
-    await written(path)
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("DELETE FROM tasks WHERE number IN (7, 8)")
-
-    with pytest.raises(polite.StoreFailed, match="2 tasks should wait, and none is found"):
-        await crawled(path)
-
-
 async def test_a_file_of_another_version_is_refused_with_a_way_on(path: Path) -> None:
     await written(path)
     for version, age in ((3, "an older"), (9, "a newer")):
@@ -110,22 +100,6 @@ def another_process(path: Path) -> str:
     return subprocess.run(
         [sys.executable, "-c", code, path], capture_output=True, text=True, check=True
     ).stdout
-
-
-@pytest.mark.slow("starts processes")
-def test_a_file_that_its_process_opens_and_closes_by_hand_stays_locked(path: Path, tmp_path: Path) -> None:
-    file = QueueFile(path, order="fifo", tasks_per_origin=4, max_done=10)
-    file.open(3)
-    path.read_bytes()
-    Path(f"{path}-lock").read_bytes()
-    (tmp_path / "other.sqlite").symlink_to(path)
-
-    in_use = another_process(path), another_process(tmp_path / "other.sqlite")
-    file.close()
-
-    assert all("another frontier" in answer for answer in in_use)
-    assert another_process(path) == "opened\n"
-    assert not Path(f"{path}-lock").exists()
 
 
 def test_a_lock_that_a_killed_process_left_is_no_hindrance(path: Path) -> None:

@@ -9,15 +9,10 @@ from typing import Any
 import pytest
 
 import polite
-from polite.frontier.durable.backend import Batch, Put
 from polite.frontier.frontier import Frontier
-from polite.frontier.sqlite.queue_file import QueueFile
-from polite.frontier.task_store import draft_of
-from polite.origin import Target
 from polite.task import Admission
 from tests.frontier.durable.support import (
     connection_of,
-    gate_of,
     in_its_thread,
     opened,
     task_store,
@@ -31,19 +26,6 @@ def fill_the_disk(frontier: Frontier) -> None:
     connection = connection_of(frontier)
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     connection.execute(f"PRAGMA max_page_count = {pages}")
-
-
-def test_a_batch_that_fails_leaves_the_counts_as_they_were(path: Path) -> None:
-    file = QueueFile(path, order="fifo", tasks_per_origin=4, max_done=10)
-    file.open(3)
-    put = Put(Target.of(f"{A}/1"), draft_of(), again=False, ready_at=None)
-
-    with pytest.raises(TypeError):
-        file.apply(Batch(now=1.0, puts=[put], seen=[None]))  # type: ignore[list-item]
-    answers = file.apply(Batch(now=1.0, puts=[put]))
-    file.close()
-
-    assert answers.puts == [1]
 
 
 async def test_a_file_serves_one_frontier_at_a_time(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,34 +134,6 @@ async def test_a_defect_is_raised_to_all(path: Path, monkeypatch: pytest.MonkeyP
         results = await asyncio.gather(*putting, frontier.join(), return_exceptions=True)
 
     assert {type(result) for result in results} == {ZeroDivisionError}
-
-
-async def test_a_defect_in_what_is_done_with_the_results_is_raised_to_all(
-    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with opened(path) as frontier:
-        monkeypatch.setattr(task_store(frontier), "_admitted", lambda *_: 1 / 0)
-        results = await asyncio.gather(frontier.put(A), frontier.join(), return_exceptions=True)
-
-    assert {type(result) for result in results} == {ZeroDivisionError}
-    assert "the frontier failed" in caplog.text
-
-
-async def test_a_gate_that_closes_leaves_no_putter_waiting_and_what_was_done_is_written(path: Path) -> None:
-    async with opened(path) as first:
-        await first.put(f"{A}/done")
-        async with await anext(first) as permit:
-            putting = [asyncio.create_task(first.put(f"{A}/{n}")) for n in range(3)]
-            await asyncio.sleep(0)
-            await gate_of(first).close()
-            late = await asyncio.gather(*putting, return_exceptions=True)
-            permit.report(status=200)
-
-    async with opened(path) as second:
-        admissions = await second.put_many([f"{A}/done", f"{A}/0"])
-
-    assert {type(each) for each in late} == {polite.GateClosed}
-    assert (second.done, admissions[0]) == (1, Admission.DUPLICATE)
 
 
 @pytest.mark.parametrize("store", ["", ":memory:", "a\0b", 7, b"queue.sqlite"])

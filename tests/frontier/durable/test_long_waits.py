@@ -167,92 +167,6 @@ def test_an_origin_comes_back_when_its_time_has_come_wherever_the_wall_clock_is_
     run(go())
 
 
-def test_a_closed_site_is_looked_at_again_after_the_wall_clock_was_set(path: Path) -> None:
-    async def go() -> None:
-        crawl = Crawl(path, max_active_origins=1)
-        crawl.transport.answer("https://slow0.test/robots.txt", closed_now(crawl.clock))
-        async with crawl:
-            await crawl.frontier.put("https://slow0.test/")
-            await crawl.frontier.put("https://fast0.test/")
-            await asyncio.sleep(60)
-            crawl.clock.set_wall(crawl.clock.wall() // 3600 * 3600 + 2.5 * 3600)
-            async with asyncio.timeout(1_000):
-                await crawl.frontier.join()
-
-    run(go())
-
-
-def test_an_origin_with_a_long_wait_stays_active_while_no_other_waits(path: Path) -> None:
-    async def go() -> None:
-        async with Crawl(path, CRAWL_DELAY, max_active_origins=2) as crawl:
-            await crawl.frontier.put_many([f"https://slow{o}.test/{n}" for o in range(2) for n in range(2)])
-            await asyncio.sleep(100)
-            windows = crawl.frontier._dispatcher.store._active  # type: ignore[attr-defined]
-            assert len(windows._by_origin) == 2
-
-    run(go())
-
-
-@pytest.mark.slow("a long crawl")
-def test_an_origin_whose_rules_were_fetched_twice_without_a_page_stays_active(path: Path) -> None:
-    """Rules that expire in the line would be fetched again at each return, and each fetch delays the page."""
-
-    async def go() -> None:
-        async with Crawl(path, UNCACHED, max_active_origins=1) as crawl:
-            # Of each a window's tasks go, one a second: who stands in the line again waits there for longer than such rules last.
-            fast = [f"https://fast{fast}.test/{n}" for fast in range(25) for n in range(320)]
-            await crawl.frontier.put_many(fast)
-            await crawl.frontier.put_many([f"https://slow{o}.test/{n}" for o in range(2) for n in range(2)])
-            await crawl.frontier.join()
-
-            fetched = Counter(url for url in crawl.transport.asked if "slow" in url)
-            assert max(fetched.values()) <= 4
-            assert crawl.when("slow")[-1] < crawl.when("fast")[-1]
-
-    run(go())
-
-
-def test_a_back_off_that_others_cause_is_noticed(path: Path) -> None:
-    async def go() -> None:
-        async with Crawl(path, max_active_origins=1) as crawl:
-            await crawl.gate.check("https://slow0.test/")
-            await asyncio.sleep(1)
-            async with crawl.gate.permit("https://slow0.test/other") as permit:
-                await crawl.frontier.put("https://slow0.test/1")
-                await asyncio.sleep(1)
-                permit.report(status=429, headers={"Retry-After": "86400"})
-            await crawl.frontier.put("https://fast0.test/")
-            await asyncio.sleep(60)
-
-            assert len(crawl.when("fast")) == 1
-            assert not crawl.when("slow")
-
-    run(go())
-
-
-def test_tasks_that_wait_for_a_robots_back_off_at_the_scheduler_leave_too(path: Path) -> None:
-    answers = [
-        Reply(200, b"User-agent: *\nDisallow:\n", cache_control="max-age=300"),
-        Reply(503, retry_after="86000"),
-    ]
-
-    async def go() -> None:
-        crawl = Crawl(path, answers, max_active_origins=1)
-        crawl._pacing = polite.PacingPolicy(min_delay=200.0)
-        async with crawl:
-            await crawl.frontier.put_many([f"https://slow0.test/{n}" for n in range(5)])
-            await asyncio.sleep(2_000)
-            given = len(crawl.when("slow"))
-            assert given < 5
-            await crawl.frontier.put("https://fast0.test/")
-            await asyncio.sleep(300)
-
-            assert len(crawl.when("fast")) == 1
-            assert crawl.frontier.waiting == 5 - given
-
-    run(go())
-
-
 @pytest.mark.parametrize("kept", [False, True])
 @pytest.mark.parametrize("holds", [(DAY,), (30.0, DAY)])
 def test_origins_that_back_off_hold_no_opening_slots(
@@ -277,51 +191,6 @@ def test_origins_that_back_off_hold_no_opening_slots(
     run(go())
 
 
-@pytest.mark.parametrize("options", [{"max_robots_fetches": 1}, {"max_active_origins": 1}])
-def test_a_redirected_robots_fetch_comes_to_its_end_however_long_its_hops_wait(
-    path: Path, options: dict[str, int]
-) -> None:
-    async def go() -> None:
-        crawl = Crawl(
-            path if "max_active_origins" in options else None, Reply(301, location="/moved"), **options
-        )
-        crawl._pacing = polite.PacingPolicy(min_delay=600.0)
-        for slow in range(3):
-            crawl.transport.answer(f"https://slow{slow}.test/moved", Reply(301, location="/robots"))
-            crawl.transport.answer(f"https://slow{slow}.test/robots", RULES)
-        async with crawl:
-            await crawl.frontier.put_many([f"https://slow{slow}.test/" for slow in range(3)])
-            await asyncio.wait_for(crawl.frontier.join(), DAY)
-
-            assert len(crawl.when("slow")) == 3
-            asked = Counter(crawl.transport.asked)
-            assert all(asked[f"https://slow{slow}.test/robots.txt"] == 1 for slow in range(3))
-
-    run(go())
-
-
-def test_expired_rules_in_a_store_delay_their_origin_once() -> None:
-    async def go() -> None:
-        store = MemoryStore()
-        urls = [f"https://slow{slow}.test/" for slow in range(3)]
-        first = Crawl(None, UNCACHED)
-        first._store = store
-        async with first:
-            await asyncio.gather(*(first.gate.check(url) for url in urls))
-        await asyncio.sleep(DAY)
-
-        # An origin leaves the only fetch slot while its delay runs, and reads the store again when it takes the slot again.
-        crawl = Crawl(None, RULES, max_robots_fetches=1)
-        crawl._store, crawl._pacing = store, polite.PacingPolicy(min_delay=600.0)
-        async with crawl:
-            await crawl.frontier.put_many(urls)
-            await asyncio.wait_for(crawl.frontier.join(), DAY)
-
-            assert len(crawl.when("slow")) == 3
-
-    run(go())
-
-
 @pytest.mark.parametrize("ending", ["close", "drain", "gate"])
 def test_a_crawl_ends_while_origins_are_away(path: Path, ending: str) -> None:
     async def go() -> None:
@@ -337,29 +206,6 @@ def test_a_crawl_ends_while_origins_are_away(path: Path, ending: str) -> None:
             if ending != "gate":
                 await asyncio.gather(*crawl.workers)
         assert ending == "close" or len(crawl.given) == 3
-
-    run(go())
-
-
-def test_a_scheduler_that_fails_when_tasks_are_taken_back_ends_the_frontier(path: Path) -> None:
-    class Stubborn(schedulers.Fifo):
-        def __init__(self) -> None:
-            super().__init__()
-            self.chosen = 0
-
-        def next(self) -> Any:
-            self.chosen += 1
-            if self.chosen > 1:
-                raise LookupError("no more")
-            return super().next()
-
-    async def go() -> None:
-        async with Crawl(path, status=429, max_active_origins=1, scheduler=Stubborn()) as crawl:
-            await crawl.frontier.put_many(
-                ["https://slow0.test/1", "https://slow0.test/2", "https://fast0.test/"]
-            )
-            with pytest.raises(polite.SchedulerFailed):
-                await crawl.frontier.join()
 
     run(go())
 

@@ -10,10 +10,9 @@ import pytest
 
 import polite
 from polite import schedulers
-from polite.frontier.sqlite.queue_file import _HEADS
 from polite.frontier.sqlite.schema import SQL_KEYS
 from polite.frontier.task_store import draft_of
-from tests.frontier.durable.support import connection_of, fetch, in_its_thread, opened, urls_of
+from tests.frontier.durable.support import fetch, opened, urls_of
 from tests.support import A
 
 pytestmark = pytest.mark.virtual_time
@@ -36,15 +35,6 @@ async def test_the_order_may_be_another_in_the_next_run(path: Path) -> None:
 
     assert best == [f"{A}/{n}" for n in sorted(range(100), key=lambda n: -(n * 37 % 100))[:3]]
     assert nearest == [f"{A}/{n}" for n in sorted(range(100), key=lambda n: n * 11 % 100)[:3]]
-
-
-async def test_origins_become_active_in_the_order_of_this_run(path: Path) -> None:
-    async with opened(path, max_active_origins=1) as first:
-        await first.put_many(f"https://host{n}.test/" for n in range(20))
-        await first.put(f"{A}/best", priority=1)
-
-    async with opened(path, max_active_origins=2, scheduler=schedulers.Priority()) as second:
-        assert await urls_of(second, 1) == [f"{A}/best"]
 
 
 @pytest.mark.parametrize(
@@ -84,30 +74,6 @@ async def test_what_is_put_late_and_matters_most_goes_first(path: Path) -> None:
 
     assert fetched[0] == f"{A}/best"
     assert fetched[-1] == f"{A}/last"
-
-
-async def test_the_tasks_of_an_origin_lie_in_the_order_of_this_run(path: Path) -> None:
-    for scheduler in (schedulers.Fifo(), schedulers.Priority(), schedulers.Deadline(), schedulers.Fifo()):
-        async with opened(path, scheduler=scheduler) as frontier:
-            plan = await in_its_thread(
-                frontier,
-                lambda opened=frontier: (
-                    connection_of(opened).execute(f"EXPLAIN QUERY PLAN {_HEADS}", (1, 1)).fetchall()
-                ),
-            )
-
-        assert [row[3] for row in plan][:1] == ["SEARCH tasks USING PRIMARY KEY (origin=?)"]
-        assert not any("TEMP B-TREE" in row[3] for row in plan)
-
-
-async def test_the_origin_with_the_best_task_comes_in_before_those_that_waited_longer(path: Path) -> None:
-    async with opened(path, scheduler=schedulers.Priority()) as first:
-        for number in range(40):
-            await first.put(f"https://host{number}.test/", priority=number)
-    async with opened(path, scheduler=schedulers.Priority(), max_active_origins=2) as second:
-        fetched = await urls_of(second, 2)
-
-    assert set(fetched) == {"https://host0.test/", "https://host39.test/"}
 
 
 @pytest.mark.parametrize("order", get_args(schedulers.FileOrder))

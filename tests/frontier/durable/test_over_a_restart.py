@@ -1,8 +1,6 @@
 """A frontier in a file over a restart: tasks, tries, counts and delays are kept."""
 
 import asyncio
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -39,17 +37,6 @@ async def test_what_was_put_waits_in_the_next_run_as_it_was_put(path: Path) -> N
     assert (task.deadline, task.not_before, task.payload, task.tries) == (4e9, 5.0, payload, 0)
     assert (other.number, other.payload) == (2, None)
     assert type(task.depth) is int
-
-
-async def test_numbers_go_on_where_they_were(path: Path) -> None:
-    async with opened(path) as first:
-        await first.put_many([f"{A}/1", f"{A}/1", f"{A}/2"])
-        await fetch(first, 2)
-    async with opened(path) as second:
-        await second.put(f"{A}/3")
-        permit = await anext(second)
-
-    assert permit.task.number == 3
 
 
 async def test_what_is_done_refused_or_dropped_stays_so_and_is_counted(path: Path) -> None:
@@ -105,28 +92,6 @@ async def test_a_task_that_was_in_flight_too_often_is_dropped_with_an_event(path
     assert admission is Admission.DUPLICATE
 
 
-async def test_on_end_is_told_of_a_task_that_was_in_flight_too_often(path: Path) -> None:
-    ends: list[tuple[str, object, polite.TaskOutcome]] = []
-
-    async with opened(path) as frontier:
-        await frontier.put(f"{A}/deadly", payload=1)
-        await frontier.put(f"{A}/deadly", unique=False, payload=2)
-    for _ in range(2):
-        async with opened(
-            path, max_tries=2, on_end=lambda task, outcome: ends.append((task.url, task.payload, outcome))
-        ) as frontier:
-            for _ in range(frontier.waiting):
-                await (await anext(frontier)).__aenter__()
-    assert ends == []
-    async with opened(
-        path, max_tries=2, on_end=lambda task, outcome: ends.append((task.url, task.payload, outcome))
-    ) as frontier:
-        await frontier.join()
-
-    outcome = polite.TaskOutcome(polite.End.DROPPED, None, "max_tries=2")
-    assert ends == [(f"{A}/deadly", 1, outcome), (f"{A}/deadly", 2, outcome)]
-
-
 async def test_keys_are_kept(path: Path) -> None:
     async with opened(path) as first:
         await first.put(f"{A}/done", key="done")
@@ -151,18 +116,6 @@ async def test_keys_are_kept(path: Path) -> None:
     ]
 
 
-async def test_a_permit_that_was_never_entered_costs_no_try(path: Path) -> None:
-    async with opened(path) as first:
-        await first.put(A)
-        permit = await anext(first)
-        del permit
-        await asyncio.sleep(1)
-    async with opened(path) as second:
-        permit = await anext(second)
-
-    assert permit.task.tries == 0
-
-
 async def test_a_retry_and_a_time_outlive_the_run(path: Path) -> None:
     clock = LoopClock()
     async with opened(path, clock=clock) as first:
@@ -175,17 +128,6 @@ async def test_a_retry_and_a_time_outlive_the_run(path: Path) -> None:
         fetched = [(now(), permit.url, permit.task.tries) async for permit in each_left(second)]
 
     assert fetched == [(102.0, f"{A}/retried", 1), (500.0, f"{A}/late", 0)]
-
-
-async def test_a_task_retried_at_once_waits_in_the_next_run_too(path: Path) -> None:
-    async with opened(path) as first:
-        await first.put(A)
-        async with await anext(first) as permit:
-            permit.retry()
-    async with opened(path) as second:
-        permit = await anext(second)
-
-    assert permit.task.tries == 1
 
 
 @pytest.mark.parametrize(("robots", "gap"), [(b"", 1.0), (b"User-agent: *\nCrawl-delay: 60", 60.0)])
@@ -217,15 +159,6 @@ async def test_a_run_begins_when_the_delays_of_all_scopes_are_over(path: Path) -
 
     # One second after the last request, and one after robots.txt.
     assert now() - began >= 2.0 - 1e-6
-
-
-async def test_the_file_is_free_when_the_block_is_left(path: Path) -> None:
-    async with opened(path):
-        pass
-    with closing(sqlite3.connect(path, timeout=0)) as connection:
-        (check,) = connection.execute("PRAGMA integrity_check").fetchone()
-
-    assert check == "ok"
 
 
 async def test_failures_are_counted_over_a_restart(path: Path) -> None:

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 import polite
-from polite import schedulers
 from polite.frontier.durable.backend import PAYLOAD_LIMIT
-from tests.frontier.durable.support import connection_of, in_its_thread, opened
+from tests.frontier.durable.support import opened
 from tests.support import A
 
 pytestmark = pytest.mark.virtual_time
@@ -34,33 +33,6 @@ async def test_a_payload_that_would_not_be_read_as_it_was_put_is_refused_by_its_
         assert refusal.value.url == f"{A}/"
         assert frontier.waiting == 0
         await frontier.join()
-
-
-@pytest.mark.parametrize("scheduler", [schedulers.Priority, schedulers.BreadthFirst, schedulers.Deadline])
-@pytest.mark.parametrize("name", ["priority", "depth", "not_before", "deadline"])
-@pytest.mark.parametrize(
-    "value",
-    [-(2**63), 2**63, 2**63 - 1, 1 - 2**63, 2**53 + 1, 10**400, 1.8e308, -1.7e308, 1.7e308, 5e-324, -0.0],
-)
-async def test_a_number_is_refused_when_it_is_put_or_read_as_it_was_put(
-    path: Path, scheduler: Any, name: str, value: float
-) -> None:
-    try:
-        async with opened(path, scheduler=scheduler()) as first:
-            await first.put(f"{A}/odd", **{name: value})
-            refused = False
-    except polite.InvalidOption:
-        refused = True
-    async with opened(path, scheduler=scheduler(), pacing=polite.PacingPolicy(min_delay=0.0)) as second:
-        await second.put(f"{A}/other")
-        columns = "SELECT priority, depth, deadline, not_before FROM"
-        query = f"{columns} tasks WHERE path = '/odd' UNION ALL {columns} delayed"
-        rows = await in_its_thread(second, lambda: connection_of(second).execute(query).fetchall())
-        permit = await anext(second)
-
-    assert permit.url in (f"{A}/odd", f"{A}/other")
-    assert refused == (not rows)
-    assert refused or value in rows[0]
 
 
 @pytest.mark.parametrize(

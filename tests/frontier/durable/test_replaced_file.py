@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -105,18 +104,6 @@ def test_a_file_that_was_moved_takes_with_it_what_was_acknowledged(path: Path) -
     assert waiting(path.with_name("moved.sqlite")) == 500
 
 
-def test_a_batch_that_notices_it_is_not_written(path: Path) -> None:
-    file = queue(path)
-    file.open(3)
-    file.apply(puts(0, 5))
-    moved(path)
-    with pytest.raises(StoreFailed):
-        file.apply(puts(5, 5))
-    file.close()
-
-    assert waiting(path.with_name("moved.sqlite")) == 5
-
-
 # After a crash: the log is there still, and so is the lock's file.
 
 
@@ -178,14 +165,6 @@ def test_after_a_crash_the_log_of_a_file_that_is_gone_is_kept(path: Path) -> Non
 
     assert waiting(path) == 0
     assert [each.read_bytes() for each in path.parent.glob("*.foreign-*-wal")] == [log]
-
-
-def test_files_that_are_copied_together_after_a_crash_belong_together(path: Path) -> None:
-    crashed(path)
-    for suffix in ("", "-wal", "-lock"):
-        shutil.copy(f"{path}{suffix}", path.with_name(f"copy.sqlite{suffix}"))
-
-    assert waiting(path.with_name("copy.sqlite")) == 300
 
 
 # Forked children.

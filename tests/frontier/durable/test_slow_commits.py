@@ -67,42 +67,6 @@ def test_one_of_three_tasks_of_an_origin_that_comes_back_is_given_out_again(
         assert len(runner.run(go())) == 4
 
 
-def test_a_time_that_comes_as_the_origins_last_task_leaves_is_noticed(path: Path) -> None:
-    async def go(due_in: float) -> None:
-        clock = LoopClock()
-        async with opened(path, clock=clock, min_delay=0.0) as frontier:
-            await frontier.put(f"{A}/now")
-            await frontier.put(f"{A}/later", not_before=clock.wall() + due_in, again=True)
-            frontier.close()
-            async with asyncio.timeout(1_000):
-                async for permit in frontier:
-                    async with permit:
-                        pass
-
-    for step in range(1, 60):
-        with slow_file() as runner:
-            runner.run(go(step * 0.005))
-        path.unlink()
-
-
-def test_an_origin_with_many_tasks_ends_though_more_origins_wait_than_may_be_in_memory(path: Path) -> None:
-    async def go() -> int:
-        given = 0
-        async with opened(path, max_active_origins=1, min_delay=0.0) as frontier:
-            await frontier.put_many(f"{(A, B, C)[n % 3]}/{n}" for n in range(300))
-            frontier.close()
-            async with asyncio.timeout(10_000):
-                async for permit in frontier:
-                    async with permit:
-                        given += 1
-                        if not permit.task.tries and given % 7 == 0:
-                            permit.retry(after=0.03)
-        return given
-
-    with slow_file() as runner:
-        assert runner.run(go()) >= 300
-
-
 # Windows that are forgotten while rows come in.
 
 
@@ -134,25 +98,6 @@ def test_a_row_that_is_refused_as_it_comes_in_brings_none_of_the_others_in_twice
 # A wall clock that is set back.
 
 
-def test_a_wall_clock_set_back_a_day_stalls_no_origin_that_waits_to_be_active(path: Path) -> None:
-    async def go() -> float:
-        clock = LoopClock()
-        async with opened(path, clock=clock, max_active_origins=1) as frontier:
-            await frontier.put_many(f"{site}/{n}" for n in range(40) for site in (A, B, C))
-            frontier.close()
-            steps = 0
-            async with asyncio.timeout(10 * DAY):
-                async for permit in frontier:
-                    async with permit:
-                        steps += 1
-                        if steps == 5:
-                            clock.set_wall(clock.wall() - DAY)
-        return asyncio.get_running_loop().time()
-
-    with slow_file() as runner:
-        assert runner.run(go()) < 600.0
-
-
 def test_a_wall_clock_set_back_while_a_retry_waits_makes_it_no_later(path: Path) -> None:
     async def go() -> float:
         clock = LoopClock()
@@ -166,27 +111,6 @@ def test_a_wall_clock_set_back_while_a_retry_waits_makes_it_no_later(path: Path)
 
     with slow_file() as runner:
         assert runner.run(go()) < 60.0
-
-
-def test_a_wall_clock_set_back_between_two_runs_silences_no_origin(path: Path) -> None:
-    async def run(clock: LoopClock, most: int) -> float:
-        began = asyncio.get_running_loop().time()
-        async with opened(path, clock=clock, max_active_origins=1) as frontier:
-            if not frontier.waiting:
-                await frontier.put_many([*(f"{A}/{n}" for n in range(50)), f"{B}/1", f"{C}/1"])
-            for _ in range(most):
-                async with await anext(frontier):
-                    pass
-        return asyncio.get_running_loop().time() - began
-
-    async def go() -> float:
-        clock = LoopClock()
-        await run(clock, 40)
-        clock.set_wall(clock.wall() - DAY)
-        return await run(clock, 12)
-
-    with slow_file() as runner:
-        assert runner.run(go()) < 600.0
 
 
 # What comes back while its origin comes in.
@@ -254,29 +178,6 @@ def test_a_frontier_cancelled_while_its_file_closes_writes_the_last_batch_and_gi
 
     with slow_file() as runner:
         assert runner.run(go()) == (1, 1)
-
-
-def test_a_loop_that_cancels_every_task_still_gives_the_file_back(path: Path) -> None:
-    async def crawl_for_ever() -> None:
-        async with opened(path) as frontier:
-            await frontier.put_many([f"{A}/1", f"{A}/2"])
-            async with await anext(frontier):
-                pass
-            await asyncio.Event().wait()
-
-    async def go() -> None:
-        crawling = asyncio.create_task(crawl_for_ever())
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(crawling), 30)
-
-    async def again() -> tuple[int, int]:
-        async with opened(path) as frontier:
-            return frontier.done, frontier.waiting
-
-    with slow_file() as runner:
-        runner.run(go())
-    with slow_file() as runner:
-        assert runner.run(again()) == (1, 1)
 
 
 def test_a_frontier_cancelled_while_its_file_opens_gives_it_back(path: Path) -> None:

@@ -1,13 +1,11 @@
 """One batch after the other to one partition, in virtual time, over a connection that delays and loses messages."""
 
 import asyncio
-import itertools
 from typing import Any
 
 import pytest
 
-from polite.errors import StoreFailed
-from polite.stores.redis.changes import Changes, Load, Lookup, Out, Requeued
+from polite.stores.redis.changes import Changes, Load, Out, Requeued
 from polite.testing import LoopClock
 from tests.stores.redis.support import (
     HELD_S,
@@ -87,29 +85,6 @@ async def test_what_fits_goes_and_the_rest_follows_at_once() -> None:
     assert [each.answer for each in puts] == [*range(1, 120), *range(1, 107)]
 
 
-async def test_each_caller_gets_its_own_part_of_the_reply() -> None:
-    def answer(request: Request) -> Request:
-        rows = [[["d", n, 0, f"row of {load[2]}"]] for n, load in enumerate(request["loads"])]
-        return {"puts": [0, 8], "met": [True, False, True], "loads": rows}
-
-    partition = on(ScriptedLink(answer))
-    looked = [Lookup(HOST, ORIGIN, f"digest-{n}", again=False) for n in range(3)]
-    puts = [put(1), put(2)]
-    loads = [Load(HOST, 1, origin, 10) for origin in ("https://b", "https://c")]
-    await asyncio.gather(
-        partition.submit(Changes(met=looked[:1], puts=puts[:1])),
-        partition.submit(Changes(met=looked[1:], puts=puts[1:], loads=loads[:1])),
-        partition.submit(Changes(loads=loads[1:])),
-    )
-
-    assert [each.answer for each in puts] == [None, 8]
-    assert [each.answer for each in looked] == [True, False, True]
-    assert [[row.text for row in load.answer] for load in loads] == [
-        ["row of https://b"],
-        ["row of https://c"],
-    ]
-
-
 async def test_of_a_task_the_latest_word_counts() -> None:
     link = ScriptedLink()
     partition = on(link)
@@ -163,47 +138,6 @@ async def test_changes_without_a_reply_go_again_with_a_new_seq_and_what_is_held(
     assert (owner.lost, kept.good) == ([gone], True)
 
 
-async def test_attempts_are_50_ms_to_1_s_apart() -> None:
-    link = ScriptedLink()
-    link.down = True
-
-    on(link).stir(0.0)
-    await asyncio.sleep(4.5)
-
-    times = [when for when, _ in link.requests]
-    gaps = [later - earlier - 0.01 for earlier, later in itertools.pairwise(times)]
-    assert gaps == [pytest.approx(gap, abs=0.002) for gap in (0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0)]
-
-
-@pytest.mark.parametrize("what", ["old", "cancelled"])
-async def test_a_batch_that_is_late_or_cancelled_from_outside_goes_again(what: str) -> None:
-    link = ScriptedLink(
-        lambda request: {"err": "old"} if what == "old" and request["seq"] < 2 else {}, delay_s=1.0
-    )
-    sent = on(link).submit(Changes(puts=[put(1)]))
-    await asyncio.sleep(0.5)
-    if what == "cancelled":
-        for task in asyncio.all_tasks() - {asyncio.current_task()}:
-            task.cancel()
-
-    assert (await sent).puts == [1]
-    assert len(link.sent) == 2
-
-
-async def test_a_failure_that_no_waiting_helps_fails_what_waits() -> None:
-    class Refusing(ScriptedLink):
-        async def step(self, prefix: str, request: str) -> str:
-            raise StoreFailed("NOAUTH: name a password")
-
-    owner = Owner()
-    partition = on(Refusing(), owner)
-
-    for number in (1, 2):
-        with pytest.raises(StoreFailed, match="NOAUTH"):
-            await submit(partition, puts=[put(number)])
-    assert len(owner.failures) == 1
-
-
 # Another session, and another server
 
 
@@ -225,19 +159,6 @@ async def test_a_lost_session_loses_its_homes_and_what_was_written_counts() -> N
     assert link.sent[0]["session"] == link.sent[1]["session"] != link.sent[2]["session"]
 
 
-async def test_a_gate_alone_goes_on_in_a_new_crawl() -> None:
-    link = ScriptedLink(lambda r: {"err": "other crawl"} if r.get("born") == "old" else {"born": "old"})
-    owner = Owner(alone=True)
-    partition = on(link, owner)
-    await submit(partition)
-    home = hold(partition)
-
-    await submit(partition)
-
-    assert owner.lost == [home]
-    assert [("born" in r, r["first"]) for r in link.sent] == [(False, True), (True, False), (False, True)]
-
-
 @pytest.mark.parametrize("away_s", [1.0, 20.0])
 async def test_homes_are_kept_over_another_server_only_while_the_lease_lasts(away_s: float) -> None:
     # Later, others may have taken them from the last server, and this one does not know of it.
@@ -254,26 +175,6 @@ async def test_homes_are_kept_over_another_server_only_while_the_lease_lasts(awa
 
     assert owner.lost == ([] if away_s < SETTINGS.lease_s else [home])
     assert partition.lease.good
-
-
-async def test_many_homes_are_told_in_parts_and_nothing_else_before_the_last() -> None:
-    link = ScriptedLink(quiet=10_000_000)
-    partition = on(link)
-    await submit(partition, puts=[put(1)])
-    for number in range(700):
-        hold(partition, f"{number}.example")
-
-    parts = [r for r in await told_anew(link, partition) if "mine" in r]
-
-    assert [(len(r["mine"]), r["mine_begins"], r["mine_ends"]) for r in parts] == [
-        (300, True, False),
-        (300, False, False),
-        (100, False, True),
-    ]
-    assert len({home for r in parts for home, _ in r["mine"]}) == 700
-    # The puts are not told again before the server knows who holds what.
-    assert [("puts" in r, r["room"]) for r in parts[:2]] == [(False, 0)] * 2
-    assert digests(parts[2]["puts"]) == [1]
 
 
 async def told_anew(link: ScriptedLink, partition: Any) -> list[Request]:
@@ -329,27 +230,3 @@ async def test_a_duplicate_of_a_repeated_batch_may_be_its_own() -> None:
     await submit(partition, puts=[put(1)])
 
     assert digests((await told_anew(link, partition))[1]["puts"]) == [1]
-
-
-async def test_rows_of_ended_tasks_are_left_out_until_another_server_knows_of_the_ends() -> None:
-    link, owner = ScriptedLink(), Owner()
-    partition = on(link, owner)
-    await submit(partition, ended=[ended(1)])
-
-    link.says["news"] = [[HOST, ORIGIN, [[f"digest-{number}", number, 0, "[]"] for number in (1, 2)]]]
-    await told_anew(link, partition)
-
-    seen = [[row.digest for _, _, found in reply.news for row in found] for reply in owner.replies]
-    assert seen == [[], ["digest-2"], ["digest-1", "digest-2"]]
-
-
-async def test_a_goodbye_to_another_server_is_not_the_last_word() -> None:
-    link = ScriptedLink()
-    partition = on(link)
-    await submit(partition, puts=[put(1)])
-
-    link.says["epoch"] = 2
-    await partition.end()
-
-    said = [(r["bye"], digests(r.get("puts", []))) for r in link.sent]
-    assert said == [(False, [1]), (True, []), (True, [1])]

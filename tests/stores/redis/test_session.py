@@ -9,47 +9,14 @@ from polite.errors import GateClosed, StoreEmptied, StoreFailed
 from polite.events import StoreAway, StoreBack
 from polite.frontier.durable.backend import Batch, Deactivation, News
 from polite.frontier.redis.backend import RedisBackend
-from polite.pacers.homes import Home, Lease, TakenHome
+from polite.pacers.homes import Home, Lease
 from polite.stores.redis.step import TaskRow
-from tests.stores.redis.support import Process, Request, fresh, picks
+from tests.stores.redis.support import Process, picks
 
 pytestmark = pytest.mark.virtual_time
 
 
 # Taking
-
-
-async def test_a_home_is_taken_and_its_pacer_learns_what_is_known_first() -> None:
-    process = Process(
-        lambda r: {"taken": [["a.com", 4, 2_000_000, False, 500_000, "{}"]] if "takes" in r else []}
-    )
-
-    home = await process.homes.take("a.com")
-
-    assert process.pacer.taken == [TakenHome("a.com", 0.5, 2.0, False, "{}")]
-    assert (home.name, home.fence, home.good) == ("a.com", 4, True)
-    assert process.homes.held("a.com") is home
-    assert await process.homes.take("a.com") is home
-
-
-async def test_homes_are_asked_for_together_each_200_ms_until_the_last_caller_is_cancelled() -> None:
-    process = Process(lambda r: {})
-
-    tasks = [asyncio.create_task(process.homes.take(name)) for name in ("a.com", "b.com", "a.com")]
-    await asyncio.sleep(0.3)
-    tasks[0].cancel()
-    await asyncio.sleep(0.2)
-    for task in tasks[1:]:
-        task.cancel()
-    asked = len(process.link.sent)
-    await asyncio.sleep(0.5)
-
-    assert [r["takes"] for r in process.link.sent[:asked]] == [["a.com", "b.com"]] * 3
-    assert [when for when, _ in process.link.requests[:3]] == [
-        pytest.approx(t, abs=0.01) for t in (0.03, 0.23, 0.43)
-    ]
-    assert len(process.link.sent) <= asked + 1
-    assert "takes" not in process.link.sent[-1]
 
 
 async def test_a_wait_fails_after_60_s_without_the_store() -> None:
@@ -140,19 +107,6 @@ async def test_with_demand_it_leaves_after_5_s_but_never_with_a_turn_open(demand
     assert not home.good
 
 
-async def test_a_recalled_home_is_not_taken_again_for_a_beat() -> None:
-    process = Process()
-    await process.homes.take("a.com")
-    process.link.says["recalls"] = ["a.com"]
-    await asyncio.sleep(1.1)
-    left_at = process.clock.monotonic()
-    process.link.says.clear()
-
-    await process.homes.take("a.com")
-
-    assert 0.8 < process.clock.monotonic() - left_at < 1.3
-
-
 # Events
 
 
@@ -186,34 +140,6 @@ async def test_partitions_share_the_room(room: int, shares: list[int]) -> None:
     await asyncio.sleep(0.0005)
 
     assert [r["room"] for r in process.link.sent] == shares
-
-
-async def test_homes_of_the_last_partition_are_picked_though_all_ask_at_one_moment() -> None:
-    line: list[str] = []
-    seen: list[str] = []
-
-    def answer(request: Request) -> Request:
-        # Each partition has a session of its own, and the homes are in the last one.
-        if request["session"] not in seen:
-            seen.append(request["session"])
-        if seen.index(request["session"]) != 3:
-            return {"inline": 0, "held": 0}
-        picked = [[*fresh(line.pop()), []] for _ in range(min(request["room"], len(line)))]
-        return {"picked": picked, "inline": len(line), "held": 0, "fair": 12}
-
-    process = Process(answer, partitions=4)
-    names = [f"{number}.com" for number in range(100)]
-    line += [name for name in names if process.homes.partition(name).index == 3][:12]
-    frontier = process.crawl(room=3)
-    picked: set[str] = set()
-    while len(picked) < 12 and asyncio.get_running_loop().time() < 10:
-        for name in list(frontier.homes):
-            picked.add(name)
-            frontier.done(name)
-        await asyncio.sleep(0.3)
-
-    assert len(picked) == 12
-    assert len(process.link.sent) < 200
 
 
 async def test_a_released_home_leaves_with_its_rest_unless_the_gate_needs_it() -> None:
@@ -262,18 +188,6 @@ async def test_a_withdrawn_home_leaves_when_its_turn_ended_and_the_frontier_rele
 
     assert process.left_names == ["a.com"]
     assert frontier.withdrawn_homes == ["a.com"]
-
-
-async def test_news_make_a_home_of_the_gate_one_of_the_frontier() -> None:
-    process = Process()
-    frontier = process.crawl()
-    home = await process.homes.take("a.com")
-
-    process.link.says["news"] = [["a.com", "https://a.com", [["d", 1, 0, "[]"]]]]
-    await asyncio.sleep(1.1)
-
-    assert home.used
-    assert frontier.told[0] == ("a.com", "https://a.com")
 
 
 ROW = ["digest", 1, 0, '["/", 0, 0, null, null, null, null]']
@@ -394,18 +308,3 @@ async def test_while_the_store_is_away_closing_fails_what_waits_at_once_and_ends
     await process.session.close()
 
     assert process.clock.monotonic() - started == pytest.approx(5.0)
-
-
-async def test_closing_is_finished_before_a_cancellation_is_raised() -> None:
-    process = Process()
-    await process.homes.take("a.com")
-    process.link.delay_s = 1.0
-
-    closing = asyncio.create_task(process.session.close())
-    await asyncio.sleep(0.5)
-    closing.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await closing
-
-    assert process.link.sent[-1]["bye"]
-    assert process.clock.monotonic() > 1.0
