@@ -1,12 +1,9 @@
 """Lines of the log have names and fields, show no secret, and do not become more because servers misbehave."""
 
-import ast
 import asyncio
 import io
 import logging
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,7 +21,6 @@ from polite.testing import ScriptedTransport
 from tests.gate.support import RULES, opened, visit
 
 ROOT = Path(__file__).resolve().parents[1]
-LEVELS = {"debug": "DEBUG", "info": "INFO", "warning": "WARNING", "error": "ERROR", "exception": "ERROR"}
 
 log = logging.getLogger("polite")
 
@@ -59,44 +55,6 @@ def documented() -> dict[str, str]:
     lines = PAGE.read_text().partition("## Fields")[0].splitlines()
     rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| `")]
     return {name: level for name, level, _ in rows}
-
-
-def test_the_reference_has_each_line_with_its_level() -> None:
-    named: set[str] = set()
-    levels: dict[str, str] = {}
-    for path in sorted((ROOT / "polite").rglob("*.py")):
-        text = path.read_text()
-        if path.name == "log.py" or "polite.log import" not in text:
-            continue
-        named |= set(re.findall(r'\bfields\(\s*"(\w+)"', text))
-        for call in ast.walk(ast.parse(text)):
-            if not (
-                isinstance(call, ast.Call) and re.fullmatch(r"_?log\.(?!is|add)\w+", ast.unparse(call.func))
-            ):
-                continue
-            # Scrapy's integration also logs about its settings.
-            assert "scrapy" in path.parts or any(each.arg == "extra" for each in call.keywords), ast.unparse(
-                call
-            )
-            # The name is in the call, or in a line or two above it.
-            near = "\n".join(text.splitlines()[max(0, call.lineno - 6) : call.end_lineno])
-            level = LEVELS.get(ast.unparse(call.func).rpartition(".")[2])
-            if level and (names := re.findall(r'\bfields\(\s*"(\w+)"', near)):
-                levels.setdefault(names[-1], level)
-
-    assert named == set(documented())
-    assert len(levels) > 30
-    assert levels == {name: level for name, level in documented().items() if name in levels}
-
-
-def test_the_reference_has_each_field_and_what_is_not_given_is_none() -> None:
-    every = fields(
-        "name", origin="o", url="https://u.test/", host="h", store="s", error=OSError(), reason="r", count=1
-    )
-
-    rows = re.findall(r"^\| `(\w+)` \|", PAGE.read_text().partition("## Fields")[2], re.MULTILINE)
-    assert rows == [*every, "polite_left_out"]
-    assert fields("name", count=0) == {"polite_event": "name", "polite_count": 0}
 
 
 # Secrets.
@@ -190,24 +148,6 @@ async def test_a_crawl_with_credentials_and_tokens_in_its_urls_logs_none(shown: 
     assert "'polite_url': 'https://site.test/page?...'" in text
 
 
-def test_a_line_without_secrets_keeps_its_template_and_its_arguments(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    log.warning("a page of %s failed", "https://site.test")
-    log.warning("a page of %s failed", "https://u:p@site.test")
-
-    plain, changed = caplog.records
-    assert (plain.msg, plain.args) == ("a page of %s failed", ("https://site.test",))
-    assert (changed.getMessage(), changed.args) == ("a page of https://site.test failed", ())
-
-
-def test_a_line_whose_arguments_do_not_fit_is_left_to_the_handler() -> None:
-    record = log.makeRecord("polite", logging.WARNING, "f", 1, "%d", ("no number",), None)
-
-    assert LineFilter().filter(record)
-    assert record.msg == "%d"
-
-
 # How many.
 
 
@@ -294,29 +234,3 @@ async def test_events_are_logged_at_their_levels_and_hostile_sites_flood_nothing
 
 
 # Without any configuration.
-
-PROGRAM = """
-import asyncio
-import polite
-from polite.robots.exchange import Failed, Reply
-from polite.testing import ScriptedTransport
-
-async def main():
-    blocked = Failed(polite.Reason.ADDRESS_REFUSED, "blocked")
-    script = {"https://a.test/robots.txt": Reply(503), "https://b.test/robots.txt": blocked}
-    transport = ScriptedTransport(script)
-    async with polite.open_gate("TestBot/1.0", transports={"https": transport}) as gate:
-        for url in ("https://a.test/", "https://b.test/"):
-            await gate.check(url)
-
-asyncio.run(main())
-"""
-
-
-def test_a_program_that_configures_nothing_sees_warnings_and_nothing_else() -> None:
-    ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, cwd=ROOT
-    )
-
-    assert ran.stdout == ""
-    assert [line[:41] for line in ran.stderr.splitlines()] == ["the robots.txt of https://b.test was not "]

@@ -6,17 +6,14 @@ import itertools
 import threading
 import time
 from collections.abc import Iterator
-from unittest.mock import Mock
 
 import pytest
 
 import polite
 from polite.blocking import Gate, Permit
-from polite.blocking.loop_thread import Call, ThreadTask
-from polite.events import Event, Granted
 from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
-from tests.blocking.support import LIMIT_S, OTHER, PAGE, ROBOTS, Thread, opened
+from tests.blocking.support import LIMIT_S, PAGE, ROBOTS, Thread, opened
 from tests.hasty_clock import HastyClock
 
 RULES = b"User-agent: *\nDisallow: /private\nCrawl-delay: 7\n"
@@ -45,51 +42,6 @@ def gate(clock: HastyClock) -> Iterator[Gate]:
     transport = ScriptedTransport({ROBOTS: Reply(200, RULES)})
     with opened(transport, clock=clock) as gate:
         yield gate
-
-
-def test_an_unsent_permit_costs_no_delay(gate: Gate, clock: HastyClock):
-    gate.check(PAGE)
-    first = gate.acquire(PAGE)
-    granted = clock.now
-    first.unsent()
-    first.unsent()
-
-    with gate.permit(PAGE):
-        assert clock.now == granted
-
-
-def test_pages_are_fetched_again_only_if_they_changed():
-    with opened(recrawl=polite.RecrawlPolicy()) as gate:
-        with gate.permit(PAGE) as permit:
-            permit.report(status=200, headers={"ETag": '"1"'})
-            assert permit.due > 0
-
-        assert gate.conditional(PAGE) == {"If-None-Match": '"1"'}
-
-
-def test_what_waits_and_what_is_inside_is_counted(gate: Gate):
-    with gate.permit(PAGE):
-        other = Thread(lambda: gate.permit(PAGE).__enter__().leave())
-        until(lambda: gate.waiting == 1)
-        assert gate.inside == 1
-
-    other.outcome()
-    assert (gate.waiting, gate.inside) == (0, 0)
-
-
-def test_a_listener_that_comes_later_is_called_on_the_thread_of_the_gate(gate: Gate):
-    seen: list[tuple[type[Event], threading.Thread]] = []
-    end = gate.listen(lambda event: seen.append((type(event), threading.current_thread())))
-    with gate.permit(PAGE):
-        pass
-    end()
-    told = len(seen)
-    with gate.permit(OTHER):
-        pass
-
-    assert Granted in {kind for kind, _ in seen}
-    assert {thread.name for _, thread in seen} == {"polite.blocking"}
-    assert len(seen) == told
 
 
 @pytest.mark.parametrize(
@@ -166,41 +118,12 @@ def test_a_thread_that_ends_with_a_permit_open_leaves_it(gate: Gate):
         assert not kept[0].valid
 
 
-def test_an_error_that_is_kept_keeps_no_permit_of_a_thread_that_has_ended():
-    kept: list[object] = []
-
-    def enter() -> None:
-        kept.append(gate.permit(OTHER).__enter__())
-        try:
-            gate.permit(f"{PAGE}private").__enter__()
-        except polite.Disallowed as error:
-            kept.append(error)
-
-    with opened(ScriptedTransport({ROBOTS: Reply(200, b"User-agent: *\nDisallow: /")})) as gate:
-        Thread(enter).outcome()
-
-        with gate.permit(OTHER):
-            assert len(kept) == 2
-
-
 def test_a_permit_that_is_dropped_is_left(gate: Gate):
     gate.acquire(PAGE)
     gc.collect()
 
     with gate.permit(PAGE) as permit:
         assert permit.valid
-
-
-def test_a_thread_that_has_ended_keeps_no_task(gate: Gate):
-    def tasks() -> int:
-        loop = gate._thread._loop
-        return gate._thread.run("", lambda: len(asyncio.all_tasks(loop)))
-
-    gate.check(PAGE)
-    before = tasks()
-    for _ in range(10):
-        Thread(lambda: gate.check(PAGE)).outcome()
-    until(lambda: tasks() == before)
 
 
 def test_closing_wakes_the_threads_that_wait():
@@ -256,16 +179,6 @@ async def test_it_is_refused_in_a_running_loop():
     await asyncio.to_thread(gate.close)
 
 
-def test_a_listener_may_leave_a_permit():
-    held: list[Permit] = []
-
-    with opened(listener=lambda _: held and held.pop().leave()) as gate:
-        held.append(gate.acquire(PAGE))
-        gate.check("https://third.test/")
-        with gate.permit(PAGE) as permit:
-            assert permit.valid
-
-
 def test_when_the_loop_breaks_down_no_thread_waits_for_ever():
     def break_down() -> None:
         raise SystemExit(3)
@@ -316,23 +229,6 @@ def test_a_permit_that_came_as_its_wait_was_interrupted_is_given_back(
     with gate.permit(PAGE) as permit:
         assert permit.valid
         assert clock.now == before
-
-
-async def test_a_task_goes_on_after_a_call_that_was_abandoned():
-    task = ThreadTask(Mock())
-    begun, abandoned = asyncio.Event(), Call(asyncio.Event().wait)
-
-    async def cancellations() -> int:
-        return asyncio.current_task().cancelling()
-
-    task.put(Call(lambda: asyncio.sleep(0, begun.set())))
-    task.put(abandoned)
-    await begun.wait()
-    await asyncio.sleep(0)
-    abandoned.abandon()
-    task.put(after := Call(cancellations))
-
-    assert await asyncio.wrap_future(after.future) == 0
 
 
 @pytest.mark.parametrize("left", [True, False])

@@ -35,31 +35,6 @@ gate.close()
     assert (ran.stdout.split(), ran.stderr) == (["interrupted", "0", "True"], "")
 
 
-def test_ctrl_c_while_the_gate_opens_ends_its_thread():
-    ran = run_script("""
-import asyncio, os, signal, threading
-from contextlib import asynccontextmanager
-from polite.blocking.loop_thread import LoopThread
-@asynccontextmanager
-async def opening():
-    os.kill(os.getpid(), signal.SIGINT)
-    try:
-        await asyncio.sleep(1000)
-    finally:
-        print("cancelled")
-    yield
-thread = LoopThread(opening())
-try:
-    thread.start()
-except KeyboardInterrupt:
-    pass
-thread._thread.join(60)
-print(thread._thread.is_alive())
-""")
-
-    assert (ran.stdout, ran.stderr) == ("cancelled\nFalse\n", "")
-
-
 def test_a_fork_is_refused_and_the_parent_goes_on():
     ran = run_script("""
 import os
@@ -99,17 +74,6 @@ while not gate._thread._waiting:
 """)
 
     assert (ran.returncode, ran.stderr) == (0, "")
-
-
-def test_at_exit_the_gate_is_closed():
-    ran = run_script("""
-class Noted(ScriptedTransport):
-    async def close(self):
-        print("closed")
-gate = opened(Noted())
-""")
-
-    assert (ran.stdout, ran.stderr) == ("closed\n", "")
 
 
 def test_a_gate_that_cannot_close_does_not_stop_the_exit():

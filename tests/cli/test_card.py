@@ -64,23 +64,6 @@ def test_the_files_are_those_that_servers_look_for(key, capsys):
     assert "within 30 days" in capsys.readouterr().out
 
 
-def test_the_directory_may_have_a_url_of_its_own_and_an_old_key(key, capsys):
-    old = SigningKey.make("old.pem")
-    where = "--signature-agent https://acme.dev:8443/bot/a%20b.json --also old.pem --output site"
-
-    assert (
-        main(["card", "key.pem", *where.split(), "--agent", AGENT, "--about", "https://acme.dev/about"]) == 0
-    )
-
-    keys = json.loads(Path("site/bot/a%20b.json").read_bytes())["keys"]
-    assert [each["kid"] for each in keys] == [key.thumbprint, old.thumbprint]
-    card = json.loads(Path("site/.well-known/signature-agent-card.json").read_text())
-    assert card["jwks_uri"] == "https://acme.dev:8443/bot/a%20b.json"
-    assert card["client_uri"] == "https://acme.dev/about"
-    assert card.keys() == {"client_id", "client_name", "client_uri", "jwks_uri", "web_bot_auth"}
-    assert "2 keys" in capsys.readouterr().out
-
-
 FILES = "key.pem --output site --signature-agent https://a.dev"
 
 

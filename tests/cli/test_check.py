@@ -3,14 +3,10 @@
 import json
 import re
 import sys
-import tracemalloc
-from pathlib import Path
 
 import pytest
 
 from polite.cli.main import main
-from polite.robots.lint.checks import CODES
-from tests.support import Terminal
 
 
 @pytest.mark.parametrize(
@@ -70,22 +66,6 @@ def test_an_object_names_the_rule_and_has_the_canonical_url_without_credentials(
     }
 
 
-@pytest.mark.parametrize(
-    ("variables", "coloured"),
-    [({"TERM": "xterm"}, True), ({"TERM": "dumb"}, False), ({"TERM": "xterm", "NO_COLOR": "1"}, False)],
-)
-def test_only_the_verdict_is_coloured_on_a_terminal_that_wants_it(variables, coloured, rules, monkeypatch):
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(sys, "stdout", terminal := Terminal())
-
-    main(["check", "--robots", rules, "http://x/no/but"])
-
-    word = "\x1b[32mallowed    \x1b[0m" if coloured else "allowed    "
-    assert terminal.getvalue() == f"{word} http://x/no/but  allowed by Allow: /no/but (line 3)\n"
-
-
 # Many agents.
 
 GROUPS = b"User-agent: *\nDisallow: /no\n\nUser-agent: ABot\nUser-agent: BBot\nDisallow: /\nAllow: /b\n"
@@ -143,24 +123,6 @@ def test_sites_are_asked_once_for_many_agents(many, site):
     assert site.asked == ["/robots.txt"]
 
 
-@pytest.mark.parametrize(("robots", "status", "word"), [(404, 0, "yes"), (500, 3, "unreachable")])
-def test_a_site_without_a_file_is_the_same_for_all(robots, status, word, many, site):
-    site.robots = (robots, b"")
-
-    ended, out, _ = many(f"{site.origin}/robots.txt\n{site.origin}/a".encode(), "--allow-private")
-
-    assert (ended, out.splitlines()[-1].split()[1:]) == (status, [word] * 3)
-
-
-def test_a_long_list_is_more_tables_than_one(many, monkeypatch):
-    monkeypatch.setattr("polite.cli.check._MAX_CELLS", 6)
-
-    _, out, _ = many(b"/1\n/2\n/3\n/4\n/5\n")
-
-    words = [line.split()[0] for line in out.splitlines()]
-    assert words == ["URL", "/1", "/2", "URL", "/3", "/4", "URL", "/5"]
-
-
 @pytest.mark.parametrize(
     ("agents", "said"),
     [
@@ -175,25 +137,6 @@ def test_a_list_of_agents_that_is_none_is_one_line(agents, said, many):
 
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert said in err
-
-
-@pytest.mark.slow("measures memory with a large input")
-def test_memory_does_not_grow_with_the_number_of_agents(many, tmp_path):
-    def peak(count):
-        names = [f"bot{n}" for n in range(count)]
-        large = "".join(f"Disallow: /{n}*x\n" for n in range(2_000))
-        own = "".join(f"User-agent: {name}\nDisallow: /c\n" for name in names)
-        groups = "".join(f"User-agent: {name}\n" for name in names) + large + own
-        (tmp_path / "many.txt").write_text(groups)
-        tracemalloc.start()
-        assert many(b"/c\n", "--json", agents="\n".join(names).encode())[0] == 1
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return peak
-
-    peak(2)  # what is made once
-
-    assert peak(24) <= 1.5 * peak(3)
 
 
 def test_only_one_list_is_standard_input(capsys):
@@ -248,14 +191,6 @@ def test_a_site_is_explained_with_its_delay_and_turn_and_without_python_names(si
     assert not re.search(r"Policy|open_gate|[a-z]+_[a-z]+", out)
 
 
-def test_an_invalid_url_is_one_line(rules, capsys):
-    assert main(["explain", "nonsense"]) == 2
-    assert main(["explain", "--robots", rules, "nonsense"]) == 2
-
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 2)
-
-
 def test_the_uses_of_the_page_that_robots_txt_names_are_shown_refusals_first(tmp_path, capsys):
     path = tmp_path / "robots.txt"
     path.write_bytes(
@@ -270,22 +205,6 @@ def test_the_uses_of_the_page_that_robots_txt_names_are_shown_refusals_first(tmp
         "  use: search: allowed by Content-Signal: search=yes, ai-train=no (robots.txt, line 3)",
         "  licence: https://example.com/l.xml (line 1)",
     ]
-
-
-def test_of_very_many_lines_uses_and_licences_the_first_are_shown(tmp_path, capsys):
-    path = tmp_path / "robots.txt"
-    labels = ", ".join(f"k{number}=n" for number in range(100))
-    path.write_text(
-        f"User-agent: *\nContent-Usage: / {labels}\n"
-        + "Disallow: /\n" * 100
-        + "License: https://example.com/\n" * 30
-    )
-
-    assert main(["explain", "--robots", str(path), "/"]) == 1
-    lines = capsys.readouterr().out.splitlines()
-    assert {"    and 41 more", "  and 40 more uses"} <= {*lines}
-    assert lines[-1] == "  and 20 more licences"
-    assert len(lines) < 160
 
 
 # polite diff
@@ -347,41 +266,10 @@ def test_a_line_of_diff_that_is_no_url_spoils_itself_only(compare):
     assert [line.split(":")[0] for line in err.splitlines()] == ["polite", "polite"]
 
 
-@pytest.mark.slow("many agents")
-def test_of_very_many_agents_the_first_are_compared(compare):
-    many = "".join(f"User-agent: bot{number}\n" for number in range(1_200)).encode()
-    endless = b"User-agent: " + b"x" * 5_000 + b"\n"
-
-    status, out, err = compare(many + endless + b"Disallow: /\n", b"/c\n", old=b"")
-
-    assert (status, out.count(" -> ")) == (1, 1_000)
-    assert "name 1200 agents; only the first 1000 are compared" in err
-
-
-def test_many_urls_are_compared_a_batch_at_a_time(compare, monkeypatch):
-    monkeypatch.setattr("polite.cli.diff._BATCH", 2)
-
-    _, out, err = compare(b"", b"/a1\n/a2\nnonsense\n/a3\n/c\n")
-
-    assert [line.split("  ")[1:] for line in out.splitlines() if " -> " in line] == [
-        *[["abot", "/a1"], ["abot", "/a2"], ["*", "/a1"], ["*", "/a2"]],
-        *[["abot", "/a3"], ["abot", "/c"], ["*", "/a3"]],
-    ]
-    assert err.count("\n") == 1
-
-
 # polite lint
 
 
 MISTYPED = b"User-agent: *\nDissallow: /x\nDisallow:\n"
-
-
-def test_each_code_of_a_mistake_in_real_files_is_documented():
-    page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md"
-
-    assert re.findall(r"^\| (D\d+) \|", page.read_text(), re.MULTILINE) == [
-        code for code in CODES if code[0] == "D"
-    ]
 
 
 def test_findings_are_objects_for_programs(feed, capsys):

@@ -1,6 +1,5 @@
 """The command as a whole: help, options from the line, the environment and a file, one line for each error, and completion."""
 
-import argparse
 import re
 import shutil
 import subprocess
@@ -13,7 +12,7 @@ import polite
 from polite.cli import check as check_module
 from polite.cli.main import ENVIRONMENT, main, parse
 from polite.cli.options import named_host
-from polite.cli.parser import arguments, parser, subcommands
+from polite.cli.parser import parser, subcommands
 from polite.cli.terminal import OPTIONS, spelled
 from polite.errors import InvalidOption
 
@@ -61,18 +60,6 @@ def test_an_expected_error_is_one_line_and_a_defect_is_not_hidden(error, status,
     assert capsys.readouterr().err == said
 
 
-def test_what_the_terminal_cannot_write_is_escaped(rules, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "polite", "check", "--robots", rules, "http://x/ü"],
-        capture_output=True,
-        env={"PYTHONIOENCODING": "ascii", "PYTHONPATH": str(ROOT)},
-        check=False,
-    )
-
-    assert done.stdout.startswith(b"allowed     http://x/\\xfc")
-    assert (done.returncode, done.stderr) == (0, b"")
-
-
 @pytest.mark.parametrize("option", ["--help", "--version"])
 def test_help_and_version_load_neither_aiohttp_nor_rich(option):
     program = (
@@ -92,17 +79,6 @@ def test_help_and_version_load_neither_aiohttp_nor_rich(option):
 
 
 # Options in messages.
-
-
-def test_every_option_of_the_table_is_one_of_the_command_line():
-    known = {
-        option
-        for _, each in subcommands(parser())
-        for action in each._actions
-        for option in action.option_strings
-    }
-
-    assert set(OPTIONS.values()) <= known
 
 
 @pytest.mark.parametrize("reason", polite.Reason)
@@ -196,15 +172,6 @@ def test_each_form_names_a_host_and_its_address_and_anything_else_is_refused(tex
         named_host(text)
 
 
-def test_it_may_be_repeated_and_not_contradict_itself(capsys):
-    command = ["check", "--resolve", "a.test:127.0.0.1", "--resolve", "b.test:127.0.0.2", "http://a.test/"]
-
-    assert parse(command).resolve == {"a.test": "127.0.0.1", "b.test": "127.0.0.2"}
-    with pytest.raises(SystemExit):
-        parse([*command, "--resolve", "A.test:127.0.0.3"])
-    assert "--resolve names a.test twice" in capsys.readouterr().err
-
-
 def test_check_and_explain_read_the_robots_of_the_named_address_unless_it_is_private(site, capsys):
     named = ["--resolve", f"example.com:{site.origin.removeprefix('http://')}", "http://example.com/no"]
 
@@ -280,19 +247,6 @@ def test_the_command_line_overrules_the_environment_and_that_the_file(written, m
     assert parse(["fetch", "--header", "X-One: line"]).header[-1] == ("X-One", "line")
 
 
-def test_the_agent_of_the_environment_is_that_of_each_command_with_one(folder, monkeypatch):
-    single = {
-        name
-        for name, command in subcommands(parser())
-        for action in arguments(command)
-        if "--agent" in action.option_strings and not isinstance(action, argparse._AppendAction)
-    }
-
-    assert ENVIRONMENT["POLITE_AGENT"][1] == single
-    monkeypatch.setenv("POLITE_AGENT", "EnvBot/1.0")
-    assert {parse([name, "http://a.test/"]).agent.header for name in single} == {"EnvBot/1.0"}
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -342,16 +296,6 @@ def test_a_value_that_is_wrong_names_where_it_is_from(variables, text, said, wri
     assert capsys.readouterr().err.startswith(f"polite: {said}")
 
 
-def test_a_file_that_cannot_be_read_is_one_line(folder, capsys):
-    assert main(["fetch", "--config", "missing.toml"]) == 2
-    assert main(["fetch", "--config", str(folder)]) == 2
-
-    assert capsys.readouterr().err == (
-        "polite: --config missing.toml: No such file or directory\n"
-        f"polite: --config {folder} is a folder; name a file in it\n"
-    )
-
-
 # polite completion
 
 
@@ -393,10 +337,3 @@ def test_bash_completes_commands_options_choices_and_files(line, found):
     command = ["bash", "--norc", "-c", BASH, "bash", "polite", *line]
 
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == found
-
-
-def test_without_shtab_the_error_says_what_to_install(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "shtab", None)
-
-    assert main(["completion", "bash"]) == 2
-    assert "pip install 'polite-crawl[cli]'" in capsys.readouterr().err

@@ -1,6 +1,5 @@
 """Standard input as lines: bounded, as they arrive, and without blocking the end of the program. The program as a process."""
 
-import asyncio
 import json
 import os
 import signal
@@ -14,7 +13,7 @@ from threading import Timer
 
 import pytest
 
-from polite.cli.stdin import LONGEST_LINE, batches_of, in_thread
+from polite.cli.stdin import LONGEST_LINE, batches_of
 
 
 def test_lines_come_out_of_whatever_pieces_they_arrive_in_and_of_a_long_one_only_the_start():
@@ -23,41 +22,6 @@ def test_lines_come_out_of_whatever_pieces_they_arrive_in_and_of_a_long_one_only
 
     assert lines(b"a", b"b\nc", b"\n\nd\ne") == [b"ab", b"c", b"", b"d", b"e"]
     assert lines(*[b"x" * 50_000] * 20, b"x\ny") == [b"x" * (LONGEST_LINE + 1), b"y"]
-
-
-async def test_nothing_is_read_before_it_is_wanted_and_an_error_is_raised_where_it_is_awaited():
-    asked = []
-
-    def failing():
-        for number in range(10):
-            asked.append(number)
-            yield number
-            if number:
-                raise IsADirectoryError
-
-    source = in_thread(failing())
-
-    assert (await anext(source), asked) == (0, [0])
-    await anext(source)
-    with pytest.raises(IsADirectoryError):
-        await anext(source)
-    assert asked == [0, 1]
-
-
-async def test_a_line_that_never_comes_does_not_block_the_end():
-    begun, never = threading.Event(), threading.Event()
-    source = in_thread(iter(lambda: begun.set() or never.wait(), True))
-    waiting = asyncio.create_task(anext(source))
-    while not begun.is_set():
-        await asyncio.sleep(0)
-
-    waiting.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
-    await source.aclose()
-
-    assert not never.is_set()
-    never.set()
 
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -3,16 +3,13 @@
 import asyncio
 import json
 import re
-import sqlite3
 import time
-from contextlib import closing
 from types import SimpleNamespace
 
 import pytest
 
 import polite
 from polite.cli.main import main
-from polite.frontier.sqlite import inspector
 from polite.origin import Origin
 from polite.ports import SavedBackOff
 from polite.robots.exchange import Reply
@@ -202,52 +199,3 @@ def test_show_lists_the_urls_of_an_origin(queue, run):
     assert (totals["waiting"], totals["refused"], first["origin"], first["crawl_delay"]) == (4, 1, QA, 7.0)
     (known,) = map(json.loads, run("show", QA, queue, "--json"))
     assert [each["path"] for each in known["tasks"]] == ["/2", "/3", "/4"]
-
-
-def test_what_a_killed_crawl_had_in_flight_is_told(queue, run):
-    with closing(sqlite3.connect(queue)) as file, file:
-        file.execute("INSERT INTO out SELECT number, origin, key FROM tasks WHERE path = '/2'")
-        file.execute("UPDATE tasks SET tries = 1 WHERE path = '/2'")
-        file.execute("UPDATE origins SET failures = 2 WHERE text = ?", (QA,))
-
-    assert run("show", QA, queue)[:2] == [
-        (
-            f"{QA}  3 waiting, 1 of them in flight when it ended, Crawl-delay 7 s, "
-            "robots.txt unreachable 2 times in a row"
-        ),
-        "  /2  in flight, 1 attempt so far",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("store", "arguments", "said"),
-    [
-        ("crawl", ["ls", "https://file.test"], "takes no ORIGIN"),
-        ("crawl", ["--back-offs", "show", str(FILE)], "takes no --back-offs"),
-        ("crawl", ["show"], "ORIGIN is missing"),
-        ("crawl", ["show", "http:///"], "no URL"),
-        ("crawl", ["ls", "--yes"], "takes no --yes: FILE is a file, and no shared store"),
-        ("queue", ["purge"], "purge its robots.txt results with {name}.robots, or delete all its files"),
-        ("queue", ["ls", QA], "takes no ORIGIN; use polite store show ORIGIN FILE"),
-        ("queue", ["show"], "ORIGIN is missing"),
-        ("queue", ["ls", "--expired"], "takes no --expired: {name} is the queue of a crawl"),
-    ],
-)
-def test_what_an_action_does_not_take_is_a_usage_error(store, arguments, said, request, capsys):
-    name = request.getfixturevalue(store)
-
-    assert main(["store", *arguments, name]) == 2
-    assert said.format(name=name) in capsys.readouterr().err
-
-
-def test_a_queue_that_a_crawl_has_open_is_named(queue, capsys, monkeypatch):
-    monkeypatch.setattr(inspector, "_BUSY_TIMEOUT_S", 0.01)
-
-    async def look(_):
-        assert main(["store", "ls", queue]) == 2
-
-    _run(queue, look)
-    assert (
-        capsys.readouterr().err
-        == f"polite: {queue}: a crawl has it open; its own progress shows what waits\n"
-    )

@@ -6,8 +6,6 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
-import httpx
-import httpx2
 import niquests
 import pytest
 
@@ -15,7 +13,6 @@ import polite
 from polite.errors import OriginDeclined
 from polite.events import CircuitOpened, Event
 from polite.integrations import aiohttp as of_aiohttp
-from polite.integrations.httpx import transport
 from tests.hasty_clock import HastyClock
 from tests.integrations.clients import ALL, FOR_LOOPS, FOR_THREADS, STREAMING, Client, opened
 from tests.integrations.site import AGENT, Site
@@ -173,14 +170,6 @@ async def test_a_body_that_was_left_early_or_broke_off_is_not_remembered(client,
     assert (await client.get(site.url("/next"))).status == 200
 
 
-@pytest.mark.parametrize("method", ["HEAD", "POST"])
-async def test_the_answer_to_another_method_is_not_remembered(client: Client, site: Site, method: str):
-    for _ in range(2):  # one without a body ends its turn, too
-        assert (await client.request(method, site.url("/tagged/empty"))).status == 200
-
-    assert await client.conditional(site.url("/tagged/empty")) == {}
-
-
 @KINDS
 @pytest.mark.parametrize("name", ALL)
 async def test_octets_count_in_the_budget(name: str, clock: HastyClock, site: Site, path: str) -> None:
@@ -211,19 +200,6 @@ async def test_a_gate_of_the_other_kind_is_refused(name: str, clock: HastyClock)
     async with opened("async httpx" if name in FOR_THREADS else "requests", clock) as other:
         with pytest.raises(polite.InvalidOption, match=f"needs a gate of {needed}"):
             await Client(name, other.gate).get("http://127.0.0.1:9/")
-
-
-@pytest.mark.parametrize("module", [httpx, httpx2])
-async def test_a_client_of_httpx_with_a_gate_of_the_other_kind_is_neither_entered_nor_closed(module, clock):
-    async with opened("async httpx", clock) as loop, opened("httpx", clock) as thread:
-        for name in ("close", "__enter__"):
-            with pytest.raises(polite.InvalidOption, match="polite.blocking.open_gate"):
-                getattr(module.Client(transport=transport(loop.gate, module)), name)()
-        for name in ("aclose", "__aenter__"):
-            with pytest.raises(polite.InvalidOption, match="polite.open_gate"):
-                await getattr(module.AsyncClient(transport=transport(thread.gate, module)), name)()
-    with pytest.raises(polite.InvalidOption, match="gate must be"):
-        transport("ExampleBot/1.0", module)  # type: ignore[arg-type]
 
 
 async def test_the_middleware_that_was_not_called_says_how() -> None:

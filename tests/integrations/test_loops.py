@@ -1,7 +1,6 @@
 """What only aiohttp's middleware has, and what only the transports of httpx and httpx2 have. Time is virtual."""
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,7 +9,6 @@ import aiohttp
 import httpx
 import httpx2
 import pytest
-import trustme
 from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, web
 from yarl import URL
 
@@ -18,9 +16,9 @@ import polite
 from polite.events import CircuitOpened, Event, Granted, Skipped
 from polite.integrations.aiohttp import middleware
 from polite.integrations.httpx import transport
-from polite.testing import LoopClock, ScriptedTransport
+from polite.testing import LoopClock
 from tests.integrations.site import AGENT, DELAY_S, LOOPBACK, Site, served, slow
-from tests.support import REWRITTEN, now
+from tests.support import now
 
 pytestmark = pytest.mark.virtual_time
 
@@ -66,16 +64,6 @@ async def read(session: aiohttp.ClientSession, url: str | URL, **options: Any) -
         return await response.text()
 
 
-async def test_hops_that_aiohttp_does_not_quote_are_sent_as_they_were_decided(gate, site, events):
-    async with session_of(gate, requote_redirect_url=False) as session:
-        for path in REWRITTEN:
-            to = URL("/hop").with_query(to=site.url(path))
-            await read(session, site.url(str(to)))
-
-    granted = [polite.Target.of(event.url).path for event in events if isinstance(event, Granted)]
-    assert site.paths == granted
-
-
 async def test_a_body_that_came_with_its_head_holds_no_turn(session: aiohttp.ClientSession, site: Site):
     """Then aiohttp's response has no connection any more, so nothing could call back."""
     first = await session.get(site.url("/1"))
@@ -94,15 +82,6 @@ async def test_a_body_that_is_not_read_gives_its_turn_back_when_it_is_released(s
     await read(session, site.url("/next"))
 
     assert site.gaps() == [DELAY_S] * 2
-
-
-async def test_a_status_that_aiohttp_raises_is_reported_and_left(session: aiohttp.ClientSession, site: Site):
-    site.refusals = 1
-    with pytest.raises(aiohttp.ClientResponseError):
-        await session.get(site.url("/refuse"), raise_for_status=True)
-    await read(session, site.url("/next"))
-
-    assert site.gaps() == [DELAY_S, 60.0]
 
 
 @pytest.mark.parametrize("status", [401, 407])
@@ -216,21 +195,6 @@ async def test_a_turn_that_is_lost_before_the_request_is_sent_is_taken_again(
 
     assert site.gaps()[0] >= 300.0
     assert len([event for event in events if isinstance(event, Granted)]) == 2
-
-
-async def test_a_certificate_that_is_not_trusted_is_a_failure_of_the_server() -> None:
-    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    trustme.CA().issue_cert("127.0.0.1").configure_cert(tls)
-    options: Any = {"clock": LoopClock(), "pacing": polite.PacingPolicy(circuit_failures=1)}
-    async with (
-        served(now, ssl_context=tls) as site,
-        polite.open_gate(AGENT, transports={"https": ScriptedTransport()}, **options) as gate,
-        session_of(gate) as session,
-    ):
-        with pytest.raises(aiohttp.ClientConnectorCertificateError):
-            await read(session, site.url("/").replace("http", "https"))
-
-        assert gate.counters.opened == 1
 
 
 @pytest.fixture(params=[httpx, httpx2], ids=lambda module: module.__name__)

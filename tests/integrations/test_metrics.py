@@ -4,7 +4,6 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,36 +19,21 @@ from opentelemetry.semconv.attributes import (
     server_attributes,
     url_attributes,
 )
-from opentelemetry.semconv.schemas import Schemas
 from opentelemetry.trace import SpanKind, StatusCode
 from prometheus_client import CollectorRegistry, Counter, generate_latest
 
 import polite
 from polite.events import BackedOff
 from polite.integrations import opentelemetry, prometheus
-from polite.integrations.metrics import BOUNDS_S, COUNTS, GAUGES, TIMES, Histogram, Measures
-from polite.pacing.outcome import Pause
+from polite.integrations.metrics import COUNTS, GAUGES, TIMES, Measures
 from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.blocking.support import opened as opened_for_threads
 from tests.gate.support import PAGE, RULES, opened, visit
-from tests.support import scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
 METRICS = {metric.name: metric for metric in (*COUNTS, *TIMES, *GAUGES)}
-
-
-@pytest.mark.parametrize(
-    ("seconds", "bucket"), [(0.0, 0), (0.005, 0), (0.0051, 1), (86_400.0, 17), (1e300, 18)]
-)
-def test_a_bound_belongs_to_the_bucket_below_it(seconds: float, bucket: int) -> None:
-    histogram = Histogram()
-
-    histogram.add(seconds)
-
-    assert histogram.counts.index(1) == bucket
-    assert (histogram.total_s, len(histogram.counts)) == (seconds, len(BOUNDS_S) + 1)
 
 
 def test_a_server_that_makes_up_statuses_makes_no_more_than_a_bounded_number_of_keys() -> None:
@@ -173,23 +157,6 @@ async def test_counts_times_and_gauges_of_a_gate_are_exported(exported: Any) -> 
         permit.leave()
 
 
-async def test_tasks_of_frontiers_are_counted(exported: Any) -> None:
-    async with opened() as (gate, _):
-        exported.observe(gate)
-        frontier = polite.Frontier(gate, max_tries=2)
-        await frontier.put_many([PAGE, "http://[::1"])
-        assert exported.value("tasks.queued") == 1
-        frontier.close()
-        async for permit in frontier:
-            async with permit:
-                permit.report(status=200)
-                permit.retry()
-
-        assert [exported.value(f"tasks.{name}") for name in ("queued", "retried", "dropped")] == [0, 1, 2]
-        assert exported.value("task.wait.duration") == 2
-        assert not exported.value("permit.wait.duration")
-
-
 async def test_observing_ends_with_the_gate_or_before(exported: Any) -> None:
     async with opened() as (gate, _):
         end = exported.observe(gate)
@@ -264,41 +231,6 @@ async def test_what_cannot_be_observed_is_refused(registry: Prometheus, meters: 
                 exported.observe(gate)
 
 
-async def test_the_reference_has_each_metric_as_it_is_exported(registry: Prometheus) -> None:
-    async with opened() as (gate, _):
-        registry.observe(gate)
-        families = [
-            (f"{family.name}_total" if family.type == "counter" else family.name, family.documentation)
-            for family in registry.registry.collect()
-        ]
-
-    page = (Path(__file__).parents[2] / "docs/reference/metrics.md").read_text()
-    kinds = ["counter"] * len(COUNTS) + ["histogram"] * len(TIMES) + ["gauge"] * len(GAUGES)
-    rows = []
-    for (name, says), metric, kind in zip(families, METRICS.values(), kinds, strict=True):
-        labels = ", ".join(f"`{label}`" for label in metric.labels)
-        other = f"| `polite.{metric.name}`, {kind} | `{metric.unit}` |"
-        rows.append(f"| `{name}` {other} {labels + ' ' if labels else ''}| {says} |")
-    assert [line for line in page.splitlines() if line.startswith("| `polite_")] == rows
-    assert f"in seconds: {', '.join(f'{bound:g}' for bound in BOUNDS_S)}" in " ".join(page.split())
-
-
-async def test_the_number_of_series_does_not_grow_with_origins_or_statuses(registry: Prometheus) -> None:
-    found = []
-    async with scripted_gate() as gate:
-        registry.observe(gate)
-        for statuses in (range(200, 400), range(400, 600)):
-            for status in statuses:
-                await visit(gate, f"https://host{status}.test/", status=status)
-            found.append(registry.series())
-
-        assert registry.value("origins.known") == 400
-    few, many = found
-    # The only new ones are back-offs by status: 429 and 503.
-    assert {name for name, _ in many - few} == {"polite_backoffs_total"}
-    assert len(many - few) == 2
-
-
 async def test_another_thread_may_scrape_while_gates_come_and_go(registry: Prometheus) -> None:
     stop = threading.Event()
 
@@ -314,55 +246,6 @@ async def test_another_thread_may_scrape_while_gates_come_and_go(registry: Prome
                 await visit(gate, status=429)
 
     assert scraped.result() > 0
-
-
-async def test_a_collector_that_the_user_removed_hinders_no_close(registry: Prometheus) -> None:
-    async with opened() as (gate, _):
-        registry.observe(gate)
-        (collector,) = tuple(registry.registry._collector_to_names)
-        registry.registry.unregister(collector)
-
-    assert not registry.series()
-
-
-async def test_each_metric_has_its_unit_and_description(meters: OpenTelemetry) -> None:
-    async with opened() as (gate, _):
-        meters.observe(gate)
-        await visit(gate)
-        data = meters.reader.get_metrics_data()
-
-    ((scope,),) = [resource.scope_metrics for resource in data.resource_metrics]
-    assert scope.schema_url == opentelemetry.SCHEMA in {each.value for each in Schemas}
-    assert scope.metrics
-    for metric in scope.metrics:
-        named = METRICS[metric.name.removeprefix("polite.")]
-        assert (metric.unit, metric.description) == (named.unit, named.description)
-        for point in metric.data.data_points:
-            assert tuple(getattr(point, "explicit_bounds", BOUNDS_S)) == BOUNDS_S
-
-
-async def test_a_status_that_is_not_registered_counts_by_its_class(meters: OpenTelemetry) -> None:
-    class Strict:
-        def rest(self, outcome: Any, context: Any) -> Any:
-            return Pause(0.0, "it said so", strike=outcome.status == 499)
-
-    async with opened(throttle=Strict()) as (gate, _):
-        meters.observe(gate)
-        await visit(gate, status=499)
-
-        assert meters.value("backoffs", status_class="4xx") == 1
-
-
-async def test_a_provider_that_makes_no_tracer_leaves_the_gate_as_it_was(meters: OpenTelemetry) -> None:
-    class Broken(TracerProvider):
-        def get_tracer(self, *_: Any, **__: Any) -> Any:
-            raise ZeroDivisionError
-
-    async with opened() as (gate, _):
-        with pytest.raises(ZeroDivisionError):
-            meters.observe(gate, tracer_provider=Broken(), spans=True)
-        assert gate.services.listener.on_granted is None
-        meters.observe(gate)
 
 
 def seconds(span: Any) -> float:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polite.errors import InvalidURL
-from polite.integrations.protego import PROTEGO, Protego, VisitTime
+from polite.integrations.protego import PROTEGO, Protego
 from polite.integrations.robotparser import ROBOTPARSER, RobotFileParser
 from polite.robots.dialect import RFC9309
 from polite.robots.policy import FetchPolicy
@@ -213,47 +213,6 @@ def test_of_several_values_the_slowest_counts_and_not_the_last() -> None:
     assert [each.crawl_delay("x") for each in robotparsers(body)] == [5, 5.0]
     # urllib knows no fractions.
     assert [each.crawl_delay("x") for each in robotparsers("User-agent: *\nCrawl-delay: 2.5")] == [None, 2.5]
-
-
-@pytest.mark.parametrize("times", ["0200-0630", "0200 0630", "200-630", "200 630"])
-def test_a_visit_time_may_have_a_space_or_three_digits_as_in_protego(times: str) -> None:
-    original, ours = protegos(
-        f"{ALL_AGENTS}Visit-time: {times}\nRequest-rate: 1/5 {times.replace(' ', '-')}\n"
-    )
-
-    assert ours.visit_time("x") == original.visit_time("x") is not None
-    assert ours.request_rate("x") == original.request_rate("x") is not None
-    midnight = Protego.parse("User-agent: *\nVisit-time: 2200-2400\n").visit_time("x")
-    assert isinstance(midnight, VisitTime)
-    assert (midnight.start_time.hour, midnight.end_time.hour) == (22, 0)
-
-
-COLONLESS = """\
-Sitemap https://example.com/s.xml
-sitemaps: https://example.com/t.xml
-user agent harry potter
-disallow /horcrux
-crawl delay 3
-request rate 1/10s 1820-1940
-visit-time 0200 0630
-User-agent must match exactly: see the docs
-user agent
-Disallow: /nobody
-"""
-
-
-def test_a_line_without_a_colon_may_have_many_words_as_in_protego() -> None:
-    original, ours = protegos(COLONLESS)
-
-    assert list(ours.sitemaps) == list(original.sitemaps)
-    assert len(list(ours.sitemaps)) == 2
-    assert ours.crawl_delay("harry potter") == original.crawl_delay("harry potter") == 3
-    assert ours.request_rate("harry potter") == original.request_rate("harry potter") is not None
-    assert ours.visit_time("harry potter") == original.visit_time("harry potter") is not None
-    for url in ("/horcrux", "/nobody", "/x"):
-        for agent in ("harry potter", "*", "x"):
-            assert ours.can_fetch(url, agent) is original.can_fetch(url, agent)
-    assert strict(protegos, COLONLESS).can_fetch("/horcrux", "harry potter")
 
 
 @given(st.text(max_size=80), st.text(max_size=20), st.text(max_size=20))

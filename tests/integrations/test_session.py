@@ -13,7 +13,6 @@ from aiohttp import web
 
 import polite
 from polite.testing import LoopClock, ScriptedTransport, scripted_server
-from polite.transports.connection_pool import ConnectionPool
 from tests.integrations.site import AGENT, LOOPBACK, PACING, Site, served, slow
 from tests.support import expect_no_other_tasks, now
 
@@ -67,17 +66,6 @@ async def test_https_to_a_named_address_needs_one_handshake(tmp_path: Path) -> N
 
     assert site.paths == ["/", "/next"]
     assert len(handshakes) == 1
-
-
-async def test_a_server_that_is_silent_is_given_up_after_the_timeout_of_the_policy(site: Site) -> None:
-    fetching = polite.FetchPolicy(allowed_networks=HOME, timeout=5.0)
-    async with opened(fetching=fetching) as session:
-        site.answers["/slow"] = slow(1_000.0)
-        with pytest.raises(aiohttp.SocketTimeoutError):
-            await read(session, site.url("/slow"))
-        site.answers["/robots.txt"] = slow(1_000.0)
-        with pytest.raises(polite.RobotsUnreachable, match="before its deadline"):
-            await read(session, site.url("/", other=True))
 
 
 async def test_private_addresses_are_blocked_for_robots_and_pages(site: Site) -> None:
@@ -163,19 +151,6 @@ async def test_the_end_closes_all_and_leaves_no_task(site: Site) -> None:
     assert connector is not None
     assert connector.closed
     assert session.closed
-
-
-async def test_connections_in_use_have_no_limit_and_of_others_the_oldest_are_closed(site: Site) -> None:
-    pool = ConnectionPool(LOOPBACK, most_idle=2)
-    async with aiohttp.ClientSession(connector=pool) as session:
-        for origin in (0, 1, 0, 2, 0, 1):
-            await read(session, site.urls[origin])
-
-    assert pool.limit == 0
-    a, b, again, c, and_again, b_again = (hit.connection for hit in site.hits)
-    # When that of c was kept, that of b was the oldest.
-    assert a is again is and_again
-    assert len({a, b, c, b_again}) == 4
 
 
 async def test_another_session_has_no_gate_of_polite() -> None:

@@ -1,6 +1,5 @@
 """The examples in the docstrings of the names on the API pages run, and print what they say."""
 
-import ast
 import asyncio
 import contextlib
 import doctest
@@ -136,29 +135,3 @@ def test_the_block_of_an_example_runs(name: str, fetched: list[str]) -> None:
 
     assert message.startswith("configuration: ") == (name in {"InvalidUserAgent", "InvalidOption"})
     assert bool(fetched) == ("session.get(" in text)
-
-
-@pytest.mark.parametrize("entry", sorted(all_blocks().keys() - blocks().keys()))
-def test_an_example_that_pages_run_makes_calls_that_exist(entry: str) -> None:
-    tree = ast.parse(f"async def example():\n{textwrap.indent(all_blocks()[entry], '    ')}")
-    module = vars(sys.modules[pkgutil.resolve_name(f"polite.{entry}").__module__]) | {"polite": polite}
-
-    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
-        first, *rest = ast.unparse(call.func).split(".")
-        if (called := module.get(first)) is not None:
-            for name in rest:
-                called = getattr(called, name)
-            keywords = {keyword.arg: None for keyword in call.keywords if keyword.arg}
-            inspect.signature(called).bind(*(None for _ in call.args), **keywords)
-
-
-@pytest.mark.slow("runs the simulation", rows=["simulation.md"])
-@pytest.mark.pure("reads docstrings, and mypyc leaves them out")
-def test_every_public_name_but_constants_has_an_example() -> None:
-    with_doctest = {example.name.partition(".")[0] for example in examples()}
-
-    assert [
-        name
-        for name in polite.__all__
-        if callable(getattr(polite, name)) and name not in with_doctest | set(blocks())
-    ] == []

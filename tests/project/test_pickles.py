@@ -16,7 +16,7 @@ import pytest
 
 import polite
 from polite.robots.decision import Decider
-from polite.robots.result import KeptOctets, Unreachable
+from polite.robots.result import KeptOctets
 from tests.frameworks.installed import FRAMEWORKS
 
 PAGES = Path(__file__).resolve().parents[2] / "docs" / "reference" / "api"
@@ -52,7 +52,6 @@ def by_host(target: polite.Target) -> str:
 
 
 PARSED = polite.parse(ROBOTS)
-DOWN = Unreachable(polite.Reason.TIMEOUT, "https://example.com/robots.txt")
 TARGET = polite.Target.of("https://example.com/private/a")
 # Where a type alone does not say which values are valid.
 EXAMPLES: Mapping[object, object] = {
@@ -121,37 +120,3 @@ def test_a_value_comes_back_equal(cls: type) -> None:
         assert type(again) is cls
         # A Task is equal only to itself.
         assert repr(again) == repr(value) if cls is polite.Task else again == value
-
-
-# What functions return has more in it than an example of each field.
-RETURNED = {
-    "rules": PARSED.rules_for("ExampleBot").prepare(),
-    "all allowed": polite.RuleSet.allow_all(polite.Reason.UNREACHABLE, cause=polite.Reason.NO_RULE),
-    "all denied": polite.RuleSet.deny_all(polite.Reason.UNREACHABLE, access=DOWN),
-    "signals": PARSED.signals_for("ExampleBot"),
-    "usage": polite.usage({"TDM-Reservation": "1"}, PARSED, "ExampleBot", "https://example.com/news/a"),
-    "decision": PARSED.decide("ExampleBot", TARGET.url),
-    "trace": PARSED.explain("ExampleBot", TARGET.url),
-    "clean parameters": PARSED.clean_params,
-}
-
-
-def shown(value: Any) -> object:
-    if isinstance(value, polite.SignalSet):
-        return value.statements, value.above, value.licenses, value.at("/a"), value.at("/news/a")
-    if isinstance(value, polite.RuleSet):
-        names = ("group", "dialect", "crawl_delay", "request_rates", "visit_time", "rules", "cause", "access")
-        said = [getattr(value, name) for name in names]
-        return said, [(value.decide(path), value.allows(path)) for path in ("/private/a", "/")]
-    return value
-
-
-@pytest.mark.parametrize("value", RETURNED.values(), ids=RETURNED)
-def test_what_functions_return_comes_back_equal_and_cannot_be_changed(value: object) -> None:
-    for copied in COPIES:
-        again = copied(value)
-        assert type(again) is type(value)
-        assert shown(again) == shown(value)
-        for mapping in (again.by_use, again.values) if isinstance(again, polite.Usage) else ():
-            with pytest.raises(TypeError):
-                mapping["a"] = ()  # type: ignore[index]

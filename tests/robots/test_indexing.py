@@ -1,6 +1,6 @@
 """indexing: X-Robots-Tag and Robots-Tag headers and robots meta elements, as values."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
@@ -117,27 +117,6 @@ def test_a_meta_element_is_found_as_browsers_find_it(html: str):
 )
 def test_what_is_no_robots_meta_element_says_nothing(html: str):
     assert indexing(html=html) == Indexing()
-
-
-@pytest.mark.parametrize(
-    ("attributes", "unknown"),
-    [
-        ("name=robots content==x", ("=x",)),
-        ("name=robots content=x/y", ("x/y",)),
-        ("name=robots content = 'x' content='noindex'", ("x",)),
-        ("NAME='ROBOTS'/CONTENT='&lt;x&#x3e;'/", ("<x>",)),
-        ("name=robots content", ()),
-        ("=name=robots content=x", ()),
-    ],
-)
-def test_attributes_are_taken_apart_as_the_standard_says(attributes: str, unknown: tuple[str, ...]):
-    assert indexing(html=f"<meta {attributes}>") == Indexing(unknown=unknown)
-
-
-def test_a_page_may_be_in_an_index_until_its_time_is_over():
-    assert Indexing(unavailable_after=IN_2010).indexable(IN_2010 - timedelta(seconds=1))
-    assert not Indexing(unavailable_after=IN_2010).indexable(IN_2010)
-    assert not Indexing(index=False).indexable(IN_2010)
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 from polite.errors import InvalidOption, PoliteError
 from polite.robots.dialect import BY_NAME, GOOGLE, RFC9309, Dialect
 from polite.robots.parse import Robots, parse
-from polite.robots.result import Found, KeptOctets, length
+from polite.robots.result import KeptOctets
 from polite.robots.serialization import CorruptRobots, pack, unpack
-
-LONG = b"User-agent: *\n" + b"Disallow: /private/\n" * 1_000
 
 
 @given(st.binary(max_size=2_000) | st.binary(min_size=1, max_size=9).map(lambda part: part * 500))
@@ -27,28 +25,6 @@ def test_octets_come_back(octets: bytes):
     assert (kept.octets, kept.length, hash(kept)) == (octets, len(octets), hash(octets))
     assert len(kept.packed) <= len(octets)
     assert kept == octets == KeptOctets(octets)
-
-
-def test_octets_are_compressed_once_if_that_is_shorter_and_no_more_is_inflated():
-    packed = zlib.compress(LONG, 9)
-
-    assert len(KeptOctets(LONG).packed) < len(LONG) // 50
-    assert KeptOctets(LONG[:100]).packed == LONG[:100]
-    assert KeptOctets(b"", b"longer").octets == b""
-    assert KeptOctets(LONG, packed).packed is packed
-    assert KeptOctets(LONG, packed) == KeptOctets(LONG)
-    assert KeptOctets(LONG, zlib.compress(LONG * 1_000)).octets == LONG
-
-
-def test_a_result_is_the_same_when_it_is_kept():
-    found = Found(LONG, 200, "https://example.com/robots.txt", capped=True)
-
-    kept = found.kept()
-
-    assert kept == found
-    assert kept.kept() is kept
-    assert (kept.body, kept.length, kept.capped) == (LONG, len(LONG), True)
-    assert length(kept) < length(found) // 50
 
 
 def traced(work: Callable[[], object]) -> int:
@@ -135,14 +111,6 @@ def test_the_compact_form_and_a_pickle_bring_back_body_and_dialect(dialect: Dial
     if own:
         with pytest.raises(InvalidOption, match="pass that dialect"):
             Robots.from_bytes(robots.to_bytes())
-
-
-def test_a_file_that_the_limit_cut_short_stays_as_it_was():
-    small = replace(RFC9309, max_bytes=30)
-    robots = parse("User-agent: *\nDisallow: /a\nAllow: /abc", small)
-
-    assert pickle.loads(pickle.dumps(robots)).groups == robots.groups  # noqa: S301 - our own octets
-    assert Robots.from_bytes(robots.to_bytes(), small).groups == robots.groups
 
 
 def whole(name: bytes, rest: bytes) -> bytes:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polite.robots.dialect import CLASSIC, GOOGLE, RFC9309
-from polite.robots.lines import Field, Fields, fields_of, lines, octets, readable, readable_body
+from polite.robots.lines import Field, Fields, fields_of, lines, readable_body
 from polite.robots.parse import parse
 
 
@@ -42,15 +42,6 @@ def test_a_field_that_starts_with_disallow_or_user_agent_is_that_field(row: str,
     assert fields_of(CLASSIC).read(text)[0] in {Field.UNKNOWN, Field.NONE}
     if field in {Field.DISALLOW, Field.USER_AGENT}:
         assert fields_of(GOOGLE).read(text) == (field, value)
-
-
-def test_octets_that_are_no_utf_8_come_back_as_they_were():
-    stray = bytes(range(128, 256)) + b"\xed\xb2\x80\xed\xa0\x80"
-
-    assert octets(stray.decode("utf-8", "surrogateescape")) == stray
-    for text in ("plain", "ü", "\U0001f600", "\x00\x7f"):
-        assert readable(octets(text).decode("latin-1")) == text
-    assert readable(octets("\ud800").decode("latin-1")) == "\\xed\\xa0\\x80"
 
 
 def test_the_spellings_that_are_remembered_are_bounded_in_number_and_length():
@@ -98,24 +89,6 @@ def test_a_dialect_may_read_a_value_of_many_words_without_a_colon(row: str, expe
     if ":" not in row.partition("//")[0]:
         for dialect in (RFC9309, replace(COLONLESS, colon_optional=False)):
             assert fields_of(dialect).read(row)[0] in {Field.NONE, Field.UNKNOWN}
-
-
-def test_such_a_dialect_reads_rules_and_groups_so_too():
-    text = "user agent harry potter\n  \n# user agent x\ndisallow /a b:c\ndisallow /d e\nsitemap https://x.example/s\n"
-    robots = parse(text, COLONLESS)
-
-    assert [rule.pattern for rule in robots.groups[0].rules] == ["/a b:c", "/d e"]
-    assert [group.agents for group in robots.groups] == [("harry potter",)]
-    assert robots.sitemaps == ("https://x.example/s",)
-    assert [rule.pattern for rule in parse(robots.to_text(), COLONLESS).groups[0].rules] == ["/a b:c", "/d e"]
-    both = fields_of(replace(RFC9309, name="both", colonless_values=True))
-    for row in (
-        "Disallow /http://a",
-        "Disallow these: /http://a",
-        "Disallow-all:/http://a",
-        "Disallow: /http://a",
-    ):
-        assert both.read(row) == (Field.DISALLOW, "/http://a")
 
 
 WIDE = ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"]

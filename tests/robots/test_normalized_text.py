@@ -71,14 +71,6 @@ def test_what_counts_is_kept_and_tidied(body: bytes, dialect: Dialect, text: str
         assert again(robots).decide(agent, path).allowed is robots.decide(agent, path).allowed
 
 
-@pytest.mark.parametrize("start", ["\ufeff\ufeff", "\uff03", "\ufeff\uff03", "ü"])
-@pytest.mark.parametrize("dialect", NAMED, ids=lambda dialect: dialect.name)
-def test_a_first_line_that_looks_like_a_byte_order_mark_stays_what_it_was(start: str, dialect: Dialect):
-    robots = parse(f"{start}user-agent: *\nuser-agent: *\ndisallow: /\n", dialect)
-
-    assert ruled(again(robots)) == ruled(robots)
-
-
 strays = st.lists(
     st.sampled_from([b"\xfc", b"\xc3", b"\xed\xb2\x80", b"\xc3\xbc", b"a", b"%fc", b"*", b"$", b" "]),
     max_size=30,

@@ -1,30 +1,18 @@
 """parse, Robots, RuleSet and Decision: what is accepted and bounded, what a file says, at what pace, and without a file."""
 
-import gc
-import inspect
 import sys
 import threading
-from dataclasses import FrozenInstanceError, fields
-from weakref import ref
 
 import pytest
 
-import polite
 from polite.errors import InvalidURL
 from polite.pace import RequestRate, VisitTime, crawl_delay, request_rates, visit_time
-from polite.robots.agent import UserAgent
 from polite.robots.decision import Rule
 from polite.robots.dialect import GOOGLE
 from polite.robots.parse import parse
 from polite.robots.reason import Reason
 from polite.robots.result import Unavailable, Unreachable
 from polite.robots.rules import RuleSet
-
-
-@pytest.mark.parametrize("body", [None, 1, ["User-agent: *"], bytearray(b"")])
-def test_only_bytes_and_str_can_be_parsed(body):
-    with pytest.raises(TypeError, match="bytes or str"):
-        parse(body)
 
 
 @pytest.mark.parametrize("kind", [str, str.encode])
@@ -47,30 +35,6 @@ def test_a_line_that_the_limit_cuts_short_never_allows_more(line: str):
 
     assert [rule.pattern for rule in group.rules] == ["/"]
     assert [value for _, value in group.paces] == ["99"]
-
-
-def test_what_a_file_says_beside_its_rules():
-    robots = parse(
-        b"Host: example.com\nHost: other\nNoindex: /x\nuser-agent: *\nNOINDEX: /\xc3\xbc\nClean-param: s /\n"
-    )
-
-    assert robots.host == "example.com"
-    assert robots.extensions == {"noindex": ((3, "/x"), (5, "/ü")), "clean-param": ((6, "s /"),)}
-    assert parse("").host is None
-
-
-def test_rules_are_bound_once_for_an_agent_and_the_memory_of_agents_is_bounded():
-    robots = parse("user-agent: *\ndisallow: /a\ncontent-signal: search=no")
-    first, signals = robots.rules_for("ExampleBot"), robots.signals_for("ExampleBot")
-
-    again = robots.rules_for(UserAgent("ExampleBot")), robots.signals_for(UserAgent("ExampleBot"))
-    for number in range(100):
-        robots.rules_for(f"Bot{number}")
-        robots.signals_for(f"Bot{number}")
-
-    assert again == (first, signals)
-    assert robots.rules_for("ExampleBot") is not first
-    assert robots.signals_for("ExampleBot") is not signals
 
 
 @pytest.mark.parametrize("url", ["", "example.com/a", "https://", "http://[::1", "https://exa mple.com/"])
@@ -148,15 +112,6 @@ def test_a_request_rate_is_requests_in_seconds_perhaps_within_a_window(value, ra
     assert request_rates([value]) == request_rates([value] * 3) == rates
 
 
-def test_several_request_rates_are_kept_each_with_its_window_and_of_a_flood_the_slowest():
-    day, night = RequestRate(1, 5.0, VisitTime(360, 1320)), RequestRate(1, 60.0, VisitTime(1320, 360))
-
-    assert request_rates(["1/5 0600-2200", "1/60 2200-0600", "1/5 0600-2200"]) == (day, night)
-    assert request_rates([f"1/{seconds} 0600-0700" for seconds in range(1, 1_000)]) == (
-        RequestRate(1, 999.0),
-    )
-
-
 @pytest.mark.parametrize(
     ("value", "time"),
     [
@@ -200,13 +155,6 @@ def test_a_decision_knows_its_rule_and_the_other_rules_that_match_best_first():
     assert RULES.decide("/c").overruled == ()
 
 
-def test_robots_txt_overrules_every_rule_that_matches_it():
-    decision = parse("User-agent: *\nDisallow: /\nDisallow: /r").decide("ExampleBot", "/robots.txt")
-
-    assert [rule.pattern for rule in decision.overruled] == ["/r", "/"]
-    assert not decision.undefined
-
-
 @pytest.mark.parametrize("path", ["", "a", "https://example.com/"])
 @pytest.mark.parametrize("ask", [RULES.allows, RULES.decide])
 def test_a_path_that_starts_with_no_slash_is_refused(ask, path: str):
@@ -219,17 +167,6 @@ def test_a_rules_text_is_fit_to_print_whatever_the_file_holds():
 
     assert text.isprintable()
     assert len(text) < 300
-
-
-def test_decisions_are_frozen_values_that_compare_by_what_they_say():
-    again = parse("User-agent: *\nDisallow: /a\nAllow: /a/b\n").rules_for("OtherBot")
-    other = parse("User-agent: *\n\nDisallow: /a\n").rules_for("ExampleBot")
-
-    assert RULES.decide("/a") == again.decide("/a")
-    assert RULES.decide("/a") not in (again.decide("/a/b"), other.decide("/a"), ("/a", False))
-    assert len({RULES.decide("/a"), again.decide("/a"), again.decide("/a/b")}) == 2
-    with pytest.raises(FrozenInstanceError):
-        RULES.decide("/a").allowed = True
 
 
 def test_without_a_file_all_is_allowed_and_the_decision_says_why():
@@ -253,51 +190,3 @@ def test_without_an_answer_all_is_denied_but_robots_txt():
     assert rules.decide("/").cause is Reason.TIMEOUT
     assert rules.allows("/robots.txt")
     assert not RuleSet.deny_all(Reason.UNREACHABLE, dialect=GOOGLE).allows("/robots.txt")
-
-
-@pytest.mark.parametrize(
-    "lines",
-    ["", "Disallow: /a", "Disallow: /*.pdf$\nDisallow: /b", "Allow: /b", "Disallow: /a\nAllow: /a/b"],
-)
-def test_the_first_decision_is_that_of_rules_made_ready(lines):
-    body = f"User-agent: *\n{lines}"
-    ready = parse(body).rules_for("x").prepare()
-
-    assert ready
-    for path in ("/", "/a", "/a/b", "/b", "/7", "/x.pdf", "/x.pdf?", "/robots.txt"):
-        assert parse(body).rules_for("x").decide(path)[:-1] == ready.decide(path)[:-1]
-        assert parse(body).rules_for("x").allows(path) is ready.allows(path) is ready.decide(path).allowed
-
-
-def test_the_lifetime_of_rules_ends_with_them():
-    rules = RuleSet.allow_all(Reason.NO_RULE)
-    alive = ref(rules.lifetime)
-
-    assert alive() is rules.lifetime
-
-    del rules
-    gc.collect()
-
-    assert alive() is None
-
-
-@pytest.mark.parametrize("reason", Reason, ids=lambda reason: reason.name)
-def test_the_option_of_a_reason_is_an_option_there_is(reason: Reason) -> None:
-    policy, _, field = reason.option.partition(".")
-
-    if policy in ("RobotsPolicy", "FetchPolicy"):
-        assert field in {each.name for each in fields(getattr(polite, policy))}
-    else:
-        option = reason.option.removeprefix("open_gate(").removesuffix("=...)")
-        assert option in inspect.signature(polite.open_gate).parameters
-
-
-def test_what_only_an_option_changes_cannot_pass_by_waiting() -> None:
-    assert {reason for reason in Reason if not reason.may_pass} == {
-        Reason.ADDRESS_REFUSED,
-        Reason.PROXY_REFUSED,
-        Reason.REDIRECT_DOWNGRADE,
-        Reason.REDIRECT_SCHEME,
-        Reason.REDIRECT_UNSAFE,
-        Reason.SCHEME_UNKNOWN,
-    }

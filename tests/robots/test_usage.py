@@ -4,13 +4,11 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from multidict import CIMultiDict
 
-from polite.errors import InvalidOption, InvalidURL, InvalidUserAgent
+from polite.errors import InvalidOption
 from polite.robots.parse import parse
-from polite.robots.signals import CleanParam, Signals, read_signal, read_usage, read_values
+from polite.robots.signals import CleanParam, Signals, read_signal, read_values
 from polite.terms.licenses import License
 from polite.terms.tdm import TDM_LIMIT, TdmFile, parse_tdm_file
 from polite.terms.usage import Usage, UsageSource, usage
@@ -136,13 +134,6 @@ def test_a_refusal_above_the_first_group_counts_if_the_group_says_nothing():
     assert by(robots=above + group("Content-Signal: search=yes")).refused == ()
 
 
-def test_the_level_of_use_is_the_strictest_of_file_and_header():
-    file = group("Content-Signal: search=yes, use=full, level=a")
-
-    assert by({"Content-Signal": "use=reference, level=b"}, file).values == {"use": "reference", "level": "a"}
-    assert by({"Content-Signal": "use=immediate, use=odd"}).values == {"use": "odd"}
-
-
 # noai, noimageai
 
 
@@ -152,13 +143,6 @@ def test_noimageai_is_about_images_and_about_an_image_itself():
     assert by(headers).refused == ("image-ai",)
     assert by(headers | {"Content-Type": "Image/PNG; a=b"}).refused == ("ai-input", "ai-train", "image-ai")
     assert by({"X-Robots-Tag": "noai"}).refused == ("ai-input", "ai-train", "image-ai")
-
-
-@pytest.mark.parametrize("text", ["noai noimageai", "all;noai", "examplebot: index; NoAI", "index\tnoai"])
-def test_words_that_no_comma_separates_refuse_with_care(text: str):
-    for said in (by({"X-Robots-Tag": text}), by(html=meta("robots", text.removeprefix("examplebot: ")))):
-        assert said.refused == ("ai-input", "ai-train", "image-ai")
-        assert all(each.careful for each in said.statements)
 
 
 # TDMRep
@@ -185,12 +169,6 @@ def test_the_page_replaces_the_headers_and_these_the_file(meta_value, header, fi
     assert said.allows("tdm") is not reserved
     assert said.refused == (("tdm", "ai-input", "ai-train") if reserved else ())
     assert said.tdm_policy == policy
-
-
-@pytest.mark.parametrize("value", ["1, 0", "0,1", '"1"', "1, x"])
-def test_of_several_reservations_a_single_1_is_enough(value: str):
-    assert by({"tdm-reservation": value}).allows("tdm") is False
-    assert by([("tdm-reservation", each) for each in value.split(",")]).allows("tdm") is False
 
 
 # RSL
@@ -238,20 +216,6 @@ def test_a_challenge_is_a_value_and_a_token_makes_a_header():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        (((), None, "ExampleBot", "no url"), InvalidURL, "no url"),
-        (((), None, "", PAGE), InvalidUserAgent, "empty"),
-        ((5, None, "ExampleBot", PAGE), InvalidOption, "headers must be a mapping or pairs"),
-        (({}, "User-agent: *", "ExampleBot", PAGE), InvalidOption, "robots must be what .* got str"),
-    ],
-)
-def test_arguments_that_are_none_are_refused(arguments: Any, error: type[Exception], message: str):
-    with pytest.raises(error, match=message):
-        usage(*arguments)
-
-
-@pytest.mark.parametrize(
     ("headers", "refused"),
     [
         ({"Content-Usage": "search=y" + ", x=y" * 100_000}, {"search", "ai-input", "ai-train"}),
@@ -286,26 +250,6 @@ def test_thousands_of_labels_are_few_uses_and_lose_no_refusal_of_a_known_one():
     assert {"ai-train", "search", "tdm", "image-ai"} <= set(said.refused)
 
 
-LINES = st.tuples(
-    st.sampled_from(["Content-Usage: ", "Content-Signal: "]),
-    st.sampled_from(["", "/ ", "/a ", "/* ", "/b "]),
-    st.sampled_from(["search=y", "search=n", "search=no", "search=yes", "search=n,", "use=full", "use=x"]),
-).map("".join)
-
-
-@given(st.lists(LINES, max_size=8), st.integers(0, 8))
-def test_to_leave_out_lines_that_repeat_others_changes_nothing(lines: list[str], above: int):
-    text = "\n".join([*lines[:above], group(*lines[above:])])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("polite.robots.signals._different", iter)
-        whole = parse(text)
-        expected = usage((), whole, "x", PAGE), whole.signals("x", PAGE)
-
-    robots = parse(text)
-
-    assert (usage((), robots, "x", PAGE), robots.signals("x", PAGE)) == expected
-
-
 # The TDM file: which rule applies to a path, and what a file means that cannot be read.
 
 
@@ -337,20 +281,6 @@ def test_a_rule_is_a_pattern_with_a_reservation_and_perhaps_a_policy():
     rule = file.at("/directory-b/html/")
     assert rule is not None
     assert rule.policy == "https://example.com/policy.json"
-
-
-@pytest.mark.parametrize(
-    ("location", "path"),
-    [
-        ("/exact$", "/exact"),
-        ("/ü", "/%C3%BC"),
-        ("*", "/any"),
-        ("a/", "/a/b"),
-        ("https://example.com/a/", "/a/b"),
-    ],
-)
-def test_locations_are_matched_as_paths_of_robots_txt(location: str, path: str):
-    assert reserved(of({"location": location, "tdm-reservation": 1}), path) is True
 
 
 @pytest.mark.parametrize(
@@ -453,60 +383,12 @@ def test_the_longest_path_of_the_agents_group_counts(body: str, agent: str, path
     assert parse(body).signals(agent, path) == Signals({}, says)
 
 
-def test_a_level_of_use_is_kept_and_of_equal_paths_the_strictest_counts():
-    robots = parse(
-        f"{ANY}Content-Signal: search=yes,ai-train=no,use=reference\nContent-Signal: use=full\n"
-        "Content-Signal: /open/ use=full\nContent-Signal: /open/ search=yes\n"
-    )
-
-    assert robots.signals("x", "/").use == "reference"
-    assert robots.signals("x", "/").content_signal == {"search": True, "ai-train": False}
-    assert robots.signals("x", "/open/").use == "full"
-    assert robots.signals_for("x").statements[0].values == {"use": "reference"}
-    assert parse(DRAFT).signals("x", "/").use is None
-
-
-def test_the_licences_of_an_agents_group_replace_the_global_ones():
-    robots = parse(
-        "License: https://example.com/all.xml\nUser-agent: a\nDisallow: /x\nLICENSE: https://example.com/a.xml\n"
-        "license: http://example.org/ü\nLicense: /relative.xml\n\nUser-agent: b\nDisallow: /x\n\n"
-        "User-agent: c\nLicense: https://example.com/c-and-d.xml\nUser-agent: d\nDisallow:\n"
-    )
-
-    assert list(robots.licenses_for("a")) == ["https://example.com/a.xml", "http://example.org/ü"]
-    assert list(robots.licenses_for("b")) == list(robots.licenses_for("x")) == ["https://example.com/all.xml"]
-    assert (
-        list(robots.licenses_for("c"))
-        == list(robots.licenses_for("d"))
-        == ["https://example.com/c-and-d.xml"]
-    )
-    assert len(robots.licenses) == 4
-
-
 def test_clean_params_have_parameters_and_perhaps_a_path():
     robots = parse(
         f"{ANY}Clean-param: a&b&&c /d*/e rest\nClean-param: sid\nClean-param: & /x\nClean-param:\n"
     )
 
     assert robots.clean_params == (CleanParam(("a", "b", "c"), "/d*/e", 2), CleanParam(("sid",), None, 3))
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("train-ai=n", {"train-ai": False}),
-        ("train-ai=y, search=n", {"train-ai": True, "search": False}),
-        ('train-ai=n;because=law;n=1.5;s="a\\"b";t', {"train-ai": False}),
-        ("train-ai;allow=n, train-ai=y", {"train-ai": True}),
-        ("train-ai=y, train-ai=n", {"train-ai": False}),
-        ('train-ai=y, train-ai, search=n, search="n"', {}),
-        ('a=1, b=?1, c=:YQ==:, d=(y n;q=1), e=maybe, f=@1, g=%"x", h=yes, train-ai=n', {"train-ai": False}),
-        ("train-ai=n, ", {}),
-        ("Train-AI=n", {}),
-    ],
-)
-def test_content_usage_is_a_dictionary_of_structured_fields(text: str, says: dict[str, bool]):
-    assert read_usage(text) == says
 
 
 @pytest.mark.parametrize(

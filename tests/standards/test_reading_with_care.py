@@ -12,11 +12,9 @@ import protego
 import pytest
 
 from polite.robots.agent import UserAgent
-from polite.robots.dialect import GOOGLE, RFC9309, Dialect
-from polite.robots.lines import Field, lines
+from polite.robots.dialect import RFC9309, Dialect
 from polite.robots.parse import parse
 from tests.standards.dialects import corpus, real_files, some_or_all
-from tests.support import STRICT
 
 GENERIC = "examplebot"
 # So many patterns of a file are asked, and so many of the names in it.
@@ -101,13 +99,6 @@ def test_a_crawler_that_no_file_names_is_denied_whatever_protego_denies(files: i
 
 @pytest.mark.slow("every file of the corpus")
 @real_files
-def test_read_strictly_the_same_files_allow_what_protego_denies():
-    # Were there none, the test above could not fail.
-    assert len({body for body, _, _ in laxer(STRICT, named=False)}) > 20
-
-
-@pytest.mark.slow("every file of the corpus")
-@real_files
 def test_a_crawler_that_is_named_is_allowed_what_protego_denies_only_for_a_reason():
     found = list(laxer(RFC9309, named=True))
     reasons = {place: reason(place) for place in found}
@@ -115,15 +106,6 @@ def test_a_crawler_that_is_named_is_allowed_what_protego_denies_only_for_a_reaso
     assert found
     assert [place for place, why in reasons.items() if why is None] == []
     assert len({body for (body, _, _), why in reasons.items() if why == "a star is no part of a name"}) == 2
-
-
-@pytest.mark.slow("every file of the corpus")
-@real_files
-def test_every_disallow_and_every_name_that_google_reads_is_read():
-    for field in (Field.DISALLOW, Field.USER_AGENT):
-        for body in corpus().values():
-            google = {line.number for line in lines(body, GOOGLE) if line.field is field}
-            assert google <= {line.number for line in lines(body, RFC9309) if line.field is field}
 
 
 # Made by hand after what real files hold: a file, and a URL that Protego denies.

@@ -3,19 +3,9 @@
 import pytest
 
 from polite.events import (
-    BackedOff,
-    CircuitClosed,
     CircuitOpened,
     Dropped,
     Left,
-    LicenseRequired,
-    OriginPostponed,
-    PaymentRequired,
-    Reclaimed,
-    Refused,
-    RobotsFetched,
-    StoreAway,
-    StoreBack,
 )
 from polite.status.monitor import notices
 from polite.status.recorder import LENGTH_S, Recorder, Second, Timeline
@@ -40,66 +30,6 @@ def test_responses_are_counted_by_status_and_by_what_they_mean():
     assert recorder.responses == {200: 2, 301: 1, 404: 1, 429: 1, 503: 1, 500: 1, 599: 1, 999: 1, 0: 1}
     assert second(recorder) == Second(well=3, not_well=1, slowed=2, failed=4)
     assert second(recorder) == Second()
-
-
-def test_the_mean_response_time_is_of_the_responses_since_the_last_second():
-    recorder = Recorder(lambda: 7.0)
-
-    for event in (left(200, 1.0), left(404, 3.0), left(None, None), left(200, None)):
-        recorder(event)
-
-    assert recorder.take_response_time() == 2.0
-    assert recorder.take_response_time() is None
-
-
-def test_what_an_operator_may_need_is_remembered_newest_first():
-    wall = [0.0]
-    recorder = Recorder(lambda: wall[0])
-    for event in (
-        RobotsFetched(ORIGIN, "found", "OK", 200, 0, 0.1, 3_600.0),
-        RobotsFetched(ORIGIN, "unreachable", "SERVER_ERROR", 503, 0, 0.1, 60.0),
-        BackedOff(ORIGIN, 429, 120.0, "status 429, Retry-After 120 s"),
-        PaymentRequired(URL, ORIGIN, "USD 0.01"),
-        LicenseRequired(URL, ORIGIN, 401, "License"),
-        CircuitOpened(ORIGIN, 5, 60.0, "5 failures in a row"),
-        CircuitClosed(ORIGIN, 200),
-        OriginPostponed(ORIGIN, 1, 60.0, "SERVER_ERROR"),
-        Reclaimed(URL, 600.0),
-        Dropped(URL, "max_tries=3", 3),
-        StoreAway("redis://example.com/0", "timed out"),
-        Refused(URL, "RULE", 4),
-        left(404),
-        left(503),
-        left(500),
-    ):
-        wall[0] += 1
-        recorder(event)
-
-    noted = recorder.noted(100)
-    assert [(each.level, each.kind, each.what) for each in noted] == [
-        ("warn", "Left", URL),
-        ("info", "Refused", URL),
-        ("bad", "StoreAway", "redis://example.com/0"),
-        ("bad", "Dropped", URL),
-        ("bad", "Reclaimed", URL),
-        ("warn", "OriginPostponed", ORIGIN),
-        ("info", "CircuitClosed", ORIGIN),
-        ("bad", "CircuitOpened", ORIGIN),
-        ("warn", "LicenseRequired", URL),
-        ("warn", "PaymentRequired", URL),
-        ("warn", "BackedOff", ORIGIN),
-        ("warn", "RobotsFetched", ORIGIN),
-    ]
-    assert noted[3].text == "given up after 3 tries: max_tries=3"
-    assert noted[5].text == "1 URL waits 60 s: SERVER_ERROR"
-    assert noted[-1].text == "robots.txt is unreachable: SERVER_ERROR, status 503; requested again in 60 s"
-    assert recorder.robots == {("found", "OK"): 1, ("unreachable", "SERVER_ERROR"): 1}
-    assert (recorder.refused, recorder.dropped) == ({"RULE": 1}, {"max_tries=3": 1})
-    assert recorder.noted(1, without="Left") == noted[1:2]
-    assert {each.what for each in recorder.noted_of(ORIGIN)} == {ORIGIN}
-    assert recorder.store_away == (11.0, "timed out")
-    recorder(StoreBack("redis://example.com/0", 12.0))
-    assert recorder.store_away is None
 
 
 def test_a_flood_of_one_kind_pushes_out_no_other_and_memory_is_bounded():
@@ -134,16 +64,6 @@ def test_each_second_is_a_row_ten_minutes_are_remembered_and_missed_seconds_are_
     assert [each.well for each in timeline.seconds] == [*range(LENGTH_S)]
     assert len(timeline.add(1e9, Second(well=1))) == LENGTH_S
     assert len(timeline.add(1e9 + 1, Second(well=1))) == 1
-
-
-def test_a_rate_is_of_the_seconds_that_there_were():
-    timeline = Timeline(0.0)
-    assert timeline.rate(10) == (0.0, 0.0)
-
-    timeline.add(1.0, Second(granted=4, robots=2))
-    timeline.add(2.0, Second(granted=2))
-    assert timeline.rate(10) == (3.0, 1.0)
-    assert timeline.rate(1) == (2.0, 0.0)
 
 
 # What an operator is told first.

@@ -12,7 +12,6 @@ import pytest
 import polite
 from polite.status.monitor import Monitor
 from polite.status.server import HEADERS, Access
-from polite.testing import ManualClock
 from tests.status.support import served
 from tests.support import RULES, A, expect_no_other_tasks, scripted_gate
 
@@ -205,16 +204,6 @@ async def test_a_port_that_is_taken_is_an_error_and_leaves_nothing():
     await expect_no_other_tasks()
 
 
-@pytest.mark.parametrize(("host", "shown"), [("localhost", "localhost"), ("::1", "[::1]")])
-async def test_localhost_is_one_address_and_ipv6_is_shown_in_brackets(host, shown):
-    try:
-        async with served(host=host) as crawl:
-            assert crawl.page.url == f"http://{shown}:{crawl.page.port}/"
-            assert (await crawl.get("api/status"))[0] == 200
-    except OSError as error:
-        pytest.skip(f"this machine has no ::1: {error}")
-
-
 async def test_the_timeline_has_the_seconds_that_are_new():
     async with served({f"{A}/robots.txt": RULES}) as crawl:
         await crawl.pass_time(5)
@@ -319,20 +308,3 @@ async def test_a_failure_of_the_page_is_logged_once_and_never_reaches_the_crawl(
 
     assert answers == [500, 500, 500]
     assert [each.message for each in caplog.records] == ["the status page failed at /api/status"]
-
-
-async def test_a_late_event_loop_is_told():
-    clock = ManualClock()
-    async with scripted_gate(clock=clock) as gate:
-        monitor = Monitor(gate, None)
-        clock.advance(3)
-        assert monitor.state()["loop_late_s"] == 0.0
-        monitor._timer.cancel()
-        monitor._next_at -= 3.5
-        monitor._tick()
-        state = monitor.state()
-        clock.advance(10)
-        await monitor.stop()
-
-    assert state["loop_late_s"] == pytest.approx(2.5)
-    assert len(monitor.timeline()["seconds"]) == 14

@@ -8,10 +8,9 @@ import pytest
 
 import polite
 from polite.robots.exchange import Reply
-from polite.status.monitor import Monitor
 from polite.testing import ScriptedTransport
 from tests.status.support import watched
-from tests.support import RULES, A, B, scripted_gate
+from tests.support import RULES, A, B
 
 pytestmark = pytest.mark.virtual_time
 
@@ -81,22 +80,6 @@ async def test_a_rule_that_would_take_long_to_find_is_left_out():
     assert row_of(state, A)["rule"] is None
 
 
-async def test_urls_wait_for_an_open_circuit():
-    async with watched(pacing=polite.PacingPolicy(min_delay=0.1, circuit_failures=3)) as crawl:
-        working = await visit_some(crawl, [f"{A}/{n}" for n in range(9)], status=500)
-        await asyncio.sleep(8)
-        state = await crawl.look()
-        working.cancel()
-
-    assert reasons(state) == {"circuit": (1, 6, 0)}
-    assert state["open_circuits"] == 1
-    (circuit,) = state["circuits"]
-    assert (circuit["scope"], circuit["failures"], circuit["openings"]) == (A, 3, 1)
-    assert 0 < circuit["until_s"] < 600
-    assert "3 failures in a row" in circuit["because"]
-    assert "circuit" in state["notices"][0]["text"] or "failed" in state["notices"][0]["text"]
-
-
 async def test_urls_wait_for_robots_txt_and_for_a_slot_to_fetch_it():
     transport = ScriptedTransport()
     transport.hold()
@@ -154,23 +137,6 @@ async def test_urls_and_permits_wait_for_a_scope_that_origins_share():
     assert row_of(state, B)["scope"] == "crawl"
 
 
-async def test_urls_that_a_file_keeps_and_those_that_wait_for_their_own_time_are_counted(
-    tmp_path,
-):
-    transport = ScriptedTransport()
-    transport.hold()
-    store = {"store": str(tmp_path / "queue.sqlite"), "max_active_origins": 1}
-    async with watched(transport, frontier=store) as crawl:
-        await crawl.frontier.put_many([f"{A}/1", f"{B}/1", f"{B}/2"])
-        state = await crawl.look()
-
-    assert sum(urls for _, urls, _ in reasons(state).values()) == 3
-    assert reasons(state)["stored"] == (0, 2, 0)
-    async with watched() as crawl:
-        await crawl.frontier.put(f"{A}/1", not_before=1_700_009_000.0)
-        assert reasons(await crawl.look()) == {"not_before": (0, 1, 0)}
-
-
 async def test_permits_wait_for_rules_and_for_turns():
     transport = ScriptedTransport()
     async with watched(transport) as crawl:
@@ -188,24 +154,6 @@ async def test_permits_wait_for_rules_and_for_turns():
     row = row_of(second, A)
     assert (row["permits"], row["url"], row["in_flight"], row["rule"]) == (2, None, 1, None)
     assert second["gate"]["waiting"] == 2
-
-
-async def test_a_frontiers_turns_are_not_counted_as_permits():
-    async with watched() as crawl:
-        working = await visit_some(crawl, [f"{A}/{n}" for n in range(9)], status=429)
-        held = asyncio.ensure_future(crawl.gate.acquire(f"{B}/1"))
-        await asyncio.sleep(5)
-        # Younger than the frontier's own request.
-        waiting = asyncio.ensure_future(crawl.gate.acquire(f"{B}/1"))
-        state = await crawl.look()
-        working.cancel()
-        waiting.cancel()
-        held.cancel()
-
-    assert {reason: permits for reason, (_, _, permits) in reasons(state).items()} == {
-        "back_off": 0,
-        "in_flight": 1,
-    }
 
 
 async def test_the_longest_waits_come_first_and_each_reason_keeps_some():
@@ -293,41 +241,3 @@ async def test_a_url_is_unknown_disallowed_in_flight_or_ended():
     assert refused["allowed"] is False
     assert "line 2" in refused["explanation"]
     assert [each["kind"] for each in refused["events"]] == ["Refused"]
-
-
-async def test_a_gate_without_a_frontier():
-    async with scripted_gate({f"{A}/robots.txt": RULES, f"{B}/robots.txt": Reply(500)}) as gate:
-        monitor = Monitor(gate, None)
-        unknown = await monitor.explain(f"{A}/1")
-        await gate.check(f"{A}/1")
-        await gate.check(f"{B}/1")
-        known, away = await monitor.explain(f"{A}/1"), await monitor.explain(f"{B}/1")
-        state = monitor.state()
-        await monitor.stop()
-
-    assert unknown["verdict"].startswith("Nothing is known of its origin")
-    assert known["verdict"] == "It may be fetched when its turn comes."
-    assert away["verdict"].startswith("It may not be fetched for now")
-    assert state["frontier"] is None
-
-
-async def test_a_store_that_does_not_say_whether_it_knows_the_url(tmp_path):
-    async with watched(frontier={"store": str(tmp_path / "queue.sqlite")}) as crawl:
-        await crawl.frontier.put(f"{A}/1")
-        put, other = await crawl.monitor.explain(f"{A}/1"), await crawl.monitor.explain(f"{A}/2")
-        store = crawl.frontier.dispatcher.store
-
-        def silent(*_, **__):
-            return asyncio.get_running_loop().create_future()
-
-        def broken(*_, **__):
-            raise polite.StoreFailed("the disk is full")
-
-        store.seen = silent
-        unknown = await crawl.monitor.explain(f"{A}/1")
-        store.seen = broken
-        failed = await crawl.monitor.explain(f"{A}/1")
-        del store.seen
-
-    assert (put["task"], other["task"]) == ("put", "never put")
-    assert (unknown["task"], failed["task"]) == ("unknown", "unknown")

@@ -2,13 +2,11 @@
 
 import asyncio
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import polite
-from polite.errors import Overloaded
 from polite.ports import SavedBackOff
 from polite.robots.exchange import Reply
 from polite.stores.memory import MemoryStore
@@ -105,25 +103,6 @@ async def test_a_back_off_of_robots_txt_is_not_lost_and_no_request_hangs(seconds
     assert told.failures == 1
 
 
-@pytest.mark.parametrize("seconds", [30 * DAY, -30 * DAY])
-@pytest.mark.parametrize("keep_stale", [True, False])
-async def test_a_refresh_that_failed_is_not_tried_again_sooner(seconds: float, keep_stale: bool) -> None:
-    server, clock = serving(RULES, Reply(503, retry_after="7200")), LoopClock()
-
-    async with opened(server, clock, keep_stale=keep_stale) as gate:
-        await gate.check(PAGE)
-        await asyncio.sleep(22 * HOUR)
-        await gate.check(PAGE)
-        await asyncio.sleep(1)
-        step(clock, seconds)
-        page, private = await gate.check(PAGE), await gate.check(PRIVATE)
-        await asyncio.sleep(7_000)
-        await gate.check(PAGE)
-
-    assert (page.allowed, private.allowed) == (keep_stale, False)
-    assert len(server.asked) == 2
-
-
 # Thirty days.
 
 
@@ -152,36 +131,6 @@ async def test_a_clock_that_is_set_makes_no_thirty_days(steps: tuple[float, ...]
 
     assert not ever
     assert "in 30.0 days" in explained
-    assert in_the_end
-
-
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
-async def test_a_run_with_a_clock_that_is_behind_makes_no_thirty_days(kind: str, tmp_path: Path) -> None:
-    server, clock = serving(Reply(500)), LoopClock()
-    store = MemoryStore() if kind == "memory" else SqliteStore(tmp_path / "crawl.sqlite", wall=clock.wall)
-
-    for seconds in (0.0, -20_000 * DAY, 20_000 * DAY):
-        step(clock, seconds)
-        asked_before = len(server.asked)
-        async with opened(server, clock, store=store) as gate:
-            assert not await failing_for(gate, DAY)
-        assert len(server.asked) - asked_before > 12
-
-
-async def test_a_clock_that_is_set_right_in_a_run_leaves_the_thirty_days_what_they_are() -> None:
-    server, clock, store = serving(Reply(500)), LoopClock(), MemoryStore()
-
-    async with opened(server, clock, store=store) as gate:
-        await failing_for(gate, 10 * DAY)
-    step(clock, -20_000 * DAY)
-    async with opened(server, clock, store=store) as gate:
-        ever = await failing_for(gate, DAY)
-        step(clock, 20_000 * DAY)
-        ever = ever or await failing_for(gate, 18.9 * DAY)
-        await asyncio.sleep(3 * HOUR)
-        in_the_end = await failing_for(gate, 3 * HOUR)
-
-    assert not ever
     assert in_the_end
 
 
@@ -249,35 +198,6 @@ async def test_a_clock_that_is_set_back_keeps_a_copy_for_twice_its_time_at_most(
     assert now() <= 2 * 24 * HOUR + 24 * HOUR
 
 
-@pytest.mark.parametrize(("seconds", "asked"), [(-HOUR, 1), (-2 * DAY, 2)])
-async def test_a_copy_of_a_clock_far_ahead_is_asked_for_again(seconds: float, asked: int) -> None:
-    server, clock, store = serving(), LoopClock(), MemoryStore()
-
-    for each in (0.0, seconds):
-        step(clock, each)
-        async with opened(server, clock, store=store) as gate:
-            await gate.check(PAGE)
-
-    assert len(server.asked) == asked
-
-
-async def test_a_clock_that_is_set_back_does_not_keep_new_origins_out() -> None:
-    server, clock = serving(), LoopClock()
-
-    async with opened(server, clock, max_origins=3) as gate:
-        for number in range(9):
-            url = f"https://host{number}.test/"
-            server.answer(f"{url}robots.txt", Reply(500, retry_after="600"))
-            try:
-                await gate.check(url)
-            except Overloaded:
-                break
-        step(clock, -30 * DAY)
-        await asyncio.sleep(1_000)
-
-        assert await gate.check(PAGE)
-
-
 # What is kept in a file.
 
 
@@ -323,18 +243,3 @@ async def test_a_back_off_of_robots_txt_is_not_begun_anew_by_a_restart_unless_th
 
     assert left <= refusal.value.retry_after_s <= left + 225
     assert len(server.asked) == 1
-
-
-async def test_a_run_with_a_clock_set_back_waits_a_kept_back_off_out(tmp_path: Path) -> None:
-    clock, path = LoopClock(), tmp_path / "crawl.sqlite"
-    first, second = serving(), serving()
-    async with opened(first, clock, store=str(path)) as gate:
-        await visit(gate, first)
-        await visit(gate, first, 429, Retry_After="7200")
-    ended_at = now()
-
-    step(clock, -HOUR)
-    async with opened(second, clock, store=str(path)) as gate:
-        await visit(gate, second)
-
-    assert second.times[0] - ended_at == pytest.approx(7_200, abs=1)

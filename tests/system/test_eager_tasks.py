@@ -28,35 +28,6 @@ async def complaints() -> list[dict]:
     return complaints
 
 
-class BrokenStore:
-    loads = 0
-
-    async def load(self, origin):
-        self.loads += 1
-        if self.loads > 100:
-            await asyncio.sleep(1.0)  # an endless loop of it meets the test's time-out
-        raise polite.StoreFailed("no disk")
-
-    async def save(self, origin, snapshot):
-        raise polite.StoreFailed("no disk")
-
-    async def close(self):
-        pass
-
-
-async def test_a_store_that_raises_at_once_is_asked_once(complaints) -> None:
-    store = BrokenStore()
-    async with (
-        asyncio.timeout(60.0),
-        scripted_gate({}, store=store) as gate,
-    ):
-        with pytest.raises(polite.StoreFailed):
-            await gate.check("http://a.test/")
-
-    assert store.loads == 1
-    assert not complaints
-
-
 @pytest.mark.parametrize("in_file", [False, True])
 @pytest.mark.parametrize("seed", range(6))
 async def test_a_listener_may_start_tasks_that_use_gate_and_frontier_within_their_own_steps(

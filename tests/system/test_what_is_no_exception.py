@@ -77,18 +77,6 @@ async def test_a_frontier_fails_with_it() -> None:
                 await anext(frontier)
 
 
-async def test_a_frontier_fails_with_what_its_listener_raises() -> None:
-    def listen(event: object) -> None:
-        if isinstance(event, polite.events.Dropped | polite.events.Refused):
-            raise Abort("listener")
-
-    async with opened(listener=listen) as (gate, _), asyncio.timeout(1_000):
-        with pytest.raises(RuntimeError, match=r"Abort\('listener'\)"):
-            async with polite.open_frontier(gate) as frontier:
-                await frontier.put(f"{SITE}/secret")
-                await anext(frontier)
-
-
 @pytest.mark.parametrize(("max_tries", "kind"), [(1, polite.events.Dropped), (3, polite.events.Retried)])
 async def test_a_task_outlives_what_a_listener_raises_when_its_block_is_left(max_tries, kind):
     def listen(event: object) -> None:
@@ -107,54 +95,6 @@ async def test_a_task_outlives_what_a_listener_raises_when_its_block_is_left(max
         await frontier.join()
 
         assert (frontier.waiting, frontier.done + frontier.dropped) == (0, 1)
-
-
-async def test_a_turn_goes_back_when_a_listener_raises_before_its_block_begins() -> None:
-    def listen(event: object) -> None:
-        if isinstance(event, polite.events.BudgetSpent):
-            raise Abort("listener")
-
-    pacing = polite.PacingPolicy(max_pages=1, min_delay=1.0)
-    async with opened(listener=listen, pacing=pacing) as (gate, _), asyncio.timeout(1_000):
-        with pytest.raises(Abort):
-            await gate.permit(f"{SITE}/1").__aenter__()
-        assert (
-            gate.services.turns.pacer.outlook(
-                gate.services.turns.scopes_of(polite.origin.Target.of(SITE))
-            ).open
-            == 0
-        )
-
-
-async def test_rules_asked_for_ahead_of_time_in_vain_are_not_asked_for_at_each_question() -> None:
-    async with opened(2) as (gate, site), asyncio.timeout(10_000):
-        await gate.check(SITE)
-        await asyncio.sleep(3_300)
-        for _ in range(20):
-            assert await gate.check(SITE)
-            await asyncio.sleep(5)
-
-    assert site.asked == 2
-
-
-@pytest.mark.pure("replaces a method of Turns")
-async def test_turns_that_cannot_be_closed_leave_no_fetch_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def failing() -> None:
-        raise OSError("not now")
-
-    transport = ScriptedTransport()
-    transport.hold()
-    async with scripted_gate(transport) as gate:
-        asking = asyncio.create_task(gate.check(SITE))
-        await asyncio.sleep(1)
-        with monkeypatch.context() as patch:
-            patch.setattr(gate.services.turns.pacer, "close", failing)
-            with pytest.raises(OSError, match="not now"):
-                await gate.close()
-
-        with pytest.raises(polite.GateClosed):
-            await asking
-        assert len(asyncio.all_tasks()) == 1
 
 
 # The turn is given back, and the next request has it.

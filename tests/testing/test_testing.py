@@ -89,29 +89,6 @@ async def test_the_loop_clock_can_be_suspended_too() -> None:
     assert clock.wall() == pytest.approx(150.0 + 365 * 86_400 - 3.0)
 
 
-def test_one_loop_clock_follows_each_loop_that_runs() -> None:
-    clock = LoopClock()
-
-    async def seen(seconds: float) -> float:
-        await asyncio.sleep(seconds)
-        return clock.monotonic()
-
-    def run(seconds: float) -> float:
-        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-            return runner.run(seen(seconds))
-
-    async def beside() -> tuple[float, float]:
-        before = await seen(100.0)
-        return before, await asyncio.to_thread(run, 7.0)
-
-    assert run(3.0) == pytest.approx(3.0)
-    assert run(5.0) == pytest.approx(5.0)
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        assert runner.run(beside()) == pytest.approx((100.0, 7.0))
-    with pytest.raises(RuntimeError, match="no running event loop"):
-        clock.monotonic()
-
-
 @pytest.mark.virtual_time
 async def test_time_does_not_jump_while_a_socket_has_something_to_say() -> None:
     loop = asyncio.get_running_loop()
@@ -135,23 +112,6 @@ async def test_time_does_not_jump_while_a_socket_has_something_to_say() -> None:
 def runner():
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         yield runner
-
-
-def test_no_time_passes_while_the_default_executor_shuts_down(recwarn) -> None:
-    async def leave_a_thread_at_work() -> None:
-        begun = threading.Event()
-        job = asyncio.get_running_loop().run_in_executor(None, lambda: (begun.set(), time.sleep(0.2)))
-        await asyncio.sleep(0)
-        begun.wait()
-        job.cancel()
-
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(leave_a_thread_at_work())
-        loop, began = runner.get_loop(), runner.get_loop().time()
-
-    assert loop.time() == began
-    assert not [each for each in threading.enumerate() if each.name.startswith("asyncio_")]
-    assert not recwarn
 
 
 def test_a_loop_that_nothing_can_wake_raises_a_deadlock(runner) -> None:
@@ -202,28 +162,6 @@ def test_a_thread_may_wake_a_loop_without_timers_even_as_it_ends(runner) -> None
     async def main() -> str:
         loop, woken = asyncio.get_running_loop(), asyncio.Event()
         threading.Thread(target=lambda: (time.sleep(0.3), loop.call_soon_threadsafe(woken.set))).start()
-        await woken.wait()
-        return "woken"
-
-    assert runner.run(main()) == "woken"
-
-
-def test_a_deadlock_is_noticed_when_the_last_thread_has_ended(runner) -> None:
-    async def main() -> None:
-        threading.Thread(target=time.sleep, args=[0.3]).start()
-        await asyncio.Event().wait()
-
-    with pytest.raises(Deadlock):
-        runner.run(main())
-
-
-def test_a_job_whose_future_was_cancelled_may_still_wake_the_loop(runner) -> None:
-    async def main() -> str:
-        loop, begun, woken = asyncio.get_running_loop(), threading.Event(), asyncio.Event()
-        work = lambda: (begun.set(), time.sleep(0.3), loop.call_soon_threadsafe(woken.set))  # noqa: E731
-        job = loop.run_in_executor(None, work)
-        begun.wait()
-        job.cancel()
         await woken.wait()
         return "woken"
 
@@ -282,26 +220,6 @@ def test_a_loop_with_a_signal_handler_waits_for_the_signal(runner) -> None:
     assert runner.run(main()) == "woken"
     with pytest.raises(Deadlock):
         runner.run(asyncio.Event().wait())
-
-
-def test_a_job_of_a_process_pool_is_left_as_it_is() -> None:
-    class Elsewhere(ThreadPoolExecutor.__base__):  # type: ignore[misc]
-        def submit(self, func, *args):
-            given.append(func)
-            raise RuntimeError("no processes here")
-
-    given: list[object] = []
-
-    async def main() -> None:
-        await asyncio.get_running_loop().run_in_executor(Elsewhere(), os.getpid)
-
-    with (
-        pytest.raises(RuntimeError, match="no processes"),
-        asyncio.Runner(loop_factory=VirtualTimeLoop) as runner,
-    ):
-        runner.run(main())
-
-    assert given == [os.getpid]
 
 
 def test_a_thread_of_a_c_library_may_wake_the_loop_unless_it_is_older(tmp_path, monkeypatch) -> None:

@@ -116,22 +116,6 @@ async def test_a_body_is_passed_on_as_it_is_sent(streamed: Streamed) -> None:
     assert server.requests[0].count(b"\r\nAccept:") == 1
 
 
-async def test_the_head_is_told_before_the_body_is_there(transport: HttpTransport) -> None:
-    told, sent = asyncio.Event(), asyncio.Event()
-
-    async def slow(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na")
-        await told.wait()
-        sent.set()
-        writer.write(b"b")
-
-    async with scripted_server(slow) as server, asyncio.timeout(20):
-        reply = await transport.stream(ask(server), lambda _: told.set(), lambda _: asyncio.sleep(0))
-
-    assert sent.is_set()
-    assert isinstance(reply, Reply)
-
-
 @pytest.mark.parametrize(
     ("answer", "reply", "body"),
     [

@@ -11,7 +11,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 import polite
 from polite import FetchPolicy, InvalidOption, PacingPolicy, Reason, ScopeLimit, Scopes
 from polite.testing import scripted_server
-from polite.transports.resolver import NamedHosts, NameNotResolved, Resolver, named_resolver, reason_of
+from polite.transports.resolver import NamedHosts, NameNotResolved, Resolver, named_resolver
 from tests.faults.ftp import ftp
 from tests.faults.names import AAAA, FORMERR, A, telling
 from tests.support import now, scripted_gate
@@ -46,21 +46,6 @@ async def test_all_addresses_of_both_kinds_are_found_with_the_time_for_which_the
 
     assert {each["host"] for each in found} == set(addresses) == {"127.0.0.1", "127.0.0.2", "::1"}
     assert ({each["port"] for each in found}, good_s) == ({80}, 60.0)
-
-
-@pytest.mark.parametrize(
-    ("error", "reason"),
-    [
-        (ConnectionRefusedError(111, "refused"), Reason.CONNECTION_REFUSED),
-        (OSError(113, "no route"), Reason.HOST_UNREACHABLE),
-        (OSError(101, "network"), Reason.HOST_UNREACHABLE),
-        (ConnectionResetError(104, "reset"), Reason.CONNECTION_LOST),
-        (TimeoutError(), Reason.TIMEOUT),
-        (OSError("several"), Reason.CONNECT_FAILED),
-    ],
-)
-def test_an_operating_systems_error_has_its_reason(error: OSError, reason: Reason) -> None:
-    assert reason_of(error) is reason
 
 
 # Hosts with addresses of the user's.
@@ -110,15 +95,6 @@ async def resolved(
 )  # fmt: skip
 async def test_a_host_has_the_address_that_the_user_named(names, host, port, server):
     assert await resolved(names, host, port) == server
-
-
-async def test_a_family_that_the_address_has_not_is_no_address() -> None:
-    resolver = named_resolver(FetchPolicy(), {"example.com": "127.0.0.1"})
-
-    with pytest.raises(NameNotResolved) as error:
-        await resolver.resolve("example.com", 80, socket.AF_INET6)
-
-    assert error.value.reason is Reason.DNS_NODATA
 
 
 @pytest.mark.parametrize(

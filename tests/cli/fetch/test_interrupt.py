@@ -2,28 +2,11 @@
 
 import asyncio
 import signal
-import threading
 
 import pytest
 from aiohttp import web
 
 from polite.cli.fetch.archive import Warc
-from polite.cli.fetch.run import interrupts
-from tests.cli.fetch.conftest import limit_capacity
-
-
-def test_outside_the_main_thread_there_are_none():
-    ran = []
-
-    async def run():
-        async with interrupts() as interrupt:
-            ran.append(interrupt.first.is_set())
-
-    thread = threading.Thread(target=lambda: asyncio.run(run()))
-    thread.start()
-    thread.join()
-
-    assert ran == [False]
 
 
 def _stop(number, after_s=0.0):
@@ -90,14 +73,3 @@ def test_an_interrupt_while_files_close_lets_them_close(presses, closed, site, m
     assert site.run("--warc", str(tmp_path / "a.warc.gz"), "/a") == 130
     assert bool(ended) is closed
     assert site.records["/a"]["outcome"] == "fetched"
-
-
-def test_an_interrupt_ends_the_reading_of_the_list(site, monkeypatch):
-    site.pages["/a"] = [_stop(signal.SIGINT)]
-    limit_capacity(1, monkeypatch)
-
-    assert site.run("/a", "/b", "/c") == 130
-    assert "/c" not in site.paths
-    assert site.err.endswith(
-        "1 waiting URL is lost (--resume keeps them); the list was not read to its end, so pass it again\n"
-    )

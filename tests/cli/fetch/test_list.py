@@ -57,19 +57,6 @@ def test_an_invalid_line_is_recorded_whole_but_for_credentials(line, given, site
     assert "input_at" not in record
 
 
-def test_all_urls_of_a_redirect_name_the_line_that_began_it(site):
-    site.pages["/a"] = [{"status": 301, "headers": {"Location": "/b"}}]
-    site.pages["/b"] = [{"status": 301, "headers": {"Location": "/no"}}]
-
-    site.run("/a#top")
-
-    assert sorted(_found(site, "url", "input", "outcome", "from")) == [
-        ("/a", "/a#top", "fetched", "None"),
-        ("/b", "/a#top", "fetched", "/a"),
-        ("/no", "/a#top", "refused", "/b"),
-    ]
-
-
 def test_comments_and_blank_lines_are_no_urls(site, listed):
     text = f"# a comment\n\n   \n \t# {site.origin}/x\n{site.origin}/a # no comment\n"
 
@@ -109,14 +96,6 @@ def test_what_is_wrong_with_a_line_is_told_with_its_list_and_number(site, listed
     assert site.paths == ["/a"]
 
 
-def test_standard_input_has_line_numbers_too(site, feed):
-    feed(f"{site.origin}/a\nnonsense\n".encode())
-
-    assert site.run("-") == 2
-
-    assert _found(site, "outcome", "input_at") == [("invalid", "standard input:2"), ("fetched", "None")]
-
-
 def test_a_line_that_names_a_url_again_has_a_record_of_its_own(site, listed):
     text = f"{site.origin}/a\n{site.origin}/a#b\n{site.origin}/no\n{site.origin}/no\n"
 
@@ -154,23 +133,6 @@ def test_a_line_has_one_record_over_all_runs_wherever_records_go(output, prompt,
     found = [record["input"].replace(prompt.origin, "") for record in records if "from" not in record]
     assert sorted(found) == sorted(lines)
     assert sorted(prompt.paths) == ["/404", "/a", "/b", "/c", "/d", "/r"]
-
-
-@pytest.mark.parametrize("output", [True, False])
-@pytest.mark.parametrize("fetched", [True, False])
-def test_a_line_whose_url_a_redirect_put_in_an_earlier_run_has_a_record(fetched, output, prompt, queue):
-    prompt.pages["/r"] = [{"status": 302, "headers": {"Location": "/d"}}]
-    prompt.pages["/x"] = [interrupted]
-    prompt.run("--resume", queue, "/r", *([] if fetched else ["/x"]), "--concurrency", "1", output=output)
-    assert ("/d" in prompt.paths) is fetched
-    printed = prompt.out.splitlines()
-
-    for _ in range(2):
-        prompt.run("--resume", queue, "/r", "/d", output=output)
-        printed += prompt.out.splitlines()
-        records = records_of(prompt) if output else [json.loads(line) for line in printed]
-        outcomes = [record["outcome"] for record in records if record["url"].endswith("/d")]
-        assert sorted(outcomes) == ["duplicate", "fetched"]
 
 
 def test_a_killed_run_loses_no_duplicate(prompt, queue, listed):
@@ -225,16 +187,6 @@ def test_more_than_a_few_urls_need_an_agent_before_anything_is_sent_or_written(b
     assert len(site.paths) == 5
 
 
-def test_what_waits_in_a_queue_counts_for_the_agent(prompt, queue):
-    prompt.pages["/a"] = [interrupted]
-    prompt.run("--resume", queue, "--concurrency", "1", *(f"/{letter}" for letter in "abcde"), named=False)
-
-    assert prompt.run("--resume", queue, "/f", "/g", named=False) == 2
-    assert (prompt.err, prompt.paths) == (_NO_NAME, ["/a"])
-    assert prompt.run("--resume", queue, "/f", named=False) == 0
-    assert len(prompt.paths) == 6
-
-
 def test_the_sixth_line_of_standard_input_ends_a_run_without_a_name_which_may_then_be_given_one(
     prompt, queue, feed
 ):
@@ -249,8 +201,3 @@ def test_the_sixth_line_of_standard_input_ends_a_run_without_a_name_which_may_th
     assert prompt.run("--resume", queue, "-") == 0  # as the message asks for
     assert len(prompt.paths) == 6
     assert prompt.run("--resume", queue, "--agent", "Other/1.0", "/a") == 2
-
-
-def test_a_shared_crawl_needs_an_agent(site):
-    assert site.run("--store", "redis://127.0.0.1:9/0", "--crawl", "news", "/a", named=False) == 2
-    assert site.err == _NO_NAME.replace("of more than 5 URLs", "--store")

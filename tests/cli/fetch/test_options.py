@@ -317,13 +317,3 @@ def test_a_warc_has_a_revisit_record_for_a_304(site):
         *["revisit", "request"],
     ]
     assert found[8][1].endswith("/revisit/server-not-modified")
-
-
-def test_a_file_of_something_else_is_refused_before_the_first_request(site):
-    file = site.folder.parent / "pages.sqlite"
-    site.run("--resume", str(file), "/a")
-    before = len(site.asked)
-
-    assert run(site, 2, "/a") != 0
-    assert "is the queue of a crawl" in site.err
-    assert len(site.asked) == before

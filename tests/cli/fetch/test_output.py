@@ -2,20 +2,17 @@
 
 import io
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-from polite.cli.fetch import record as record_module
-from polite.cli.fetch import run as run_module
 from polite.cli.fetch.archive import Folder
-from polite.cli.fetch.page import NoFinalResponse, Page
-from polite.cli.fetch.progress import OriginStats, Progress
-from polite.cli.fetch.record import RepeatedLines, RunLog, of_error, of_page, reopen, reopen_log
+from polite.cli.fetch.page import Page
+from polite.cli.fetch.progress import OriginStats
+from polite.cli.fetch.record import RepeatedLines, RunLog, reopen, reopen_log
 from polite.cli.timeline import Log
 from polite.errors import InvalidOption
-from polite.events import Dropped, OriginPostponed, Refused
+from polite.events import Dropped
 from polite.frontier.sqlite.file_lock import FileLock
 from polite.robots.exchange import BodyEnd
 from polite.testing import ManualClock
@@ -45,18 +42,6 @@ def test_a_body_or_a_refusal_that_cannot_be_written_ends_the_run_with_one_line(
     assert site.records == {}
 
 
-def test_lines_report_progress_and_the_remaining_time(site):
-    site.run("--delay", "6", "/a", "/b", "/c", "/a", "/no")
-
-    lines = site.err.splitlines()
-    assert lines[0].endswith(f"; at least 8.0 s more, for {site.origin} (2 x 6 s)")
-    assert "1 fetched (0." in lines[0]
-    assert "1 refused, 1 duplicate, 2 waiting, 0 in flight" in lines[0]
-    assert lines[-1].startswith(
-        "polite: 18 s  3 fetched (0.2/s), 1 refused, 1 duplicate, 0 waiting, 0 in flight"
-    )
-
-
 @pytest.mark.parametrize(
     ("arguments", "output", "said"),
     [((), False, True), (("--quiet",), False, False), ((), True, False), (("--warc", "a.warc.gz"), False, False)],
@@ -67,21 +52,6 @@ def test_a_run_that_keeps_no_bodies_says_so_once(arguments, output, said, site, 
     assert site.run(*arguments, "/a", "/b", output=output) == 0
     assert site.err.count("polite: bodies are not kept; --output DIR or --warc FILE keeps them\n") == said
     assert not arguments or arguments[0] != "--quiet" or site.err == ""
-
-
-@pytest.mark.parametrize("output", [True, False])
-def test_there_is_no_live_table_when_records_go_to_the_terminal(output, site, monkeypatch):
-    live = []
-    monkeypatch.setattr(run_module, "Progress", lambda out, live: made(live))
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-
-    def made(wanted):
-        live.append(wanted)
-        return Progress(sys.stderr, live=False)
-
-    site.run("/a", output=output)
-
-    assert live == [output]
 
 
 def test_the_log_has_each_request_refusal_and_back_off(site, tmp_path):
@@ -177,14 +147,6 @@ def test_two_processes_never_write_to_the_same_file(arguments, file, site, tmp_p
     assert list(tmp_path.rglob("*-lock")) == []
 
 
-def test_a_device_is_written_to_without_a_lock(site, tmp_path):
-    device = tmp_path / "device"
-    device.symlink_to("/dev/null")
-
-    assert site.run("--log", str(device), "/a") == 0
-    assert list(tmp_path.rglob("*-lock")) == []
-
-
 # Files of an earlier run.
 
 LOGGED = (
@@ -215,18 +177,6 @@ def test_a_line_that_a_killed_run_has_cut_is_taken_away(before, rest, tmp_path):
     assert recorded == ({"http://a/": "fetched", "http://b/": "fetched"} if before else {})
     assert path.read_text() == before + _line("http://d/")
     assert (log.read_text(), len(list(Log(log).entries()))) == (LOGGED * 2, 2)
-
-
-def test_of_a_long_file_the_last_records_are_known(tmp_path, monkeypatch):
-    path = tmp_path / "records.jsonl"
-    path.write_text("".join(map(_line, ["0" * 1_000, *"123456789"])))
-    whole = path.read_bytes()
-    monkeypatch.setattr(record_module, "_TAIL", 3 * len(_line("1")) + 5)
-
-    out, recorded = reopen(path)
-    out.close()
-
-    assert (set(recorded), path.read_bytes()) == ({"7", "8", "9"}, whole)
 
 
 @pytest.mark.parametrize("open_again", [reopen, reopen_log])
@@ -270,29 +220,6 @@ def _page(body, *fields):
     )
 
 
-def test_of_the_fields_those_of_interest_are_kept_and_cut():
-    use = {
-        "content-usage": "train-ai=n",
-        "tdm-policy": "/policy.json",
-        "robots-tag": "*;noindex",
-        "etag": '"1"',
-    }
-    page = _page(b"", ("Content-Type", "x" * 5_000), ("Set-Cookie", "secret"), *use.items())
-
-    headers = of_page(page, fetched_at=0.0, file=None)["headers"]
-
-    assert headers == {"content-type": "x" * 1_000, **use}
-
-
-async def test_a_body_that_came_twice_is_there_once(tmp_path):
-    folder = Folder(tmp_path)
-
-    first, second = await folder.keep(_page(b"same")), await folder.keep(_page(b"same"))
-
-    assert first == second
-    assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == [first.rpartition("/")[2]]
-
-
 async def test_a_body_that_cannot_be_written_leaves_nothing_behind(tmp_path, monkeypatch):
     monkeypatch.setattr("pathlib.Path.replace", _full("x"))
 
@@ -303,21 +230,6 @@ async def test_a_body_that_cannot_be_written_leaves_nothing_behind(tmp_path, mon
 
 def _run_log(out, *, recorded=None, log=None):
     return RunLog(out, None, recorded or {}, RepeatedLines(), OriginStats(1.0), log, ManualClock())
-
-
-@pytest.mark.parametrize(
-    ("before", "outcome", "records"),
-    [("given up", "refused", 1), ("failed", "given up", 1), ("given up", "given up", 0), ("fetched", "refused", 0)],
-)  # fmt: skip
-async def test_only_another_outcome_of_what_was_not_fetched_has_a_record(before, outcome, records):
-    out = io.StringIO()
-    event = Refused(URL, "RULE", 2) if outcome == "refused" else Dropped(URL, "max_tries=9", 9)
-    run_log = _run_log(out, recorded={URL: before})
-
-    run_log(event)
-
-    assert out.getvalue().count(f'"outcome": "{outcome}"') == records
-    assert bool(run_log.gravest) is (before != "fetched")
 
 
 @pytest.mark.parametrize(
@@ -337,18 +249,3 @@ async def test_what_was_given_up_says_why_the_cause_first(because, code, detail)
 
     why = {"outcome": "given up", "code": code, "detail": detail, "tries": 1}
     assert json.loads(out.getvalue()) == {"url": URL, "input": URL, **why}
-
-
-async def test_the_log_has_origins_that_are_put_off():
-    log = io.StringIO()
-
-    _run_log(io.StringIO(), log=log)(OriginPostponed("http://a.test", 3, 60.0, "TIMEOUT"))
-
-    put_off = {"event": "put off", "origin": "http://a.test", "for_s": 60.0, "because": "TIMEOUT"}
-    assert json.loads(log.getvalue().splitlines()[-1]) == {"t": 0.0, **put_off}
-
-
-def test_the_words_of_a_failure_are_cut():
-    cause = of_error(NoFinalResponse("x" * 9_999), timeout_s=1.0)
-
-    assert cause.detail == "x" * 500 + "; the page was not fetched"

@@ -5,20 +5,16 @@ import gzip
 import hashlib
 import json
 from collections import Counter
-from itertools import pairwise
 
 import pytest
 from aiohttp import web
 
-from polite.errors import Overloaded, StoreFailed, TurnLost
-from polite.frontier.frontier import Frontier
+from polite.errors import StoreFailed, TurnLost
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
-from polite.gate.services import Services
-from polite.pacing.pacer import LocalPacer
 from polite.robots.exchange import Reply
 from polite.transports.http import HttpTransport
-from tests.cli.fetch.conftest import ROBOTS, drop, limit_capacity, raw
+from tests.cli.fetch.conftest import ROBOTS, drop, raw
 
 
 def test_each_url_has_one_record_and_its_body_in_the_folder(site):
@@ -70,13 +66,6 @@ def test_an_origin_without_rules_is_given_up_after_its_tries(site):
     assert len(site.asked) == 2
 
 
-def test_a_long_list_waits_for_capacity(site, monkeypatch):
-    limit_capacity(1, monkeypatch)
-
-    assert site.run("/a", "/b", "/c") == 0
-    assert site.paths == ["/a", "/b", "/c"]
-
-
 # Pages that are busy, fail, or have an invalid status.
 
 
@@ -99,14 +88,6 @@ def test_a_page_that_stays_busy_is_given_up_and_recorded_with_its_last_response(
     assert (record["outcome"], record["code"], record["status"]) == ("given up", "PAGE_STATUS", status)
     assert (record["tries"], len(site.paths)) == (2, 2)
     assert (site.folder / record["file"]).read_bytes() == b"busy"
-
-
-def test_a_page_that_does_not_exist_is_a_response_and_counts_as_one(site):
-    site.pages["/gone"] = [{"status": 404}]
-
-    assert site.run("/gone", "/a") == 0
-    assert "/s, 1 with status 4xx or 5xx), 0 waiting" in site.err
-    assert (site.records["/gone"]["outcome"], site.records["/gone"]["status"]) == ("fetched", 404)
 
 
 async def _hang(request):
@@ -151,16 +132,6 @@ def test_pages_of_a_site_that_restarts_are_fetched_and_have_all_their_tries(site
 
     assert site.paths == ["/a", "/b", "/b", "/b"]
     assert 300 <= site.took_s < 600
-
-
-@pytest.mark.parametrize("status", [500, 503])
-def test_a_robots_txt_that_is_out_of_reach_is_asked_for_each_minute(status, site):
-    site.pages[ROBOTS] = [*[{"status": status}] * 30, {"text": ""}]
-
-    assert site.run("--tries", "40", "/a") == 0
-
-    times = [at for at, _ in site.asked]
-    assert max(later - at for at, later in pairwise(times)) < 80
 
 
 @pytest.mark.parametrize("more", [0, 3, 12])
@@ -220,31 +191,6 @@ def test_redirects_in_a_row_have_a_limit(limit, requests, site):
     assert site.records[site.paths[-1]]["code"] == "PAGE_TOO_MANY_REDIRECTS"
 
 
-@pytest.mark.parametrize(("location", "says"), [("ftp://x/y", "only http"), ("http://x:99999/", "port")])
-def test_a_redirect_to_an_invalid_url_is_recorded_and_not_followed(location, says, site):
-    site.pages["/old"] = [_redirect(location)]
-
-    assert site.run("/old") == 0
-    assert site.records["/old"]["code"] == "PAGE_REDIRECT_INVALID"
-    assert says in site.records["/old"]["detail"]
-
-
-def test_a_redirect_beyond_the_capacity_is_requested_again(site, monkeypatch):
-    site.pages["/old"] = [_redirect("/new")]
-    put, full = Frontier.put, [True]
-
-    async def full_at_first(self, url, **options):
-        if url.endswith("/new") and full:
-            full.pop()
-            raise Overloaded("full")
-        return await put(self, url, **options)
-
-    monkeypatch.setattr(Frontier, "put", full_at_first)
-
-    assert site.run("/old") == 0
-    assert site.paths == ["/old", "/old", "/new"]
-
-
 @pytest.mark.parametrize(
     ("location", "path"), [("/ü?€".encode(), "/%C3%BC?%E2%82%AC"), (b"/\xff\xfe", "/%FF%FE"), (b"/%0d%0aX:%20y", "/%0d%0aX:%20y")]
 )  # fmt: skip
@@ -286,26 +232,6 @@ def test_a_body_is_kept_up_to_the_limit_decoded_or_not(response, kept, body, sit
 # Turns that are lost, as in a shared crawl: nothing is sent, and no worker ends.
 
 
-@pytest.mark.pure("replaces methods of Services and LocalPacer")
-def test_a_turn_that_is_lost_before_its_permit_is_entered_ends_no_worker(site, monkeypatch):
-    lost = []
-    in_force = Services.in_force
-
-    def lose_first(services, turn, grounds):
-        if not lost:
-            lost.append(turn)
-        return turn not in lost and in_force(services, turn, grounds)
-
-    monkeypatch.setattr(Services, "in_force", lose_first)
-    monkeypatch.setattr(LocalPacer, "holds", lambda _, turn: turn not in lost)
-
-    assert site.run("--concurrency", "1", "/a", "/b") == 0
-
-    assert sorted(site.paths) == ["/a", "/b"]
-    assert {record["tries"] for record in site.records.values()} == {1}
-    assert lost
-
-
 def test_a_turn_that_is_lost_while_it_connects_sends_nothing_and_is_tried_again(site, monkeypatch):
     asked = []
     require = Permit.require
@@ -339,13 +265,6 @@ def no_rules(monkeypatch):
         return Reply(404)
 
     monkeypatch.setattr(HttpTransport, "get", missing)
-
-
-def test_a_private_address_is_blocked_by_default(site):
-    assert site.run("/a", private=False) == 3
-
-    assert site.records["/a"]["code"] == "ROBOTS_ADDRESS_REFUSED"
-    assert (site.asked, site.took_s < 1) == ([], True)
 
 
 def test_a_page_at_a_private_address_is_not_retried(site, no_rules, tmp_path):

@@ -4,10 +4,8 @@ import asyncio
 import contextlib
 import json
 import signal
-import socket
 import sqlite3
 from collections import Counter
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,13 +13,7 @@ from aiohttp import web
 
 from polite.cli.fetch import queue_file
 from polite.cli.main import main
-from polite.testing import LoopClock
 from tests.cli.fetch.conftest import drop, interrupted
-
-
-async def _interrupted_busy(request):
-    signal.raise_signal(signal.SIGINT)
-    return web.Response(status=500)
 
 
 def test_an_interrupted_run_goes_on_where_it_was(prompt, queue):
@@ -48,27 +40,6 @@ def test_the_gap_is_kept_and_robots_txt_is_not_asked_for_again(patient, queue):
     assert patient.times[1] - patient.began >= 30
 
 
-@pytest.mark.parametrize("given", [(), ("/c",)])
-def test_a_back_off_of_an_earlier_run_is_shown(patient, queue, given):
-    patient.pages["/a"] = [{"status": 429, "headers": {"Retry-After": "100"}}, interrupted]
-    patient.run("--resume", queue, "--tries", "1", "/a", "/b")
-    patient.pages["/a"] = [{"text": "now"}]
-
-    assert patient.run("--resume", queue, "--retry", "all", *given) == 0
-
-    assert "1 origin backing off; at least 1:" in patient.err
-
-
-def test_a_run_after_an_outage_waits_for_a_tenth_of_max_outage_at_most(patient, queue):
-    patient.pages["/robots.txt"] = [*[{"status": 500}] * 8, _interrupted_busy, {"text": ""}]
-    assert patient.run("--resume", queue, "--max-outage", "1000", "/a") == 130
-    assert patient.took_s > 300
-
-    assert patient.run("--resume", queue, "--max-outage", "1000") == 0
-
-    assert 60 < patient.took_s < 130
-
-
 @pytest.mark.parametrize("output", [True, False])
 def test_what_was_recorded_and_not_yet_acknowledged_is_not_fetched_again(output, prompt, queue):
     prompt.pages["/a"] = [interrupted]
@@ -81,15 +52,6 @@ def test_what_was_recorded_and_not_yet_acknowledged_is_not_fetched_again(output,
 
     assert prompt.paths == ["/a", "/c"]
     assert "polite: 1 URL was not requested: " in prompt.err
-
-
-def test_what_was_printed_of_a_queue_that_was_deleted_does_not_count(prompt, queue):
-    prompt.run("--resume", queue, "/a", output=False)
-    Path(queue).unlink()
-
-    prompt.run("--resume", queue, "/a", output=False)
-
-    assert prompt.paths == ["/a", "/a"]
 
 
 def test_a_run_that_was_ended_at_once_costs_a_page_none_of_its_tries(prompt, queue):
@@ -190,51 +152,6 @@ def test_an_interrupted_retry_goes_on(prompt, queue, monkeypatch):
     assert prompt.records["/9"]["from"] == prompt.records["/9"]["input"] == f"{prompt.origin}/from"
 
 
-def test_what_is_retried_counts_for_the_agent(prompt, queue):
-    options = ("--resume", queue, "--tries", "1")
-    prompt.pages |= {f"/{number}": [{"status": 408}, {"text": "now"}] for number in range(6)}
-    few = [f"/{number}" for number in range(5)]
-    assert prompt.run(*options, *few, named=False) == 3
-    assert prompt.run(*options, "--retry", "all", *few, named=False) == 0
-    prompt.pages |= {f"/{number}": [{"status": 408}, {"text": "now"}] for number in "abcdef"}
-    assert prompt.run(*options, *(f"/{each}" for each in "abcde"), named=False) == 3
-    assert prompt.run(*options, "/f", named=False) == 3
-
-    assert prompt.run(*options, "--retry", "all", named=False) == 2
-
-    assert "--agent" in prompt.err
-    assert len(prompt.paths) == 16
-    assert prompt.run(*options, "--retry", "all") == 0
-
-
-@pytest.mark.parametrize(
-    ("then", "record", "status"), [("Disallow: /b", "refused", 1), ("Crawl-delay: 900", "given up", 3)]
-)
-def test_a_url_that_ends_otherwise_after_an_interrupted_retry_has_a_record(
-    then, record, status, prompt, queue
-):
-    prompt.pages |= {"/a": [drop, interrupted], "/b": [drop]}
-    options = ("--resume", queue, "--concurrency", "1", "--long-delay", "refuse", "--tries", "1")
-    assert prompt.run(*options, "/a", "/b") == 3
-    assert prompt.run(*options, "--retry", "all") == 130
-    Path(f"{queue}.robots").unlink()
-    prompt.pages["/robots.txt"] = [{"text": f"User-agent: *\n{then}\n"}]
-
-    assert prompt.run(*options) == status
-
-    assert prompt.records["/b"]["outcome"] == record
-
-
-def test_a_retry_asks_for_robots_txt_even_if_it_has_one_try(patient, queue, monkeypatch):
-    late = ("--resume", queue, "--tries", "1", "--max-outage", "0")
-    patient.pages["/robots.txt"] = [{"status": 500}, {"text": ""}]
-    assert patient.run(*late, "/a") == 3
-    later = partial(LoopClock, epoch=1_700_000_002.0)
-    monkeypatch.setattr("polite.cli.fetch.command.SystemClock", later)
-
-    assert patient.run(*late, "--retry", "all") == 0
-
-
 # Options that the queue keeps.
 
 
@@ -325,35 +242,6 @@ def test_only_secret_fields_are_passed_again(prompt, queue):
     assert prompt.run("--resume", queue, *again, "--header", "X-Two: 2") == 2
 
 
-def test_values_of_the_environment_and_of_a_configuration_count_as_given(
-    prompt, queue, tmp_path, monkeypatch
-):
-    prompt.run("--resume", queue, "--agent", "A/1", "/a")
-    (tmp_path / "polite.toml").write_text("[fetch]\nallow-private = false\n")
-
-    monkeypatch.setenv("POLITE_AGENT", "B/1")
-    assert main(["fetch", "--resume", queue]) == 2
-    monkeypatch.setenv("POLITE_AGENT", "A/1")
-    assert main(["fetch", "--resume", queue, "--quiet"]) == 0
-    assert main(["fetch", "--resume", queue, "--config", str(tmp_path / "polite.toml")]) == 2
-    monkeypatch.setenv("POLITE_DELAY", "9")
-    assert main(["fetch", "--resume", queue]) == 2
-    # The command line still overrules them.
-    assert main(["fetch", "--resume", queue, "--delay", "0", "--quiet"]) == 0
-
-
-def test_a_switch_is_turned_off_by_a_change(prompt, queue, tmp_path):
-    prompt.run("--resume", queue, "/a")
-    (tmp_path / "polite.toml").write_text("[fetch]\nallow-private = false\n")
-
-    config = ("--config", str(tmp_path / "polite.toml"))
-
-    assert prompt.run("--resume", queue, "--change", *config, private=False) == 0
-    assert prompt.run("--resume", queue, "/b", private=False) == 3
-    assert prompt.run("--resume", queue, "/c") == 2
-    assert prompt.paths == ["/a"]
-
-
 def test_store_ls_counts_a_queue_as_its_records_do_also_after_a_retry(prompt, queue, capsys):
     prompt.pages |= {
         "/404": [{"status": 404}],
@@ -375,24 +263,6 @@ def test_store_ls_counts_a_queue_as_its_records_do_also_after_a_retry(prompt, qu
     assert {"waiting": 0, "failed": 0, "fetched": 3, "given up": 2}.items() <= counted().items()
 
 
-def test_options_that_are_damaged_are_passed_again(prompt, queue):
-    prompt.run("--resume", queue, "/a")
-    _execute(queue, "UPDATE notes SET value = '{' WHERE kind = 'options'")
-
-    assert prompt.run("--resume", queue, "/b") == 2
-    assert prompt.err.startswith(f"polite: --resume {queue}: the options that it keeps are damaged; ")
-    assert "--change" in prompt.err
-    assert prompt.run("--resume", queue, "--change", "/b") == 0
-    assert prompt.run("--resume", queue, "/c") == 0
-
-    assert prompt.paths == ["/a", "/b", "/c"]
-
-
-def _execute(queue, statement):
-    with contextlib.closing(sqlite3.connect(queue, isolation_level=None)) as file:
-        file.execute(statement)
-
-
 @pytest.mark.parametrize("change", [(), ("--change",)])
 def test_a_queue_that_a_crawl_has_open_says_so(change, prompt, queue):
     assert prompt.run("--resume", queue, "/a") == 0
@@ -403,12 +273,3 @@ def test_a_queue_that_a_crawl_has_open_says_so(change, prompt, queue):
         assert prompt.run("--resume", queue, *change, "/b", named=False) == 2
 
     assert prompt.err == f"polite: {queue}: a crawl has it open\n"
-
-
-def test_a_run_that_is_refused_changes_no_option(prompt, queue):
-    assert prompt.run("--resume", queue, "--delay", "0.5", "/a") == 0
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        assert prompt.run("--resume", queue, "--change", "--delay", "0.7", "--status", port, "/b") == 2
-
-    assert prompt.run("--resume", queue, "--delay", "0.5", "/b") == 0

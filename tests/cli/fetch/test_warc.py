@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from polite.cli.fetch.archive import Warc, repair
+from polite.cli.fetch.archive import Warc
 from polite.cli.fetch.page import Page
 from polite.errors import InvalidOption
 from polite.robots.exchange import BodyEnd
@@ -64,15 +64,6 @@ async def test_a_page_is_a_response_and_its_request(path):
     assert request[1]["WARC-Concurrent-To"] == response[1]["WARC-Record-ID"]
 
 
-async def test_chunks_are_gone_and_the_field_says_so(path):
-    await Warc(path).keep(_page(b"hello", ("Transfer-Encoding", "chunked")))
-
-    _, _, fields, body = _read(path)[1]
-    assert body == b"hello"
-    assert fields.get_header("X-Archive-Orig-Transfer-Encoding") == "chunked"
-    assert fields.get_header("Transfer-Encoding") is None
-
-
 @pytest.mark.parametrize(
     "value", ["größe=1; path=/ü".encode(), "größe=1; path=/ü".encode("latin-1"), b"\x01\x7f\x80"]
 )  # fmt: skip
@@ -107,15 +98,6 @@ async def test_what_a_killed_run_left_of_a_record_is_taken_away(cut, path):
     pages = ["response", "request"] * 2
     assert [kind for kind, *_ in _read(path)] == ["warcinfo", "response", "warcinfo", *pages]
     assert [body for kind, *_, body in _read(path) if kind == "response"] == [b"one", b"two", b"three"]
-
-
-async def test_a_whole_file_is_left_as_it_is_however_large_its_records(path, monkeypatch):
-    monkeypatch.setattr("polite.cli.fetch.archive._CHUNK", 64)
-    await Warc(path).keep(_page(b"\0" * 100_000))
-    whole = path.read_bytes()
-
-    assert repair(path) == 0
-    assert path.read_bytes() == whole
 
 
 async def test_a_file_that_is_damaged_in_the_middle_loses_nothing_more(path):

@@ -1,6 +1,5 @@
 """PoliteBrowserStrategy: pages, redirect hops and frames of a real Chromium have their turns."""
 
-import asyncio
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -68,31 +67,6 @@ async def test_a_browser_waits_for_many_turns_without_pages_and_without_time_out
     assert [result.success for result in results] == [True] * 8
     hosts.judge()
     assert counted == 8
-
-
-async def test_a_page_that_is_busy_is_requested_once(hosts: Hosts) -> None:
-    hosts.answers = {"/busy": says(503)}
-    async with browsing() as (crawler, _):
-        result = await crawler.arun(hosts.url("/busy"), config(max_retries=3))
-
-    assert (result.success, result.status_code) == (False, 503)
-    hosts.judge(["/busy"])
-
-
-async def test_a_cancelled_page_gives_its_turn_back(hosts: Hosts) -> None:
-    hosts.answers = {"/slow": says(200, wait_s=30)}
-    async with browsing() as (crawler, gate):
-        await crawler.arun(hosts.url("/a"), config())
-        tasks = [asyncio.create_task(crawler.arun(hosts.url(path), config())) for path in ("/slow", "/b")]
-        await asyncio.sleep(1)
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
-        async with asyncio.timeout(5):
-            while gate.inside or gate.waiting:
-                await asyncio.sleep(0.05)
-
-    hosts.judge(["/a", "/slow"])
 
 
 async def test_a_browser_with_a_foreign_user_agent_is_refused(hosts: Hosts) -> None:

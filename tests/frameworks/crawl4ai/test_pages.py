@@ -3,33 +3,26 @@
 import asyncio
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 from crawl4ai import (
-    AsyncWebCrawler,
     BestFirstCrawlingStrategy,
     BFSDeepCrawlStrategy,
-    BrowserConfig,
     CacheMode,
     DFSDeepCrawlStrategy,
     FilterChain,
     HTTPCrawlerConfig,
     LinkPreviewConfig,
-    MemoryAdaptiveDispatcher,
     ProxyConfig,
-    RateLimiter,
-    SemaphoreDispatcher,
     SEOFilter,
 )
 from crawl4ai.antibot_detector import is_blocked
-from crawl4ai.async_crawler_strategy import AsyncHTTPCrawlerStrategy
 from crawl4ai.async_database import async_db_manager
 
 import polite
-from polite.integrations.crawl4ai import PoliteCrawler, PoliteHTTPStrategy
+from polite.integrations.crawl4ai import PoliteHTTPStrategy
 from tests.frameworks.crawl4ai.crawls import (
     CONNECTOR,
     DELAY_S,
@@ -78,15 +71,6 @@ async def test_a_disallowed_page_is_tried_by_no_retry_no_proxy_and_no_fallback(h
     assert result.response_headers == {"X-Robots-Status": "Blocked by robots.txt"}
     assert (moved.status_code, moved.redirected_url) == (403, hosts.url("/private/2"))
     assert (hosts.paths, called) == (["/moved"], [])
-
-
-async def test_a_redirect_that_the_crawler_does_not_follow_is_a_result(hosts: Hosts) -> None:
-    hosts.answers = {"/one": says(302, Location="/two")}
-    async with crawling(requests=HTTPCrawlerConfig(follow_redirects=False)) as (crawler, _):
-        result = await crawler.arun(hosts.url("/one"), config())
-
-    assert (result.success, result.status_code, result.response_headers["Location"]) == (False, 302, "/two")
-    assert hosts.paths == ["/one"]
 
 
 async def test_pages_that_fail_are_requested_once_and_their_host_backs_off(hosts: Hosts) -> None:
@@ -144,19 +128,6 @@ async def test_retries_of_pages_that_look_blocked_and_a_fallback_wait_for_their_
     assert called[0] - hosts.hits[-1].at >= DELAY_S - 0.001
 
 
-async def test_raw_and_file_urls_take_no_turn(tmp_path: Path) -> None:
-    file = tmp_path / "page.html"
-    file.write_text(page("/file").text or "")
-    async with crawling() as (crawler, gate):
-        for url, robots in (
-            (f"raw:{page('/raw').text}", False),
-            (f"file://{file}", False),
-            (f"file://{file}", True),
-        ):
-            assert (await crawler.arun(url, config(check_robots_txt=robots))).success
-        assert gate.counters.granted == 0
-
-
 async def test_a_foreign_user_agent_is_refused_wherever_it_is_set(hosts: Hosts) -> None:
     async def before(_url: str, options: dict[str, Any]) -> None:
         options["headers"]["User-Agent"] = "Mozilla/5.0"
@@ -180,21 +151,6 @@ async def test_a_foreign_user_agent_is_refused_wherever_it_is_set(hosts: Hosts) 
     assert hosts.hits[-1].headers["X-Mine"] == "yes"
 
 
-async def test_hooks_are_called(hosts: Hosts) -> None:
-    seen: list[Any] = []
-    hosts.answers = {"/gone": says(404)}
-    async with crawling() as (crawler, _):
-        strategy = crawler.crawler_strategy
-        strategy.set_hook("before_request", lambda _, options: options["headers"].update({"X-Mine": "yes"}))
-        strategy.set_hook("after_request", lambda response: seen.append(response.status_code))
-        strategy.set_hook("on_error", lambda error: seen.append(type(error)))
-        for path in ("/a", "/gone"):
-            await crawler.arun(hosts.url(path), config())
-
-    assert hosts.hits[-1].headers["X-Mine"] == "yes"
-    assert (seen[0], len(seen)) == (200, 2)
-
-
 async def test_the_crawlers_robots_parser_is_the_gate_and_nothing_is_requested_when_that_is_closed(hosts):
     async with crawling() as (crawler, gate):
         for url, allowed in ((hosts.url("/a"), True), (hosts.url("/private"), False), ("raw:<p>", True)):
@@ -205,39 +161,6 @@ async def test_the_crawlers_robots_parser_is_the_gate_and_nothing_is_requested_w
         assert not await crawler.robots_parser.can_fetch(hosts.url("/a"))
 
     assert (result.success, result.status_code, hosts.paths) == (False, None, [])
-
-
-async def test_a_polite_crawler_and_a_polite_strategy_need_each_other_and_a_gate(hosts: Hosts) -> None:
-    with pytest.raises(polite.InvalidOption, match="PoliteHTTPStrategy"):
-        PoliteCrawler(AsyncHTTPCrawlerStrategy())  # type: ignore[arg-type]
-    with pytest.raises(polite.InvalidOption, match=r"polite\.open_gate"):
-        PoliteHTTPStrategy(None)  # type: ignore[arg-type]
-    async with crawling() as (_, gate):
-        strategy = PoliteHTTPStrategy(gate, connector=CONNECTOR)
-        async with AsyncWebCrawler(strategy, config=BrowserConfig(verbose=False)) as plain:
-            result = await plain.arun(hosts.url("/a"), config())
-
-    assert not result.success
-    assert "PoliteCrawler(PoliteHTTPStrategy(gate))" in result.error_message
-    assert hosts.hits == []
-
-
-async def test_a_cancelled_page_leaves_no_permit_and_a_crawler_may_be_started_again(hosts: Hosts) -> None:
-    hosts.answers = {"/slow": says(200, wait_s=5)}
-    async with crawling() as (crawler, gate):
-        task = asyncio.create_task(crawler.arun(hosts.url("/slow"), config()))
-        await asyncio.sleep(0.3)
-        task.cancel()
-        await asyncio.wait([task])
-        assert task.cancelled()
-        assert (gate.inside, gate.waiting) == (0, 0)
-        await crawler.close()
-        closed = await crawler.arun(hosts.url("/a"), config())
-        await crawler.start()
-        await crawler.start()
-        assert (await crawler.arun(hosts.url("/a"), config())).success
-
-    assert "start it again" in closed.error_message
 
 
 # What crawl4ai sends past polite is warned of, once.
@@ -273,17 +196,6 @@ async def test_a_config_whose_requests_are_not_paced_is_warned_of_once(hosts, op
     assert noticed[0].filename == __file__
     assert not [each for each in again if warning in str(each.message)]
     hosts.judge()
-
-
-@pytest.mark.parametrize("method", ["aseed_urls", "amap_domain"])
-async def test_discovery_past_the_gate_is_warned_of(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
-    async def discovered(*_: object, **__: object) -> list[str]:
-        return ["https://a.test/"]
-
-    monkeypatch.setattr(AsyncWebCrawler, method, discovered)
-    async with crawling() as (crawler, _):
-        with pytest.warns(UserWarning, match=rf"{method}.*gate\.sitemaps"):
-            assert await getattr(crawler, method)("a.test") == ["https://a.test/"]
 
 
 # The page on crawl4ai, and the five lines, run as they are.
@@ -386,42 +298,6 @@ async def test_cached_pages_take_no_turn(hosts: Hosts) -> None:
     assert (len(hosts.hits), gate.counters.granted) == (requested, granted)
 
 
-async def test_a_refused_page_does_not_replace_the_cached_one(hosts: Hosts) -> None:
-    url = hosts.url("/page")
-    async with crawling() as (crawler, _):
-        await crawler.arun(url, config(cache_mode=CacheMode.ENABLED))
-    hosts.answers["/robots.txt"] = says(200, "User-agent: *\nDisallow: /\n")
-    async with crawling() as (crawler, _):
-        refused = await crawler.arun(url, config(cache_mode=CacheMode.WRITE_ONLY))
-        cached = await crawler.arun(url, config(cache_mode=CacheMode.ENABLED))
-    await async_db_manager.cleanup()
-
-    assert (refused.success, cached.success, hosts.paths) == (False, True, ["/page"])
-
-
-@pytest.mark.parametrize(
-    ("dispatcher", "warning"),
-    [
-        (MemoryAdaptiveDispatcher, "20 places"),
-        (SemaphoreDispatcher, "5 places"),
-        (
-            lambda: MemoryAdaptiveDispatcher(
-                max_session_permit=1000, rate_limiter=RateLimiter(base_delay=(0, 0))
-            ),
-            "rate_limiter",
-        ),
-    ],
-)
-async def test_a_dispatcher_that_slows_the_crawl_is_warned_of_once(hosts, dispatcher: Any, warning: str):
-    async with crawling() as (crawler, _):
-        with pytest.warns(UserWarning, match=warning):
-            results = await crawler.arun_many([hosts.url("/1")], config(), dispatcher())
-        await crawler.arun_many([hosts.url("/2")], config(), dispatcher())
-
-    assert [result.success for result in results] == [True]
-    hosts.judge()
-
-
 # Deep crawls: each strategy, in a batch and as a stream, keeps the delay and requests no disallowed page.
 
 
@@ -457,18 +333,3 @@ async def test_a_deep_crawl_is_polite(hosts: Hosts, strategy: Any, stream: bool)
         hosts.url(path) for path in REFUSED
     ]
     assert {result.metadata["depth"] for result in results} == {0, 1, 2}
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-async def test_after_a_deep_stream_that_is_left_early_the_next_is_whole(hosts: Hosts, strategy: Any) -> None:
-    async with crawling() as (crawler, _):
-        url = linked(hosts).url("/")
-        async for _ in await crawler.arun(
-            url, config(deep_crawl_strategy=strategy(max_depth=2), stream=True)
-        ):
-            break
-        hosts.hits.clear()
-        results = await crawler.arun(url, config(deep_crawl_strategy=strategy(max_depth=2)))
-
-    assert len(results) == len(LINKED) + 2
-    hosts.judge()

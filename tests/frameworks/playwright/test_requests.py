@@ -76,20 +76,6 @@ async def test_service_workers_from_before_are_unregistered(context: BrowserCont
         assert site.short("/a", "/b", "/c") == []
 
 
-@pytest.mark.parametrize("icon", ["/favicon.ico", "/icon.png"])
-async def test_an_icon_is_charged(icon: str, context: BrowserContext, site: Site) -> None:
-    site.pages["/page"] = "" if icon == "/favicon.ico" else f"<link rel=icon href={icon}>"
-    async with opened() as gate:
-        guarded = await guard(context, gate)
-        page = await context.new_page()
-
-        await page.goto(site.url("/page"))
-        await until(lambda: site.hits[-1].raw == icon)
-        await guarded.goto(page, site.url("/next"))
-
-        assert site.short(icon, "/next") == []
-
-
 async def test_a_websocket_and_a_prefetch_are_charged(context: BrowserContext, site: Site) -> None:
     site.pages["/socket"] = f"{NO_ICON}<script>setTimeout(() => new WebSocket('/ws'), 250)</script>"
     site.pages["/rules"] = (
@@ -108,37 +94,6 @@ async def test_a_websocket_and_a_prefetch_are_charged(context: BrowserContext, s
             await guarded.goto(page, site.url("/next"))
 
             assert site.short(sent, "/next") == []
-
-
-async def test_pages_from_before_are_charged_and_their_scripts_checked(context: BrowserContext, site: Site):
-    page = await context.new_page()
-    await page.goto(site.url("/before"))
-    async with opened(min_delay=1.0) as gate:
-        await gate.check(site.url(""))
-        await asyncio.sleep(1.0)  # robots.txt delays the origin, too
-        started_at = asyncio.get_running_loop().time()
-
-        guarded = await guard(context, gate)
-        assert await page.evaluate("fetch('/private/x').then(r => r.status, e => 'blocked')") == "blocked"
-        assert await page.evaluate("fetch('/public').then(r => r.status)") == 200
-        await guarded.goto(page, site.url("/next"))
-
-        assert site.paths == ["/before", "/public", "/next"]
-        assert site.hits[-1].at - started_at >= 1.0
-
-
-async def test_a_page_that_goes_elsewhere_leaves_the_permit(context: BrowserContext, site: Site) -> None:
-    async with opened() as gate:
-        await guard(context, gate)
-        page = await context.new_page()
-        with pytest.raises(Error, match="Timeout"):
-            await page.goto(site.url("/hang"), timeout=3000)
-        assert gate.inside == 1
-
-        await page.goto(site.url("/next"), timeout=5000)
-
-        assert site.paths == ["/hang", "/next"]
-        assert (gate.waiting, gate.inside) == (0, 0)
 
 
 async def test_a_closed_page_leaves_the_permit_and_ends_the_wait(context: BrowserContext, site: Site) -> None:
@@ -188,35 +143,6 @@ async def test_the_end_of_the_context_or_the_browser_leaves_all(ends: str, site:
 
         await asyncio.gather(*going, return_exceptions=True)
         assert len(site.paths) == 1
-
-
-async def test_a_worker_that_ended_leaves_the_permit(context: BrowserContext, site: Site) -> None:
-    site.pages["/page"] = (
-        "<link rel=icon href='data:,'><script>window.worker = new Worker('/worker.js')</script>"
-    )
-    site.pages["/worker.js"] = "fetch('/hang')"
-    async with opened() as gate:
-        await guard(context, gate, subresources="pace")
-        page = await context.new_page()
-        await page.goto(site.url("/page"))
-        await until(lambda: "/hang" in site.paths)
-        assert gate.inside == 1
-
-        await page.evaluate("worker.terminate()")
-
-        await until(lambda: gate.inside == 0)
-
-
-async def test_a_server_that_hangs_up_counts_as_a_failure(context: BrowserContext, site: Site) -> None:
-    async with opened(min_delay=0.05, circuit_failures=1) as gate:
-        guarded = await guard(context, gate)
-        page = await context.new_page()
-
-        with pytest.raises(Error, match="ERR_EMPTY_RESPONSE"):
-            await guarded.goto(page, site.url("/broken"))
-
-        assert (await gate.explain(site.url("/next"))).wait_s > 1
-        assert (gate.waiting, gate.inside) == (0, 0)
 
 
 async def test_a_turn_that_no_request_used_is_given_back(context: BrowserContext, site: Site) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from scrapy.exceptions import CloseSpider
 
-from polite.integrations.scrapy.turns import EngineSlot
 from tests.frameworks.scrapy.crawls import Noting, Reactor, crawl, crawl_all, judge
 from tests.frameworks.scrapy.test_parts_of_scrapy import ALONE
 from tests.integrations.site import Site
@@ -36,17 +35,6 @@ def test_a_spider_closes_though_requests_wait_for_a_minute(reactor, site, settin
     assert site.paths == ["/refuse"]
     assert done.stats["finish_reason"] == "refused"
     assert done.counted.get("left_in_queue", 0) + len(done.spider.errors) == 2
-
-
-def test_the_engine_is_woken_when_a_turn_comes_by_its_private_parts(reactor: Reactor, site: Site) -> None:
-    """Scrapy has changed if this fails: see polite/integrations/scrapy/turns.py."""
-    started = time.monotonic()
-    done = crawl(reactor, Noting, [site.url(f"/{number}") for number in range(6)])
-
-    # The engine's heartbeat would take 5 s for each page.
-    assert time.monotonic() - started < 15
-    assert EngineSlot(done.crawler).closing
-    judge(site)
 
 
 PROGRAM = """
@@ -170,31 +158,6 @@ def test_a_job_goes_on_with_all_that_was_left(reactor: Reactor, site: Site, tmp_
     assert "left_in_queue" not in first.counted
 
 
-def test_a_job_that_scrapys_own_queue_began_goes_on(reactor: Reactor, site: Site, tmp_path: Path) -> None:
-    urls = [f"{origin}/{number}" for number in range(8) for origin in site.urls]
-    alone = {"JOBDIR": str(tmp_path), "ADDONS": {}, "ROBOTSTXT_OBEY": False, "CLOSESPIDER_PAGECOUNT": 3}
-
-    first = crawl(reactor, Noting, urls, settings=alone)
-    site.hits.clear()
-    second = crawl(reactor, Noting, urls, settings={"JOBDIR": str(tmp_path)})
-
-    judge(site)
-    assert sorted(first.spider.pages + second.spider.pages) == sorted(urls)
-
-
-def test_requests_that_no_disk_can_keep_are_fetched_from_memory(reactor: Reactor, site: Site, tmp_path: Path):
-    class Unwritable(Noting):
-        async def start(self):
-            for number in range(4):
-                yield self.request(site.url(f"/{number}"), meta={"number": lambda: None})
-
-    done = crawl(reactor, Unwritable, settings={"JOBDIR": str(tmp_path)})
-
-    judge(site)
-    assert len(done.spider.pages) == 4
-    assert done.stats["scheduler/unserializable"] == 4
-
-
 @pytest.mark.parametrize("in_turn", [False, True])
 def test_spiders_of_one_process_keep_delays_together(reactor: Reactor, site: Site, *, in_turn: bool) -> None:
     urls = [f"{origin}/{number}" for number in range(4) for origin in site.urls]
@@ -208,19 +171,6 @@ def test_spiders_of_one_process_keep_delays_together(reactor: Reactor, site: Sit
     assert len(site.paths) == 16
     assert done[0].gate is done[1].gate
     assert all(len(each.spider.pages) == 8 for each in done)
-
-
-def test_of_the_delays_of_spiders_the_longest_counts(reactor: Reactor, site: Site) -> None:
-    urls = [site.url(f"/{number}") for number in range(3)]
-
-    class Slow(Noting):
-        name = "slow"
-        custom_settings = {"DOWNLOAD_DELAY": 0.3}  # noqa: RUF012 - as Scrapy has it
-
-    done = crawl_all(reactor, [(Noting, (urls,), {}), (Slow, (urls,), {})])
-
-    judge(site, 0.3)
-    assert done[0].gate is done[1].gate
 
 
 # The how-to page, run as a reader would.

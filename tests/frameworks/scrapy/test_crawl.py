@@ -8,12 +8,9 @@ from typing import Any
 import pytest
 import scrapy
 from scrapy.exceptions import IgnoreRequest
-from scrapy.extensions.httpcache import FilesystemCacheStorage
-from scrapy.http import TextResponse
 
 import polite
 from polite.frontier.in_flight import TaskPermit
-from polite.gate.fetcher import SignerFailed
 from polite.integrations.scrapy import PoliteMiddleware
 from polite.integrations.scrapy.turns import WaitingRequests
 from tests.frameworks.examples import hops_to_sign, require_signatures
@@ -88,19 +85,6 @@ OUT_OF_REACH = {
     "pacing": polite.PacingPolicy(min_delay=DELAY_S, backoff=0.2, max_backoff=0.4),
     "robots": polite.RobotsPolicy(retry_min=0.3, retry_max=0.5),
 }
-
-
-def test_a_site_that_is_down_does_not_keep_the_crawl_open_for_each_of_its_requests(reactor, site):
-    site.robots_status = 503
-    urls = [site.url(f"/{number}") for number in range(30)]
-    done = crawl(reactor, Noting, urls, settings={"RETRY_TIMES": 1, "POLITE": OUT_OF_REACH})
-
-    assert site.paths == []
-    assert len(site.hits) <= 4
-    assert done.counted["denied/RobotsGivenUp"] == 30
-    said = {str(error) for _, error in done.spider.errors}
-    assert len(said) == 30
-    assert any("given up, since its robots.txt is unreachable (SERVER_ERROR)" in each for each in said)
 
 
 def test_a_site_whose_robots_txt_is_there_again_is_readmitted(reactor: Reactor, site: Site) -> None:
@@ -241,42 +225,11 @@ def test_pages_and_redirects_are_signed(reactor: Reactor, site: Site) -> None:
     require_signatures(site)
 
 
-def test_a_signer_that_fails_says_nothing_of_the_server_and_a_broken_connection_does(reactor, site):
-    pacing = polite.PacingPolicy(min_delay=0.1, circuit_failures=1, circuit_rest=0.2)
-    options = {"fetching": LOOPBACK, "signer": "tests.frameworks.examples.SIGNER", "pacing": pacing}
-    urls = [site.url("/unsigned"), site.url("/a"), f"{site.urls[1]}/broken"]
-
-    done = crawl(reactor, Noting, urls, settings={"POLITE": options, "RETRY_ENABLED": False})
-
-    judge(site)
-    assert done.spider.pages == [site.url("/a")]
-    assert SignerFailed in [type(error) for _, error in done.spider.errors]
-    assert done.counted["circuits_opened"] == 1
-
-
 def test_another_reactor_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("polite.integrations.scrapy.turns.is_asyncio_available", lambda: False)
 
     with pytest.raises(polite.InvalidOption, match="AsyncioSelectorReactor"):
         PoliteMiddleware(SimpleNamespace())
-
-
-def test_few_requests_have_their_turn_while_the_engine_is_busy(reactor: Reactor) -> None:
-    most = 0
-
-    class Counting(Noting):
-        def parse(self, response):
-            nonlocal most
-            super().parse(response)
-            most = max(most, self.crawler.get_downloader_middleware(PoliteMiddleware).turns.gate.inside)
-
-    with serving(40) as site:
-        urls = [f"{origin}/{number}" for number in range(2) for origin in site.urls]
-        done = crawl(reactor, Counting, urls, settings={"CONCURRENT_REQUESTS": 1})
-        judge(site)
-
-    assert len(done.spider.pages) == 80
-    assert most <= 20
 
 
 @pytest.mark.parametrize("broken", ["turns.shared_gate", "turns.EngineSlot.wake", ""])
@@ -314,45 +267,6 @@ def test_a_turn_that_comes_when_its_request_is_cancelled_goes_back() -> None:
     asyncio.run(main())
 
     assert left == ["unsent"]
-
-
-def test_a_gate_that_closes_ends_the_crawl_and_the_next_has_another(reactor: Reactor, site: Site) -> None:
-    class ClosesTheGate(Noting):
-        async def parse(self, response):
-            super().parse(response)
-            middleware = self.crawler.get_downloader_middleware(PoliteMiddleware)
-            assert "Gate" in repr(middleware)
-            await middleware.turns.gate.close()
-
-    urls = [f"{origin}/{number}" for number in range(3) for origin in site.urls]
-    own = {"USER_AGENT": "ShortLived/1.0"}
-
-    first = crawl(reactor, ClosesTheGate, urls, settings=own)
-    second = crawl(reactor, Noting, urls, settings=own)
-
-    assert first.stats["finish_reason"] == "polite_failed"
-    assert 1 <= len(first.spider.pages) <= 2
-    assert second.gate is not first.gate
-    assert len(second.spider.pages) == 6
-
-
-def test_a_cache_that_lost_a_page_or_cannot_be_read_is_no_reason_to_skip_the_turn(reactor, site, tmp_path):
-    class Forgetful(FilesystemCacheStorage):
-        asked = 0
-
-        def retrieve_response(self, spider: Any, request: Any) -> Any:
-            self.asked += 1
-            if request.url.endswith("/b"):
-                raise OSError("no disk")
-            return TextResponse(request.url) if self.asked % 2 else None
-
-    settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path), "HTTPCACHE_STORAGE": Forgetful}
-    for paths in (["/a", "/private/x"], ["/b"]):
-        done = crawl(reactor, Noting, [site.url(path) for path in paths], settings=settings)
-        assert done.counted["granted"] == 1
-
-    judge(site)
-    assert site.paths == ["/a", "/b"]
 
 
 def test_a_turn_that_is_lost_is_taken_again(reactor: Reactor, site: Site, monkeypatch: pytest.MonkeyPatch):

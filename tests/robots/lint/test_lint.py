@@ -12,7 +12,6 @@ from polite.robots.dialect import BY_NAME, GOOGLE, GOOGLE_2010, RFC9309, Dialect
 from polite.robots.lint.checks import Finding, shadowed_rules
 from polite.robots.lint.lint import lint
 from polite.robots.parse import parse
-from polite.terms.usage import usage
 from tests.support import STRICT, examples
 
 # No mistakes: values of other conventions, every form of a path and of a name.
@@ -87,22 +86,6 @@ def test_a_line_that_says_nothing_or_something_else_is_found(line: str, code: st
 
 
 @pytest.mark.parametrize(
-    ("value", "reading", "refused"),
-    [
-        ("train-ai=no", "a refusal of 'train-ai', others may ignore it", 1),
-        ("train-ai=n, search=n,", "a refusal of 'train-ai', 'search', others may ignore it", 2),
-        ("search=no, train-ai=yes", "it is ignored", 1),
-        (", ".join(f"a{each}=n" for each in range(6)) + ",", "'a4', ..., others may ignore it", 6),
-    ],
-)
-def test_a_malformed_content_usage_says_what_usage_reads(value: str, reading: str, refused: int):
-    read = usage((), parse(f"{START}Content-Usage: {value}"), "x", "/")
-
-    assert of_line(f"Content-Usage: {value}")[-1].message.endswith(reading)
-    assert len(read.refused) == refused
-
-
-@pytest.mark.parametrize(
     ("line", "default", "strict"),
     [
         ("Disalow: /x", "polite reads it as Disallow", "polite ignores the line"),
@@ -149,12 +132,6 @@ def test_a_name_that_no_crawler_has_and_several_names_in_one_line_are_found(name
 def test_a_pace_between_user_agent_lines_is_found(field: str) -> None:
     assert codes(f"User-agent: a\n{field}\nUser-agent: b\nDisallow: /x\n") == [(2, "D10")]
     assert lint(f"User-agent: a\n{field}\nDisallow: /x\n\nUser-agent: b\nDisallow: /x\n") == []
-
-
-def test_an_inverted_record_is_one_mistake_and_not_two() -> None:
-    body = "User-agent: /\nDisallow: bot\nUser-agent: *\nDisallow: fish\n"
-
-    assert codes(body) == [(1, "X1"), (4, "D5")]
 
 
 # Files and encodings
@@ -204,15 +181,6 @@ def test_a_file_that_is_no_text_is_that_and_nothing_else(body: bytes, kind: str)
     assert f"the file is {kind}, not text" in found.message
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
-def test_a_file_in_wide_characters_that_is_read_is_looked_at_line_by_line(encoding: str):
-    body = "User-agent: *\r\nDisalow: /a\r\nDisallow: /b c\r\n".encode(encoding)
-
-    assert codes(body) == [(1, "D3"), (2, "X7"), (3, "D11")]
-    assert "polite reads it" in lint(body)[0].message
-    assert codes(body, GOOGLE) == [(1, "D3")]
-
-
 @pytest.mark.parametrize(
     ("body", "found"),
     [
@@ -235,13 +203,6 @@ def test_html_is_no_typing_error_and_a_bracket_no_page(body: str, found: list[tu
 def test_a_file_full_of_mistakes_is_reported_in_part_and_a_very_long_field_is_not_looked_up() -> None:
     assert len(lint("Disallow: /a\n" * 20_000)) == 1_000
     assert of_line("dizallow" * 10 + ": /y") == []
-
-
-def test_what_is_no_file_is_refused() -> None:
-    with pytest.raises(TypeError, match="bytes or str"):
-        lint(5)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="must be a Dialect"):
-        lint("", "google")
 
 
 # D7: rules that never decide, which rule wins instead, and where nobody looks.
@@ -283,23 +244,6 @@ def test_a_rule_that_never_decides_is_found_with_the_one_that_does(rules, dialec
     assert [finding.line for finding in lint(body, dialect) if finding.code == "D7"] == [
         idle for idle, _ in pairs
     ]
-
-
-def test_groups_of_very_many_rules_and_groups_beyond_a_number_are_passed_over():
-    many, last = "Disallow: /x\n" * 1_001, "User-agent: b\nDisallow: /x\nDisallow: /x\n"
-    group = "User-agent: a\n" + "Disallow: /x\n" * 1_000
-
-    assert found(f"User-agent: a\n{many}\n{last}") == [(1_006, 1_005)]
-    assert len(found(group * 6)) == 5 * 999
-
-
-def test_wildcard_rules_that_would_take_too_long_to_compare_are_passed_over():
-    def group(rules: int) -> str:
-        rows = (f"Disallow: /*a*{n}*{'x' * 100}\n" for n in range(rules))
-        return "User-agent: a\n" + "".join(rows) + "Disallow: /*a*1*" + "x" * 100 + "\n"
-
-    assert len(found(group(300))) == 1
-    assert found(group(900)) == []
 
 
 @examples(300, fast=30)

@@ -1,6 +1,5 @@
 """Patterns and the indexes of many: what RuleIndex, KeywordIndex and ShiftAnd find is what each rule alone would have said."""
 
-import sys
 import time
 from dataclasses import replace
 from itertools import product
@@ -9,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, RFC9309, Dialect
+from polite.robots.dialect import CLASSIC, GOOGLE, RFC9309, Dialect
 from polite.robots.parse import parse
-from polite.robots.pattern import Grammar, grammar, matches, shape_matches, shape_matches_linearly
-from polite.robots.rule_index import MOST_RULES, KeywordIndex, RuleIndex, ShiftAnd, compact
+from polite.robots.pattern import grammar, matches, shape_matches, shape_matches_linearly
+from polite.robots.rule_index import MOST_RULES, KeywordIndex, RuleIndex, ShiftAnd
 
 GRAMMAR = grammar(RFC9309)
 WORDS = [f"{letter}{figure}word" for letter in "abcdef" for figure in "0123456789"]
@@ -53,27 +52,12 @@ def test_the_strongest_rule_is_found_that_trying_each_finds(texts: list[str], di
     assert [index.strongest(path) for path in PATHS] == [first(texts, path, dialect) for path in PATHS]
 
 
-def test_where_any_rule_will_do_no_stronger_one_is_looked_for():
-    index = RuleIndex(SETS["heads in heads"], GRAMMAR)
-
-    assert [index.strongest(path, any_will_do=True) for path in ("/a/b/x", "/y")] == [2, 3]
-
-
 # KeywordIndex: few rules tried, many looked up, and buckets walked together.
 
 
 def index(*tails: str) -> KeywordIndex:
     """The rules `/*` with these behind it, the strongest first."""
     return KeywordIndex("/", range(len(tails)), [f"/*{tail}" for tail in tails], GRAMMAR, tails)
-
-
-@pytest.mark.parametrize("many", [3, 24, 25, 60])
-def test_a_rule_no_stronger_than_the_one_known_is_left_alone(many: int) -> None:
-    words = index(*WORDS[:many])
-
-    found = [words.strongest(f"/{WORDS[2]}/{WORDS[1]}", rank) for rank in (99, 2, 1, 0)]
-
-    assert (found, words.strongest("/word", 99)) == ([1, 1, 1, 0], 99)
 
 
 # More rules than are tried one by one, under a few keys alone: in order, out of order, anchored, and with escapes.
@@ -136,30 +120,7 @@ def test_files_on_both_sides_of_the_limit_answer_alike(many: int):
     assert [rules.allows(path) for path in ("/0/y", "/0/x", f"/{many - 1}/x")] == [True, False, False]
 
 
-def test_robots_txt_passes_a_prefilter_that_denies_everything():
-    rules = parse("User-agent: *\nDisallow: /\nDisallow: /*txt").rules_for("a")
-
-    assert [rules.allows(path) for path in ("/robots.txt", "/robots.txt2")] == [True, False]
-
-
-@pytest.mark.parametrize(("number", "octets"), [(255, 1), (256, 2), (-1, 2), (32_767, 2), (1 << 31 - 1, 4)])
-def test_each_number_takes_as_few_octets_as_the_largest_needs(number: int, octets: int):
-    one, many = compact([number]), compact([number] * 1_001)
-
-    assert list(one) == [number]
-    assert sys.getsizeof(many) - sys.getsizeof(one) == 1_000 * octets
-
-
 # Patterns: escapes, precedence, and time that stays linear.
-
-
-@pytest.mark.parametrize(
-    ("raw", "octets"),
-    [("/a*", 3), ("/\xc3\xbc", 7), ("/%62", 2), ("/%2A", 4), ("/a b", 6), ("/a%20b", 6)],
-)
-def test_precedence_counts_the_octets_of_the_normal_form(raw: str, octets: int):
-    assert grammar(RFC9309).pattern(raw).octets == octets
-    assert grammar(GOOGLE_2010).pattern(raw[1:]).octets == grammar(GOOGLE_2010).pattern(raw).octets
 
 
 @pytest.mark.parametrize("end", ["b", "b$", "*$"])
@@ -187,49 +148,6 @@ def test_rules_that_are_not_tame_match_what_they_matched(pieces: list[str], part
     # The second is long enough for the two-way search, which takes over behind 100,000 comparisons.
     for asked in (path, "/" + "c" * 4_000 + path[1:]):
         assert shape_matches_linearly(shape, asked) == shape_matches(shape, asked)
-
-
-def test_paths_and_shapes_that_sites_share_are_kept_once_and_no_more_than_some():
-    of_dialect = Grammar(RFC9309)
-    paths = ["/wp-admin/", "/*?sort="]
-    shared, shape = of_dialect.shared(paths), of_dialect.shared_shape("/*first")
-
-    assert shared == tuple(paths)
-    assert of_dialect.shared(["".join(path) for path in map(list, paths)])[1] is shared[1]
-    assert shape == of_dialect.shape("/*first")
-    # Of what is compiled, a tuple of known length is another object for each caller.
-    assert of_dialect.shared_shape("/*first")[1] is shape[1]
-
-    for each in range(5_000):
-        of_dialect.shared([f"/{each}"])
-        of_dialect.shared_shape(f"/*{each}")
-
-    assert of_dialect.shared(["".join(list(paths[0]))])[0] is not paths[0]
-    assert of_dialect.shared_shape("/*first")[1] is not shape[1]
-    assert of_dialect.shared_shape("/*" + "a" * 50)[1] is not of_dialect.shared_shape("/*" + "a" * 50)[1]
-
-
-TEXT = "/%61%2a%24%27%2f%c3%a9'é |%zz%"
-
-
-@pytest.mark.parametrize(
-    ("unreserved", "specials", "excluded", "expected"),
-    [
-        (False, False, False, "/%61%2A%24%27%2F%C3%A9'%C3%A9 |%zz%"),
-        (True, False, False, "/a%2A%24%27%2F%C3%A9'%C3%A9 |%zz%"),
-        (False, True, False, "/%61*$%27%2F%C3%A9'%C3%A9 |%zz%"),
-        (False, False, True, "/%61%2A%24'%2F%C3%A9'%C3%A9 |%zz%"),
-        (True, True, True, "/a*$'%2F%C3%A9'%C3%A9 |%zz%"),
-    ],
-)
-def test_each_option_changes_its_own_characters(unreserved, specials, excluded, expected):
-    options = {
-        "decodes_unreserved": unreserved,
-        "specials_equal_escapes": specials,
-        "excluded_equal_escapes": excluded,
-    }
-
-    assert grammar(replace(RFC9309, name="own", **options)).path(TEXT) == expected
 
 
 @pytest.mark.parametrize(
