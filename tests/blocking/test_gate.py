@@ -13,7 +13,7 @@ import polite
 from polite.blocking import Gate, Permit
 from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
-from tests.blocking.support import LIMIT_S, PAGE, ROBOTS, Thread, opened
+from tests.blocking.support import LIMIT_S, OTHER, PAGE, ROBOTS, Thread, opened
 from tests.hasty_clock import HastyClock
 
 RULES = b"User-agent: *\nDisallow: /private\nCrawl-delay: 7\n"
@@ -245,3 +245,20 @@ def test_octets_of_a_permit_that_is_left_or_dropped_count(left: bool):
 
         with pytest.raises(polite.OriginDeclined, match="1000000 octets came"):
             gate.permit(PAGE).enter()
+
+
+def test_an_error_that_is_kept_keeps_no_permit_of_a_thread_that_has_ended():
+    kept: list[object] = []
+
+    def enter() -> None:
+        kept.append(gate.permit(OTHER).__enter__())
+        try:
+            gate.permit(f"{PAGE}private").__enter__()
+        except polite.Disallowed as error:
+            kept.append(error)
+
+    with opened(ScriptedTransport({ROBOTS: Reply(200, b"User-agent: *\nDisallow: /")})) as gate:
+        Thread(enter).outcome()
+
+        with gate.permit(OTHER):
+            assert len(kept) == 2

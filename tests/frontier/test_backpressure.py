@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 import polite
-from polite.events import Event, Granted
+from polite.events import Event, Granted, Refused
 from polite.frontier.frontier import Frontier, FrontierClosed
 from polite.task import Admission
 from tests.frontier.support import Opened, one_process
-from tests.support import A, fetch_all
+from tests.support import RULES, A, fetch_all
 
 pytestmark = pytest.mark.virtual_time
 
@@ -91,3 +91,20 @@ async def test_closing_ends_the_wait_for_capacity(opened: Opened) -> None:
 
         assert [type(result) for result in results] == [FrontierClosed, asyncio.CancelledError]
         assert await fetch_all(frontier) == [f"{A}/1"]
+
+
+async def test_the_last_slot_granted_to_a_cancelled_putter_ends_join(opened: Opened) -> None:
+    putters: list[asyncio.Task[Any]] = []
+
+    def cancel(event: Event) -> None:
+        if isinstance(event, Refused) and event.url.endswith("/2"):
+            putters[0].cancel()
+
+    async with opened({f"{A}/robots.txt": RULES}, max_waiting=2, listener=cancel) as (frontier, _):
+        await frontier.put_many([f"{A}/private/1", f"{A}/private/2"])
+        putters.append(asyncio.create_task(frontier.put(f"{A}/3")))
+        async with asyncio.timeout(10):
+            await frontier.join()
+
+    assert putters[0].cancelled()
+    assert (frontier.refused, frontier.waiting) == (2, 0)

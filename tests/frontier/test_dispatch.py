@@ -174,3 +174,17 @@ async def test_every_gap_holds_whatever_the_scheduler_and_the_number_of_workers(
     if workers > 1_000:
         # As fast as politeness lets anybody be: ten pages, each with its time, and a rest between them.
         assert now() == pytest.approx(1.0 + 9 * 1.05 + 0.05)
+
+
+async def test_an_origin_with_its_turn_blocks_no_other_while_no_worker_is_idle(opened: Opened) -> None:
+    """With one scope for all, a turn kept for a worker would keep everybody else from theirs."""
+    pacing = polite.PacingPolicy(scopes=lambda _: ("all",))
+
+    async with opened(pacing=pacing) as (frontier, gate):
+        await frontier.put_many([f"{A}/1", f"{B}/1"])
+        await asyncio.sleep(10)
+        async with asyncio.timeout(10), gate.permit("https://c.test/"):
+            pass
+        frontier.close()
+
+        assert sorted(await fetch_all(frontier)) == [f"{A}/1", f"{B}/1"]

@@ -9,10 +9,24 @@ import pytest
 
 import polite
 from polite.events import BackedOff, Event, Skipped
+from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.robots.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport
 from tests.gate.support import PAGE, ROBOTS, SITE, gaps, opened, serving, visit
 from tests.support import OpenedGate, now, scripted_gate
+
+
+class Own:
+    """A throttle of the user's own that asks for `seconds`; it fails if these are None."""
+
+    def __init__(self, seconds: Any) -> None:
+        self.seconds = seconds
+
+    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
+        if self.seconds is None:
+            raise ValueError("broken")
+        return Pause(self.seconds, "ours")
+
 
 pytestmark = pytest.mark.virtual_time
 
@@ -235,3 +249,25 @@ async def test_an_anchor_that_changes_between_report_and_exit_settles_exactly_on
 
         assert await visit(gate) - reported == (600 if before is polite.Anchor.FIRST_BYTE else 605)
     assert [each.origin for each in events if isinstance(each, BackedOff)] == [SITE]
+
+
+async def test_cancelling_a_waiter_loses_nothing_and_shortens_no_delay() -> None:
+    async with opened() as (gate, _):
+        tasks = [asyncio.create_task(visit(gate)) for _ in range(6)]
+        await asyncio.sleep(1.5)
+        for task in tasks[1:5]:
+            task.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert [results[0], results[5]] == pytest.approx([1.0, 2.0])
+
+
+@pytest.mark.parametrize("seconds", [0.0, None, float("inf")])
+async def test_a_throttle_that_is_quick_or_fails_shortens_no_delay(seconds: Any) -> None:
+    throttle = Own(0.5)
+    async with opened(serving(b"User-agent: *\nCrawl-delay: 7\n"), throttle=throttle) as (gate, _):
+        throttle.seconds = seconds
+        visits = [await visit(gate), await visit(gate, status=429, Retry_After="3600"), await visit(gate)]
+
+        assert gaps(visits) == [7.0, 3600.0]
+        assert gate.counters.slowed == 1

@@ -263,3 +263,21 @@ async def test_a_limit_that_is_lowered_counts_for_what_is_held_already() -> None
 
         assert reclaimed == [Reclaimed(PAGE, pytest.approx(60.0))]
         assert permit.url == PAGE
+
+
+@pytest.mark.parametrize("steps", range(5))
+async def test_a_wait_that_is_cancelled_in_a_step_around_its_grant_loses_nothing(steps: int) -> None:
+    async with opened() as (gate, _):
+        await visit(gate)
+        granted = now() + 1.0
+        waiting = asyncio.ensure_future(gate.acquire(PAGE))
+        await asyncio.sleep(1.0)
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        if not waiting.cancelled():
+            waiting.result().unsent()
+
+        assert await visit(gate) == pytest.approx(granted)
+        assert len(gate.services.held_turns) == 0

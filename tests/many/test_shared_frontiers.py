@@ -299,3 +299,23 @@ async def test_a_frontier_that_keeps_its_tasks_to_itself_on_a_shared_gate_warns(
             assert "to itself" not in caplog.text
         async with polite.open_frontier(gate):
             assert "crawl='news' shares them" in caplog.text
+
+
+async def test_a_host_whose_permit_outlives_its_frontier_is_crawled_by_the_next_one() -> None:
+    async with asyncio.timeout(300), Process(Site(), "a") as process:
+        client: Any = VirtualClient(process.site.server)
+        await process.frontier.put("https://a.test/1")
+        old = await anext(process.frontier)
+        await old.__aenter__()
+        process.frontier.stop()
+        await process.frontier._dispatcher.store.close()
+        async with polite.open_frontier(process.gate, store=client, crawl="news") as second:
+            await second.put("https://a.test/2")
+            await asyncio.sleep(20)
+            await old.__aexit__(None, None, None)
+            second.close()
+            async for permit in second:
+                async with permit:
+                    permit.report(status=200)
+
+            assert second.done >= 1

@@ -225,3 +225,8 @@ async def test_nothing_goes_past_a_proxy_over_ftp() -> None:
 def test_what_is_no_proxy_is_refused_by_name(proxy: object) -> None:
     with pytest.raises(polite.InvalidOption, match=r"FetchPolicy\.proxy|FetchPolicy: proxy"):
         polite.FetchPolicy(proxy=proxy)  # type: ignore[arg-type]
+
+
+async def test_the_guard_cannot_be_replaced() -> None:
+    with pytest.raises(polite.InvalidOption, match="socket_factory"):
+        guarded_connector(socket_factory=lambda info: None)

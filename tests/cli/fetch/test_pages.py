@@ -277,3 +277,10 @@ def test_a_page_at_a_private_address_is_not_retried(site, no_rules, tmp_path):
     assert "127.0.0.1 is not public, so it is blocked; use --allow-private to permit it" in record["detail"]
     asked = {each["event"]: each.get("asked") for each in map(json.loads, log.read_text().splitlines())}
     assert asked == {"run": None, "robots": True, "request": False}
+
+
+def test_a_private_address_is_blocked_by_default(site):
+    assert site.run("/a", private=False) == 3
+
+    assert site.records["/a"]["code"] == "ROBOTS_ADDRESS_REFUSED"
+    assert (site.asked, site.took_s < 1) == ([], True)

@@ -178,3 +178,28 @@ async def test_a_time_beyond_the_longest_timer_comes(path: Path) -> None:
         await anext(frontier)
 
     assert now() == pytest.approx(3 * durable_store._LONGEST_S + 1.0, abs=0.01)
+
+
+async def test_what_ended_before_a_flood_of_puts_is_written_before_it(path: Path) -> None:
+    async with opened(path) as frontier:
+        await frontier.put(A)
+        async with await anext(frontier):
+            pass
+        again = [frontier.put_nowait(f"{A}?{number}") for number in range(600)]
+        again.append(frontier.put_nowait(A, again=True))
+
+        assert [await each for each in again] == [Admission.WAITING] * 601
+
+
+async def test_a_url_that_ended_after_a_flood_of_puts_may_be_put_again_though_the_queue_is_full(
+    path: Path,
+) -> None:
+    async with opened(path, max_waiting=601) as frontier:
+        await frontier.put(A)
+        permit = await anext(frontier)
+        for number in range(600):
+            frontier.put_nowait(f"{A}?{number}")
+        async with permit:
+            frontier.put_nowait(f"{A}?last")
+        with pytest.raises(polite.Overloaded):
+            await frontier.put(A, again=True, wait=False)

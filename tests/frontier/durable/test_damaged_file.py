@@ -106,3 +106,12 @@ def test_a_lock_that_a_killed_process_left_is_no_hindrance(path: Path) -> None:
     Path(f"{path}-lock").touch()
 
     assert another_process(path) == "opened\n"
+
+
+async def test_tasks_that_are_counted_and_not_found_are_missed(path: Path) -> None:
+    await written(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("DELETE FROM tasks WHERE number IN (7, 8)")
+
+    with pytest.raises(polite.StoreFailed, match="2 tasks should wait, and none is found"):
+        await crawled(path)

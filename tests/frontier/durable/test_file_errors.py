@@ -9,7 +9,11 @@ from typing import Any
 import pytest
 
 import polite
+from polite.frontier.durable.backend import Batch, Put
 from polite.frontier.frontier import Frontier
+from polite.frontier.sqlite.queue_file import QueueFile
+from polite.frontier.task_store import draft_of
+from polite.origin import Target
 from polite.task import Admission
 from tests.frontier.durable.support import (
     connection_of,
@@ -141,3 +145,16 @@ async def test_what_is_no_file_is_refused(store: Any) -> None:
     with pytest.raises(polite.InvalidOption, match="store="):
         async with opened(store):
             pass
+
+
+def test_a_batch_that_fails_leaves_the_counts_as_they_were(path: Path) -> None:
+    file = QueueFile(path, order="fifo", tasks_per_origin=4, max_done=10)
+    file.open(3)
+    put = Put(Target.of(f"{A}/1"), draft_of(), again=False, ready_at=None)
+
+    with pytest.raises(TypeError):
+        file.apply(Batch(now=1.0, puts=[put], seen=[None]))  # type: ignore[list-item]
+    answers = file.apply(Batch(now=1.0, puts=[put]))
+    file.close()
+
+    assert answers.puts == [1]

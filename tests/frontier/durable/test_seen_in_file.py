@@ -114,3 +114,20 @@ async def test_a_file_with_wide_fingerprints_keeps_them(tmp_path: Path) -> None:
         with pytest.raises(polite.InvalidOption, match="needs a file"):
             async with polite.open_frontier(gate, wide_fingerprints=True):
                 pass
+
+
+def test_a_vacuum_while_generations_merge_forgets_nothing(
+    file: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seen, "_GENERATION", 1_000)
+    state, urls = schema.State(), []
+    known = SeenInFile(file, state, MAX_DONE)
+    while not (len(urls) > 2_500 and 100 < state.merged < 200):
+        urls.append(fingerprint(1, f"/{len(urls)}", None, wide=known.wide))
+        known.hold(state, urls[-1], again=False)
+        known.write(state)
+
+    file.execute("VACUUM")
+
+    known = SeenInFile(file, state, MAX_DONE)
+    assert all(known.knows(state, url, again=False) for url in urls)

@@ -192,3 +192,47 @@ def test_a_frontier_cancelled_while_its_file_opens_gives_it_back(path: Path) -> 
 
     with slow_file() as runner:
         assert runner.run(go()) == 0
+
+
+def test_a_loop_that_cancels_every_task_still_gives_the_file_back(path: Path) -> None:
+    async def crawl_for_ever() -> None:
+        async with opened(path) as frontier:
+            await frontier.put_many([f"{A}/1", f"{A}/2"])
+            async with await anext(frontier):
+                pass
+            await asyncio.Event().wait()
+
+    async def go() -> None:
+        crawling = asyncio.create_task(crawl_for_ever())
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(crawling), 30)
+
+    async def again() -> tuple[int, int]:
+        async with opened(path) as frontier:
+            return frontier.done, frontier.waiting
+
+    with slow_file() as runner:
+        runner.run(go())
+    with slow_file() as runner:
+        assert runner.run(again()) == (1, 1)
+
+
+def test_a_wall_clock_set_back_between_two_runs_silences_no_origin(path: Path) -> None:
+    async def run(clock: LoopClock, most: int) -> float:
+        began = asyncio.get_running_loop().time()
+        async with opened(path, clock=clock, max_active_origins=1) as frontier:
+            if not frontier.waiting:
+                await frontier.put_many([*(f"{A}/{n}" for n in range(50)), f"{B}/1", f"{C}/1"])
+            for _ in range(most):
+                async with await anext(frontier):
+                    pass
+        return asyncio.get_running_loop().time() - began
+
+    async def go() -> float:
+        clock = LoopClock()
+        await run(clock, 40)
+        clock.set_wall(clock.wall() - DAY)
+        return await run(clock, 12)
+
+    with slow_file() as runner:
+        assert runner.run(go()) < 600.0

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polite.robots.dialect import CLASSIC, GOOGLE, RFC9309, Dialect
+from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, RFC9309, Dialect
 from polite.robots.parse import parse
 from polite.robots.pattern import grammar, matches, shape_matches, shape_matches_linearly
 from polite.robots.rule_index import MOST_RULES, KeywordIndex, RuleIndex, ShiftAnd
@@ -183,3 +183,12 @@ def test_a_text_is_rewritten_alike_wherever_it_stands_in_a_long_one(text: str, b
     (long,) = grammar(RFC9309).normals(["x" * before + text])
 
     assert long == "x" * before + grammar(RFC9309).normals([text])[0]
+
+
+@pytest.mark.parametrize(
+    ("raw", "octets"),
+    [("/a*", 3), ("/\xc3\xbc", 7), ("/%62", 2), ("/%2A", 4), ("/a b", 6), ("/a%20b", 6)],
+)
+def test_precedence_counts_the_octets_of_the_normal_form(raw: str, octets: int):
+    assert grammar(RFC9309).pattern(raw).octets == octets
+    assert grammar(GOOGLE_2010).pattern(raw[1:]).octets == grammar(GOOGLE_2010).pattern(raw).octets
