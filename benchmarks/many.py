@@ -1,8 +1,8 @@
 """A crawl that several processes share: the numbers that it has to reach. A Valkey server of its own runs on loopback.
 
-`python -m benchmarks.many [--runs N] [--only crawls|store|gate]`: `crawls` are those of `./dev soak many`, each fault N times (1),
-and take some 40 s each. `store` measures the server's memory and its CPU per call, less what a PING takes, so that other load
-does not count; `gate` compares the CPU of permits with those of a gate in memory.
+`python -m benchmarks.many [--runs N] [--only crawls|store|gate]`: `crawls` are those of tests/many/crawling.py, each fault N
+times (1), and take some 40 s each. `store` measures the server's memory and its CPU per call, less what a PING takes, so that
+other load does not count; `gate` compares the CPU of permits with those of a gate in memory.
 """
 
 import argparse

@@ -1,9 +1,8 @@
-"""`python -m tests.many.crawling [FAULT ...] [--runs N]`: one crawl by several processes under each fault, and what sites saw.
+"""One crawl by several processes under each fault, and what sites saw. `python -m benchmarks.many --only crawls` runs them all.
 
 The moments and lengths of the faults come from the world: a stop is "long" if it outlasts the lease. A run takes about 40 s.
 """
 
-import argparse
 import contextlib
 import os
 import signal
@@ -22,7 +21,7 @@ import redis
 from docs.examples.demo.judge import ROBOTS, Request, Verdict
 from tests.many.process import EMPTIED
 from tests.many.proxy import TcpProxy
-from tests.many.servers import ValkeyCluster, ValkeySentinel, ValkeyServer
+from tests.many.servers import ValkeyCluster, ValkeyServer
 from tests.many.world import World, judge, read_request
 
 ROOT = Path(__file__).parents[2]
@@ -151,9 +150,9 @@ class Crawl:
         server = ValkeyServer(self.folder / "replica", append_only=True)
         return self.with_(closing(server.start()))
 
-    def start(self, *names: str, way: TcpProxy | None = None, url: str | None = None) -> None:
-        """Start processes. The store is reached by `way` or at `url`, if one is given."""
-        url = url or (f"redis://127.0.0.1:{way.port}/0" if way else (self.cluster or self.store).url)
+    def start(self, *names: str, way: TcpProxy | None = None) -> None:
+        """Start processes. The store is reached by `way`, if one is given."""
+        url = f"redis://127.0.0.1:{way.port}/0" if way else (self.cluster or self.store).url
         for name in names:
             command = [sys.executable, "-P", "-m", "tests.many.process", self.world.written()]
             command += ["--port", str(self._port), "--name", name, "--store", url]
@@ -179,9 +178,9 @@ class Crawl:
         text = self._log.read_text()
         return [read_request(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
-    def begin(self, *names: str, way: TcpProxy | None = None, url: str | None = None) -> None:
+    def begin(self, *names: str, way: TcpProxy | None = None) -> None:
         """Start processes. Wait until a part of all pages has been requested, and each process has requested something."""
-        self.start(*names, way=way, url=url)
+        self.start(*names, way=way)
 
         def begun() -> bool:
             hits = self.hits()
@@ -328,26 +327,6 @@ def failover(crawl: Crawl, names: list[str]) -> None:
     way.lead_to(replica.port)
 
 
-@_fault(forgets=True)
-def sentinel_failover(crawl: Crawl, names: list[str]) -> None:
-    """The master dies, and a Sentinel makes its replica the master."""
-    replica = crawl.replica()
-    replica.replica_of(crawl.store)
-    sentinel = crawl.with_(closing(ValkeySentinel(crawl.folder / "sentinel", crawl.store).start()))
-    crawl.begin(*names, url=sentinel.url)
-    crawl.store.kill()
-
-
-@_fault(masters=2)
-def slot_moved(crawl: Crawl, names: list[str]) -> None:
-    crawl.begin(*names)
-    cluster = crawl.cluster
-    assert cluster is not None
-    for key in {each for node in cluster.nodes for each in node.client.scan_iter("polite:{many:*}:m")}:
-        source = cluster.of(key)
-        cluster.move(key, to=next(each for each in cluster.nodes if each is not source))
-
-
 def wrong(fault: Fault, outcome: Outcome) -> list[str]:
     """Return what a crawl under this fault may not show; empty if all is well."""
     found = [f"{len(outcome.short)} short gaps, such as {outcome.short[0]}"] if outcome.short else []
@@ -372,32 +351,3 @@ def run(fault: Fault, world: World, processes: int = PROCESSES) -> Outcome:
         with crawl:
             fault.run(crawl, [str(number) for number in range(processes)])
             return crawl.outcome()
-
-
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="./dev soak many", description=__doc__)
-    parser.add_argument("faults", nargs="*", metavar="FAULT", help=f"of {', '.join(FAULTS)}; default: all")
-    parser.add_argument("--runs", type=int, default=5)
-    options = parser.parse_args(arguments)
-    if unknown := [name for name in options.faults if name not in FAULTS]:
-        parser.error(f"no fault named {', '.join(unknown)}; there are: {', '.join(FAULTS)}")
-    found = 0
-    print("fault                  requests  short of gaps  worst    calls/fetch  silence  efficiency")
-    for name in [each for each in options.faults or FAULTS for _ in range(options.runs)]:
-        outcome = run(FAULTS[name], World())
-        offences, gaps = wrong(FAULTS[name], outcome), outcome.gaps
-        worst = max(each.shortfall_s for each in outcome.hosts.values())
-        print(
-            f"{name:22} {len(outcome.times):8} {len(outcome.short):6} of {len(gaps):5} {1e3 * worst:4.0f} ms "
-            f"{outcome.calls_per_fetch:12.2f} {max(gaps):6.2f} s {outcome.efficiency(World()):11.2f}",
-            *(f"    wrong: {each}" for each in offences),
-            sep="\n",
-            flush=True,
-        )
-        found += len(offences)
-    print(f"{found} things wrong" if found else "nothing wrong")
-    return int(found > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -219,17 +219,6 @@ class ValkeyCluster:
     def slot(self, key: str) -> int:
         return int(self.nodes[0].client.execute_command("CLUSTER", "KEYSLOT", key))
 
-    def move(self, key: str, to: ValkeyServer) -> None:
-        """Move this key's slot with all it holds to another node, as a resharding does."""
-        slot, source = self.slot(key), self.of(key)
-        to_id, source_id = (each.client.execute_command("CLUSTER", "MYID") for each in (to, source))
-        to.client.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", source_id)
-        source.client.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", to_id)
-        while keys := source.client.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 100):
-            source.client.execute_command("MIGRATE", "127.0.0.1", to.port, "", 0, 5000, "KEYS", *keys)
-        for node in (to, source, *(each for each in self.nodes if each not in (to, source))):
-            node.client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", to_id)
-
     def close(self) -> None:
         for node in self.nodes:
             node.close()

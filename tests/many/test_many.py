@@ -1,7 +1,8 @@
 """Several processes crawl together while one of them, or the store, comes to harm; the servers' log is the judge.
 
 In real time, unlike other tests: what is tested is processes, signals, sockets and a server. This is the short form, and
-`./dev soak many` the whole one, with more hosts. The simulated machines (tests/simulation) meet each fault in thousands of worlds.
+`python -m benchmarks.many --only crawls` the whole one, with more hosts. The simulated machines (tests/simulation)
+meet each fault in thousands of worlds.
 """
 
 import pytest
@@ -14,9 +15,7 @@ WORLD = World(hosts=12, pages=20, delay_s=0.25, lease_s=2.0)
 
 
 @pytest.mark.slow("processes and servers in real time")
-@pytest.mark.parametrize(
-    "name", ["none", "sigkill", "sigstop-long", "store-restarted", "store-restarted-empty", "failover"]
-)
+@pytest.mark.parametrize("name", FAULTS)
 def test_no_gap_is_short_and_no_page_is_lost(name: str) -> None:
     fault = FAULTS[name]
 

@@ -46,18 +46,14 @@ def run_many(first: int, count: int, jobs: int, machines: int | None) -> list[Fa
 
 
 def run_one(seed: int, machines: int | None, *, trace: bool) -> int:
-    """Run one world. Print each line of its trace, or else, if it fails, the smallest world that fails in the same way."""
+    """Run one world. Print each line of its trace, or else, if it fails, its steps and the last lines."""
     try:
-        report = run(seed, machines, print if trace else None, shrink=not trace)
+        report = run(seed, machines, print if trace else None)
     except SimulationFailed as failed:
         print(f"\n{failed}\n")
         if not trace:
-            print("The smallest world found that fails in the same way has these steps:")
-            for step in failed.plan.steps:
-                print(f"  {step}")
-            print(
-                f"Its trace ends with these lines ({len(failed.trace)} in all; --trace shows the whole world):"
-            )
+            print(*failed.plan.steps, sep="\n")
+            print(f"Its trace ends with these of {len(failed.trace)} lines; --trace shows all:")
             print("\n".join(failed.trace[-_MAX_LINES:]))
         return 1
     print(report)

@@ -70,7 +70,7 @@ class SimulationFailed(AssertionError):
     Attributes:
         seed: draws the same world again.
         invariant: the name of the invariant.
-        plan: the world, as small as it could be made.
+        plan: the world.
         trace: its events, one line each.
     """
 

@@ -1,10 +1,8 @@
-"""A frontier's file that is damaged, locked by a hand, or old: nothing hangs, and what fails is said."""
+"""A frontier's file that is damaged or old: nothing hangs, and what fails is said."""
 
 import asyncio
 import random
 import sqlite3
-import subprocess
-import sys
 from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
 from typing import Any
@@ -85,24 +83,3 @@ async def test_a_file_of_another_version_is_refused_with_a_way_on(path: Path) ->
             polite.StoreFailed, match=f"by {age} polite .*: finish the crawl with that one, or"
         ):
             await crawled(path)
-
-
-# The lock.
-
-
-def another_process(path: Path) -> str:
-    code = (
-        "import sys; from pathlib import Path; from polite.frontier.sqlite import queue_file as queue\n"
-        "queue.BUSY_TIMEOUT_S = 0.05\n"
-        "file = queue.QueueFile(Path(sys.argv[1]), order='fifo', tasks_per_origin=4, max_done=10)\n"
-        "try:\n    file.open(3); print('opened')\nexcept Exception as error: print(error)\nfinally: file.close()"
-    )
-    return subprocess.run(
-        [sys.executable, "-c", code, path], capture_output=True, text=True, check=True
-    ).stdout
-
-
-def test_a_lock_that_a_killed_process_left_is_no_hindrance(path: Path) -> None:
-    Path(f"{path}-lock").touch()
-
-    assert another_process(path) == "opened\n"
