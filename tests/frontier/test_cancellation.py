@@ -99,3 +99,19 @@ async def test_cancelling_every_task_there_is_after_any_number_of_steps_puts_ori
         await expect_a_healthy_frontier(frontier, urls, [])
 
     assert steps or "cancelled from outside" in {e.because for e in events if isinstance(e, OriginPostponed)}
+
+
+@one_process
+@pytest.mark.parametrize("steps", range(6))
+async def test_a_task_that_was_chosen_and_has_no_turn_yet_is_left(
+    opened: Opened, drained: Drained, steps: int
+) -> None:
+    async with opened() as (frontier, gate):
+        await frontier.put(f"{A}/1")
+        await asyncio.sleep(5)
+        async with gate.permit(A):
+            worker = asyncio.create_task(fetch_all(frontier))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            assert [task.url for task in await drained(frontier)] == [f"{A}/1"]
+        assert await worker == []

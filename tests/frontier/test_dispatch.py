@@ -59,6 +59,18 @@ async def test_t5_a_scheduler_decides_the_order_and_never_the_time(opened: Opene
     assert fetched == [(1.0, f"{A}/2"), (2.0, f"{A}/1"), (3.0, f"{A}/0")]
 
 
+async def test_a_task_chosen_in_vain_is_chosen_anew_when_the_turn_is_there(opened: Opened) -> None:
+    async with opened(scheduler=schedulers.Priority()) as (frontier, gate):
+        await frontier.put(f"{A}/early")
+        await asyncio.sleep(5)
+        async with gate.permit(A):
+            worker = asyncio.create_task(anext(frontier))
+            await asyncio.sleep(1)
+            await frontier.put(f"{A}/late", priority=9)
+
+        assert (await worker).url == f"{A}/late"
+
+
 async def test_one_worker_gets_the_best_of_all_origins_whose_turn_has_come(opened: Opened) -> None:
     async with opened(scheduler=schedulers.Priority()) as (frontier, _):
         for number in range(20):
@@ -127,6 +139,25 @@ async def test_concurrency_above_one_gives_several_turns_of_an_origin_with_the_d
     assert min(gaps) >= 1.0 - 1e-9
     # With one worker each page takes its 2.5 s; with more, the delay or the three places are the bound.
     assert max(gaps) <= {1: 2.5, 2: 2.5, 8: 1.5}[workers] + 1e-6
+
+
+async def test_an_origin_delayed_by_an_unused_grant_is_not_starved(opened: Opened) -> None:
+    order: list[str] = []
+
+    async with opened(pacing=polite.PacingPolicy(concurrency=2), scheduler=schedulers.Priority()) as (
+        frontier,
+        _,
+    ):
+        await frontier.put_many((f"{A}/{n}" for n in range(3)), priority=1)
+        await frontier.put_many(f"https://host{n}.test/" for n in range(100))
+        frontier.close()
+        async for permit in frontier:
+            async with permit:
+                order.append(permit.url)
+                await asyncio.sleep(0.3)
+                permit.report(status=200)
+
+    assert max(order.index(f"{A}/{n}") for n in range(3)) < 15
 
 
 async def test_scopes_that_differ_from_url_to_url_are_obeyed(opened: Opened) -> None:

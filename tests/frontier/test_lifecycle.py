@@ -7,7 +7,7 @@ import pytest
 
 import polite
 from polite import schedulers
-from polite.errors import InvalidOption, PermitMisused
+from polite.errors import InvalidOption
 from polite.frontier.frontier import Frontier, FrontierClosed
 from polite.robots.exchange import Reply
 from polite.testing import LoopClock
@@ -146,18 +146,6 @@ async def test_closing_the_gate_ends_the_frontier_with_gate_closed_and_loses_not
         with pytest.raises(polite.GateClosed):
             await frontier.put(f"{A}/4")
         assert [task.url for task in await drained(frontier)] == [f"{A}/1", f"{A}/2"]
-
-
-@pytest.mark.parametrize("what", ["join", "drain"])
-async def test_waiting_for_the_end_inside_a_permit_raises_instead_of_a_deadlock(
-    opened: Opened, what: str
-) -> None:
-    async with opened() as (frontier, _):
-        await frontier.put(A)
-        async with await anext(frontier):
-            with pytest.raises(PermitMisused, match=f"{what} inside the permit"):
-                await getattr(frontier, what)()
-        await frontier.join()
 
 
 @pytest.mark.parametrize("scheduler", [5, schedulers.Fifo])

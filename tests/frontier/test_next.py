@@ -7,8 +7,8 @@ import pytest
 import polite
 from polite.frontier.frontier import FrontierClosed
 from polite.task import Admission
-from tests.frontier.support import Opened, one_process
-from tests.support import RULES, A, B, fetch_all, now
+from tests.frontier.support import Opened
+from tests.support import RULES, A, B, now
 
 pytestmark = pytest.mark.virtual_time
 
@@ -123,40 +123,3 @@ async def test_until_waiting_returns_when_few_enough_tasks_wait(opened: Opened) 
 
     assert [done for waiting, done in left] == [waiting <= 2 for waiting, _ in left]
     assert {waiting for waiting, _ in left} == {0, 1, 2, 3, 4}
-
-
-@one_process
-async def test_feeders_that_wait_together_do_not_put_more_than_they_waited_for(opened: Opened) -> None:
-    most = 0
-    urls = [f"{A}/{page}" for page in range(10)]
-
-    async with opened() as (frontier, _):
-
-        async def feed(url: str) -> None:
-            nonlocal most
-            await frontier.until_waiting(1)
-            frontier.put_nowait(url)
-            most = max(most, frontier.waiting)
-
-        async with asyncio.TaskGroup() as feeders:
-            for url in urls:
-                feeders.create_task(feed(url))
-            for _ in urls:
-                async with await anext(frontier):
-                    pass
-
-    assert most == 2
-
-
-# repr.
-
-
-async def test_the_repr_tells_how_far_the_frontier_is(opened: Opened) -> None:
-    async with opened() as (frontier, _):
-        await frontier.put_many([f"{A}/1", f"{A}/2", f"{B}/1"])
-        async with await anext(frontier):
-            assert repr(frontier) == "<Frontier: 2 waiting, 1 in flight, 0 done, open>"
-            frontier.close()
-            assert repr(frontier).endswith("closed>")
-        await fetch_all(frontier)
-        assert repr(frontier) == "<Frontier: 0 waiting, 0 in flight, 3 done, ended>"

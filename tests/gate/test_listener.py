@@ -147,10 +147,6 @@ async def test_what_a_meter_raises_is_logged_and_hinders_nothing(
     assert len(meter.grants) == 2
 
 
-def gauges(gate: polite.Gate) -> tuple[int, int]:
-    return gate.waiting, gate.inside
-
-
 async def test_a_permit_says_how_far_it_is_and_shows_no_credentials() -> None:
     async with opened() as (gate, _):
         await visit(gate)

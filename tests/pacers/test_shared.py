@@ -160,9 +160,6 @@ async def test_opening_hours_need_no_home_and_a_scope_without_a_name_for_all_pro
         await pacer.acquire([(1, 2)])
 
 
-# Several homes for one turn.
-
-
 # Homes that come and go.
 
 

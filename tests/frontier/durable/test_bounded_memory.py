@@ -8,8 +8,7 @@ import pytest
 
 import polite
 from polite import schedulers
-from polite.events import Event, OriginPostponed, Refused
-from polite.frontier.durable import store as durable_store
+from polite.events import Event, OriginPostponed
 from polite.frontier.durable.active_origins import MAX_IN_MEMORY
 from polite.frontier.durable.backend import Note
 from polite.robots.exchange import Reply
@@ -22,7 +21,7 @@ from tests.frontier.durable.support import (
     task_store,
     urls_of,
 )
-from tests.support import RULES, A, B, now
+from tests.support import RULES, A, B
 
 pytestmark = pytest.mark.virtual_time
 
@@ -55,32 +54,6 @@ async def test_a_flood_of_puts_is_written_in_parts_so_that_no_step_of_the_loop_i
 
     assert max(sizes) == 500
     assert sum(sizes) == 1_700
-
-
-async def test_an_origin_may_go_back_to_the_file_while_its_tasks_are_decided(path: Path) -> None:
-    left: list[polite.TaskPermit] = []
-
-    def listen(event: Event) -> None:
-        if isinstance(event, Refused) and left:
-            permit = left.pop()
-            permit.report(status=503, headers={"Retry-After": "300"})
-            permit.leave()
-
-    pacing = polite.PacingPolicy(min_delay=1.0, concurrency=2)
-    robots = polite.RobotsPolicy(min_ttl=0.0, default_ttl=60.0)
-    script = {f"{A}/robots.txt": Reply(200, b"User-agent: *\nDisallow: /private\n")}
-    options: Any = {"listener": listen, "pacing": pacing, "robots": robots, "max_active_origins": 1}
-    async with opened(path, script, **options) as frontier:
-        await frontier.put(f"{A}/first")
-        permit = await anext(frontier)
-        await permit.enter()
-        await asyncio.sleep(100)
-        left.append(permit)
-        await frontier.put_many([f"{A}/1", f"{A}/private", f"{A}/2", f"{B}/1", f"{B}/2"])
-        frontier.close()
-        fetched = await urls_of(frontier)
-
-    assert sorted(fetched) == [f"{A}/1", f"{A}/2", f"{B}/1", f"{B}/2"]
 
 
 async def test_a_flood_of_better_tasks_leaves_memory_bounded_and_loses_nothing(path: Path) -> None:

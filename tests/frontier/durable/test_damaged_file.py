@@ -1,10 +1,8 @@
-"""A frontier's file that is damaged, locked by a hand, or old: nothing hangs, and what fails is said."""
+"""A frontier's file that is damaged or old: nothing hangs, and what fails is said."""
 
 import asyncio
 import random
 import sqlite3
-import subprocess
-import sys
 from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
 from typing import Any

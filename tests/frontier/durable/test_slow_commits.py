@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import polite
-from polite import schedulers
 from polite.robots.exchange import Reply
 from polite.testing import LoopClock
 from tests.frontier.durable.slow_commits import OverlappingLoop
@@ -17,7 +16,6 @@ from tests.frontier.durable.support import opened as opened_in_file
 
 A, B, C = "https://a.test", "https://b.test", "https://c.test"
 RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
-SLOW = Reply(200, b"User-agent: *\nCrawl-delay: 30\nDisallow: /private\n")
 DAY = 86_400.0
 
 
@@ -67,34 +65,6 @@ def test_one_of_three_tasks_of_an_origin_that_comes_back_is_given_out_again(
         assert len(runner.run(go())) == 4
 
 
-# Windows that are forgotten while rows come in.
-
-
-@pytest.mark.parametrize("scheduler", [schedulers.Fifo, schedulers.Priority, schedulers.RoundRobin])
-def test_a_row_that_is_refused_as_it_comes_in_brings_none_of_the_others_in_twice(
-    path: Path, scheduler: Any
-) -> None:
-    async def go() -> list[str]:
-        clock, given = LoopClock(), []
-        async with opened(path, clock=clock, scheduler=scheduler(), robots=SLOW) as frontier:
-            await frontier.put(f"{A}/first")
-            due = clock.wall() + 100.0
-            await frontier.put(f"{A}/private", not_before=due)
-            await frontier.put(f"{A}/public", not_before=due)
-            await frontier.put(f"{A}/public/too", not_before=due)
-            await frontier.put(f"{B}/1", not_before=due + 5.0)
-            frontier.close()
-            async with asyncio.timeout(1_000):
-                async for permit in frontier:
-                    async with permit:
-                        given.append(permit.url)
-            assert frontier.refused == 1
-        return given
-
-    with slow_file() as runner:
-        assert runner.run(go()) == [f"{A}/first", f"{A}/public", f"{A}/public/too", f"{B}/1"]
-
-
 # A wall clock that is set back.
 
 
@@ -111,42 +81,6 @@ def test_a_wall_clock_set_back_while_a_retry_waits_makes_it_no_later(path: Path)
 
     with slow_file() as runner:
         assert runner.run(go()) < 60.0
-
-
-# What comes back while its origin comes in.
-
-
-@pytest.mark.parametrize("comes_back_by", ["retry", "being dropped"])
-@pytest.mark.parametrize("scheduler", [schedulers.Priority, schedulers.Fifo])
-def test_a_task_requeued_while_a_batch_activates_its_origin_keeps_its_order(
-    path: Path, scheduler: Any, comes_back_by: str
-) -> None:
-    async def go() -> list[str]:
-        given: list[str] = []
-        async with opened(path, scheduler=scheduler()) as frontier:
-            await frontier.put(f"{A}/first", priority=100)
-            permit = await anext(frontier)
-            if comes_back_by == "retry":
-                await permit.__aenter__()
-            await asyncio.sleep(2)  # its origin has left memory
-            putting = asyncio.create_task(frontier.put_many([f"{A}/{n}" for n in range(5)]))
-            await asyncio.sleep(0.01)
-            if comes_back_by == "retry":
-                permit.retry()
-                await permit.__aexit__(None, None, None)
-            else:
-                permit.unsent()
-            await putting
-            while len(given) < 40 and frontier.waiting:
-                async with await anext(frontier) as each:
-                    given.append(each.url)
-                await frontier.put(f"{A}/more{len(given)}")
-        return given
-
-    with slow_file(0.5) as runner:
-        given = runner.run(go())
-
-    assert f"{A}/first" in given[:3]
 
 
 # Cancelled while the file closes.
