@@ -20,23 +20,6 @@ def _no_spelling_is_known_yet(monkeypatch):
     monkeypatch.setattr(module, "_spellings", {})
 
 
-@pytest.mark.parametrize(
-    ("url", "text", "port"),
-    [
-        ("http://example.com", "http://example.com", 80),
-        ("https://example.com:443/", "https://example.com", 443),
-        ("ftp://example.com:21/", "ftp://example.com", 21),
-        ("http://[::0001]:80", "http://[::1]", 80),
-        ("gopher://host:70/x", "gopher://host:70", 70),
-    ],
-)
-def test_the_port_is_the_effective_one_and_a_default_one_is_not_spelt(url, text, port):
-    origin = Origin.of(url)
-
-    assert str(origin) == text
-    assert origin.port == port
-
-
 def test_all_spellings_of_an_origin_are_one_value():
     spellings = [
         "http://müller.eu/",
@@ -50,18 +33,6 @@ def test_all_spellings_of_an_origin_are_one_value():
     assert len(set(origins)) == 1
     assert Target.of("https://example.com/a").origin is Target.of("https://EXAMPLE.com/b").origin
     assert len({hash(origin) for origin in origins}) == 1
-
-
-def test_an_origin_equals_nothing_but_an_origin():
-    origin = Origin.of("http://example.com")
-
-    assert origin != str(origin)
-    assert origin != Origin.of("https://example.com")
-    assert origin == Origin("http", "example.com", 80) == Origin("http", "example.com", None)
-    assert [*map(str, sorted([Origin.of("http://b"), Origin.of("gopher://a:70")]))] == [
-        "gopher://a:70",
-        "http://b",
-    ]
 
 
 _VALUES = [Origin.of("https://example.com:8443"), Target.of("gopher://host/a?b")]
@@ -101,17 +72,6 @@ def test_a_target_is_an_origin_and_what_is_asked_of_it():
     assert target.origin.robots_url == "https://example.com/robots.txt"
     assert repr(target) == "Target.of('https://example.com/b%2f?q=%C3%A9&r')"
     assert repr(target.origin) == "Origin.of('https://example.com')"
-
-
-@pytest.mark.parametrize(
-    ("rest", "path"),
-    [
-        *(("", "/"), ("?", "/?"), ("#a/b", "/"), ("?a/b", "/?a/b"), ("//a//", "//a//")),
-        *(("/a b", "/a%20b"), ("/a/../b", "/b")),
-    ],
-)
-def test_a_path_starts_with_a_slash_and_keeps_its_query(rest, path):
-    assert Target.of(f"http://h{rest}").path == path
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What only aiohttp's middleware has, and what only the transports of httpx and httpx2 have. Time is virtual."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,6 +10,7 @@ import aiohttp
 import httpx
 import httpx2
 import pytest
+import trustme
 from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, web
 from yarl import URL
 
@@ -16,7 +18,7 @@ import polite
 from polite.events import CircuitOpened, Event, Granted, Skipped
 from polite.integrations.aiohttp import middleware
 from polite.integrations.httpx import transport
-from polite.testing import LoopClock
+from polite.testing import LoopClock, ScriptedTransport
 from tests.integrations.site import AGENT, DELAY_S, LOOPBACK, Site, served, slow
 from tests.support import now
 
@@ -195,6 +197,21 @@ async def test_a_turn_that_is_lost_before_the_request_is_sent_is_taken_again(
 
     assert site.gaps()[0] >= 300.0
     assert len([event for event in events if isinstance(event, Granted)]) == 2
+
+
+async def test_a_certificate_that_is_not_trusted_is_a_failure_of_the_server() -> None:
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    trustme.CA().issue_cert("127.0.0.1").configure_cert(tls)
+    options: Any = {"clock": LoopClock(), "pacing": polite.PacingPolicy(circuit_failures=1)}
+    async with (
+        served(now, ssl_context=tls) as site,
+        polite.open_gate(AGENT, transports={"https": ScriptedTransport()}, **options) as gate,
+        session_of(gate) as session,
+    ):
+        with pytest.raises(aiohttp.ClientConnectorCertificateError):
+            await read(session, site.url("/").replace("http", "https"))
+
+        assert gate.counters.opened == 1
 
 
 @pytest.fixture(params=[httpx, httpx2], ids=lambda module: module.__name__)

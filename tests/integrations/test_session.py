@@ -13,6 +13,7 @@ from aiohttp import web
 
 import polite
 from polite.testing import LoopClock, ScriptedTransport, scripted_server
+from polite.transports.connection_pool import ConnectionPool
 from tests.integrations.site import AGENT, LOOPBACK, PACING, Site, served, slow
 from tests.support import expect_no_other_tasks, now
 
@@ -151,6 +152,19 @@ async def test_the_end_closes_all_and_leaves_no_task(site: Site) -> None:
     assert connector is not None
     assert connector.closed
     assert session.closed
+
+
+async def test_connections_in_use_have_no_limit_and_of_others_the_oldest_are_closed(site: Site) -> None:
+    pool = ConnectionPool(LOOPBACK, most_idle=2)
+    async with aiohttp.ClientSession(connector=pool) as session:
+        for origin in (0, 1, 0, 2, 0, 1):
+            await read(session, site.urls[origin])
+
+    assert pool.limit == 0
+    a, b, again, c, and_again, b_again = (hit.connection for hit in site.hits)
+    # When that of c was kept, that of b was the oldest.
+    assert a is again is and_again
+    assert len({a, b, c, b_again}) == 4
 
 
 async def test_another_session_has_no_gate_of_polite() -> None:

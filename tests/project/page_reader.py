@@ -9,7 +9,7 @@ import runpy
 import shlex
 import sys
 from collections.abc import Coroutine, Iterator
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from typing import Any
 import aiohttp
 import pytest
 
-import polite
 from polite.cli import main as polite_command
 from tests.frameworks.installed import FRAMEWORKS
 from tests.project.page_web import PageWeb
@@ -75,14 +74,6 @@ class Reader:
             if not elsewhere:
                 self._do(block)
         self._nothing_left(page.name)
-
-    def try_out(self, page: Path) -> None:
-        """Do what the page shows, whatever that prints, and go on after an error of polite."""
-        for block in blocks(page):
-            self._printed = ""
-            if not OF_A_FRAMEWORK.search(block.text):
-                with suppress(polite.PoliteError, AssertionError):
-                    self._do(block)
 
     def _do(self, block: Block) -> None:
         match block.language:

@@ -65,7 +65,6 @@ class PageWeb:
 
     Attributes:
         transport, session: The real ones, for blocks that connect to addresses.
-        targets: What servers were requested for, letter by letter: the path and query of each request line.
     """
 
     def __init__(self, server_tls: ssl.SSLContext, client_tls: ssl.SSLContext, ca_file: str) -> None:
@@ -75,15 +74,6 @@ class PageWeb:
         self._client_tls = client_tls
         self._ca_file = ca_file
         self._ports: dict[int, int] = {}
-        self._robots, self._pages = dict(ROBOTS), dict(WEB)
-        self.targets: list[str] = []
-
-    def move_about(self, path: str) -> None:
-        """Move the page `/about`, and disallow each other spelling of its path."""
-        text = f"User-agent: *\nDisallow: /about\nAllow: {path}$\nDisallow: /private/\n".encode()
-        self._robots["https://example.com/robots.txt"] = Reply(200, text)
-        self._pages[f"https://example.com{path}"] = self._pages.pop("https://example.com/about")
-        self._pages["https://example.com/"] = (200, f'<a href="{path}">About</a>')
 
     def replace(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Put the pages' web in the place of the real one, and virtual time in that of the clock."""
@@ -91,9 +81,7 @@ class PageWeb:
         monkeypatch.setattr(aiohttp, "ClientSession", self._session)
         monkeypatch.setattr("polite.compose.gate.SystemClock", clock_of_the_loop)
         monkeypatch.setattr("polite.cli.fetch.command.SystemClock", LoopClock)
-        monkeypatch.setattr(
-            "polite.transports.http.HttpTransport", lambda *_: ScriptedTransport(self._robots)
-        )
+        monkeypatch.setattr("polite.transports.http.HttpTransport", lambda *_: ScriptedTransport(ROBOTS))
         monkeypatch.setattr(asyncio, "run", self.run)
 
     def run(self, main: Awaitable[Any]) -> Any:
@@ -139,10 +127,7 @@ class PageWeb:
         return self.session(**{**options, "connector": everywhere, "connector_owner": True})
 
     async def _answer(self, request: web.BaseRequest) -> web.Response:
-        self.targets.append(request.raw_path)
-        status, text = self._pages.get(
-            f"{request.scheme}://{request.host}{request.raw_path}", (404, "no such page")
-        )
+        status, text = WEB.get(f"{request.scheme}://{request.host}{request.raw_path}", (404, "no such page"))
         headers = (
             {"Retry-After": "60"} if status == 429 else {"ETag": '"1"'} if text == "About this site" else {}
         )

@@ -13,7 +13,6 @@ import trustme
 
 import polite
 from docs.website.builder import Site
-from docs.website.checks import faults
 from docs.website.staging import stage
 from polite.cli.parser import parser
 from polite.version import __version__
@@ -55,33 +54,6 @@ def test_every_block_of_a_page_runs_and_prints_what_the_page_says(page: Path, re
     if page.stem in FRAMEWORKS:
         pytest.skip(f"./dev frameworks {page.stem} runs this page")
     reader.read(page)
-
-
-FETCHES = re.compile(
-    r"session\.get\(|client\.get\(|^\$ polite fetch |^\$ python docs/examples/", re.MULTILINE
-)
-# These are tested below, in tests/integrations/test_adapters.py and in tests/frameworks.
-APART = {"test-your-crawler", *FRAMEWORKS}
-# What clients rewrite. An empty query can only be the whole query.
-ODD_PATHS = ("/about?", "/about%3a/%ZZ]%?next=http%3A%2F%2Fx%2F&%ZZ]x?&%")
-
-
-@pytest.mark.parametrize("path", ODD_PATHS)
-@pytest.mark.parametrize(
-    "page",
-    [page for page in PAGES if page.stem not in APART and FETCHES.search(page.read_text())],
-    ids=lambda page: page.name,
-)
-def test_what_a_page_sends_is_allowed_letter_by_letter(page: Path, path: str, reader, web, tmp_path):
-    web.move_about(path)
-    odd = tmp_path / page.name
-    odd.write_text(re.sub(r"(example\.com|\")/about", rf"\g<1>{path}", page.read_text()))
-
-    reader.try_out(odd)
-
-    # The two spellings of an escape are one path (RFC 3986, 6.2.2.1), and some clients write only one.
-    assert set(web.targets) <= {"/", path, path.replace("%3a", "%3A"), "/private/press", "/search"}
-    assert path in web.targets or "get(permit.request_url" not in page.read_text()
 
 
 def test_every_file_that_a_page_names_is_there() -> None:
@@ -202,7 +174,6 @@ def test_the_supported_version_is_that_of_the_package() -> None:
 # The site.
 
 SITE = Site(ROOT, ROOT / "out" / "site")
-POLICY = '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'">'
 
 
 def test_every_page_of_docs_is_in_the_navigation_once() -> None:
@@ -218,22 +189,3 @@ def test_every_page_of_docs_is_in_the_navigation_once() -> None:
 
 def test_every_link_of_every_page_leads_to_a_page_of_the_site(tmp_path: Path) -> None:
     assert stage(SITE.sources, tmp_path) == []
-
-
-@pytest.mark.parametrize(
-    ("body", "fault"),
-    [
-        (
-            '<p id="here"><a href="https://example.com/">x</a><a href="#here">y</a><img src="data:,">',
-            None,
-        ),
-        ('<a href="gone.html">x</a>', "links to gone.html, which does not exist"),
-        ('<a href="page.html#no">x</a>', "links to page.html#no, whose anchor does not exist"),
-        ('<link rel="preconnect" href="https://x.example">', "loads https://x.example from another host"),
-        ("<style>a{b:url('//x.example/p')}</style>", "loads //x.example/p from another host"),
-    ],
-)
-def test_a_fault_of_the_built_site_is_found(tmp_path: Path, body: str, fault: str | None) -> None:
-    (tmp_path / "page.html").write_text(POLICY + body)
-
-    assert list(faults(tmp_path)) == ([] if fault is None else [f"page.html: {fault}"])

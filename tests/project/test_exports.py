@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 
 import pytest
 
@@ -133,22 +133,3 @@ def test_a_cause_becomes_an_assignment_on_the_same_lines(hooks: ModuleType) -> N
         assert repr(after) == repr(before)
         assert type(after.__cause__) is type(before.__cause__)
         assert after.__suppress_context__ is before.__suppress_context__ is True
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("[Five\nlines](docs/five.md#a) do", "Five\nlines (`docs/five.md#a`) do"),
-        ("![a picture](docs/a.svg)", "a picture (`docs/a.svg`)"),
-        ("[it](https://example.com/) or [mail](mailto:a@example.com)",) * 2,
-        ("```python\nrules[0](path)\n```",) * 2,
-    ],
-)
-def test_the_description_has_paths_in_the_place_of_relative_links(hooks, tmp_path, text, shown):
-    (tmp_path / "README.md").write_text(text)
-    metadata: dict[str, dict[str, str]] = {}
-
-    hooks.DescriptionHook.update(SimpleNamespace(root=str(tmp_path)), metadata)
-
-    assert metadata["readme"]["content-type"] == "text/markdown"
-    assert metadata["readme"]["text"].startswith(f"{shown}\nPaths in parentheses are")

@@ -2,11 +2,13 @@
 
 import sys
 import threading
+from dataclasses import FrozenInstanceError
 
 import pytest
 
 from polite.errors import InvalidURL
 from polite.pace import RequestRate, VisitTime, crawl_delay, request_rates, visit_time
+from polite.robots.agent import UserAgent
 from polite.robots.decision import Rule
 from polite.robots.dialect import GOOGLE
 from polite.robots.parse import parse
@@ -35,6 +37,20 @@ def test_a_line_that_the_limit_cuts_short_never_allows_more(line: str):
 
     assert [rule.pattern for rule in group.rules] == ["/"]
     assert [value for _, value in group.paces] == ["99"]
+
+
+def test_rules_are_bound_once_for_an_agent_and_the_memory_of_agents_is_bounded():
+    robots = parse("user-agent: *\ndisallow: /a\ncontent-signal: search=no")
+    first, signals = robots.rules_for("ExampleBot"), robots.signals_for("ExampleBot")
+
+    again = robots.rules_for(UserAgent("ExampleBot")), robots.signals_for(UserAgent("ExampleBot"))
+    for number in range(100):
+        robots.rules_for(f"Bot{number}")
+        robots.signals_for(f"Bot{number}")
+
+    assert again == (first, signals)
+    assert robots.rules_for("ExampleBot") is not first
+    assert robots.signals_for("ExampleBot") is not signals
 
 
 @pytest.mark.parametrize("url", ["", "example.com/a", "https://", "http://[::1", "https://exa mple.com/"])
@@ -167,6 +183,17 @@ def test_a_rules_text_is_fit_to_print_whatever_the_file_holds():
 
     assert text.isprintable()
     assert len(text) < 300
+
+
+def test_decisions_are_frozen_values_that_compare_by_what_they_say():
+    again = parse("User-agent: *\nDisallow: /a\nAllow: /a/b\n").rules_for("OtherBot")
+    other = parse("User-agent: *\n\nDisallow: /a\n").rules_for("ExampleBot")
+
+    assert RULES.decide("/a") == again.decide("/a")
+    assert RULES.decide("/a") not in (again.decide("/a/b"), other.decide("/a"), ("/a", False))
+    assert len({RULES.decide("/a"), again.decide("/a"), again.decide("/a/b")}) == 2
+    with pytest.raises(FrozenInstanceError):
+        RULES.decide("/a").allowed = True
 
 
 def test_without_a_file_all_is_allowed_and_the_decision_says_why():

@@ -1,16 +1,12 @@
 """DecisionTrace: the group, the rules that match, the winner's rank, the conflict, and the dialect's part in it."""
 
-from dataclasses import fields, replace
-
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from polite.robots.agent import UserAgent
-from polite.robots.dialect import BY_NAME, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
-from polite.robots.lines import text
+from polite.robots.dialect import BY_NAME, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
 from polite.robots.parse import parse
-from polite.robots.trace import Rereading
 from tests.support import examples
 
 FILE = """\
@@ -85,46 +81,3 @@ def test_any_file_can_be_explained(body: bytes, dialect: Dialect, path: str):
     assert str(explained)
     assert all(match.column > 0 for match in explained.matches)
     assert (explained.winner is None) is (explained.decision.rule is None)
-
-
-LITERAL = replace(RFC9309, name="literal", reserved_equal_escapes=True)
-KEPT = replace(
-    GOOGLE,
-    name="kept",
-    reserved_equal_escapes=True,
-    escaped_slash_differs=True,
-    colonless_values=True,
-    dollar_is_both=True,
-)
-# Each dialect with one field of another one.
-VARIANTS = list(
-    dict.fromkeys(
-        replace(mine, name="", **{field.name: getattr(other, field.name)})
-        for mine in BY_NAME.values()
-        for other in (*BY_NAME.values(), LITERAL, KEPT)
-        for field in fields(Dialect)
-        if field.name != "name"
-    )
-)
-PIECES = [
-    "User-agent: a-b\n", "User-agent: a\n", "User-agent: *\n", "useragent: a\n", "disalow: /a\n",
-    "Disallow: ", "Allow: ", "/a", "/", "a", "*", "$", "%61", "%2A", "%24", "%2F", "%3a", ":", "ü", " ",
-    "index.htm", "\n", "\n\n", "\0", "\r", "Crawl-delay: 1\n", "disallow-all: /\n", "Disallow /a\n", "#",
-    "Allow:\n", "Sitemap: x\n", "user-agent a b\n",
-]  # fmt: skip
-FILES = st.lists(st.sampled_from(PIECES), max_size=14).map("".join)
-PATHS = st.lists(
-    st.sampled_from(["a", "%61", "*", "%2A", "$", "/", "%2f", ":", "%3A", "index.html", "ü", "?", "b"]),
-    max_size=4,
-).map(lambda pieces: "/" + "".join(pieces))
-
-
-@examples(150, fast=15)
-@given(FILES, PATHS, st.sampled_from(["a-b", "a", "x"]))
-@example("User-agent: *\nDisallow: %61\nDisallow:\nAllow: /aindex.htm\n", "/a", "x")
-def test_every_dialect_decides_as_if_it_had_read_the_file_alone(body: str, path: str, name: str):
-    octets, agent = body.encode(), UserAgent(name)
-    reread = Rereading(lambda dialect: text(octets, dialect), agent)
-
-    for dialect in VARIANTS:
-        assert reread.allows(dialect, path) == parse(octets, dialect).rules_for(agent).allows(path), dialect

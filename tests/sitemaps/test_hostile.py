@@ -113,6 +113,7 @@ def test_the_limits_hold_to_the_entry_and_to_the_octet():
     file = pages(10)
 
     assert read(file, max_entries=10, max_bytes=len(file))[0].problem is None
+    assert read(f"{file} ", max_bytes=len(file))[0].problem is not None
     assert len(read(file, max_entries=9)[1]) == 9
     # The octet after the limit is a line end, after the root element.
     assert read(file[:-1] + ">", max_bytes=len(file) - 2)[0].problem is not None

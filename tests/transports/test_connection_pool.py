@@ -6,13 +6,14 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
+from aiohttp.client_proto import ResponseHandler
 
 from polite.origin import Target
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.testing import ScriptedServer, scripted_server
 from polite.testing.transport import Script
-from polite.transports.connection_pool import ConnectionPool, SharedResponse
+from polite.transports.connection_pool import ConnectionPool, SharedResponse, StrictResponse
 from polite.transports.http import HttpTransport, trusting
 
 HOME = FetchPolicy(allowed_networks=["127.0.0.0/8"], timeout=30.0)
@@ -190,3 +191,63 @@ async def test_a_rest_that_does_not_come_is_not_waited_for(monkeypatch: pytest.M
 
 
 # The reader of responses: what it hands on, in whatever pieces it comes, and what it does not.
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n"
+
+
+class Wire(asyncio.Transport):
+    closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def read(*chunks: bytes) -> tuple[bytes, bool]:
+    """What aiohttp gets of it, and whether the connection was cut."""
+    handed: list[bytes] = []
+    loop = asyncio.new_event_loop()
+    try:
+        watched = StrictResponse(loop)
+        watched.transport = Wire()
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(ResponseHandler, "data_received", lambda _, data: handed.append(data))
+            for chunk in chunks:
+                watched.data_received(chunk)
+    finally:
+        loop.close()
+    return b"".join(handed), watched.transport.closed
+
+
+ENDLESS = b"HTTP/1.1 200 OK\r\nX: " + b"y" * 70_000
+NO_LENGTH = b"HTTP/1.1 200 OK\r\n\r\nabc"
+
+
+@pytest.mark.parametrize(
+    ("chunks", "handed", "cut"),
+    [
+        # Octets beyond the length cut the connection before the body is whole.
+        *(
+            ([head + b"abcdefg"], head + b"abcde", True)
+            for head in (HEAD, HEAD.replace(b"\r\n", b"\n"), HEAD.replace(b"Length:", b"LENGTH :"))
+        ),
+        ([HEAD + b"abc", b"defg"], HEAD + b"abcde", True),
+        # Another response behind the body cuts the connection and not the body.
+        *(
+            ([HEAD + b"abcdef" + more], HEAD + b"abcdef", True)
+            for more in (b"HTTP/1.1 200 OK\r\n", b"HTTP", b"\r\nHTTP/1.1")
+        ),
+        # One without a length is held to none.
+        ([NO_LENGTH, b"def"], NO_LENGTH + b"def", False),
+        # A change of protocol is no interim response, and empty lines may come before a head.
+        ([b"HTTP/1.1 101 Switching Protocols\r\n\r\n"], b"HTTP/1.1 101 Switching Protocols\r\n\r\n", False),
+        ([b"\r\n", HEAD + b"abcdef"], b"\r\n" + HEAD + b"abcdef", False),
+        # What does not begin like HTTP is ended, so that it is refused at once, and aiohttp refuses a head without end.
+        *(
+            ([data], data + b"\r\n\r\n", False)
+            for data in (b"SSH-2.0-x\r\n", b"\x15\x03", b"User-agent: *\n", b"ICY 200 OK\r\n")
+        ),
+        ([ENDLESS, b"z"], ENDLESS + b"z", False),
+    ],
+)
+def test_what_is_handed_on_and_whether_the_connection_is_cut(chunks: list[bytes], handed: bytes, cut: bool):
+    assert read(*chunks) == (handed, cut)

@@ -69,6 +69,15 @@ async def test_a_browser_waits_for_many_turns_without_pages_and_without_time_out
     assert counted == 8
 
 
+async def test_a_page_that_is_busy_is_requested_once(hosts: Hosts) -> None:
+    hosts.answers = {"/busy": says(503)}
+    async with browsing() as (crawler, _):
+        result = await crawler.arun(hosts.url("/busy"), config(max_retries=3))
+
+    assert (result.success, result.status_code) == (False, 503)
+    hosts.judge(["/busy"])
+
+
 async def test_a_browser_with_a_foreign_user_agent_is_refused(hosts: Hosts) -> None:
     async with browsing() as (crawler, gate):
         for foreign in (BrowserConfig(user_agent="Mozilla/5.0"), BrowserConfig(user_agent_mode="random")):

@@ -8,21 +8,27 @@ from typing import Any
 import aiohttp
 import pytest
 from crawl4ai import (
+    AsyncWebCrawler,
     BestFirstCrawlingStrategy,
     BFSDeepCrawlStrategy,
+    BrowserConfig,
     CacheMode,
     DFSDeepCrawlStrategy,
     FilterChain,
     HTTPCrawlerConfig,
     LinkPreviewConfig,
+    MemoryAdaptiveDispatcher,
     ProxyConfig,
+    RateLimiter,
+    SemaphoreDispatcher,
     SEOFilter,
 )
 from crawl4ai.antibot_detector import is_blocked
+from crawl4ai.async_crawler_strategy import AsyncHTTPCrawlerStrategy
 from crawl4ai.async_database import async_db_manager
 
 import polite
-from polite.integrations.crawl4ai import PoliteHTTPStrategy
+from polite.integrations.crawl4ai import PoliteCrawler, PoliteHTTPStrategy
 from tests.frameworks.crawl4ai.crawls import (
     CONNECTOR,
     DELAY_S,
@@ -163,6 +169,21 @@ async def test_the_crawlers_robots_parser_is_the_gate_and_nothing_is_requested_w
     assert (result.success, result.status_code, hosts.paths) == (False, None, [])
 
 
+async def test_a_polite_crawler_and_a_polite_strategy_need_each_other_and_a_gate(hosts: Hosts) -> None:
+    with pytest.raises(polite.InvalidOption, match="PoliteHTTPStrategy"):
+        PoliteCrawler(AsyncHTTPCrawlerStrategy())  # type: ignore[arg-type]
+    with pytest.raises(polite.InvalidOption, match=r"polite\.open_gate"):
+        PoliteHTTPStrategy(None)  # type: ignore[arg-type]
+    async with crawling() as (_, gate):
+        strategy = PoliteHTTPStrategy(gate, connector=CONNECTOR)
+        async with AsyncWebCrawler(strategy, config=BrowserConfig(verbose=False)) as plain:
+            result = await plain.arun(hosts.url("/a"), config())
+
+    assert not result.success
+    assert "PoliteCrawler(PoliteHTTPStrategy(gate))" in result.error_message
+    assert hosts.hits == []
+
+
 # What crawl4ai sends past polite is warned of, once.
 
 
@@ -196,6 +217,17 @@ async def test_a_config_whose_requests_are_not_paced_is_warned_of_once(hosts, op
     assert noticed[0].filename == __file__
     assert not [each for each in again if warning in str(each.message)]
     hosts.judge()
+
+
+@pytest.mark.parametrize("method", ["aseed_urls", "amap_domain"])
+async def test_discovery_past_the_gate_is_warned_of(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    async def discovered(*_: object, **__: object) -> list[str]:
+        return ["https://a.test/"]
+
+    monkeypatch.setattr(AsyncWebCrawler, method, discovered)
+    async with crawling() as (crawler, _):
+        with pytest.warns(UserWarning, match=rf"{method}.*gate\.sitemaps"):
+            assert await getattr(crawler, method)("a.test") == ["https://a.test/"]
 
 
 # The page on crawl4ai, and the five lines, run as they are.
@@ -296,6 +328,29 @@ async def test_cached_pages_take_no_turn(hosts: Hosts) -> None:
     assert [result.success for result in results] == [True] * 4
     assert {result.cache_status for result in results} == {"hit"}
     assert (len(hosts.hits), gate.counters.granted) == (requested, granted)
+
+
+@pytest.mark.parametrize(
+    ("dispatcher", "warning"),
+    [
+        (MemoryAdaptiveDispatcher, "20 places"),
+        (SemaphoreDispatcher, "5 places"),
+        (
+            lambda: MemoryAdaptiveDispatcher(
+                max_session_permit=1000, rate_limiter=RateLimiter(base_delay=(0, 0))
+            ),
+            "rate_limiter",
+        ),
+    ],
+)
+async def test_a_dispatcher_that_slows_the_crawl_is_warned_of_once(hosts, dispatcher: Any, warning: str):
+    async with crawling() as (crawler, _):
+        with pytest.warns(UserWarning, match=warning):
+            results = await crawler.arun_many([hosts.url("/1")], config(), dispatcher())
+        await crawler.arun_many([hosts.url("/2")], config(), dispatcher())
+
+    assert [result.success for result in results] == [True]
+    hosts.judge()
 
 
 # Deep crawls: each strategy, in a batch and as a stream, keeps the delay and requests no disallowed page.

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from crawlee import Request
+from crawlee import ConcurrencySettings, Request
 from crawlee.configuration import Configuration
 from crawlee.crawlers import BeautifulSoupCrawler, HttpCrawler, ParselCrawler
 
@@ -62,6 +62,27 @@ async def test_a_host_whose_budget_is_spent_is_skipped_and_not_tried_again(site,
     assert crawl.failed == []
     assert "max_pages=1" in caplog.text
     assert "unreachable" not in caplog.text
+
+
+async def test_an_endless_redirect_fails(site: Site) -> None:
+    async with crawling(
+        max_request_retries=0, pacing=PACING.override(site.url("/"), min_delay=0.01)
+    ) as crawl:
+        await crawl.run([site.url("/loop")])
+
+    assert site.paths == ["/loop"] * 21
+    assert [str(error) for _, error in crawl.failed] == ["More than 20 redirects (status code: 302)."]
+    site.hits.clear()
+
+
+async def test_a_post_becomes_a_get_after_303_and_stays_one_after_307(site: Site) -> None:
+    post: Any = {"method": "POST", "payload": b"q=1", "headers": {"content-type": "text/plain"}}
+    urls = [site.url(f"/hop/{status}?status={status}&to=/method") for status in (303, 307)]
+    posts = [Request.from_url(url, **post) for url in urls]
+    async with crawling() as crawl:
+        await crawl.run(posts)
+
+    assert sorted(crawl.texts) == ["GET ", "POST q=1"]
 
 
 async def test_the_sender_is_the_gates_and_another_fails(site: Site) -> None:
@@ -128,6 +149,35 @@ async def test_a_permit_that_was_lost_before_it_was_used_is_replaced(site: Site)
         await crawl.run([site.url("/a"), site.url("/b")])
 
     assert sorted(crawl.pages) == [site.url("/a"), site.url("/b")]
+
+
+async def test_forefront_goes_first_also_before_what_waits_already(site: Site) -> None:
+    async with crawling(
+        concurrency_settings=ConcurrencySettings(desired_concurrency=1, max_concurrency=1)
+    ) as crawl:
+
+        @crawl.crawler.router.handler("FIRST")
+        async def first(context: Any) -> None:
+            await crawl.crawler.add_requests([site.url("/urgent/1"), site.url("/urgent/2")], forefront=True)
+
+        rest = [site.url(f"/{n}") for n in range(4)]
+        await crawl.run([Request.from_url(site.url("/first"), label="FIRST"), *rest])
+
+    assert site.paths[1:3] == ["/urgent/1", "/urgent/2"] or set(site.paths[1:4]) >= {"/urgent/1", "/urgent/2"}
+    assert len(site.paths) == 7
+
+
+async def test_a_callback_that_fails_ends_the_crawl(site: Site) -> None:
+    async with crawling() as crawl:
+
+        @crawl.crawler.on_skipped_request
+        async def fail(url: str, reason: str) -> None:
+            raise ValueError("mine")
+
+        with pytest.raises(Exception, match="user-defined skipped request callback"):
+            await crawl.run([site.url("/private/x"), site.url("/a")])
+
+        assert (crawl.gate.waiting, crawl.gate.inside) == (0, 0)
 
 
 async def test_a_gate_that_closes_ends_the_crawl(site: Site) -> None:

@@ -1,6 +1,7 @@
 """The parts: sessions, proxies, clients, browsers, storages and options keep working, and what cannot is refused."""
 
 import asyncio
+import dataclasses
 import shutil
 import subprocess
 import sys
@@ -126,6 +127,18 @@ async def test_a_login_in_the_url_is_sent_and_not_to_the_next_origin(site: Site)
     assert len([text for text in crawl.texts if "x-mine" in text.lower()]) == 1
 
 
+async def test_a_redirect_to_something_else_than_a_web_page_is_a_response(site: Site) -> None:
+    urls = [
+        site.url("/hop/1?to=mailto:a@b.test"),
+        site.url("/hop/2?to=http://a%20b:c/"),
+        site.url("/hop/3?to=ftp://a.test/"),
+    ]
+    async with crawling() as crawl:
+        await crawl.run(urls)
+
+    assert sorted(crawl.pages) == urls
+
+
 async def test_a_hook_that_sends_a_request_waits_for_its_turn_and_not_for_itself(site: Site) -> None:
     async with crawling() as crawl:
 
@@ -181,6 +194,17 @@ async def test_a_crawl_that_was_killed_is_resumed_from_crawlees_storage(site: Si
     site.hits.clear()
 
 
+async def test_a_window_smaller_than_the_queue_gives_out_all(site: Site) -> None:
+    urls = [f"{origin}/{n}" for n in range(8) for origin in site.urls]
+    async with crawling(window=2) as crawl:
+        await crawl.run(urls)
+        manager = crawl.client.manager
+        assert "0 taken" in repr(manager)
+        assert await manager.get_handled_count() == await manager.get_total_count() == 16
+
+    assert sorted(crawl.pages) == sorted(urls)
+
+
 # The manager on its own, as another engine may use it.
 
 
@@ -209,6 +233,30 @@ async def test_a_request_that_is_reclaimed_is_given_out_again(site: Site) -> Non
         assert await manager.is_finished()
 
     assert first.url == again.url == site.url("/a")
+
+
+async def test_a_queue_that_fails_ends_the_crawl(site: Site) -> None:
+    class Failing(RequestQueue):
+        async def fetch_next_request(self) -> Any:
+            raise OSError("the disk is full")
+
+    queue = await Failing.open(storage_client=MemoryStorageClient())
+    async with crawling(request_manager=queue) as crawl:
+        with pytest.raises(OSError, match="the disk is full"):
+            await crawl.run([site.url("/a")])
+
+
+async def test_a_url_that_polite_cannot_read_is_skipped(site: Site) -> None:
+    url = site.url("/").replace("127.0.0.1", "a..b%zz")
+    async with crawling() as crawl:
+        await crawl.run(
+            [
+                Request.model_construct(**{**dict(Request.from_url(site.url("/x"))), "url": url}),
+                site.url("/a"),
+            ]
+        )
+
+    assert crawl.skipped == [(url, "robots_txt")]
 
 
 async def test_a_host_whose_robots_txt_is_out_of_reach_is_skipped_in_time(site: Site) -> None:
@@ -297,6 +345,30 @@ async def browsing(**options: Any) -> AsyncIterator[Crawl]:
 
         crawl.crawler.router._default_handler = note
         yield crawl
+
+
+@chromium
+async def test_pages_that_fail_are_retried_and_robots_txt_is_obeyed(site: Site) -> None:
+    broken = f"{site.urls[1]}/broken"
+    urls = [site.url("/a"), broken, site.url("/b"), site.url("/private/x")]
+    async with browsing(max_request_retries=1) as crawl:
+        await crawl.run(urls)
+
+    # Chromium itself requests again at once if a connection breaks.
+    assert site.paths.count("/broken") >= 2
+    site.hits = [hit for hit in site.hits if hit.raw != "/broken"]
+    assert sorted(crawl.pages) == [site.url("/a"), site.url("/b")]
+    assert crawl.skipped == [(urls[3], "robots_txt")]
+    assert [url for url, _ in crawl.failed] == [broken]
+
+
+@chromium
+async def test_a_host_whose_budget_is_spent_is_skipped(site: Site) -> None:
+    async with browsing(pacing=dataclasses.replace(PACING, max_pages=2)) as crawl:
+        await crawl.run([site.url("/a"), site.url(f"/hop?to={site.url('/b')}")])
+
+    assert (crawl.pages, crawl.failed) == ([site.url("/a")], [])
+    assert crawl.skipped == [(site.url("/b"), "robots_txt")]
 
 
 @chromium

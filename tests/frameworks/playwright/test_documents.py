@@ -8,6 +8,7 @@ from playwright.async_api import Browser, BrowserContext, BrowserType, Error, as
 
 import polite
 from polite.integrations.playwright import guard
+from polite.integrations.playwright.context_guard import GuardedContexts
 from tests.frameworks.examples import PAGES, require_what_the_page_says
 from tests.frameworks.playwright.browsing import AGENT, FLAGS, Site, opened, until
 from tests.frameworks.playwright.conftest import CHROMIUM
@@ -77,6 +78,54 @@ async def test_examples_print_what_the_page_says(page: str, site, monkeypatch, c
     await require_what_the_page_says(
         page, "playwright", site.url("/"), monkeypatch, lambda: capsys.readouterr().out
     )
+
+
+async def test_a_context_without_a_guard_goes_on_at_once(browser, context, site):
+    site.pages["/page"] = f"<iframe src=/private/frame></iframe><iframe src={site.urls[1]}/nest></iframe>"
+    site.pages["/nest"] = "<iframe src=/private/nested></iframe>"
+    async with opened() as gate, await browser.new_context() as free:
+        await guard(context, gate)
+        pages = [await free.new_page(), await context.new_page()]
+
+        for page in pages:
+            await page.goto(site.url("/page"), wait_until="networkidle")
+
+        by_us = [hit.raw for hit in site.hits if hit.agent == AGENT and hit.raw != "/favicon.ico"]
+        assert sorted(by_us) == ["/nest", "/page", "/robots.txt", "/robots.txt"]
+        assert sorted(path for path in site.paths if path.startswith("/private")) == [
+            "/private/frame",
+            "/private/nested",
+        ]
+
+
+async def test_two_contexts_with_gates_of_their_own(browser: Browser, site: Site) -> None:
+    agents = ("OneBot/1.0 (+https://one.test)", "TwoBot/1.0 (+https://two.test)")
+    site.pages["/robots.txt"] = "User-agent: onebot\nDisallow: /one\nUser-agent: twobot\nDisallow: /two\n"
+    site.pages["/page"] = "<iframe src=/one></iframe><iframe src=/two></iframe>"
+    async with opened(agents[0]) as one, opened(agents[1]) as two:
+        for gate in (one, two):
+            context = await browser.new_context()
+            await guard(context, gate)
+            page = await context.new_page()
+            await page.goto(site.url("/page"), wait_until="networkidle")
+            await context.close()
+
+        frames = [(hit.raw, hit.agent) for hit in site.hits if hit.raw in {"/one", "/two"}]
+        assert frames == [("/two", agents[0]), ("/one", agents[1])]
+
+
+async def test_a_context_of_a_framework_is_guarded_once_and_forgotten_when_it_is_closed(browser, site):
+    async with opened() as gate:
+        contexts = GuardedContexts(gate)
+        context = await browser.new_context()
+        guarded = await contexts.guard_of(context)
+        page = await context.new_page()
+        await guarded.goto(page, site.url("/page"))
+
+        assert await contexts.guard_of(context) is guarded
+        assert [*contexts.guards] == [context]
+        await context.close()
+        assert not contexts.guards
 
 
 async def test_a_persistent_context(tmp_path: Path, site: Site) -> None:

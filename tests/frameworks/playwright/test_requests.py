@@ -96,6 +96,23 @@ async def test_a_websocket_and_a_prefetch_are_charged(context: BrowserContext, s
             assert site.short(sent, "/next") == []
 
 
+async def test_pages_from_before_are_charged_and_their_scripts_checked(context: BrowserContext, site: Site):
+    page = await context.new_page()
+    await page.goto(site.url("/before"))
+    async with opened(min_delay=1.0) as gate:
+        await gate.check(site.url(""))
+        await asyncio.sleep(1.0)  # robots.txt delays the origin, too
+        started_at = asyncio.get_running_loop().time()
+
+        guarded = await guard(context, gate)
+        assert await page.evaluate("fetch('/private/x').then(r => r.status, e => 'blocked')") == "blocked"
+        assert await page.evaluate("fetch('/public').then(r => r.status)") == 200
+        await guarded.goto(page, site.url("/next"))
+
+        assert site.paths == ["/before", "/public", "/next"]
+        assert site.hits[-1].at - started_at >= 1.0
+
+
 async def test_a_closed_page_leaves_the_permit_and_ends_the_wait(context: BrowserContext, site: Site) -> None:
     async with opened() as gate:
         await guard(context, gate)
@@ -143,6 +160,18 @@ async def test_the_end_of_the_context_or_the_browser_leaves_all(ends: str, site:
 
         await asyncio.gather(*going, return_exceptions=True)
         assert len(site.paths) == 1
+
+
+async def test_a_server_that_hangs_up_counts_as_a_failure(context: BrowserContext, site: Site) -> None:
+    async with opened(min_delay=0.05, circuit_failures=1) as gate:
+        guarded = await guard(context, gate)
+        page = await context.new_page()
+
+        with pytest.raises(Error, match="ERR_EMPTY_RESPONSE"):
+            await guarded.goto(page, site.url("/broken"))
+
+        assert (await gate.explain(site.url("/next"))).wait_s > 1
+        assert (gate.waiting, gate.inside) == (0, 0)
 
 
 async def test_a_turn_that_no_request_used_is_given_back(context: BrowserContext, site: Site) -> None:

@@ -1,7 +1,6 @@
 """A spider as it is, with polite's add-on: what it gets, what the server sees, and what polite does if something fails."""
 
 import asyncio
-from collections import Counter, defaultdict
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +13,7 @@ from polite.frontier.in_flight import TaskPermit
 from polite.integrations.scrapy import PoliteMiddleware
 from polite.integrations.scrapy.turns import WaitingRequests
 from tests.frameworks.examples import hops_to_sign, require_signatures
-from tests.frameworks.scrapy.crawls import DELAY_S, Noting, Reactor, crawl, judge, serving
+from tests.frameworks.scrapy.crawls import DELAY_S, Noting, Reactor, crawl, judge
 from tests.integrations.site import LOOPBACK, Site
 
 
@@ -116,104 +115,6 @@ def test_a_host_whose_budget_is_spent_gets_no_more_requests_and_says_why(reactor
 
 
 # A thousand requests of all kinds: each ends in a callback, in an errback, or in a stat.
-
-HOSTS = 50
-FAST_S = 0.05
-# What each host is asked for.
-PATHS = (
-    *(f"/page/{number}" for number in range(7)),
-    *(f"/private/{number}" for number in range(3)),
-    "/hop?to=/end",
-    "/hop/2?to=/private/x",
-    "/broken",
-    "/down",
-    "/method?post",
-    "/answered",
-    "/dropped",
-    "/replaced",
-    "/page/0",
-    "/a/../private/3",
-)
-PACING = polite.PacingPolicy(min_delay=FAST_S, backoff=0.1, max_backoff=0.1, circuit_failures=0)
-
-
-class Meddling:
-    """Another middleware, which answers, drops and replaces requests before they reach polite's."""
-
-    def process_request(self, request):
-        if request.url.endswith("/answered"):
-            return scrapy.http.TextResponse(request.url, body=b"mine", encoding="utf-8")
-        if request.url.endswith("/dropped"):
-            raise IgnoreRequest("not mine")
-        if request.url.endswith("/replaced"):
-            return request.replace(url=f"{request.url}/other", dont_filter=True)
-        return None
-
-
-class Mixed(Noting):
-    def __init__(self, **options):
-        super().__init__(**options)
-        self.fates = defaultdict(list)
-
-    async def start(self):
-        for number, path in enumerate(PATHS):
-            for host, origin in enumerate(self.urls):
-                method = "POST" if path.endswith("?post") else "GET"
-                yield scrapy.Request(
-                    origin + path,
-                    self.parse,
-                    method=method,
-                    body=b"x" if method == "POST" else b"",
-                    errback=None if path == "/private/2" else self.failed,
-                    priority=number % 3,
-                    meta={"number": (host, path, number)},
-                )
-
-    def parse(self, response):
-        self.fates[response.meta["number"]].append("callback")
-
-    def failed(self, failure):
-        self.fates[failure.request.meta["number"]].append("errback")
-
-
-def test_each_of_a_thousand_mixed_requests_has_one_fate(reactor: Reactor) -> None:
-    with serving(HOSTS) as site:
-        settings = {
-            "POLITE": {"fetching": LOOPBACK, "pacing": PACING},
-            "DOWNLOADER_MIDDLEWARES": {Meddling: 400},
-            "RETRY_TIMES": 1,
-            "LOG_LEVEL": "ERROR",
-        }
-        done = crawl(reactor, Mixed, urls=site.urls, settings=settings)
-
-        judge(site, FAST_S)
-
-    fates = done.spider.fates
-    assert HOSTS * len(PATHS) == 1_000
-    assert all(len(outcomes) == 1 for outcomes in fates.values())
-    by_path: dict[str, Counter[str]] = defaultdict(Counter)
-    for (_, path, _), (outcome,) in fates.items():
-        by_path[path][outcome] += 1
-    errbacks = {path for path in by_path if "errback" in by_path[path]}
-    assert errbacks == {
-        "/private/0",
-        "/private/1",
-        "/hop/2?to=/private/x",
-        "/broken",
-        "/dropped",
-        "/a/../private/3",
-    }
-    assert all(sum(counts.values()) == HOSTS for counts in by_path.values())
-    # Without an errback, it is in the stats only. The second /page/0 is a duplicate.
-    assert len(fates) == 1_000 - 2 * HOSTS
-    assert done.stats["dupefilter/filtered"] == HOSTS
-    counted = done.counted
-    assert counted["denied"] == counted["denied/Disallowed"] == 5 * HOSTS
-    assert counted["unsent"] == 3 * HOSTS
-    assert counted["robots_fetched"] == HOSTS
-    assert counted["granted"] == len(site.paths)
-    assert "left_in_queue" not in counted
-    assert done.stats["scheduler/enqueued"] == done.stats["scheduler/dequeued"]
 
 
 def test_pages_and_redirects_are_signed(reactor: Reactor, site: Site) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, RFC9309, Dialect
 from polite.robots.parse import parse
-from polite.robots.pattern import grammar, matches, shape_matches, shape_matches_linearly
+from polite.robots.pattern import Grammar, grammar, matches, shape_matches, shape_matches_linearly
 from polite.robots.rule_index import MOST_RULES, KeywordIndex, RuleIndex, ShiftAnd
 
 GRAMMAR = grammar(RFC9309)
@@ -148,6 +148,26 @@ def test_rules_that_are_not_tame_match_what_they_matched(pieces: list[str], part
     # The second is long enough for the two-way search, which takes over behind 100,000 comparisons.
     for asked in (path, "/" + "c" * 4_000 + path[1:]):
         assert shape_matches_linearly(shape, asked) == shape_matches(shape, asked)
+
+
+def test_paths_and_shapes_that_sites_share_are_kept_once_and_no_more_than_some():
+    of_dialect = Grammar(RFC9309)
+    paths = ["/wp-admin/", "/*?sort="]
+    shared, shape = of_dialect.shared(paths), of_dialect.shared_shape("/*first")
+
+    assert shared == tuple(paths)
+    assert of_dialect.shared(["".join(path) for path in map(list, paths)])[1] is shared[1]
+    assert shape == of_dialect.shape("/*first")
+    # Of what is compiled, a tuple of known length is another object for each caller.
+    assert of_dialect.shared_shape("/*first")[1] is shape[1]
+
+    for each in range(5_000):
+        of_dialect.shared([f"/{each}"])
+        of_dialect.shared_shape(f"/*{each}")
+
+    assert of_dialect.shared(["".join(list(paths[0]))])[0] is not paths[0]
+    assert of_dialect.shared_shape("/*first")[1] is not shape[1]
+    assert of_dialect.shared_shape("/*" + "a" * 50)[1] is not of_dialect.shared_shape("/*" + "a" * 50)[1]
 
 
 @pytest.mark.parametrize(

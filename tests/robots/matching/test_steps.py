@@ -8,7 +8,7 @@ from itertools import islice
 import pytest
 
 from benchmarks.decide import WORST, filled, worst_paths
-from polite.robots.dialect import CLASSIC, GOOGLE, RFC9309, Dialect
+from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, RFC9309, Dialect
 from polite.robots.parse import parse
 from polite.robots.rules import RuleSet
 from tests.support import calls_of, slowness
@@ -61,6 +61,35 @@ def test_a_question_takes_steps_by_the_length_of_the_path_and_not_of_the_file(bo
     asked = calls_of(lambda: (rules.allows(path), rules.decide(path)))
 
     assert asked <= 100 + 4 * len(path)
+
+
+@pytest.mark.parametrize(
+    ("rules", "length", "named"), [(900, 9, True), (9_000, 9, False), (900, 9_000, False)]
+)
+def test_a_conflict_is_named_where_that_takes_few_steps(rules: int, length: int, named: bool):
+    body = AGENT + "Allow: /*a\nDisallow: /bbbb\n" + "".join(f"Allow: /{n}\n" for n in range(rules))
+
+    decision = ready(body.encode(), GOOGLE_2010).decide("/bbbb" + "a" * length)
+
+    assert decision.undefined
+    assert ("is undefined" in str(decision)) is named
+
+
+def in_another_order(rules: int) -> str:
+    """Rules that each look for what the path holds, in an order that it does not have."""
+    pairs = [(a, b) for a in LETTERS for b in LETTERS]
+    return AGENT + "".join(f"Disallow: /*{a}*{b}*{n}\n" for n, (a, b) in enumerate(pairs[:rules]))
+
+
+@pytest.mark.pure("counts calls, of which compiled code has fewer")
+def test_rules_that_nothing_tells_apart_are_walked_together():
+    few, many = (ready(in_another_order(rules).encode(), RFC9309) for rules in (300, 600))
+    path = "/0123456789" + 2 * LETTERS
+
+    asked = calls_of(lambda: many.allows(path))
+
+    assert asked <= 100 + 10 * len(path)
+    assert asked <= 1.5 * calls_of(lambda: few.allows(path))
 
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
