@@ -7,7 +7,7 @@ import re
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from weakref import WeakValueDictionary
 
@@ -182,6 +182,7 @@ class _Fetch:
     spent_s: float = 0.0
 
 
+@dataclass(eq=False, repr=False)
 class RobotsFetcher:
     """Fetches robots.txt. Every hop takes a turn at the origin it goes to, and counts there as a request.
 
@@ -192,25 +193,20 @@ class RobotsFetcher:
         missing: Makes up the name of a page that no site has (`RobotsPolicy.infer_missing`).
     """
 
-    def __init__(
-        self,
-        downloads: Downloads,
-        turns: Turns,
-        clock: Clock,
-        robots: RobotsPolicy,
-        *,
-        missing: Callable[[], str] = lambda: secrets.token_hex(_NAME_OCTETS),
-    ) -> None:
-        self._downloads = downloads
-        self._turns = turns
-        self._clock = clock
-        self._robots = robots
-        self._missing = missing
-        self.awaited: AwaitedTurns = AwaitedTurns()
-        self._begun: set[Origin] = set()  # origins whose fetch has had its first turn
-        self._connections = asyncio.Semaphore(downloads.fetching.connections)
-        # By the origin that redirects lead to: one of them at a time waits for its turn there.
-        self._redirect_locks: WeakValueDictionary[Origin, asyncio.Lock] = WeakValueDictionary()
+    downloads: Downloads
+    turns: Turns
+    clock: Clock
+    robots: RobotsPolicy
+    missing: Callable[[], str] = lambda: secrets.token_hex(_NAME_OCTETS)
+    awaited: AwaitedTurns = field(default_factory=AwaitedTurns, init=False)
+    _begun: set[Origin] = field(default_factory=set, init=False)  # origins whose fetch has had its first turn
+    # By the origin that redirects lead to: one of them at a time waits for its turn there.
+    _redirect_locks: WeakValueDictionary[Origin, asyncio.Lock] = field(
+        default_factory=WeakValueDictionary, init=False
+    )
+
+    def __post_init__(self) -> None:
+        self._connections = asyncio.Semaphore(self.downloads.fetching.connections)
 
     async def fetch(
         self,
@@ -233,9 +229,9 @@ class RobotsFetcher:
         """
         fetch = _Fetch(origin, pace_of, kept)
         step: Exchange | MissingProbe | FetchResult
-        downloads = self._downloads
+        downloads = self.downloads
         schemes = frozenset(downloads.transports)
-        step = Exchange.begin(origin, self._robots, downloads.fetching, schemes=schemes)
+        step = Exchange.begin(origin, self.robots, downloads.fetching, schemes=schemes)
         try:
             turn = None
             if meanwhile is not None and isinstance(step, Exchange):
@@ -244,12 +240,12 @@ class RobotsFetcher:
                     try:
                         await meanwhile()
                     except BaseException:
-                        self._turns.give_back(turn)
-                        self._turns.counters.robots -= 1
+                        self.turns.give_back(turn)
+                        self.turns.counters.robots -= 1
                         raise
             access = await self._to_the_end(fetch, step, turn)
-            if not had_file and self._robots.infer_missing:
-                step = MissingProbe.begin(origin, access, self._robots, missing=self._missing())
+            if not had_file and self.robots.infer_missing:
+                step = MissingProbe.begin(origin, access, self.robots, missing=self.missing())
                 access = await self._to_the_end(fetch, step)
         finally:
             self._begun.discard(origin)
@@ -284,7 +280,7 @@ class RobotsFetcher:
                     turn = await self._turn(fetch, ask.target)
                 self._begun.add(fetch.origin)
                 if kept is not None and ask.target.origin == fetch.origin:
-                    kept.callback(self._turns.pacer.keep(turn))
+                    kept.callback(self.turns.pacer.keep(turn))
                 response, turn = await self._send(fetch, turn, ask), None
             step = step.next(response, retry_after_s=self._retry_after(response))
         return step
@@ -295,7 +291,7 @@ class RobotsFetcher:
         The time it waits for a connection is not the server's.
         """
         outcome: Outcome | None = Outcome()
-        target, turns = ask.target, self._turns
+        target, turns = ask.target, self.turns
         try:
             async with self._connections:
 
@@ -309,10 +305,10 @@ class RobotsFetcher:
                 if backs_off or not turns.holds(turn):
                     outcome = None
                     return None
-                network = NetworkTimeout(self._downloads.fetching.timeout - fetch.spent_s, ready)
-                started = self._clock.monotonic()
+                network = NetworkTimeout(self.downloads.fetching.timeout - fetch.spent_s, ready)
+                started = self.clock.monotonic()
                 response = await self._ask(ask, network)
-            elapsed = self._clock.monotonic() - started - network.waited_s
+            elapsed = self.clock.monotonic() - started - network.waited_s
             fetch.spent_s += elapsed
             outcome = self._outcome(response, elapsed)
         finally:
@@ -321,7 +317,7 @@ class RobotsFetcher:
             else:
                 # When cancelled half way, too: the server may have seen the request, so its delay runs. After a 503, robots.txt is
                 # fetched again fairly soon (H5): no back-off and no circuit that robots.txt itself has opened may last longer.
-                most_s = self._robots.busy_retry_max if is_failure(outcome) else math.inf
+                most_s = self.robots.busy_retry_max if is_failure(outcome) else math.inf
                 try:
                     turns.settle(turn, target, outcome, fetch.pace_of(target.origin), most_s=most_s)
                 finally:
@@ -334,7 +330,7 @@ class RobotsFetcher:
         The pages of another origin do not need what a redirect fetches there: it queues behind them. One redirect at a time queues
         there, however many origins lead to it, so that redirects delay each page by one turn at most.
         """
-        turns, there = self._turns, target.origin
+        turns, there = self.turns, target.origin
         # Another process may have the turn: then only a wait can tell.
         turn = None if turns.shared else turns.take_now(target, pace=fetch.pace_of(there))
         if turn is not None:
@@ -350,7 +346,7 @@ class RobotsFetcher:
                 return await turns.take(target, pace=pace, urgent=True, overtake=False)
 
     async def _ask(self, ask: Ask, network: NetworkTimeout) -> Reply | Failed:
-        downloads = self._downloads
+        downloads = self.downloads
         send = downloads.transports[ask.target.origin.scheme].get
         limit = f"FetchPolicy.timeout={downloads.fetching.timeout:g}"
         try:
@@ -367,7 +363,7 @@ class RobotsFetcher:
     def _retry_after(self, response: Reply | Failed) -> float | None:
         if isinstance(response, Failed) or response.retry_after is None:
             return None
-        return retry_after_s(response.retry_after, self._clock.wall())
+        return retry_after_s(response.retry_after, self.clock.wall())
 
     def _outcome(self, response: Reply | Failed, elapsed: float) -> Outcome:
         if isinstance(response, Failed):

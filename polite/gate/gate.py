@@ -228,9 +228,9 @@ class Gate:
         return Sitemaps(
             self.services,
             origin if isinstance(origin, Origin) else Origin.of(origin),
-            files=None if files is None else [Target.of(url) for url in files],
-            since=since,
-            policy=SitemapPolicy() if policy is None else policy,
+            None if files is None else [Target.of(url) for url in files],
+            since,
+            SitemapPolicy() if policy is None else policy,
         )
 
     @property

@@ -97,15 +97,6 @@ class Decider:
 log: logging.Logger = logging.getLogger("polite")
 
 
-class Queue(Protocol):
-    """The queue of one frontier."""
-
-    @property
-    def queued(self) -> int:
-        """How many tasks wait that may still be given out."""
-        ...
-
-
 # One wait of so many is looked at, since a look costs a fifth of a wait.
 _STRIDE = 5
 # So many waiting permits are a crowd, and so many looks that found one are enough.
@@ -375,15 +366,15 @@ class Services:
         self.shutdown: Shutdown = Shutdown()
         self.resources: AsyncExitStack = AsyncExitStack()
         self.waiting: WaitingPermits = WaitingPermits()
-        self._queues: tuple[ref[Queue], ...] = ()
+        self._queues: tuple[ref[Any], ...] = ()
 
     @property
     def queued(self) -> int:
         """How many tasks wait in the gate's frontiers."""
         return sum(queue.queued for each in self._queues if (queue := each()) is not None)
 
-    def add_queue(self, queue: Queue) -> None:
-        """Count one more frontier's queue, which is held weakly."""
+    def add_queue(self, queue: object) -> None:
+        """Count one more frontier's queue by its `queued`: the tasks that may still be given out. It is held weakly."""
         # A new tuple: another thread may be reading.
         self._queues = (*(each for each in self._queues if each() is not None), ref(queue))
 

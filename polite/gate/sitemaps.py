@@ -5,7 +5,7 @@ import logging
 import tempfile
 import zlib
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -268,6 +268,7 @@ def _decoded(body: bytes) -> bytes:
 _USUAL = "/sitemap.xml"
 
 
+@dataclass(eq=False, repr=False)
 class Sitemaps:
     """The entries of a site's sitemaps. Made by `Gate.sitemaps`; iterating again fetches again.
 
@@ -285,21 +286,12 @@ class Sitemaps:
             print(file.url, file.entries, file.problem)
     """
 
-    def __init__(
-        self,
-        services: Services,
-        origin: Origin,
-        *,
-        files: Iterable[Target] | None,
-        since: datetime | None,
-        policy: SitemapPolicy,
-    ) -> None:
-        self.files: list[SitemapFile] = []
-        self._services = services
-        self._origin = origin
-        self._given = None if files is None else tuple(files)
-        self._since = since
-        self._policy = policy
+    files: list[SitemapFile] = field(default_factory=list, init=False)
+    _services: Services
+    _origin: Origin
+    _given: Sequence[Target] | None
+    _since: datetime | None
+    _policy: SitemapPolicy
 
     def __aiter__(self) -> AsyncGenerator[SitemapEntry, None]:  # noqa: PYI058 - who breaks off may close it
         """Yield entries.
