@@ -3,10 +3,10 @@
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, TypeGuard, TypeVar
+from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 from polite.errors import GateClosed
 from polite.events import RobotsFetched
@@ -193,7 +193,7 @@ class OriginManager:
                 await self.store.close()
 
     def _start(
-        self, origin: Origin, work: Callable[[], Awaitable[OriginRules]], *, ahead: bool = False
+        self, origin: Origin, work: Callable[[], Coroutine[Any, Any, OriginRules]], *, ahead: bool = False
     ) -> SingleFlight[OriginRules]:
         def ended() -> None:
             del self._flights[origin]
