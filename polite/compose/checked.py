@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-import logging
 import re
 import reprlib
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,7 +10,7 @@ from typing import Any
 
 from polite.errors import InvalidOption, StoreFailed
 from polite.gate.fetcher import SignerFailed
-from polite.log import fields
+from polite.log import fields, log
 from polite.origin import Origin, Target
 from polite.ports import (
     LONGEST_BACK_OFF_S,
@@ -28,8 +27,6 @@ from polite.ports import (
 )
 from polite.robots.exchange import wrong_field
 from polite.robots.snapshot import Snapshot
-
-log: logging.Logger = logging.getLogger("polite")
 
 # RFC 3986, 3.1.
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")

@@ -1,7 +1,6 @@
 """Fetches robots.txt, one paced hop after another, and other bodies, one request each; signs what it sends."""
 
 import asyncio
-import logging
 import math
 import re
 import secrets
@@ -13,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from polite.errors import InvalidOption
 from polite.gate.turns import LONG_BACK_OFF_S, Turns
-from polite.log import fields
+from polite.log import fields, log
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 from polite.pacing.circuit import is_failure
@@ -25,8 +24,6 @@ from polite.robots.exchange import Exchange, MissingProbe
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
 from polite.robots.result import FetchResult, Found, Unreachable, timed
-
-log: logging.Logger = logging.getLogger("polite")
 
 # RFC 9110, 5.6.2. A longer name is no method.
 _METHOD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}").fullmatch

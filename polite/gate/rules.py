@@ -1,7 +1,6 @@
 """One robots.txt result per origin: cached while it is valid, fetched once for all that wait, refreshed before it expires."""
 
 import asyncio
-import logging
 import random
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, suppress
@@ -14,7 +13,7 @@ from polite.gate.fetcher import RobotsFetcher
 from polite.gate.rules_cache import CLOCK_TOLERANCE_S, Grounds, OriginRules, RulesCache
 from polite.gate.single_flight import FlightLost, SingleFlight
 from polite.gate.turns import Turns
-from polite.log import fields
+from polite.log import fields, log
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 from polite.ports import BackOffStore, Clock, Listener, RobotsStore
@@ -24,8 +23,6 @@ from polite.robots.policy import RobotsPolicy
 from polite.robots.result import FetchResult, Found, Unavailable, Unreachable
 from polite.robots.rules import RuleSet
 from polite.robots.snapshot import Snapshot, merged, renewed
-
-log: logging.Logger = logging.getLogger("polite")
 
 # How long `close` waits for a store that is to keep what was fetched (seconds).
 _SAVING_S = 5.0

@@ -1,7 +1,6 @@
 """What a permit and a frontier need of a gate: made once for each gate."""
 
 import asyncio
-import logging
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from polite.gate.rules import OriginManager
 from polite.gate.rules_cache import Grounds, OriginRules
 from polite.gate.tally import Counters, Notifier
 from polite.gate.turns import Turns
-from polite.log import fields, without_query
+from polite.log import fields, log, without_query
 from polite.origin import Origin, Target
 from polite.pacing.turn import Turn
 from polite.ports import Clock, Timer
@@ -92,9 +91,6 @@ class Decider:
             del self._decided[next(iter(self._decided))]
         self._decided[path] = ref(rules.lifetime), decision[:-1]
         return decision
-
-
-log: logging.Logger = logging.getLogger("polite")
 
 
 # One wait of so many is looked at, since a look costs a fifth of a wait.

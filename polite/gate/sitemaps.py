@@ -1,7 +1,6 @@
 """Sitemaps: the entries of a site, one file after another, each fetched in its turn."""
 
 import asyncio
-import logging
 import tempfile
 import zlib
 from collections import deque
@@ -16,7 +15,7 @@ from polite.gate.fetcher import NetworkTimeout, answer
 from polite.gate.permit import Permit
 from polite.gate.rules_cache import OriginRules
 from polite.gate.services import Services
-from polite.log import fields
+from polite.log import fields, log
 from polite.origin import Origin, Target
 from polite.ports import Ask, Failed, Reply, StreamingTransport
 from polite.robots.decision import Disallowed, RobotsUnreachable
@@ -69,8 +68,6 @@ class Spool:
             # A write that goes on in its thread has the file's lock, and ends first.
             self._file.close()
 
-
-log: logging.Logger = logging.getLogger("polite")
 
 _UNREADABLE = {
     BodyEnd.UNKNOWN_CODING: Reason.CODING_UNKNOWN.value,
