@@ -68,7 +68,7 @@ def test_the_reference_has_each_line_with_its_level() -> None:
         text = path.read_text()
         if path.name == "log.py" or "polite.log import" not in text:
             continue
-        named |= set(re.findall(r'\bfields\(\s*"(\w+)"', text))
+        named |= set(re.findall(r'\b(?:fields|named)\(\s*"(\w+)"', text))
         for call in ast.walk(ast.parse(text)):
             if not (
                 isinstance(call, ast.Call) and re.fullmatch(r"_?log\.(?!is|add)\w+", ast.unparse(call.func))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from weakref import WeakValueDictionary
 
-from polite.errors import InvalidOption
+from polite.errors import InvalidOption, TurnLost
 from polite.gate.turns import LONG_BACK_OFF_S, Turns
 from polite.log import fields, log
 from polite.origin import Origin, Target
@@ -24,6 +24,7 @@ from polite.robots.exchange import Exchange, MissingProbe
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
 from polite.robots.result import FetchResult, Found, Unreachable, timed
+from polite.sitemaps.entry import SitemapPolicy
 
 # RFC 9110, 5.6.2. A longer name is no method.
 _METHOD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}").fullmatch
@@ -53,47 +54,6 @@ class Signatures:
             raise SignerFailed(f"the signer failed: {error!r}") from error
 
 
-async def answer(
-    ask: Ask,
-    send: Callable[[Ask], Awaitable[Reply | Failed]],
-    network: "NetworkTimeout",
-    signatures: Signatures | None,
-    limit: str,
-) -> Reply | Failed:
-    """Send a request within its time-out, signed. Raises what `send` raises. `limit` names the time-out."""
-    signed = replace(ask, ready=network.ready)
-    if signatures is not None:
-        signed = replace(signed, signed=partial(signatures.of, "GET", ask.target))
-    try:
-        async with network.timeout:
-            return await send(signed)
-    except TimeoutError:
-        return Failed(Reason.TIMEOUT, f"no whole response within {limit} s")
-    except SignerFailed as error:
-        extra = fields("signer_failed", origin=ask.target.origin, url=ask.target.url, error=error)
-        log.exception("%s was not requested: the signer failed", ask.target.url, extra=extra)
-        return Failed(Reason.SIGNER_FAILED, str(error)[:500])
-
-
-class Downloads:
-    """What the gate's own requests are sent with: its User-Agent and its guarded addresses.
-
-    Attributes:
-        transports: The transports by scheme.
-        fetching: The limits of the transports.
-        signatures: Signs each request, for the server that it is sent to, if the gate has a signer.
-        connections: How many requests other than those for robots.txt may be in flight: half of the gate's connections.
-    """
-
-    def __init__(
-        self, transports: Mapping[str, Transport], fetching: FetchPolicy, signatures: Signatures | None = None
-    ) -> None:
-        self.transports = transports
-        self.fetching = fetching
-        self.signatures = signatures
-        self.connections: asyncio.Semaphore = asyncio.Semaphore(max(1, fetching.connections // 2))
-
-
 class NetworkTimeout:
     """A time-out of the network, which stands still while a request that has its connection waits until it may be sent.
 
@@ -118,6 +78,69 @@ class NetworkTimeout:
             waited_s = time() - began
             self.waited_s += waited_s
             self.timeout.reschedule(None if ends_at is None else ends_at + waited_s)
+
+
+class Downloads:
+    """What the gate's own requests are sent with: its User-Agent and its guarded addresses.
+
+    Attributes:
+        transports: The transports by scheme.
+        fetching: The limits of the transports.
+        signatures: Signs each request, for the server that it is sent to, if the gate has a signer.
+        connections: How many requests other than those for robots.txt may be in flight: half of the gate's connections.
+    """
+
+    def __init__(
+        self, transports: Mapping[str, Transport], fetching: FetchPolicy, signatures: Signatures | None = None
+    ) -> None:
+        self.transports = transports
+        self.fetching = fetching
+        self.signatures = signatures
+        self.connections: asyncio.Semaphore = asyncio.Semaphore(max(1, fetching.connections // 2))
+
+    async def answer(
+        self,
+        ask: Ask,
+        send: Callable[[Ask], Awaitable[Reply | Failed]],
+        network: NetworkTimeout,
+        policy: FetchPolicy | SitemapPolicy,
+        *,
+        file: bool = False,
+    ) -> Reply | Failed:
+        """Send a request within its time-out, signed. Any failure is a Failed (RFC 9309, 2.3.1.4). Raises TurnLost.
+
+        Args:
+            ask: The request.
+            send: Sends it.
+            network: The time-out.
+            policy: Sets it.
+            file: Whether it is another file than a robots.txt.
+        """
+        target = ask.target
+        signed = replace(ask, ready=network.ready)
+        if self.signatures is not None:
+            signed = replace(signed, signed=partial(self.signatures.of, "GET", target))
+        try:
+            async with network.timeout:
+                return await send(signed)
+        except TurnLost:
+            raise
+        except TimeoutError:
+            limit = f"{type(policy).__name__}.timeout={policy.timeout:g}"
+            return Failed(Reason.TIMEOUT, f"no whole response within {limit} s")
+        except SignerFailed as error:
+            extra = fields("signer_failed", origin=target.origin, url=target.url, error=error)
+            log.exception("%s was not requested: the signer failed", target.url, extra=extra)
+            return Failed(Reason.SIGNER_FAILED, str(error)[:500])
+        except (Exception, asyncio.CancelledError) as error:
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
+                raise
+            # A transport of the user, or a full disk. If this task was not cancelled, something inside the transport was.
+            named = partial(fields, origin=target.origin, url=target.url, error=error)
+            extra = named("file_failed") if file else named("transport_failed")
+            log.warning("%s was not fetched: %r", target.url, error, extra=extra)
+            return Failed(Reason.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:500])
 
 
 Observer = Callable[[Target], None]
@@ -302,9 +325,11 @@ class RobotsFetcher:
                 if backs_off or not turns.holds(turn):
                     outcome = None
                     return None
-                network = NetworkTimeout(self.downloads.fetching.timeout - fetch.spent_s, ready)
+                downloads = self.downloads
+                network = NetworkTimeout(downloads.fetching.timeout - fetch.spent_s, ready)
                 started = self.clock.monotonic()
-                response = await self._ask(ask, network)
+                send = downloads.transports[target.origin.scheme].get
+                response = await downloads.answer(ask, send, network, downloads.fetching)
             elapsed = self.clock.monotonic() - started - network.waited_s
             fetch.spent_s += elapsed
             outcome = self._outcome(response, elapsed)
@@ -341,21 +366,6 @@ class RobotsFetcher:
             async with self._redirect_locks.setdefault(there, asyncio.Lock()):
                 pace = fetch.pace_of(there)
                 return await turns.take(target, pace=pace, urgent=True, overtake=False)
-
-    async def _ask(self, ask: Ask, network: NetworkTimeout) -> Reply | Failed:
-        downloads = self.downloads
-        send = downloads.transports[ask.target.origin.scheme].get
-        limit = f"FetchPolicy.timeout={downloads.fetching.timeout:g}"
-        try:
-            return await answer(ask, send, network, downloads.signatures, limit)
-        except (Exception, asyncio.CancelledError) as error:
-            task = asyncio.current_task()
-            if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
-                raise
-            # Any failure is "unreachable" (RFC 9309, 2.3.1.4). If this task was not cancelled, something inside the transport was.
-            extra = fields("transport_failed", origin=ask.target.origin, url=ask.target.url, error=error)
-            log.warning("the transport failed for %s: %r", ask.target.url, error, extra=extra)
-            return Failed(Reason.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:500])
 
     def _retry_after(self, response: Reply | Failed) -> float | None:
         if isinstance(response, Failed) or response.retry_after is None:

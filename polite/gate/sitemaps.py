@@ -11,11 +11,10 @@ from datetime import datetime
 from typing import BinaryIO
 
 from polite.errors import InvalidURL, OriginDeclined, TurnLost
-from polite.gate.fetcher import NetworkTimeout, answer
+from polite.gate.fetcher import NetworkTimeout
 from polite.gate.permit import Permit
 from polite.gate.rules_cache import OriginRules
 from polite.gate.services import Services
-from polite.log import fields, log
 from polite.origin import Origin, Target
 from polite.ports import Ask, Failed, Reply, StreamingTransport
 from polite.robots.decision import Disallowed, RobotsUnreachable
@@ -187,17 +186,9 @@ class FileFetch:
             # It may have waited for a connection.
             await permit.ready()
             started = clock.monotonic()
-            timeout = self.policy.timeout
-            network = NetworkTimeout(max(0.0, timeout - self._spent_s), permit.ready)
-            try:
-                ask, limit = Ask(target, self.max_bytes), f"{type(self.policy).__name__}.timeout={timeout:g}"
-                response = await answer(ask, send, network, downloads.signatures, limit)
-            except TurnLost:
-                raise
-            except Exception as error:  # noqa: BLE001 - a transport of the user, or a full disk
-                extra = fields("file_failed", origin=target.origin, url=target.url, error=error)
-                log.warning("%s was not fetched: %r", target.url, error, extra=extra)
-                response = Failed(Reason.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:500])
+            network = NetworkTimeout(max(0.0, self.policy.timeout - self._spent_s), permit.ready)
+            ask = Ask(target, self.max_bytes)
+            response = await downloads.answer(ask, send, network, self.policy, file=True)
             self._spent_s += clock.monotonic() - started
             unsigned = isinstance(response, Failed) and response.reason is Reason.SIGNER_FAILED
             if not reported and not unsigned:
