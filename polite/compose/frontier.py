@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from polite.stores.redis.address import Address
 
 
-@opening("open_frontier")
+@opening
 async def open_frontier(
     gate: Gate,
     *,

@@ -64,9 +64,15 @@ class Decider:
 
     async def decide(self, rules: RuleSet, path: str) -> Decision:
         """Return what `rules.decide` returns."""
-        if self.allows_now(rules, path) is None:
-            return await self._decide_in_thread(rules, path)
-        return rules.decide(path)
+        if self.allows_now(rules, path) is not None:
+            return rules.decide(path)
+        loop = asyncio.get_running_loop()
+        async with self._computing:
+            decision = await loop.run_in_executor(None, lambda: rules.prepare().decide(path))
+        while len(self._decided) >= _KEPT:
+            del self._decided[next(iter(self._decided))]
+        self._decided[path] = ref(rules.lifetime), decision[:-1]
+        return decision
 
     def decide_again(self, rules: RuleSet, path: str) -> Decision:
         """Return the decision about a path that was decided a moment ago, at no cost."""
@@ -82,15 +88,6 @@ class Decider:
 
     def _renew(self) -> None:
         self._spent, self._renewing = 0.0, False
-
-    async def _decide_in_thread(self, rules: RuleSet, path: str) -> Decision:
-        loop = asyncio.get_running_loop()
-        async with self._computing:
-            decision = await loop.run_in_executor(None, lambda: rules.prepare().decide(path))
-        while len(self._decided) >= _KEPT:
-            del self._decided[next(iter(self._decided))]
-        self._decided[path] = ref(rules.lifetime), decision[:-1]
-        return decision
 
 
 # One wait of so many is looked at, since a look costs a fifth of a wait.
