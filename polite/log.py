@@ -139,4 +139,5 @@ def _scrub(record: logging.LogRecord, note: str) -> None:
 
 
 LINES = LineFilter()
-logging.getLogger("polite").addFilter(LINES)
+log: logging.Logger = logging.getLogger("polite")
+log.addFilter(LINES)

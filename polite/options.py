@@ -2,11 +2,22 @@
 
 import math
 import sys
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 
 from polite.errors import InvalidOption
 
 _FINITE = sys.float_info.max
+
+
+@contextmanager
+def needing(what: str, extra: str, hint: str = "") -> Iterator[None]:
+    """Have a package that cannot be imported in this block be an InvalidOption, which names the extra that brings it."""
+    try:
+        yield
+    except ImportError as error:
+        raise InvalidOption(f"{what}: pip install 'polite-crawl[{extra}]'{hint}") from error
 
 
 def integer(option: str, value: object, *, least: int, most: int | None = None) -> int:

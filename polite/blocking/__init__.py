@@ -13,7 +13,6 @@ No thread of a program that ends, and no forked process, waits for the loop's th
 process id, and at the exit of the interpreter the gate is closed, for at most a few seconds.
 """
 
-from polite.blocking.gate import Gate, open_gate
-from polite.blocking.permit import Permit
+from polite.blocking.gate import Gate, Permit, open_gate
 
 __all__ = ["Gate", "Permit", "open_gate"]

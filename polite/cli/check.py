@@ -15,6 +15,7 @@ from polite.cli.options import explained, file_rules, open_gate_for, read_octets
 from polite.cli.terminal import Exit, complain, printable, spelled
 from polite.errors import InvalidOption, InvalidURL, InvalidUserAgent, redact_url
 from polite.gate.gate import Gate
+from polite.options import needing
 from polite.origin import Origin, Target
 from polite.robots.agent import UserAgent
 from polite.robots.decision import Decision
@@ -262,14 +263,10 @@ def _show_objects(agents: _Agents, rows: Iterable[_Row]) -> None:
 
 def _table_printer() -> Callable[[_Agents, Iterable[_Row]], None]:
     """Return what prints a table: a cell has the line of the rule that decides. Raises InvalidOption without the package rich."""
-    try:
+    with needing("polite check --agents needs the package rich", "cli", ", or use --json"):
         from rich.console import Console
         from rich.table import Table
         from rich.text import Text
-    except ImportError as error:
-        raise InvalidOption(
-            "polite check --agents needs the package rich: pip install 'polite-crawl[cli]', or use --json"
-        ) from error
 
     def show(agents: _Agents, rows: Iterable[_Row]) -> None:
         table = Table(box=None, pad_edge=False)
@@ -300,29 +297,26 @@ _MAX_LICENSES = 10
 
 def explain(options: argparse.Namespace) -> Exit:
     """Print the explanation. Return the exit status of its decision."""
-    if options.robots is not None:
-        return exit_for(_explain_file(options))
-    explanation = asyncio.run(explained(options, options.url))
-    print(spelled(str(explanation)))
-    access = explanation.snapshot.access
-    if isinstance(access, Found):
-        _show(parse(access.body, options.dialect), access.body, options)
-    return exit_for(explanation.decision)
+    if options.robots is None:
+        explanation = asyncio.run(explained(options, options.url))
+        print(spelled(str(explanation)))
+        access, decision = explanation.snapshot.access, explanation.decision
+        if isinstance(access, Found):
+            _show(access.body, options)
+    else:
+        body = read_octets(options.robots)
+        robots = parse(body, options.dialect)
+        decision = robots.decide(options.agent, options.url)
+        delay_s = robots.rules_for(options.agent).crawl_delay
+        print(f"{redact_url(options.url)}\n  {decision}")
+        print(f"  Crawl-delay: {'none' if delay_s is None else f'{delay_s:g} s'}")
+        _show(body, options)
+    return exit_for(decision)
 
 
-def _explain_file(options: argparse.Namespace) -> Decision:
-    body = read_octets(options.robots)
-    robots = parse(body, options.dialect)
-    decision, bound = robots.decide(options.agent, options.url), robots.rules_for(options.agent)
-    print(redact_url(options.url))
-    print(f"  {decision}")
-    print(f"  Crawl-delay: {'none' if bound.crawl_delay is None else f'{bound.crawl_delay:g} s'}")
-    _show(robots, body, options)
-    return decision
-
-
-def _show(robots: Robots, body: bytes, options: argparse.Namespace) -> None:
+def _show(body: bytes, options: argparse.Namespace) -> None:
     """Print what led to the decision, the lines of the file that matter, and what it says of the use of the page."""
+    robots = parse(body, options.dialect)
     found = robots.explain(options.agent, options.url)
     # The first line is the decision, which is printed already. Fields of a dialect are Python names, and no options.
     shown = str(replace(found, sensitive_to=())).splitlines()[1:]

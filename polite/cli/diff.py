@@ -40,7 +40,6 @@ def diff(options: argparse.Namespace) -> Exit:
     """Print each changed decision. Return 1 if there are any, 2 if a URL is invalid."""
     old, new = (parse(read_octets(name), options.dialect).bindings() for name in (options.old, options.new))
     agents = list(_agents(options, old, new))
-    show = _as_json if options.json else _as_text
     status, invalid = Exit.ALLOWED, False
     batch: list[tuple[str, str]] = []
     size = 0
@@ -58,7 +57,7 @@ def diff(options: argparse.Namespace) -> Exit:
                 invalid = True
         if line is None or len(batch) >= _BATCH or size >= _BATCH_SIZE:
             for name, change in _changes(batch, agents, old, new):
-                print(show(name, change))
+                print(_shown(name, *change, as_json=options.json))
                 status = Exit.DISALLOWED
             batch, size = [], 0
     return Exit.USAGE if invalid else status
@@ -82,13 +81,10 @@ def _changes(
         yield from ((name, change) for change in changes)
 
 
-def _as_text(name: str, change: _Change) -> str:
-    url, before, after = change
-    return f"{_WORDS[before.allowed]} -> {_WORDS[after.allowed]}  {name}  {redact_url(url)}\n    was {before}\n    now {after}"
-
-
-def _as_json(name: str, change: _Change) -> str:
-    url, before, after = change
+def _shown(name: str, url: str, before: Decision, after: Decision, *, as_json: bool) -> str:
+    if not as_json:
+        words = f"{_WORDS[before.allowed]} -> {_WORDS[after.allowed]}"
+        return f"{words}  {name}  {redact_url(url)}\n    was {before}\n    now {after}"
     was, now = as_object(url, before), as_object(url, after)
     canonical = was.pop("url")
     now.pop("url")

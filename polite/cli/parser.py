@@ -19,7 +19,7 @@ from polite.cli.options import (
     whole,
 )
 from polite.errors import InvalidOption
-from polite.options import number
+from polite.options import needing, number
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.throttle import LongDelay
 from polite.robots.agent import UserAgent
@@ -54,14 +54,6 @@ def _since(text: str) -> datetime:
     return found
 
 
-def _min_delay(seconds: float) -> float:
-    return PacingPolicy(min_delay=seconds).min_delay
-
-
-def _timeout(seconds: float) -> float:
-    return FetchPolicy(timeout=seconds).timeout
-
-
 # Arguments by name and what they take, as --help shows them. The value is the help, of an option without a metavar that of a
 # switch; or the keywords of `add_argument`. `limits` of an integer and `seconds`, which checks a time, stand for a type.
 _Arguments: TypeAlias = Mapping[str, str | Mapping[str, Any]]
@@ -89,7 +81,7 @@ def _choice(text: str, *choices: str, default: str | None = None) -> dict[str, A
 
 def _connections(timeout: str) -> _Arguments:
     return {
-        "--timeout SECONDS": _seconds(timeout, _timeout, "30"),
+        "--timeout SECONDS": _seconds(timeout, lambda seconds: FetchPolicy(timeout=seconds).timeout, "30"),
         "--allow-private": "permit connections to private addresses",
         "--resolve HOST[:PORT]:ADDRESS": {
             "help": "connect to ADDRESS for HOST, on all its ports or on PORT, without a nameserver; may be repeated",
@@ -185,7 +177,9 @@ _FETCH: _Arguments = {
     ),
     "--quiet": "print no progress",
     "--delay SECONDS": _seconds(
-        "least delay between two requests to one origin; its robots.txt may ask for more", _min_delay, "1"
+        "least delay between two requests to one origin; its robots.txt may ask for more",
+        lambda seconds: PacingPolicy(min_delay=seconds).min_delay,
+        "1",
     ),
     "--concurrency NUMBER": _number(
         "limit on requests in flight, each to a different origin", 10_000, default="32"
@@ -439,12 +433,8 @@ _FOLDERS = frozenset({"DIR"})
 
 def completion(options: argparse.Namespace) -> int:
     """Print the script for a shell. Raises InvalidOption without the package shtab."""
-    try:
+    with needing("polite completion needs the package shtab", "cli"):
         import shtab
-    except ImportError as error:
-        raise InvalidOption(
-            "polite completion needs the package shtab: pip install 'polite-crawl[cli]'"
-        ) from error
     # A parser of its own, since what shtab reads is added to it.
     command = parser()
     for _, subcommand in subcommands(command):

@@ -8,7 +8,7 @@ import asyncio
 import json
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -45,24 +45,20 @@ def _ls(options: argparse.Namespace) -> Exit:
     now = time.time()
     with closing(StoreInspector(options.file)) as store:
         for known in store.origins():
-            print(_as_json(known) if options.json else _line(known, now))
+            _say(options, known, _line(known, now))
     return Exit.ALLOWED
 
 
 def _show(options: argparse.Namespace) -> Exit:
     _refuse(options, "", "expired", "back_offs")
-    if options.origin is None:
-        raise InvalidOption("ORIGIN is missing; use polite store show ORIGIN FILE")
-    origin = str(Origin.of(options.origin))
+    origin = _origin(options)
     with closing(StoreInspector(options.file)) as store:
         known = store.origin(origin)
     if known is None:
-        complain(f"{options.file} has nothing about {origin}")
-        return Exit.DISALLOWED
+        return _nothing(f"{options.file} has nothing about {origin}")
     body = known["body"]
     text = None if body is None else body.decode("utf-8", "replace")
-    print(_as_json({**known, "body": text}) if options.json else _page_of(known, text))
-    return Exit.ALLOWED
+    return _say(options, {**known, "body": text}, *_page_of(known, text))
 
 
 def _purge(options: argparse.Namespace) -> Exit:
@@ -71,12 +67,28 @@ def _purge(options: argparse.Namespace) -> Exit:
         copies, back_offs = store.forget(
             name, time.time(), expired=options.expired, back_offs=options.back_offs
         )
-    print(
-        json.dumps({"robots": copies, "back_offs": back_offs})
-        if options.json
-        else f"deleted: {copies} robots.txt, {counted(back_offs, 'back-off')}"
-    )
+    deleted = f"deleted: {copies} robots.txt, {counted(back_offs, 'back-off')}"
+    return _say(options, {"robots": copies, "back_offs": back_offs}, deleted)
+
+
+def _say(options: argparse.Namespace, known: dict[str, Any], *lines: str) -> Exit:
+    """Print one object, or lines for people. Infinity becomes null, since JSON has no infinity."""
+    if options.json:
+        print(json.dumps({name: None if value == math.inf else value for name, value in known.items()}))
+    else:
+        print(*map(printable, lines), sep="\n")
     return Exit.ALLOWED
+
+
+def _nothing(text: str) -> Exit:
+    complain(text)
+    return Exit.DISALLOWED
+
+
+def _origin(options: argparse.Namespace) -> str:
+    if options.origin is None:
+        raise InvalidOption("ORIGIN is missing; use polite store show ORIGIN FILE")
+    return str(Origin.of(options.origin))
 
 
 def _refuse(options: argparse.Namespace, why: str, *names: str) -> None:
@@ -100,26 +112,19 @@ def _line(known: dict[str, Any], now: float) -> str:
         parts.append("never expires" if left == math.inf else lifetime)
     if known["back_off_until"] is not None and known["back_off_until"] > now:
         parts.append(f"backs off for {known['back_off_until'] - now:.0f} s")
-    return printable("  ".join(parts))
+    return "  ".join(parts)
 
 
 _TIMES = ("fetched_at", "expires_at", "unreachable_since", "good_at", "back_off_until")
 
 
-def _as_json(known: dict[str, Any]) -> str:
-    """Return one object. Infinity becomes null, since JSON has no infinity."""
-    return json.dumps({name: None if value == math.inf else value for name, value in known.items()})
-
-
-def _page_of(known: dict[str, Any], body: str | None) -> str:
+def _page_of(known: dict[str, Any], body: str | None) -> list[str]:
     """Return all that is known about an origin, and its robots.txt."""
     lines = [known["origin"]]
     for name, value in known.items():
         if value is not None and name not in ("origin", "body"):
-            lines.append(printable(f"  {name}: {_when(value) if name in _TIMES else value}"))
-    if body is not None:
-        lines += ["", *map(printable, body.splitlines())]
-    return "\n".join(lines)
+            lines.append(f"  {name}: {_when(value) if name in _TIMES else value}")
+    return lines if body is None else [*lines, "", *body.splitlines()]
 
 
 def _when(wall: float) -> str:
@@ -148,44 +153,32 @@ def _queue_file(options: argparse.Namespace) -> Exit:
 def _ls_queue(options: argparse.Namespace, queue: QueueInspector) -> Exit:
     _refuse(options, "; use polite store show ORIGIN FILE", "origin")
     now, totals, origins = time.time(), queue.totals(), queue.origins(options.limit)
-    ended = _ended(totals)
-    if options.json:
-        counts = {"waiting": totals.waiting, **ended, "origins": totals.origins}
-        print(json.dumps({"queue": options.file, **counts}))
-        for each in origins:
-            print(json.dumps(asdict(each)))
-        return Exit.ALLOWED
+    ended, seen = _ended(totals), counted(totals.origins, "origin")
     words = ", ".join(f"{count} {word}" for word, count in ended.items())
-    seen = counted(totals.origins, "origin")
-    print(printable(f"{options.file}  {totals.waiting} waiting, {words}; {seen} seen"))
+    counts = {"waiting": totals.waiting, **ended, "origins": totals.origins}
+    line = f"{options.file}  {totals.waiting} waiting, {words}; {seen} seen"
+    _say(options, {"queue": options.file, **counts}, line)
     for each in origins:
-        print(printable(_queued_line(each, now)))
-    if (left := totals.waiting - sum(each.waiting for each in origins)) > 0:
+        _say(options, asdict(each), _queued_line(each, now))
+    if (left := totals.waiting - sum(each.waiting for each in origins)) > 0 and not options.json:
         print(f"... {counted(left, 'URL')} more of other origins (--limit {options.limit})")
     return Exit.ALLOWED
 
 
 def _show_queued(options: argparse.Namespace, queue: QueueInspector) -> Exit:
-    if options.origin is None:
-        raise InvalidOption("ORIGIN is missing; use polite store show ORIGIN FILE")
-    origin = str(Origin.of(options.origin))
+    origin, now = _origin(options), time.time()
     known = queue.origin(origin)
     if known is None:
-        complain(f"no URL of {origin} waits in {options.file}")
-        return Exit.DISALLOWED
+        return _nothing(f"no URL of {origin} waits in {options.file}")
     tasks = queue.tasks(origin, options.limit)
-    if options.json:
-        print(json.dumps({**asdict(known), "tasks": [asdict(each) for each in tasks]}))
-        return Exit.ALLOWED
-    now = time.time()
-    print(printable(_queued_line(known, now)))
+    lines = [_queued_line(known, now)]
     for each in tasks:
         tries = f", {counted(each.tries, 'attempt')} so far" if each.tries else ""
         depth = f", depth {each.depth:g}" if each.depth else ""
-        print(printable(f"  {each.path}  {each.state}{_in(each.ready_at, now)}{tries}{depth}"))
+        lines.append(f"  {each.path}  {each.state}{_in(each.ready_at, now)}{tries}{depth}")
     if (more := known.waiting - len(tasks)) > 0:
-        print(f"  ... {more} more (--limit {options.limit})")
-    return Exit.ALLOWED
+        lines.append(f"  ... {more} more (--limit {options.limit})")
+    return _say(options, {**asdict(known), "tasks": [asdict(each) for each in tasks]}, *lines)
 
 
 def _ended(totals: QueueTotals) -> dict[str, int]:
@@ -258,8 +251,7 @@ async def _ls_shared(options: argparse.Namespace, inspector: "SharedInspector") 
             status = Exit.USAGE
             continue
         totals = _totals(partitions)
-        line = f"{name}  {_summary_of(totals)}"
-        print(json.dumps({"crawl": name, **terms, **totals}) if options.json else line)
+        _say(options, {"crawl": name, **terms, **totals}, f"{name}  {_summary_of(totals)}")
     return status
 
 
@@ -274,15 +266,14 @@ async def _show_shared(options: argparse.Namespace, inspector: "SharedInspector"
         return await _show_robots(options, inspector)
     partitions = await inspector.partitions(options.crawl, options.limit)
     terms = await inspector.terms(options.crawl)
-    if options.json:
-        for number, partition in enumerate(partitions):
-            print(json.dumps({"crawl": options.crawl, "partition": number, **_object(partition)}))
-        return Exit.ALLOWED
-    print(f"{options.crawl}  {_summary_of(_totals(partitions))}")
-    print("  " + ", ".join(f"{name} {value}" for name, value in sorted(terms.items())))
+    if not options.json:
+        print(f"{options.crawl}  {_summary_of(_totals(partitions))}")
+        print("  " + ", ".join(f"{name} {value}" for name, value in sorted(terms.items())))
     for number, partition in enumerate(partitions):
-        for line in _lines(partition, options.limit):
-            print(f"  {number}  {line}" if len(partitions) > 1 else f"  {line}")
+        place = f"  {number}  " if len(partitions) > 1 else "  "
+        lines = [f"{place}{line}" for line in _lines(partition, options.limit)]
+        if lines or options.json:
+            _say(options, {"crawl": options.crawl, "partition": number, **_object(partition)}, *lines)
     return Exit.ALLOWED
 
 
@@ -290,21 +281,20 @@ async def _show_origin(options: argparse.Namespace, inspector: "SharedInspector"
     origin = Origin.of(options.origin)
     state = await inspector.origin(options.crawl, origin)
     if state is None:
-        complain(f"crawl {options.crawl} has nothing about {origin}")
-        return Exit.DISALLOWED
-    if options.json:
-        print(json.dumps({"crawl": options.crawl, "origin": str(origin), **asdict(state)}))
-        return Exit.ALLOWED
+        return _nothing(f"crawl {options.crawl} has nothing about {origin}")
     # What an operator asks first: why does this site wait?
-    print(printable(f"{origin} in crawl {options.crawl}"))
-    print(f"  tasks: {state.left} left, {state.out} of them with a worker; {state.ended} ended")
+    lines = [
+        f"{origin} in crawl {options.crawl}",
+        f"  tasks: {state.left} left, {state.out} of them with a worker; {state.ended} ended",
+    ]
     if state.home is not None:
-        print(printable(f"  home {state.home}: {_held(state)}"))
+        lines.append(f"  home {state.home}: {_held(state)}")
         if state.delayed_s > 0:
-            print(f"  delayed for {state.delayed_s:.1f} s by a response, its robots.txt, or a circuit")
+            lines.append(f"  delayed for {state.delayed_s:.1f} s by a response, its robots.txt, or a circuit")
     if state.postponed_s is not None:
-        print(f"  robots.txt was unreachable: asked for again in {max(0.0, state.postponed_s):.1f} s")
-    return Exit.ALLOWED
+        postponed_s = max(0.0, state.postponed_s)
+        lines.append(f"  robots.txt was unreachable: asked for again in {postponed_s:.1f} s")
+    return _say(options, {"crawl": options.crawl, "origin": str(origin), **asdict(state)}, *lines)
 
 
 def _held(state: "OriginState") -> str:
@@ -324,8 +314,7 @@ async def _show_robots(options: argparse.Namespace, inspector: "SharedInspector"
     origin = Origin.of(options.origin)
     snapshot, back_off = await inspector.robots(origin)
     if snapshot is None and back_off is None:
-        complain(f"the store has nothing about {origin}")
-        return Exit.DISALLOWED
+        return _nothing(f"the store has nothing about {origin}")
     known: dict[str, Any] = {"origin": str(origin)}
     if snapshot is not None:
         known |= zip(codec.COLUMNS, codec.row(str(origin), snapshot), strict=True)
@@ -335,8 +324,7 @@ async def _show_robots(options: argparse.Namespace, inspector: "SharedInspector"
     copies = () if snapshot is None else (snapshot.access, snapshot.good)
     text = next((each.body.decode("utf-8", "replace") for each in copies if isinstance(each, Found)), None)
     shown = {name: value for name, value in known.items() if name not in _NOT_SHOWN}
-    print(_as_json({**shown, "body": text}) if options.json else _page_of(shown, text))
-    return Exit.ALLOWED
+    return _say(options, {**shown, "body": text}, *_page_of(shown, text))
 
 
 async def _purge_shared(options: argparse.Namespace, inspector: "SharedInspector") -> Exit:
@@ -353,36 +341,31 @@ async def _purge_shared(options: argparse.Namespace, inspector: "SharedInspector
         deleted = await inspector.forget_robots(Origin.of(options.origin))
     else:
         deleted = await inspector.purge(options.crawl)
-    print(
-        json.dumps({"deleted": deleted}) if options.json else f"deleted: {what} ({counted(deleted, 'key')})"
-    )
-    return Exit.ALLOWED
+    return _say(options, {"deleted": deleted}, f"deleted: {what} ({counted(deleted, 'key')})")
+
+
+# What each value of an entry is, by the kind of entry, in the order of `PartitionState.counts`.
+_ENTRIES = {
+    "sessions": ("session", "ends_in_s", "homes", "puts_no_more"),
+    "held": ("home", "session", "delayed_s"),
+    "line": ("home", "ready_in_s"),
+    "later": ("home", "origin", "is_task", "ready_in_s"),
+}
+_COUNTS = ("waiting", "done", "refused", "dropped")
 
 
 def _object(partition: "PartitionState") -> dict[str, Any]:
     """Return a partition with a name for each value."""
-
-    def named(names: str, entries: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
-        return [dict(zip(names.split(), each, strict=True)) for each in entries]
-
-    (counts,) = named("sessions held line later", [partition.counts])
-    return {
-        "waiting": partition.waiting,
-        "done": partition.done,
-        "refused": partition.refused,
-        "dropped": partition.dropped,
-        "quiet_s": partition.quiet_s,
-        "sessions": named("session ends_in_s homes puts_no_more", partition.sessions),
-        "held": named("home session delayed_s", partition.held),
-        "line": named("home ready_in_s", partition.line),
-        "later": named("home origin is_task ready_in_s", partition.later),
-        "counts": counts,
+    entries = {
+        kind: [dict(zip(names, each, strict=True)) for each in getattr(partition, kind)]
+        for kind, names in _ENTRIES.items()
     }
+    counts = {name: getattr(partition, name) for name in (*_COUNTS, "quiet_s")}
+    return counts | entries | {"counts": dict(zip(_ENTRIES, partition.counts, strict=True))}
 
 
 def _totals(partitions: "list[PartitionState]") -> dict[str, int]:
-    names = ("waiting", "done", "refused", "dropped")
-    totals = {name: sum(getattr(each, name) for each in partitions) for name in names}
+    totals = {name: sum(getattr(each, name) for each in partitions) for name in _COUNTS}
     sessions, held, line, later = (sum(each.counts[i] for each in partitions) for i in range(4))
     # A process has a session in each partition.
     return totals | {"sessions": -(-sessions // len(partitions)), "held": held, "line": line, "later": later}
@@ -404,22 +387,15 @@ def _lines(partition: "PartitionState", limit: int) -> Iterator[str]:
         end = f"ends in {end_s:.1f} s unless renewed" if end_s > 0 else f"ended {-end_s:.1f} s ago"
         yield f"session {session}  {end}  {counted(homes, 'home')}{'  puts no more' if closed else ''}"
     for home, session, rest_s in partition.held:
-        yield printable(
-            f"held    {home}  by {session}{f'  delayed for {rest_s:.1f} s' if rest_s > 0 else ''}"
-        )
+        yield f"held    {home}  by {session}{f'  delayed for {rest_s:.1f} s' if rest_s > 0 else ''}"
     awaited = "a session with room" if partition.sessions else "a process: none is there"
     for home, in_s in partition.line:
         why = f"delayed for {in_s:.1f} s" if in_s > 0 else f"ready for {-in_s:.1f} s, waits for {awaited}"
-        yield printable(f"line    {home}  {why}")
+        yield f"line    {home}  {why}"
     for home, origin, is_task, in_s in partition.later:
         what = f"a task of {origin}" if is_task else f"{origin or home} is postponed"
-        yield printable(f"later   {what}  for {max(0.0, in_s):.1f} s")
-    shown_of = {
-        "sessions": len(partition.sessions),
-        "held homes": len(partition.held),
-        "homes in line": len(partition.line),
-        "entries with a time": len(partition.later),
-    }
-    for (name, shown), count in zip(shown_of.items(), partition.counts, strict=True):
-        if count > shown:
+        yield f"later   {what}  for {max(0.0, in_s):.1f} s"
+    names = ("sessions", "held homes", "homes in line", "entries with a time")
+    for kind, name, count in zip(_ENTRIES, names, partition.counts, strict=True):
+        if (shown := len(getattr(partition, kind))) < count:
             yield f"...     {count - shown} more {name} (--limit {limit})"

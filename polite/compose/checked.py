@@ -2,15 +2,15 @@
 
 import asyncio
 import inspect
-import logging
 import re
 import reprlib
 from collections.abc import Awaitable, Callable, Mapping
+from types import UnionType
 from typing import Any
 
 from polite.errors import InvalidOption, StoreFailed
 from polite.gate.fetcher import SignerFailed
-from polite.log import fields
+from polite.log import fields, log
 from polite.origin import Origin, Target
 from polite.ports import (
     LONGEST_BACK_OFF_S,
@@ -27,8 +27,6 @@ from polite.ports import (
 )
 from polite.robots.exchange import wrong_field
 from polite.robots.snapshot import Snapshot
-
-log: logging.Logger = logging.getLogger("polite")
 
 # RFC 3986, 3.1.
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
@@ -64,12 +62,9 @@ def checked_transports(given: Mapping[str, Transport]) -> dict[str, Transport]:
             )
         # One may serve several schemes, and is closed once.
         if id(transport) not in checked:
-            if _is_ours(transport):
-                checked[id(transport)] = transport
-            elif isinstance(transport, StreamingTransport):
-                checked[id(transport)] = CheckedStreamingTransport(transport)
-            else:
-                checked[id(transport)] = CheckedTransport(transport)
+            streams = isinstance(transport, StreamingTransport)
+            kind = CheckedStreamingTransport if streams else CheckedTransport
+            checked[id(transport)] = transport if _is_ours(transport) else kind(transport)
         found[name] = checked[id(transport)]
     return found
 
@@ -79,16 +74,20 @@ def _is_ours(part: object) -> bool:
 
 
 class _Checked:
-    """A store, with the name of its class."""
+    """A user's part of a gate: an error of one of its methods names that."""
 
-    def __init__(self, store: Any) -> None:  # noqa: ANN401 - a port of any kind
-        self._store = store
+    # What it must raise, and may: any other error of its own is wrapped.
+    _failure: type[Exception] = StoreFailed
+    _raised: tuple[type[Exception], ...] = (StoreFailed,)
+
+    def __init__(self, part: Any) -> None:  # noqa: ANN401 - a port of any kind
+        self._part = part
 
     async def close(self) -> None:
-        await self._call(self._store.close)
+        await self._call(self._part.close)
 
     def __repr__(self) -> str:
-        return f"<checked {self._store!r}>"
+        return f"<checked {self._part!r}>"
 
     async def _call(
         self,
@@ -98,25 +97,26 @@ class _Checked:
         optional: bool = True,
     ) -> Any:  # noqa: ANN401 - a `needed`
         """Call a method with what it is about, the first argument. Return what it returned: a `needed`, or None if `optional`."""
-        call = self._named(method, *args)
         try:
             result = await method(*args)
-        except StoreFailed:
+        except self._raised:
             raise
         except (Exception, asyncio.CancelledError) as error:
             task = asyncio.current_task()
-            # If this task was not cancelled, a CancelledError is the store's own, a failure like any other.
+            # If this task was not cancelled, a CancelledError is the part's own, a failure like any other.
             if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
                 raise
-            raise StoreFailed(f"{call} raised {error!r}") from error
-        if needed is None:
-            return None
-        if not isinstance(result, needed) and not (optional and result is None):
+            raise self._failure(f"{self._named(method, *args)} raised {error!r}") from error
+        if needed is not None and not (optional and result is None):
             wanted = f"a {needed.__name__}{' or None' if optional else ''}"
-            raise StoreFailed(f"{call} returned {reprlib.repr(result)}: {wanted} is needed")
-        if result is not None and (wrong := wrong_field(result)) is not None:
-            raise StoreFailed(f"{call} returned nonsense: {wrong}")
+            self._require(self._named(method, *args), result, needed, wanted)
         return result
+
+    def _require(self, call: str, result: object, needed: type | UnionType, wanted: str) -> None:
+        if not isinstance(result, needed):
+            raise self._failure(f"{call} returned {reprlib.repr(result)}: {wanted} is needed")
+        if (wrong := wrong_field(result)) is not None:
+            raise self._failure(f"{call} returned nonsense: {wrong}")
 
     def _now(self, method: Callable[..., object], *args: object) -> None:
         """Call a method that returns at once. Raises StoreFailed."""
@@ -128,22 +128,22 @@ class _Checked:
         except Exception as error:
             raise StoreFailed(f"{self._named(method, *args)} raised {error!r}") from error
 
-    def _named(self, method: Callable[..., object], *args: object) -> str:
+    def _named(self, method: Callable[..., object] | str, *args: object) -> str:
         about = getattr(args[0], "url", args[0]) if args else ""
         # A functools.partial has no name of its own.
         name = getattr(getattr(method, "func", method), "__name__", method)
-        return f"{type(self._store).__qualname__}.{name}({about})"
+        return f"{type(self._part).__qualname__}.{name}({about})"
 
 
 class CheckedStore(_Checked):
     """A RobotsStore."""
 
     async def load(self, origin: Origin) -> Snapshot | None:
-        found: Snapshot | None = await self._call(self._store.load, origin, needed=Snapshot)
+        found: Snapshot | None = await self._call(self._part.load, origin, needed=Snapshot)
         return found
 
     async def save(self, origin: Origin, snapshot: Snapshot) -> None:
-        await self._call(self._store.save, origin, snapshot)
+        await self._call(self._part.save, origin, snapshot)
 
 
 class CheckedBackOffStore(CheckedStore):
@@ -151,19 +151,19 @@ class CheckedBackOffStore(CheckedStore):
 
     def hold(self, origin: Origin, back_off: SavedBackOff) -> None:
         try:
-            self._now(self._store.hold, origin, back_off)
+            self._now(self._part.hold, origin, back_off)
         except StoreFailed as error:
             # `hold` never raises: the back-off runs, and is lost with this process.
             extra = fields(
-                "back_offs_unsaved", count=1, origin=origin, store=type(self._store).__qualname__, error=error
+                "back_offs_unsaved", count=1, origin=origin, store=type(self._part).__qualname__, error=error
             )
             log.warning("a back-off of %s is not kept: %s", origin, error, extra=extra)
 
     async def held(self, origin: Origin) -> SavedBackOff | None:
-        found: SavedBackOff | None = await self._call(self._store.held, origin, needed=SavedBackOff)
+        found: SavedBackOff | None = await self._call(self._part.held, origin, needed=SavedBackOff)
         if found is not None and not found.until - found.since <= LONGEST_BACK_OFF_S:
             raise StoreFailed(
-                f"{self._named(self._store.held, origin)} returned {found!r}: a back-off ends within 366 days of its beginning"
+                f"{self._named(self._part.held, origin)} returned {found!r}: a back-off ends within 366 days of its beginning"
             )
         return found
 
@@ -172,61 +172,36 @@ class CheckedValidators(_Checked):
     """A ValidatorStore."""
 
     async def validators(self, target: Target) -> Validators:
-        found: Validators = await self._call(
-            self._store.validators, target, needed=Validators, optional=False
-        )
+        found: Validators = await self._call(self._part.validators, target, needed=Validators, optional=False)
         return found
 
     def remember(self, target: Target, validators: Validators) -> None:
-        self._now(self._store.remember, target, validators)
+        self._now(self._part.remember, target, validators)
 
 
-class CheckedTransport:
+class CheckedTransport(_Checked):
     """A Transport. A RuntimeError names it, and counts as unreachable."""
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-        self._name = type(transport).__qualname__
+    _failure = RuntimeError
+    _raised = (SignerFailed, TimeoutError)
 
     async def get(self, ask: Ask) -> Reply | Failed:
-        try:
-            response = await self._transport.get(ask)
-        except (SignerFailed, TimeoutError):
-            raise
-        except Exception as error:
-            raise RuntimeError(f"{self._name}.get raised {error!r}") from error
-        return self._response("get", response)
+        return self._response("get", await self._call(self._part.get, ask))
 
-    async def close(self) -> None:
-        try:
-            await self._transport.close()
-        except Exception as error:
-            raise RuntimeError(f"{self._name}.close raised {error!r}") from error
+    def _named(self, method: Callable[..., object] | str, *_: object) -> str:
+        return super()._named(method).removesuffix("()")
 
-    def __repr__(self) -> str:
-        return f"<checked {self._transport!r}>"
-
-    def _response(self, method: str, response: object) -> Reply | Failed:
-        call = f"{self._name}.{method}"
-        if not isinstance(response, Reply | Failed):
-            kept = reprlib.repr(response)
-            raise RuntimeError(  # noqa: TRY004 - that of the transport
-                f"{call} returned {kept}: a Reply or a Failed of polite.ports is needed"
-            )
-        wrong = wrong_field(response)
-        if wrong is None and isinstance(response, Reply) and response.status not in _STATUSES:
-            wrong = f"Reply.status is {response.status}"
-        if wrong is not None:
-            raise RuntimeError(f"{call} returned nonsense: {wrong}")
-        return response
+    def _response(self, method: str, response: Any) -> Reply | Failed:  # noqa: ANN401 - of a user's transport
+        call = self._named(method)
+        self._require(call, response, Reply | Failed, "a Reply or a Failed of polite.ports")
+        if isinstance(response, Reply) and response.status not in _STATUSES:
+            raise RuntimeError(f"{call} returned nonsense: Reply.status is {response.status}")
+        found: Reply | Failed = response
+        return found
 
 
 class CheckedStreamingTransport(CheckedTransport):
     """A StreamingTransport. What it raises may be what `take` raised, and stays."""
-
-    def __init__(self, transport: StreamingTransport) -> None:
-        super().__init__(transport)
-        self._stream = transport.stream
 
     async def stream(
         self, ask: Ask, begun: Callable[[Reply], None], take: Callable[[bytes], Awaitable[None]]
@@ -235,4 +210,4 @@ class CheckedStreamingTransport(CheckedTransport):
             self._response("stream", reply)
             begun(reply)
 
-        return self._response("stream", await self._stream(ask, began, take))
+        return self._response("stream", await self._part.stream(ask, began, take))

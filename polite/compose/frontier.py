@@ -1,6 +1,5 @@
 """Builds a frontier: in memory, in a file, or on a shared store."""
 
-import logging
 import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ from polite.frontier.frontier import Frontier, FrontierOptions, in_memory
 from polite.frontier.in_flight import OnEnd, require_plain
 from polite.frontier.task_store import Limits, TaskStore
 from polite.gate.gate import Gate
-from polite.log import fields
+from polite.log import fields, log
 from polite.options import boolean
 from polite.ports import Scheduler
 from polite.schedulers import ORDERS, Fifo, FileOrder
@@ -26,10 +25,7 @@ if TYPE_CHECKING:
     from polite.stores.redis.address import Address
 
 
-log: logging.Logger = logging.getLogger("polite")
-
-
-@opening("open_frontier")
+@opening
 async def open_frontier(
     gate: Gate,
     *,

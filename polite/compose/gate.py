@@ -93,22 +93,16 @@ class _Opening(AbstractAsyncContextManager[Opened], Generic[Opened]):
 
 
 def opening(
-    name: str,
-) -> Callable[[Callable[P, AsyncIterator[Opened]]], Callable[P, AbstractAsyncContextManager[Opened]]]:
+    function: Callable[P, AsyncIterator[Opened]],
+) -> Callable[P, AbstractAsyncContextManager[Opened]]:
     """Make an async context manager as `asynccontextmanager` does. It says if its block was forgotten."""
+    manager, name = asynccontextmanager(function), function.__name__.lstrip("_")
 
-    def decorated(
-        function: Callable[P, AsyncIterator[Opened]],
-    ) -> Callable[P, AbstractAsyncContextManager[Opened]]:
-        manager = asynccontextmanager(function)
+    @wraps(function)
+    def opened(*args: P.args, **options: P.kwargs) -> AbstractAsyncContextManager[Opened]:
+        return _Opening(name, manager(*args, **options))
 
-        @wraps(function)
-        def opened(*args: P.args, **options: P.kwargs) -> AbstractAsyncContextManager[Opened]:
-            return _Opening(name, manager(*args, **options))
-
-        return opened
-
-    return decorated
+    return opened
 
 
 def checked(option: str, value: T | None, kind: type[T]) -> T:
@@ -120,7 +114,7 @@ def checked(option: str, value: T | None, kind: type[T]) -> T:
     return value
 
 
-@opening("open_gate")
+@opening
 async def open_gate(
     agent: str | UserAgent,
     *,
@@ -274,9 +268,7 @@ def _kind(value: object) -> str:
     if isinstance(value, type):
         return f"the class {value.__qualname__}"
     kind = type(value)
-    return "a " + (
-        kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    )
+    return f"a {kind.__module__}.{kind.__qualname__}".replace(" builtins.", " ")
 
 
 def _transports(
@@ -299,11 +291,11 @@ def _transports(
 
 def _scopes(pacing: PacingPolicy, book: AddressBook | None) -> ScopePolicy:
     """Return the function that names the scopes of the policy."""
-    if not isinstance(pacing.scopes, Scopes):
-        return pacing.scopes
-    if pacing.scopes.domain is None:
-        return ScopeResolver(pacing.scopes, addresses=book)
-    return ScopeResolver(pacing.scopes, domain_of=registrable_domains("Scopes(domain=...)"), addresses=book)
+    scopes = pacing.scopes
+    if not isinstance(scopes, Scopes):
+        return scopes
+    domain_of = None if scopes.domain is None else registrable_domains("Scopes(domain=...)")
+    return ScopeResolver(scopes, domain_of=domain_of, addresses=book)
 
 
 def _address_book(

@@ -1,16 +1,13 @@
 """The addresses of hosts: resolved before a turn is taken, cached for the lifetime of the result, bounded."""
 
 import asyncio
-import logging
 import math
 from collections import OrderedDict
 from ipaddress import IPv6Address, ip_address
 
-from polite.log import fields
+from polite.log import fields, log
 from polite.ports import AddressSource, Clock
 from polite.url.host import is_address
-
-log: logging.Logger = logging.getLogger("polite")
 
 # Bounds of a name's lifetime (seconds): names that change each second are resolved less often.
 _LEAST_S, _MOST_S = 60.0, 3_600.0

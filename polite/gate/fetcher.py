@@ -1,19 +1,18 @@
 """Fetches robots.txt, one paced hop after another, and other bodies, one request each; signs what it sends."""
 
 import asyncio
-import logging
 import math
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from weakref import WeakValueDictionary
 
-from polite.errors import InvalidOption
+from polite.errors import InvalidOption, TurnLost
 from polite.gate.turns import LONG_BACK_OFF_S, Turns
-from polite.log import fields
+from polite.log import fields, log
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 from polite.pacing.circuit import is_failure
@@ -25,8 +24,7 @@ from polite.robots.exchange import Exchange, MissingProbe
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
 from polite.robots.result import FetchResult, Found, Unreachable, timed
-
-log: logging.Logger = logging.getLogger("polite")
+from polite.sitemaps.entry import SitemapPolicy
 
 # RFC 9110, 5.6.2. A longer name is no method.
 _METHOD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}").fullmatch
@@ -56,47 +54,6 @@ class Signatures:
             raise SignerFailed(f"the signer failed: {error!r}") from error
 
 
-async def answer(
-    ask: Ask,
-    send: Callable[[Ask], Awaitable[Reply | Failed]],
-    network: "NetworkTimeout",
-    signatures: Signatures | None,
-    limit: str,
-) -> Reply | Failed:
-    """Send a request within its time-out, signed. Raises what `send` raises. `limit` names the time-out."""
-    signed = replace(ask, ready=network.ready)
-    if signatures is not None:
-        signed = replace(signed, signed=partial(signatures.of, "GET", ask.target))
-    try:
-        async with network.timeout:
-            return await send(signed)
-    except TimeoutError:
-        return Failed(Reason.TIMEOUT, f"no whole response within {limit} s")
-    except SignerFailed as error:
-        extra = fields("signer_failed", origin=ask.target.origin, url=ask.target.url, error=error)
-        log.exception("%s was not requested: the signer failed", ask.target.url, extra=extra)
-        return Failed(Reason.SIGNER_FAILED, str(error)[:500])
-
-
-class Downloads:
-    """What the gate's own requests are sent with: its User-Agent and its guarded addresses.
-
-    Attributes:
-        transports: The transports by scheme.
-        fetching: The limits of the transports.
-        signatures: Signs each request, for the server that it is sent to, if the gate has a signer.
-        connections: How many requests other than those for robots.txt may be in flight: half of the gate's connections.
-    """
-
-    def __init__(
-        self, transports: Mapping[str, Transport], fetching: FetchPolicy, signatures: Signatures | None = None
-    ) -> None:
-        self.transports = transports
-        self.fetching = fetching
-        self.signatures = signatures
-        self.connections: asyncio.Semaphore = asyncio.Semaphore(max(1, fetching.connections // 2))
-
-
 class NetworkTimeout:
     """A time-out of the network, which stands still while a request that has its connection waits until it may be sent.
 
@@ -121,6 +78,69 @@ class NetworkTimeout:
             waited_s = time() - began
             self.waited_s += waited_s
             self.timeout.reschedule(None if ends_at is None else ends_at + waited_s)
+
+
+class Downloads:
+    """What the gate's own requests are sent with: its User-Agent and its guarded addresses.
+
+    Attributes:
+        transports: The transports by scheme.
+        fetching: The limits of the transports.
+        signatures: Signs each request, for the server that it is sent to, if the gate has a signer.
+        connections: How many requests other than those for robots.txt may be in flight: half of the gate's connections.
+    """
+
+    def __init__(
+        self, transports: Mapping[str, Transport], fetching: FetchPolicy, signatures: Signatures | None = None
+    ) -> None:
+        self.transports = transports
+        self.fetching = fetching
+        self.signatures = signatures
+        self.connections: asyncio.Semaphore = asyncio.Semaphore(max(1, fetching.connections // 2))
+
+    async def answer(
+        self,
+        ask: Ask,
+        send: Callable[[Ask], Awaitable[Reply | Failed]],
+        network: NetworkTimeout,
+        policy: FetchPolicy | SitemapPolicy,
+        *,
+        file: bool = False,
+    ) -> Reply | Failed:
+        """Send a request within its time-out, signed. Any failure is a Failed (RFC 9309, 2.3.1.4). Raises TurnLost.
+
+        Args:
+            ask: The request.
+            send: Sends it.
+            network: The time-out.
+            policy: Sets it.
+            file: Whether it is another file than a robots.txt.
+        """
+        target = ask.target
+        signed = replace(ask, ready=network.ready)
+        if self.signatures is not None:
+            signed = replace(signed, signed=partial(self.signatures.of, "GET", target))
+        try:
+            async with network.timeout:
+                return await send(signed)
+        except TurnLost:
+            raise
+        except TimeoutError:
+            limit = f"{type(policy).__name__}.timeout={policy.timeout:g}"
+            return Failed(Reason.TIMEOUT, f"no whole response within {limit} s")
+        except SignerFailed as error:
+            extra = fields("signer_failed", origin=target.origin, url=target.url, error=error)
+            log.exception("%s was not requested: the signer failed", target.url, extra=extra)
+            return Failed(Reason.SIGNER_FAILED, str(error)[:500])
+        except (Exception, asyncio.CancelledError) as error:
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
+                raise
+            # A transport of the user, or a full disk. If this task was not cancelled, something inside the transport was.
+            named = partial(fields, origin=target.origin, url=target.url, error=error)
+            extra = named("file_failed") if file else named("transport_failed")
+            log.warning("%s was not fetched: %r", target.url, error, extra=extra)
+            return Failed(Reason.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:500])
 
 
 Observer = Callable[[Target], None]
@@ -182,6 +202,7 @@ class _Fetch:
     spent_s: float = 0.0
 
 
+@dataclass(eq=False, repr=False)
 class RobotsFetcher:
     """Fetches robots.txt. Every hop takes a turn at the origin it goes to, and counts there as a request.
 
@@ -192,25 +213,20 @@ class RobotsFetcher:
         missing: Makes up the name of a page that no site has (`RobotsPolicy.infer_missing`).
     """
 
-    def __init__(
-        self,
-        downloads: Downloads,
-        turns: Turns,
-        clock: Clock,
-        robots: RobotsPolicy,
-        *,
-        missing: Callable[[], str] = lambda: secrets.token_hex(_NAME_OCTETS),
-    ) -> None:
-        self._downloads = downloads
-        self._turns = turns
-        self._clock = clock
-        self._robots = robots
-        self._missing = missing
-        self.awaited: AwaitedTurns = AwaitedTurns()
-        self._begun: set[Origin] = set()  # origins whose fetch has had its first turn
-        self._connections = asyncio.Semaphore(downloads.fetching.connections)
-        # By the origin that redirects lead to: one of them at a time waits for its turn there.
-        self._redirect_locks: WeakValueDictionary[Origin, asyncio.Lock] = WeakValueDictionary()
+    downloads: Downloads
+    turns: Turns
+    clock: Clock
+    robots: RobotsPolicy
+    missing: Callable[[], str] = lambda: secrets.token_hex(_NAME_OCTETS)
+    awaited: AwaitedTurns = field(default_factory=AwaitedTurns, init=False)
+    _begun: set[Origin] = field(default_factory=set, init=False)  # origins whose fetch has had its first turn
+    # By the origin that redirects lead to: one of them at a time waits for its turn there.
+    _redirect_locks: WeakValueDictionary[Origin, asyncio.Lock] = field(
+        default_factory=WeakValueDictionary, init=False
+    )
+
+    def __post_init__(self) -> None:
+        self._connections = asyncio.Semaphore(self.downloads.fetching.connections)
 
     async def fetch(
         self,
@@ -233,9 +249,9 @@ class RobotsFetcher:
         """
         fetch = _Fetch(origin, pace_of, kept)
         step: Exchange | MissingProbe | FetchResult
-        downloads = self._downloads
+        downloads = self.downloads
         schemes = frozenset(downloads.transports)
-        step = Exchange.begin(origin, self._robots, downloads.fetching, schemes=schemes)
+        step = Exchange.begin(origin, self.robots, downloads.fetching, schemes=schemes)
         try:
             turn = None
             if meanwhile is not None and isinstance(step, Exchange):
@@ -244,12 +260,12 @@ class RobotsFetcher:
                     try:
                         await meanwhile()
                     except BaseException:
-                        self._turns.give_back(turn)
-                        self._turns.counters.robots -= 1
+                        self.turns.give_back(turn)
+                        self.turns.counters.robots -= 1
                         raise
             access = await self._to_the_end(fetch, step, turn)
-            if not had_file and self._robots.infer_missing:
-                step = MissingProbe.begin(origin, access, self._robots, missing=self._missing())
+            if not had_file and self.robots.infer_missing:
+                step = MissingProbe.begin(origin, access, self.robots, missing=self.missing())
                 access = await self._to_the_end(fetch, step)
         finally:
             self._begun.discard(origin)
@@ -284,7 +300,7 @@ class RobotsFetcher:
                     turn = await self._turn(fetch, ask.target)
                 self._begun.add(fetch.origin)
                 if kept is not None and ask.target.origin == fetch.origin:
-                    kept.callback(self._turns.pacer.keep(turn))
+                    kept.callback(self.turns.pacer.keep(turn))
                 response, turn = await self._send(fetch, turn, ask), None
             step = step.next(response, retry_after_s=self._retry_after(response))
         return step
@@ -295,7 +311,7 @@ class RobotsFetcher:
         The time it waits for a connection is not the server's.
         """
         outcome: Outcome | None = Outcome()
-        target, turns = ask.target, self._turns
+        target, turns = ask.target, self.turns
         try:
             async with self._connections:
 
@@ -309,10 +325,12 @@ class RobotsFetcher:
                 if backs_off or not turns.holds(turn):
                     outcome = None
                     return None
-                network = NetworkTimeout(self._downloads.fetching.timeout - fetch.spent_s, ready)
-                started = self._clock.monotonic()
-                response = await self._ask(ask, network)
-            elapsed = self._clock.monotonic() - started - network.waited_s
+                downloads = self.downloads
+                network = NetworkTimeout(downloads.fetching.timeout - fetch.spent_s, ready)
+                started = self.clock.monotonic()
+                send = downloads.transports[target.origin.scheme].get
+                response = await downloads.answer(ask, send, network, downloads.fetching)
+            elapsed = self.clock.monotonic() - started - network.waited_s
             fetch.spent_s += elapsed
             outcome = self._outcome(response, elapsed)
         finally:
@@ -321,7 +339,7 @@ class RobotsFetcher:
             else:
                 # When cancelled half way, too: the server may have seen the request, so its delay runs. After a 503, robots.txt is
                 # fetched again fairly soon (H5): no back-off and no circuit that robots.txt itself has opened may last longer.
-                most_s = self._robots.busy_retry_max if is_failure(outcome) else math.inf
+                most_s = self.robots.busy_retry_max if is_failure(outcome) else math.inf
                 try:
                     turns.settle(turn, target, outcome, fetch.pace_of(target.origin), most_s=most_s)
                 finally:
@@ -334,7 +352,7 @@ class RobotsFetcher:
         The pages of another origin do not need what a redirect fetches there: it queues behind them. One redirect at a time queues
         there, however many origins lead to it, so that redirects delay each page by one turn at most.
         """
-        turns, there = self._turns, target.origin
+        turns, there = self.turns, target.origin
         # Another process may have the turn: then only a wait can tell.
         turn = None if turns.shared else turns.take_now(target, pace=fetch.pace_of(there))
         if turn is not None:
@@ -349,25 +367,10 @@ class RobotsFetcher:
                 pace = fetch.pace_of(there)
                 return await turns.take(target, pace=pace, urgent=True, overtake=False)
 
-    async def _ask(self, ask: Ask, network: NetworkTimeout) -> Reply | Failed:
-        downloads = self._downloads
-        send = downloads.transports[ask.target.origin.scheme].get
-        limit = f"FetchPolicy.timeout={downloads.fetching.timeout:g}"
-        try:
-            return await answer(ask, send, network, downloads.signatures, limit)
-        except (Exception, asyncio.CancelledError) as error:
-            task = asyncio.current_task()
-            if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
-                raise
-            # Any failure is "unreachable" (RFC 9309, 2.3.1.4). If this task was not cancelled, something inside the transport was.
-            extra = fields("transport_failed", origin=ask.target.origin, url=ask.target.url, error=error)
-            log.warning("the transport failed for %s: %r", ask.target.url, error, extra=extra)
-            return Failed(Reason.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:500])
-
     def _retry_after(self, response: Reply | Failed) -> float | None:
         if isinstance(response, Failed) or response.retry_after is None:
             return None
-        return retry_after_s(response.retry_after, self._clock.wall())
+        return retry_after_s(response.retry_after, self.clock.wall())
 
     def _outcome(self, response: Reply | Failed, elapsed: float) -> Outcome:
         if isinstance(response, Failed):

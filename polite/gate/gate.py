@@ -1,7 +1,6 @@
 """The gate that a crawler awaits before each fetch: may I, and now?"""
 
 import asyncio
-import logging
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from datetime import datetime
@@ -13,7 +12,7 @@ from polite.gate.services import Services
 from polite.gate.single_flight import start_later
 from polite.gate.sitemaps import Sitemaps, fetch_tdm_file, parsed
 from polite.gate.tally import Counters
-from polite.log import fields
+from polite.log import fields, log
 from polite.origin import Origin, Target
 from polite.pacing.policy import PacingPolicy
 from polite.ports import Listener, Meter
@@ -22,8 +21,6 @@ from polite.robots.decision import Decision
 from polite.robots.parse import Robots
 from polite.sitemaps.entry import SitemapPolicy
 from polite.terms.tdm import TdmFile
-
-log: logging.Logger = logging.getLogger("polite")
 
 
 class Gate:
@@ -228,9 +225,9 @@ class Gate:
         return Sitemaps(
             self.services,
             origin if isinstance(origin, Origin) else Origin.of(origin),
-            files=None if files is None else [Target.of(url) for url in files],
-            since=since,
-            policy=SitemapPolicy() if policy is None else policy,
+            None if files is None else [Target.of(url) for url in files],
+            since,
+            SitemapPolicy() if policy is None else policy,
         )
 
     @property

@@ -1,17 +1,14 @@
 """What a gate remembers of pages between two fetches: their validators, and when they are due again."""
 
-import logging
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 
 from polite.http.header_fields import Fields
-from polite.log import fields
+from polite.log import fields, log
 from polite.origin import Target
 from polite.pacing.outcome import Outcome
 from polite.ports import Clock, ValidatorStore
 from polite.recrawl import RecrawlPolicy, ResponseFields, Validators, interval_s
-
-log: logging.Logger = logging.getLogger("polite")
 
 # The statuses whose validators are those of the page.
 _WHOLE = frozenset((200, 203, 206))

@@ -1,12 +1,11 @@
 """One robots.txt result per origin: cached while it is valid, fetched once for all that wait, refreshed before it expires."""
 
 import asyncio
-import logging
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, suppress
-from dataclasses import replace
-from typing import NamedTuple, TypeGuard, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 from polite.errors import GateClosed
 from polite.events import RobotsFetched
@@ -14,7 +13,7 @@ from polite.gate.fetcher import RobotsFetcher
 from polite.gate.rules_cache import CLOCK_TOLERANCE_S, Grounds, OriginRules, RulesCache
 from polite.gate.single_flight import FlightLost, SingleFlight
 from polite.gate.turns import Turns
-from polite.log import fields
+from polite.log import fields, log
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 from polite.ports import BackOffStore, Clock, Listener, RobotsStore
@@ -24,8 +23,6 @@ from polite.robots.policy import RobotsPolicy
 from polite.robots.result import FetchResult, Found, Unavailable, Unreachable
 from polite.robots.rules import RuleSet
 from polite.robots.snapshot import Snapshot, merged, renewed
-
-log: logging.Logger = logging.getLogger("polite")
 
 # How long `close` waits for a store that is to keep what was fetched (seconds).
 _SAVING_S = 5.0
@@ -60,6 +57,7 @@ def skew(clock: Clock) -> float:
     return clock.monotonic() - clock.wall()
 
 
+@dataclass(eq=False, repr=False)
 class OriginManager:
     """Gives the rules of origins: from memory, from the store, or by one fetch of robots.txt.
 
@@ -74,40 +72,30 @@ class OriginManager:
         known: The rules that are remembered.
     """
 
-    def __init__(
-        self,
-        agent: UserAgent,
-        fetcher: RobotsFetcher,
-        turns: Turns,
-        clock: Clock,
-        policy: RobotsPolicy,
-        listener: Listener,
-        *,
-        store: RobotsStore | None = None,
-        jitter: Callable[[], float] = random.random,
-    ) -> None:
-        self.agent = agent
-        self._fetcher = fetcher
-        self._turns = turns
-        self._clock = clock
-        self._policy = policy
-        self._listener = listener
-        self._store = store
-        self._owns_store = True
-        self._jitter = jitter
+    agent: UserAgent
+    fetcher: RobotsFetcher
+    turns: Turns
+    clock: Clock
+    policy: RobotsPolicy
+    listener: Listener
+    store: RobotsStore | None = None
+    jitter: Callable[[], float] = random.random
+    _owns_store: bool = field(default=True, init=False)
+    _flights: dict[Origin, SingleFlight[OriginRules]] = field(default_factory=dict, init=False)
+    _ahead: int = field(default=0, init=False)  # flights without waiters
+    # Origins delayed because the store knew them, and not fetched since: one whose fetch is cancelled is not delayed again.
+    _delayed: dict[Origin, None] = field(default_factory=dict, init=False)
+    _closed: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
         self._reading = asyncio.Semaphore(1)
-        self.known: RulesCache = RulesCache(policy.max_origins, policy.max_memory)
-        self._flights: dict[Origin, SingleFlight[OriginRules]] = {}
-        self._ahead = 0  # flights without waiters
-        # Origins delayed because the store knew them, and not fetched since: one whose fetch is cancelled is not delayed again.
-        self._delayed: dict[Origin, None] = {}
-        self._closed = False
+        self.known: RulesCache = RulesCache(self.policy.max_origins, self.policy.max_memory)
 
     def current(self, origin: Origin) -> OriginRules | None:
         """Return the rules if they are known and valid, without waiting; else None. Near their end, a refresh of them starts."""
         known = self.known.get(origin)
         # Hot path: inlines OriginRules.suffices.
-        if known is None or known.fresh_from < (now := self._clock.wall()) < known.refresh_at:
+        if known is None or known.fresh_from < (now := self.clock.wall()) < known.refresh_at:
             return known
         if not known.fresh(now):
             return None
@@ -124,7 +112,7 @@ class OriginManager:
         newest = grounds.lineage
         if newest.meaning != grounds.meaning:
             return False
-        return renewed or newest.fresh_from < self._clock.wall() < newest.fresh_until
+        return renewed or newest.fresh_from < self.clock.wall() < newest.fresh_until
 
     async def learn(
         self, origin: Origin, *, unless: Callable[[Target], Exception | None] | None = None
@@ -143,7 +131,7 @@ class OriginManager:
                 raise GateClosed(f"the gate is closed: no robots.txt of {origin}", url=str(origin))
             flight = self._flights.get(origin)
             if flight is None:
-                self.known.admit(origin, self._clock.monotonic())
+                self.known.admit(origin, self.clock.monotonic())
                 flight = self._start(origin, lambda: self._ask(origin))
             elif flight.leaving:
                 # A fetch that is being cancelled cannot be joined: wait until it has ended, then look again.
@@ -156,7 +144,7 @@ class OriginManager:
 
     def is_fetching(self, origin: Origin) -> bool:
         """Whether robots.txt is being fetched, and more than waited for: cancelled now, the fetch would have to begin anew."""
-        return origin in self._flights and not self._fetcher.only_waits(origin)
+        return origin in self._flights and not self.fetcher.only_waits(origin)
 
     def finish_fetch(self, origin: Origin) -> None:
         """Do not cancel a robots.txt fetch that has sent its request, though nothing here waits for it: others will need it."""
@@ -171,8 +159,8 @@ class OriginManager:
 
     def use_store(self, store: RobotsStore) -> None:
         """Use a store, if there is none. To be called before the first fetch. It is closed by its owner, after the gate."""
-        if self._store is None:
-            self._store, self._owns_store = store, False
+        if self.store is None:
+            self.store, self._owns_store = store, False
 
     async def close(self) -> None:
         """End all fetches; their waiters get GateClosed. Then close the store. May be called twice.
@@ -188,7 +176,7 @@ class OriginManager:
             for flight in self._flights.values():
                 flight.cancel()
 
-        giving_up = self._clock.call_at(self._clock.monotonic() + _SAVING_S, give_up)
+        giving_up = self.clock.call_at(self.clock.monotonic() + _SAVING_S, give_up)
         try:
             for flight in list(self._flights.values()):
                 await flight.ended()
@@ -198,11 +186,11 @@ class OriginManager:
             raise
         finally:
             giving_up.cancel()
-            if self._store is not None and self._owns_store:
-                await self._store.close()
+            if self.store is not None and self._owns_store:
+                await self.store.close()
 
     def _start(
-        self, origin: Origin, work: Callable[[], Awaitable[OriginRules]], *, ahead: bool = False
+        self, origin: Origin, work: Callable[[], Coroutine[Any, Any, OriginRules]], *, ahead: bool = False
     ) -> SingleFlight[OriginRules]:
         def ended() -> None:
             del self._flights[origin]
@@ -224,7 +212,7 @@ class OriginManager:
                 # Retrieved here: a waiter that is cancelled now does not look, and asyncio would log it.
                 waiter.exception()
 
-        with self._fetcher.awaited.observed(origin, observe):
+        with self.fetcher.awaited.observed(origin, observe):
             return await flight.join(waiter)
 
     # Flights: what one of them does.
@@ -235,13 +223,13 @@ class OriginManager:
         before = await self._look_up(origin, known)
         if self._decides(before, known):
             return self._put(origin, before)
-        if before is not None and before.back_off_left_s(self._clock.monotonic()) > CLOCK_TOLERANCE_S:
+        if before is not None and before.back_off_left_s(self.clock.monotonic()) > CLOCK_TOLERANCE_S:
             # A refresh ahead of time failed, or the clock was set: the failure decides, in dates of the clock as it is now.
-            known = before.dated(skew(self._clock))
+            known = before.dated(skew(self.clock))
             # By one of the clocks the good copy is old now, whatever the dates say.
             known = await self._rules_of(origin, replace(known.latest, good_until=None), known)
-            if self._store is not None:
-                await self._store.save(origin, known.snapshot)
+            if self.store is not None:
+                await self.store.save(origin, known.snapshot)
             return self._put(origin, known)
         return await self._fetch(origin, before)
 
@@ -268,13 +256,13 @@ class OriginManager:
 
         The origin is delayed for as long as a back-off there still runs, of another gate too.
         """
-        store, clock = self._store, self._clock
+        store, clock = self.store, self.clock
         if store is None:
             return known
         stored = await store.load(origin)
         held = await store.held(origin) if isinstance(store, BackOffStore) else None
         if held is not None:
-            self._turns.hold(origin.robots, held.left_s(clock.wall()), held.because)
+            self.turns.hold(origin.robots, held.left_s(clock.wall()), held.because)
         if stored is None:
             return known
         if known is not None:
@@ -284,7 +272,7 @@ class OriginManager:
         known = await self._rules_of(origin, stored.restored(clock.wall()))
         # Another process may just have sent a request: a delay runs first. If turns are shared between processes, the pacer knows
         # exactly how long it still runs.
-        if origin not in self._delayed and not self._turns.shared:
+        if origin not in self._delayed and not self.turns.shared:
             if len(self._delayed) >= _MAX_DELAYED:
                 del self._delayed[next(iter(self._delayed))]
             self._delayed[origin] = None
@@ -295,12 +283,12 @@ class OriginManager:
         """Whether what was found in the store decides, so that no fetch is needed."""
         if found is None or found is known:
             return False
-        now = self._clock.wall()
+        now = self.clock.wall()
         return found.fresh(now) if known is None else found.suffices(now)
 
     def _delay(self, origin: Origin, pace: RequestedPace | None) -> None:
-        pause = self._turns.pause(origin, pace)
-        self._turns.hold(origin.robots, pause.seconds, pause.because)
+        pause = self.turns.pause(origin, pace)
+        self.turns.hold(origin.robots, pause.seconds, pause.because)
 
     async def _fetch(self, origin: Origin, before: OriginRules | None) -> OriginRules:
         """Fetch, save and remember."""
@@ -313,15 +301,15 @@ class OriginManager:
         def pace_of(there: Origin) -> RequestedPace | None:
             return before.pace if before is not None and there == origin else self.known.pace(there)
 
-        shared = self._turns.shared
+        shared = self.turns.shared
         # Until the result is saved: the origin's next owner looks for it there.
         with ExitStack() as kept:
             try:
-                access = await self._fetcher.fetch(
+                access = await self.fetcher.fetch(
                     origin,
                     had_file=before is not None and isinstance(before.snapshot.good, Found),
                     pace_of=pace_of,
-                    meanwhile=meanwhile if shared and self._store is not None else None,
+                    meanwhile=meanwhile if shared and self.store is not None else None,
                     kept=kept if shared else None,
                 )
             except _Spared as spared:
@@ -334,8 +322,8 @@ class OriginManager:
                 self._delay(origin, known.pace)
             known = self._put(origin, self._extended(origin, known))
             self._tell(origin, snapshot, known)
-            if self._store is not None:
-                await self._store.save(origin, snapshot)
+            if self.store is not None:
+                await self.store.save(origin, snapshot)
             return known
 
     async def _renewed(
@@ -344,18 +332,18 @@ class OriginManager:
         """Return the snapshot after a fetch, and the rules that follow from it."""
         read = await self._read(origin, access, before) if isinstance(access, Found) else None
         access = access if read is None else read.file
-        now = self._clock.wall()
+        now = self.clock.wall()
         still_good = before is not None and before.fresh(now)
-        before = None if before is None else before.dated(skew(self._clock))
+        before = None if before is None else before.dated(skew(self.clock))
         last = None if before is None else before.latest
-        snapshot = renewed(last, access, self._policy, now, jitter=self._jitter())
+        snapshot = renewed(last, access, self.policy, now, jitter=self.jitter())
         if snapshot.failures:
             # The clock by which the copy is old first decides.
             until = before.fresh_until if before is not None and still_good else None
             snapshot = replace(snapshot, good_until=until)
-            if not still_good and self._store is not None:
+            if not still_good and self.store is not None:
                 # Another gate may have learned the rules meanwhile.
-                snapshot = merged(await self._store.load(origin), snapshot, now)
+                snapshot = merged(await self.store.load(origin), snapshot, now)
         if before is not None and snapshot.failures and still_good:
             # A refresh ahead of time that failed makes nothing worse.
             return snapshot, before.attempted(snapshot)
@@ -394,9 +382,9 @@ class OriginManager:
             read: What `_read` returned for the latest result, if that is a file.
         """
         good = snapshot.last_good
-        if good is not None and snapshot.failures and good.fresh(self._clock.wall()):
+        if good is not None and snapshot.failures and good.fresh(self.clock.wall()):
             return (await self._rules_of(origin, good, before)).attempted(snapshot)
-        access, reason = snapshot.effective(self._policy, self._clock.wall())
+        access, reason = snapshot.effective(self.policy, self.clock.wall())
         match access:
             case Found() if read is not None and read.file is access:
                 rules = read.rules
@@ -405,10 +393,10 @@ class OriginManager:
             case Found():
                 rules = await self._apart(origin, access, lambda: self._parsed(access))
             case Unavailable():
-                rules = RuleSet.allow_all(reason, access=access, dialect=self._policy.dialect)
+                rules = RuleSet.allow_all(reason, access=access, dialect=self.policy.dialect)
             case Unreachable():
-                rules = RuleSet.deny_all(reason, access=access, dialect=self._policy.dialect)
-        return OriginRules.of(rules, snapshot, ahead=self._policy.refresh_ahead, skew=skew(self._clock))
+                rules = RuleSet.deny_all(reason, access=access, dialect=self.policy.dialect)
+        return OriginRules.of(rules, snapshot, ahead=self.policy.refresh_ahead, skew=skew(self.clock))
 
     async def _apart(self, origin: Origin, file: Found, work: Callable[[], T]) -> T:
         """Call `work`, which compresses or parses the file; in a thread if that may take milliseconds."""
@@ -416,17 +404,17 @@ class OriginManager:
             return work()
         # One at a time: each thread that computes takes the interpreter from the loop for 5 ms at a time.
         # The file's pace is known at the end only: until then the origin grants no turn.
-        with self._turns.renewed_delay(origin.robots, _BEING_READ):
+        with self.turns.renewed_delay(origin.robots, _BEING_READ):
             async with self._reading:
                 return await asyncio.to_thread(work)
 
     def _parsed(self, file: Found) -> RuleSet:
-        rules = parse(file.body, dialect=self._policy.dialect).rules_for(self.agent)
+        rules = parse(file.body, dialect=self.policy.dialect).rules_for(self.agent)
         return rules.prepare() if file.length > PARSE_SIZE_FOR_THREAD else rules
 
     def _put(self, origin: Origin, known: OriginRules) -> OriginRules:
         self._delayed.pop(origin, None)
-        return self.known.put(origin, known, self._clock.monotonic())
+        return self.known.put(origin, known, self.clock.monotonic())
 
     def _extended(self, origin: Origin, known: OriginRules) -> OriginRules:
         """Extend rules until their origin's next turn can come, and one delay longer, whatever their lifetime.
@@ -436,13 +424,13 @@ class OriginManager:
         """
         if isinstance(known.rules.access, Unreachable):
             return known
-        ready_in_s = self._turns.outlook(origin.robots, known.pace).ready_at - self._clock.monotonic()
-        delay_s = self._turns.pause(origin, known.pace).seconds
-        return known.extended(self._clock.wall() + ready_in_s + delay_s)
+        ready_in_s = self.turns.outlook(origin.robots, known.pace).ready_at - self.clock.monotonic()
+        delay_s = self.turns.pause(origin, known.pace).seconds
+        return known.extended(self.clock.wall() + ready_in_s + delay_s)
 
     def _tell(self, origin: Origin, snapshot: Snapshot, known: OriginRules) -> None:
         access = snapshot.access
-        self._listener(
+        self.listener(
             RobotsFetched(
                 str(origin),
                 type(access).__name__.lower(),

@@ -1,7 +1,6 @@
 """What a permit and a frontier need of a gate: made once for each gate."""
 
 import asyncio
-import logging
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from polite.gate.rules import OriginManager
 from polite.gate.rules_cache import Grounds, OriginRules
 from polite.gate.tally import Counters, Notifier
 from polite.gate.turns import Turns
-from polite.log import fields, without_query
+from polite.log import fields, log, without_query
 from polite.origin import Origin, Target
 from polite.pacing.turn import Turn
 from polite.ports import Clock, Timer
@@ -65,9 +64,15 @@ class Decider:
 
     async def decide(self, rules: RuleSet, path: str) -> Decision:
         """Return what `rules.decide` returns."""
-        if self.allows_now(rules, path) is None:
-            return await self._decide_in_thread(rules, path)
-        return rules.decide(path)
+        if self.allows_now(rules, path) is not None:
+            return rules.decide(path)
+        loop = asyncio.get_running_loop()
+        async with self._computing:
+            decision = await loop.run_in_executor(None, lambda: rules.prepare().decide(path))
+        while len(self._decided) >= _KEPT:
+            del self._decided[next(iter(self._decided))]
+        self._decided[path] = ref(rules.lifetime), decision[:-1]
+        return decision
 
     def decide_again(self, rules: RuleSet, path: str) -> Decision:
         """Return the decision about a path that was decided a moment ago, at no cost."""
@@ -83,27 +88,6 @@ class Decider:
 
     def _renew(self) -> None:
         self._spent, self._renewing = 0.0, False
-
-    async def _decide_in_thread(self, rules: RuleSet, path: str) -> Decision:
-        loop = asyncio.get_running_loop()
-        async with self._computing:
-            decision = await loop.run_in_executor(None, lambda: rules.prepare().decide(path))
-        while len(self._decided) >= _KEPT:
-            del self._decided[next(iter(self._decided))]
-        self._decided[path] = ref(rules.lifetime), decision[:-1]
-        return decision
-
-
-log: logging.Logger = logging.getLogger("polite")
-
-
-class Queue(Protocol):
-    """The queue of one frontier."""
-
-    @property
-    def queued(self) -> int:
-        """How many tasks wait that may still be given out."""
-        ...
 
 
 # One wait of so many is looked at, since a look costs a fifth of a wait.
@@ -375,15 +359,15 @@ class Services:
         self.shutdown: Shutdown = Shutdown()
         self.resources: AsyncExitStack = AsyncExitStack()
         self.waiting: WaitingPermits = WaitingPermits()
-        self._queues: tuple[ref[Queue], ...] = ()
+        self._queues: tuple[ref[Any], ...] = ()
 
     @property
     def queued(self) -> int:
         """How many tasks wait in the gate's frontiers."""
         return sum(queue.queued for each in self._queues if (queue := each()) is not None)
 
-    def add_queue(self, queue: Queue) -> None:
-        """Count one more frontier's queue, which is held weakly."""
+    def add_queue(self, queue: object) -> None:
+        """Count one more frontier's queue by its `queued`: the tasks that may still be given out. It is held weakly."""
         # A new tuple: another thread may be reading.
         self._queues = (*(each for each in self._queues if each() is not None), ref(queue))
 

@@ -1,7 +1,7 @@
 """Single flight: work that is done once for all that wait for it, and cancelled when the last waiter leaves."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -41,17 +41,16 @@ class SingleFlight(Generic[T]):
         on_end: Called once, when the work has ended or was cancelled before it began.
     """
 
-    def __init__(self, work: Callable[[], Awaitable[T]], *, name: str, on_end: Callable[[], object]) -> None:
+    def __init__(
+        self, work: Callable[[], Coroutine[Any, Any, T]], *, name: str, on_end: Callable[[], object]
+    ) -> None:
         self.leaving: bool = False
         self._on_end = on_end
         # A dict for its order: the first waiter goes on first.
         self._waiters: dict[asyncio.Future[T], None] = {}
-        # A task that is cancelled before its first step runs none of its code.
-        self._began = self._over = False
-        self._goes_on = self._finishing = False
-        # `on_end` must not be called before the caller has this flight.
-        self._task = start_later(lambda: self._run(work), name=name)
-        self._task.add_done_callback(self._end_unbegun)
+        self._over = self._goes_on = self._finishing = False
+        self._task = start_later(work, name=name)
+        self._task.add_done_callback(self._ended)
 
     async def join(self, waiter: "asyncio.Future[T] | None" = None) -> T:
         """Wait for the result. Raises the work's error, FlightLost.
@@ -95,44 +94,24 @@ class SingleFlight(Generic[T]):
         """Cancel the work, finishing or not."""
         self._task.cancel()
 
-    async def _run(self, work: Callable[[], Awaitable[T]]) -> None:
-        self._began = True
-        # Its call would cost another step of the loop.
-        self._task.remove_done_callback(self._end_unbegun)
-        try:
-            result = await work()
-        except asyncio.CancelledError:
-            # Cancelled by the last waiter that left, or from outside. Waiters must not hang, and must not be cancelled by it.
-            if self._task.cancelling():
-                self._fail(FlightLost("cancelled from outside"))
-            else:
-                self._fail(RuntimeError(f"{self._task.get_name()}: something in it cancelled itself"))
-            raise
-        except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
+    def _ended(self, task: asyncio.Task[T]) -> None:
+        self._over = True
+        error: BaseException | None
+        if task.cancelled():
+            # By the last waiter that left, or from outside. Waiters must not hang, and must not be cancelled by it.
+            itself = RuntimeError(f"{task.get_name()}: something in it cancelled itself")
+            error = FlightLost("cancelled from outside") if task.cancelling() else itself
+        elif isinstance(error := task.exception(), (SystemExit, KeyboardInterrupt, GeneratorExit)):
             # These end the program or the loop, once. A waiter that raised them again would end the loop's own cleanup.
-            ended = RuntimeError(f"{self._task.get_name()}: ended by {error!r}")
-            ended.__cause__ = error
-            self._fail(ended)
-            raise
-        except BaseException as error:
+            ending, error = error, RuntimeError(f"{task.get_name()}: ended by {error!r}")
+            error.__cause__ = ending
+        if error is not None:
             # For the waiters, which would hang otherwise. pytest.fail, for example, raises what is no Exception.
-            if not self._waiters and not isinstance(error, Exception):
-                raise
             self._fail(error)
         else:
             for waiter in self._waiters:
                 if not waiter.done():
-                    waiter.set_result(result)
-        finally:
-            self._finish()
-
-    def _end_unbegun(self, _: object) -> None:
-        if not self._began:
-            self._fail(FlightLost("cancelled before it began"))
-            self._finish()
-
-    def _finish(self) -> None:
-        self._over = True
+                    waiter.set_result(task.result())
         self._on_end()
 
     def _fail(self, error: BaseException) -> None:

@@ -1,22 +1,19 @@
 """Sitemaps: the entries of a site, one file after another, each fetched in its turn."""
 
 import asyncio
-import logging
-import tempfile
 import zlib
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from contextlib import aclosing, closing, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import BinaryIO
+from tempfile import SpooledTemporaryFile
 
 from polite.errors import InvalidURL, OriginDeclined, TurnLost
-from polite.gate.fetcher import NetworkTimeout, answer
+from polite.gate.fetcher import NetworkTimeout
 from polite.gate.permit import Permit
 from polite.gate.rules_cache import OriginRules
 from polite.gate.services import Services
-from polite.log import fields
 from polite.origin import Origin, Target
 from polite.ports import Ask, Failed, Reply, StreamingTransport
 from polite.robots.decision import Disallowed, RobotsUnreachable
@@ -29,48 +26,9 @@ from polite.sitemaps.entry import SitemapEntry, SitemapFile, SitemapLink, Sitema
 from polite.sitemaps.parser import SitemapParser
 from polite.terms.tdm import TDM_LIMIT, TDM_PATH, TdmFile, parse_tdm_file, reserved_whole
 
-_IN_MEMORY = 1 << 20
-_PIECE = 65_536
+# Octets of a file that are kept in memory, and that are parsed at a time.
+_IN_MEMORY, _PIECE = 1 << 20, 65_536
 
-
-class Spool:
-    """Takes a body as fast as it comes, so that no permit is held while its reader is slow. Write it, then read it once.
-
-    Args:
-        in_memory: Octets that are kept in memory. The file has no name, so that nothing is left of a process that is killed.
-    """
-
-    def __init__(self, in_memory: int = _IN_MEMORY) -> None:
-        self._octets = bytearray()
-        self._in_memory = in_memory
-        self._file: BinaryIO | None = None
-
-    async def write(self, octets: bytes) -> None:
-        """Keep more octets. Raises OSError if the temporary file cannot be written."""
-        self._octets += octets
-        if len(self._octets) > self._in_memory:
-            full, self._octets = self._octets, bytearray()
-            self._file = self._file or tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
-            await asyncio.to_thread(self._file.write, full)
-
-    async def pieces(self) -> AsyncGenerator[bytes, None]:
-        """Yield all octets, in pieces of at most 64 KiB. Raises OSError."""
-        if self._file is not None:
-            await asyncio.to_thread(self._file.seek, 0)
-            while piece := await asyncio.to_thread(self._file.read, _PIECE):
-                yield piece
-        for start in range(0, len(self._octets), _PIECE):
-            yield bytes(self._octets[start : start + _PIECE])
-
-    def close(self) -> None:
-        """Forget the octets. May be called twice."""
-        self._octets = bytearray()
-        if self._file is not None:
-            # A write that goes on in its thread has the file's lock, and ends first.
-            self._file.close()
-
-
-log: logging.Logger = logging.getLogger("polite")
 
 _UNREADABLE = {
     BodyEnd.UNKNOWN_CODING: Reason.CODING_UNKNOWN.value,
@@ -190,17 +148,9 @@ class FileFetch:
             # It may have waited for a connection.
             await permit.ready()
             started = clock.monotonic()
-            timeout = self.policy.timeout
-            network = NetworkTimeout(max(0.0, timeout - self._spent_s), permit.ready)
-            try:
-                ask, limit = Ask(target, self.max_bytes), f"{type(self.policy).__name__}.timeout={timeout:g}"
-                response = await answer(ask, send, network, downloads.signatures, limit)
-            except TurnLost:
-                raise
-            except Exception as error:  # noqa: BLE001 - a transport of the user, or a full disk
-                extra = fields("file_failed", origin=target.origin, url=target.url, error=error)
-                log.warning("%s was not fetched: %r", target.url, error, extra=extra)
-                response = Failed(Reason.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:500])
+            network = NetworkTimeout(max(0.0, self.policy.timeout - self._spent_s), permit.ready)
+            ask = Ask(target, self.max_bytes)
+            response = await downloads.answer(ask, send, network, self.policy, file=True)
             self._spent_s += clock.monotonic() - started
             unsigned = isinstance(response, Failed) and response.reason is Reason.SIGNER_FAILED
             if not reported and not unsigned:
@@ -268,6 +218,7 @@ def _decoded(body: bytes) -> bytes:
 _USUAL = "/sitemap.xml"
 
 
+@dataclass(eq=False, repr=False)
 class Sitemaps:
     """The entries of a site's sitemaps. Made by `Gate.sitemaps`; iterating again fetches again.
 
@@ -285,21 +236,12 @@ class Sitemaps:
             print(file.url, file.entries, file.problem)
     """
 
-    def __init__(
-        self,
-        services: Services,
-        origin: Origin,
-        *,
-        files: Iterable[Target] | None,
-        since: datetime | None,
-        policy: SitemapPolicy,
-    ) -> None:
-        self.files: list[SitemapFile] = []
-        self._services = services
-        self._origin = origin
-        self._given = None if files is None else tuple(files)
-        self._since = since
-        self._policy = policy
+    files: list[SitemapFile] = field(default_factory=list, init=False)
+    _services: Services
+    _origin: Origin
+    _given: Sequence[Target] | None
+    _since: datetime | None
+    _policy: SitemapPolicy
 
     def __aiter__(self) -> AsyncGenerator[SitemapEntry, None]:  # noqa: PYI058 - who breaks off may close it
         """Yield entries.
@@ -374,23 +316,29 @@ class _File:
 
     async def read(self) -> AsyncGenerator[SitemapEntry | SitemapLink, None]:
         """Fetch the file, and then yield what it names."""
-        with closing(Spool()) as spool:
+        # So that no permit is held while the reader is slow. The file has no name: nothing is left of a process that is killed.
+        with SpooledTemporaryFile(_IN_MEMORY) as spool:
+
+            async def take(octets: bytes) -> None:
+                if spool.tell() + len(octets) > _IN_MEMORY:
+                    await asyncio.to_thread(spool.write, octets)
+                else:
+                    spool.write(octets)
+
             policy = self._policy
-            fetch = FileFetch(self._services, spool.write, policy, policy.max_bytes)
+            fetch = FileFetch(self._services, take, policy, policy.max_bytes)
             self._fetched = fetched = await fetch.run(self._target)
             if fetched.problem is not None:
                 return
             self._hosts.add(_site(fetched.target.origin))
             self._parser = parser = SitemapParser(fetched.target.url, policy)
-            async with aclosing(spool.pieces()) as pieces:
-                async for piece in pieces:
-                    for found in parser.feed(piece):
-                        for each in filter(self._counts, found):
-                            yield each
-                        # A piece takes some milliseconds.
-                        await asyncio.sleep(0)
-                    if parser.ended:
-                        break
+            await asyncio.to_thread(spool.seek, 0)
+            while not parser.ended and (piece := await asyncio.to_thread(spool.read, _PIECE)):
+                for found in parser.feed(piece):
+                    for each in filter(self._counts, found):
+                        yield each
+                    # A piece takes some milliseconds.
+                    await asyncio.sleep(0)
             for each in filter(self._counts, parser.close(cut_short=fetched.cut_short or fetched.too_long)):
                 yield each
 

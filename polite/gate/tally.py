@@ -19,7 +19,7 @@ from polite.events import (
     PaymentRequired,
     RobotsFetched,
 )
-from polite.log import fields, without_query
+from polite.log import fields, log, without_query
 from polite.origin import Target
 from polite.ports import Listener, Meter
 from polite.task import Task
@@ -56,8 +56,6 @@ class Counters:
     reclaimed: int = 0
     declined: int = 0
 
-
-log: logging.Logger = logging.getLogger("polite")
 
 T = TypeVar("T")
 OnGranted = Callable[[Target, float, Task | None], None]

@@ -4,7 +4,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from polite.errors import OriginDeclined
 from polite.events import BackedOff, BudgetSpent, CircuitClosed, CircuitOpened, Skipped
@@ -34,6 +34,7 @@ _MOST_MOVES = 3
 _MOMENT_S = 0.001
 
 
+@dataclass(eq=False, repr=False)
 class Turns:
     """Grants turns to pages and to robots.txt alike, so that both count as requests.
 
@@ -53,27 +54,19 @@ class Turns:
         find: Resolves what names the scopes of a host's URLs; returns whether that took a wait.
     """
 
-    def __init__(
-        self,
-        pacer: LocalPacer,
-        policies: EffectivePolicies,
-        clock: Clock,
-        listener: Listener,
-        *,
-        keep_back_off: Callable[[Origin, float, str], None] | None = None,
-        find: Callable[[str], Awaitable[bool]] | None = None,
-    ) -> None:
+    pacer: LocalPacer
+    policies: EffectivePolicies
+    clock: Clock
+    listener: Listener
+    keep_back_off: Callable[[Origin, float, str], None] | None = None
+    find: Callable[[str], Awaitable[bool]] | None = None
+
+    def __post_init__(self) -> None:
         self.shared: bool = False
-        self.pacer: LocalPacer = pacer
-        self.holds: Callable[[Turn], bool] = pacer.holds
-        self.policies = policies
-        self._clock = clock
-        self._listener = listener
-        self._keep_back_off = keep_back_off
-        self._find = find
-        self.scopes_of: ScopePolicy = policies.scopes
-        self._failing = policies.circuits.rows
-        self._quotas = policies.quotas.by_origin
+        self.holds: Callable[[Turn], bool] = self.pacer.holds
+        self.scopes_of: ScopePolicy = self.policies.scopes
+        self._failing = self.policies.circuits.rows
+        self._quotas = self.policies.quotas.by_origin
         self.counters: Counters = Counters()
         self._adopt()
 
@@ -88,12 +81,12 @@ class Turns:
         """
         self.shared = True
         self.pacer, self.holds = pacer, pacer.holds
-        self._keep_back_off = self._keep_back_off or keep_back_off
+        self.keep_back_off = self.keep_back_off or keep_back_off
 
     @property
     def longest_delay_s(self) -> float:
         """The longest delay of any scope after an ordinary response, if the file gives none (seconds)."""
-        return self.policies.longest_delay_s(self._clock.wall())
+        return self.policies.longest_delay_s(self.clock.wall())
 
     def repace(self, policy: PacingPolicy) -> None:
         """Change the policy. Delays that run already stay. Raises InvalidOption if it cannot change while turns are granted."""
@@ -115,11 +108,11 @@ class Turns:
         self._ordinary = policies.general.ordinary if alike else None
         # Whether a scope's own delay follows any ordinary response: then a grant needs to name none.
         self._plain = policies.plain and not policies.concurrent
-        self._plainly = self._plain and self._find is None and not self.declines
+        self._plainly = self._plain and self.find is None and not self.declines
 
     async def meet(self, target: Target) -> bool:
         """Resolve what names the URL's scopes. Return whether that took a wait."""
-        return self._find is not None and await self._find(target.origin.host)
+        return self.find is not None and await self.find(target.origin.host)
 
     def take_now(self, target: Target, *, pace: RequestedPace | None = None) -> Turn | None:
         """Return the turn of a URL if it is free now; None if it is not, or if only a wait can tell.
@@ -151,7 +144,7 @@ class Turns:
 
     def _at_once(self, pace: RequestedPace | None) -> bool:
         """Whether the pacer alone decides when a turn comes: there are no opening hours, and no scope has to be resolved."""
-        return self._find is None and not self.grants_delay and (pace is None or pace.visit_time is None)
+        return self.find is None and not self.grants_delay and (pace is None or pace.visit_time is None)
 
     async def take(
         self,
@@ -204,7 +197,7 @@ class Turns:
 
     async def _moved(self, turn: Turn, target: Target) -> bool:
         """Whether the turn is outdated: the host has other addresses by now, or resolving them took a wait."""
-        if self._find is None:
+        if self.find is None:
             return False
         try:
             return await self.meet(target) or tuple(dict.fromkeys(self.scopes_of(target))) != turn.scopes
@@ -266,7 +259,7 @@ class Turns:
         before = self.declined(origin, None)
         yield
         if before is None and (declined := self.declined(origin, None)) is not None:
-            self._listener(BudgetSpent(origin.text, *declined))
+            self.listener(BudgetSpent(origin.text, *declined))
 
     async def ask_again(self, turn: Turn, target: Target, pace: RequestedPace | None) -> None:
         """Wait until an open turn's request may be sent, if something else was waited for since the grant, such as a connection.
@@ -281,7 +274,7 @@ class Turns:
             over = asyncio.Event()
             # A turn that is taken back meanwhile need not wait.
             wait_s = min(max(wait_s, _MOMENT_S), LONG_BACK_OFF_S)
-            timer = self._clock.call_at(self._clock.monotonic() + wait_s, over.set)
+            timer = self.clock.call_at(self.clock.monotonic() + wait_s, over.set)
             try:
                 await over.wait()
             finally:
@@ -323,9 +316,9 @@ class Turns:
         effective = self.policies.of(target.origin)
         strikes = self.pacer.strikes(turn.narrowest)
         if outcome.rate_limits is not None:
-            self.policies.quotas.learn(target.origin, outcome.rate_limits, self._clock.monotonic())
+            self.policies.quotas.learn(target.origin, outcome.rate_limits, self.clock.monotonic())
         quota = self._quota(target.origin)
-        pause = effective.rest(outcome, ThrottleContext(pace, strikes, self._clock.wall(), quota))
+        pause = effective.rest(outcome, ThrottleContext(pace, strikes, self.clock.wall(), quota))
         if pause.seconds > most_s and outcome.retry_after_s is None:
             seconds = max(most_s, self.pause(target.origin, pace).seconds)
             pause = replace(pause, seconds=seconds, because=f"{pause.because}, held to {seconds:g} s")
@@ -340,13 +333,13 @@ class Turns:
         self.pacer.settle(turn, delays, strike=pause.strike, forgive=well, because=pause.because)
         if (
             pause.seconds >= LONG_BACK_OFF_S
-            and self._keep_back_off is not None
+            and self.keep_back_off is not None
             and pause.seconds > self.pause(target.origin, pace).seconds
         ):
-            self._keep_back_off(target.origin, pause.seconds, pause.because)
+            self.keep_back_off(target.origin, pause.seconds, pause.because)
         if pause.strike:
             self.counters.slowed += 1
-            self._listener(BackedOff(str(target.origin), status or 0, pause.seconds, pause.because))
+            self.listener(BackedOff(str(target.origin), status or 0, pause.seconds, pause.because))
         return pause
 
     def limits(self, target: Target) -> list[tuple[Hashable, int]]:
@@ -370,7 +363,7 @@ class Turns:
         """Return a turn that was granted to a URL and not used, with an event."""
         self.give_back(turn)
         self.counters.skipped += 1
-        self._listener(Skipped(target.url, because))
+        self.listener(Skipped(target.url, because))
 
     def hold(self, target: Target, seconds: float, because: str) -> None:
         """Delay the URL's narrowest scope by at least `seconds` from now."""
@@ -385,7 +378,7 @@ class Turns:
 
     def owns(self, target: Target) -> bool:
         """Whether a delay of the URL's scopes counts at once: they can be named, and this process paces them."""
-        return self._find is None and self.pacer.owns(self.scopes_of(target))
+        return self.find is None and self.pacer.owns(self.scopes_of(target))
 
     @contextmanager
     def renewed_delay(self, target: Target, because: str) -> Iterator[None]:
@@ -399,7 +392,7 @@ class Turns:
         def renew() -> None:
             nonlocal timer
             self.hold(target, _STEP_S, because)
-            timer = self._clock.call_at(self._clock.monotonic() + _STEP_S / 2, renew)
+            timer = self.clock.call_at(self.clock.monotonic() + _STEP_S / 2, renew)
 
         renew()
         try:
@@ -411,17 +404,17 @@ class Turns:
     def outlook(self, target: Target, pace: RequestedPace | None = None) -> Outlook:
         """Return when this URL's turn could come, as far as is known now."""
         outlook = self.pacer.outlook(self.scopes_of(target))
-        if outlook.scope is not None and not outlook.because and outlook.ready_at > self._clock.monotonic():
+        if outlook.scope is not None and not outlook.because and outlook.ready_at > self.clock.monotonic():
             # A broader scope's own delay, which no response caused.
             because = f"delay of {self.policies.delay(outlook.scope):g} s after each request"
             outlook = replace(outlook, because=because)
         if pace is None or not (closed_s := self._closed_s(target, pace)):
             return outlook
-        opens_at = self._clock.monotonic() + closed_s
+        opens_at = self.clock.monotonic() + closed_s
         if opens_at < outlook.ready_at:
             return outlook
         hours = OpeningHours(target.origin)
-        since = self._clock.monotonic() - pace.closed_for_s(self._clock.wall())
+        since = self.clock.monotonic() - pace.closed_for_s(self.clock.wall())
         waiting = self.pacer.outlook((hours,)).waiting
         return Outlook(opens_at, hours, waiting, 0, _closed(pace), since)
 
@@ -431,13 +424,13 @@ class Turns:
         While the site is closed, at most the time after which the wall clock is read again.
         """
         ready_at = self.pacer.outlook(self.scopes_of(target)).ready_at
-        return max(ready_at - self._clock.monotonic(), min(self._closed_s(target, pace), _LOOK_AGAIN_S))
+        return max(ready_at - self.clock.monotonic(), min(self._closed_s(target, pace), _LOOK_AGAIN_S))
 
     def pause(self, origin: Origin, pace: RequestedPace | None) -> Pause:
         """Return an origin's delay after an ordinary response, and its reason."""
         if pace is None and self._ordinary is not None and not self._quotas:
             return self._ordinary
-        given = ThrottleContext(pace, 0, self._clock.wall(), self._quota(origin))
+        given = ThrottleContext(pace, 0, self.clock.wall(), self._quota(origin))
         return self.policies.of(origin).rest(Outcome(200), given)
 
     def _closed_s(self, target: Target, pace: RequestedPace | None) -> float:
@@ -445,11 +438,11 @@ class Turns:
         if pace is None or pace.visit_time is None:
             return 0.0
         obeyed = self.policies.of(target.origin).policy.obey_visit_time
-        return pace.opens_in_s(self._clock.wall()) if obeyed else 0.0
+        return pace.opens_in_s(self.clock.wall()) if obeyed else 0.0
 
     def _quota(self, origin: Origin) -> Gap | None:
         """Return the longest delay that a quota of the origin needs now."""
-        return self.policies.quotas.slowest(origin, self._clock.monotonic()) if self._quotas else None
+        return self.policies.quotas.slowest(origin, self.clock.monotonic()) if self._quotas else None
 
     def _circuit(self, turn: Turn, target: Target, outcome: Outcome, pause: Pause, most_s: float) -> Pause:
         """Count the outcome in the origin's circuit. Return the longer delay that may follow."""
@@ -459,11 +452,11 @@ class Turns:
         if is_response(outcome) and circuits.responded(scope, turn.granted_at):
             self.pacer.relimit((scope,))
             self.counters.closed += 1
-            self._listener(CircuitClosed(str(target.origin), outcome.status or 0))
+            self.listener(CircuitClosed(str(target.origin), outcome.status or 0))
         if not is_failure(outcome):
             return pause
         policy = self.policies.of(target.origin).policy
-        rest_s = circuits.failed(scope, turn.granted_at, self._clock.monotonic(), policy)
+        rest_s = circuits.failed(scope, turn.granted_at, self.clock.monotonic(), policy)
         if rest_s is None:
             return pause
         rest_s = min(rest_s, most_s)
@@ -472,7 +465,7 @@ class Turns:
         failures = circuits.failures(scope)
         last = "no response" if outcome.status is None else f"status {outcome.status}"
         because = f"{failures} failures in a row, the last: {last}; circuit open for {rest_s:g} s, then one request alone"
-        self._listener(CircuitOpened(str(target.origin), failures, rest_s, because))
+        self.listener(CircuitOpened(str(target.origin), failures, rest_s, because))
         return pause if pause.seconds >= rest_s else Pause(rest_s, because, pause.strike)
 
 

@@ -190,9 +190,9 @@ def _of_agent(agent: str) -> Attributes:
 def _attribute(label: str, value: str) -> tuple[str, AttributeValue]:
     """Return the attribute of a label. A status that is not registered was folded into its class."""
     if label == "status":
-        return (
-            ("http.response.status_code", int(value)) if value.isdigit() else ("polite.status_class", value)
-        )
+        label = "status_class"
+        if value.isdigit():
+            return "http.response.status_code", int(value)
     return f"polite.{label}", value
 
 

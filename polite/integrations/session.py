@@ -79,7 +79,7 @@ def gate_of(session: "aiohttp.ClientSession") -> Gate:
         raise InvalidOption(f"gate_of needs a session of polite.open_session, got {session!r}") from None
 
 
-@opening("open_session")
+@opening
 async def _open_session(
     agent: str | UserAgent,
     *,

@@ -201,11 +201,8 @@ class EffectivePolicies:
 
     def _make(self, origin: Origin) -> EffectivePolicy:
         own = self._own.options(origin)
-        return (
-            EffectivePolicy(replace(self.general.policy, **dict(own)), self._throttle)
-            if own
-            else self.general
-        )
+        made = EffectivePolicy(replace(self.general.policy, **dict(own)), self._throttle) if own else None
+        return made or self.general
 
     def _limit_of(self, scope: Hashable, name: str, option: str) -> float:
         """Return a field of the scope's own ScopeLimit, or else the option that applies there, without making its policy."""

@@ -138,7 +138,10 @@ def reported(status: int, headers: Headers | Fields | None, wall: Callable[[], f
         InvalidOption: The status is no status, or the headers are neither a mapping nor pairs.
     """
     if type(status) is not int:
-        status = _number(status)
+        # Of a subclass of int, such as http.HTTPStatus.
+        if isinstance(status, bool) or not isinstance(status, int):
+            raise _no_status(status)
+        status = int(status)
     outcome = _ordinary(status)
     if headers is None or not (fields := found(headers, PACING_FIELDS)):
         return outcome
@@ -154,13 +157,6 @@ def reported(status: int, headers: Headers | Fields | None, wall: Callable[[], f
 
 def _lines(fields: Fields, wanted: str) -> list[str]:
     return [text_of(value) for name, value in fields if name == wanted]
-
-
-def _number(status: object) -> int:
-    """Return a status of a subclass of int, such as http.HTTPStatus. Raises InvalidOption for any other type, and for a bool."""
-    if isinstance(status, int) and not isinstance(status, bool):
-        return int(status)
-    raise _no_status(status)
 
 
 def _no_status(status: object) -> InvalidOption:

@@ -50,7 +50,7 @@ class ProcessDelays:
         self.members: WeakSet[Member] = WeakSet()
         self.left: dict[Hashable, _Left] = {}
         self._forget_at = -math.inf
-        self._told = False
+        self.told: bool = False
 
     def join(self, scopes: ScopeTable, tell: Callable[[str], None], *, shared: bool = False) -> "Member":
         """Add a turnstile.
@@ -86,17 +86,6 @@ class ProcessDelays:
             self.left = {scope: left for scope, left in self.left.items() if left.end > now}
         if len(self.left) > _MOST_LEFT:
             self.left = dict(nlargest(_MOST_LEFT * 9 // 10, self.left.items(), key=lambda item: item[1].end))
-
-    def tell_once(self, tell: Callable[[str], None], scope: Hashable, wait_s: float) -> None:
-        """Say what to do about gates that delay each other."""
-        with self.lock:
-            told, self._told = self._told, True
-        if not told:
-            tell(
-                f"{_BECAUSE} at {scope}, so this one waits for {wait_s:.3g} s. Open one gate or session for the whole program "
-                "(polite.open_gate, polite.open_session; polite.blocking.open_gate for threads), not one for each call: it is "
-                "shared by all tasks, and fetches robots.txt once"
-            )
 
 
 class Member:
@@ -250,7 +239,14 @@ class Member:
                 scope.own_until = scope.ready_at
             scope.ready_at = until
             scope.because = _BECAUSE
-            self._delays.tell_once(self._tell, scope.key, until - now)
+            with self._delays.lock:
+                told, self._delays.told = self._delays.told, True
+            if not told:
+                self._tell(
+                    f"{_BECAUSE} at {scope.key}, so this one waits for {until - now:.3g} s. Open one gate or session for "
+                    "the whole program (polite.open_gate, polite.open_session; polite.blocking.open_gate for threads), not one for "
+                    "each call: it is shared by all tasks, and fetches robots.txt once"
+                )
 
 
 def _own_delay(scope: ScopeState) -> tuple[float, float]:

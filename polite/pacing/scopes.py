@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple, Protocol
 
 from polite.errors import InvalidOption
-from polite.options import boolean, integer, number
+from polite.options import boolean, integer, needing, number
 from polite.origin import Target
 from polite.url.host import is_address
 
@@ -30,12 +30,8 @@ def registrable_domains(option: str) -> Callable[[str], str | None]:
     ('example.co.uk', None)
     """
     # Imported here: the list is an optional package.
-    try:
+    with needing(f"{option} needs the public suffix list", "domains"):
         from publicsuffixlist import PublicSuffixList  # noqa: PLC0415
-    except ImportError as error:
-        raise InvalidOption(
-            f"{option} needs the public suffix list: pip install 'polite-crawl[domains]'"
-        ) from error
     suffixes = PublicSuffixList()
 
     @lru_cache(_REMEMBERED)

@@ -1,7 +1,6 @@
 """A throttle: the delay of a scope after an outcome. The longest delay of its parts counts."""
 
 import inspect
-import logging
 import math
 import random
 import sys
@@ -11,12 +10,10 @@ from dataclasses import replace
 from typing import Literal, Protocol
 
 from polite.errors import InvalidOption
-from polite.log import fields
+from polite.log import fields, log
 from polite.options import number
 from polite.pace import exponential
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
-
-log: logging.Logger = logging.getLogger("polite")
 
 # Statuses by which a server says that it gets too many requests (T4), unless the policy names others.
 REFUSALS: AbstractSet[int] = frozenset({429, 503})

@@ -10,13 +10,12 @@ each of its scopes as turns were ahead of it, plus the urgent turns that arrive,
 scope's delay is lengthened meanwhile. A decision costs O(scopes x log n).
 """
 
-import logging
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 
 from polite.errors import Overloaded
-from polite.log import fields
+from polite.log import fields, log
 from polite.pacing.process_delays import Member, ProcessDelays
 from polite.pacing.turn import (
     CANCELLED,
@@ -33,8 +32,6 @@ from polite.pacing.turn import (
     TurnState,
 )
 from polite.pacing.wait_queue import WaitQueue
-
-log: logging.Logger = logging.getLogger("polite")
 
 # Subtracted from the order of an urgent turn, so that it precedes all others: no crawl makes so many requests.
 _URGENT = 1 << 62

@@ -2,7 +2,6 @@
 
 import binascii
 import json
-import logging
 import os
 import stat
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -13,12 +12,11 @@ from typing import TYPE_CHECKING, Self
 
 from polite.errors import InvalidOption
 from polite.http.message_signature import Component, signature_base, signature_fields, signature_params
-from polite.log import fields
+from polite.log import fields, log
+from polite.options import needing
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-log: logging.Logger = logging.getLogger("polite")
 
 # Octets of a key file. One key has some hundreds.
 _LONGEST_FILE = 65_536
@@ -231,7 +229,5 @@ def signed_fields(
 
 
 def _require_cryptography() -> None:
-    try:
+    with needing("signing needs cryptography", "sign"):
         import cryptography  # noqa: F401
-    except ImportError as error:
-        raise InvalidOption("signing needs cryptography: pip install 'polite-crawl[sign]'") from error

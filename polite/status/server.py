@@ -14,7 +14,7 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from polite.errors import InvalidOption, InvalidURL
-from polite.log import fields
+from polite.log import fields, log
 from polite.status.monitor import Monitor
 from polite.status.survey import WaitReason
 
@@ -116,8 +116,6 @@ _REASONS = [reason.name.lower() for reason in WaitReason]
 # How long answers may go on when the server is closed (seconds).
 _LAST_S = 1.0
 
-_log: logging.Logger = logging.getLogger("polite")
-
 
 class StatusServer:
     """Answers requests.
@@ -151,12 +149,12 @@ class StatusServer:
             return await self._answer(request)
         except (ConnectionError, EOFError, TimeoutError, asyncio.CancelledError):
             raise
-        except Exception:  # noqa: BLE001 - logged; the crawl goes on
+        except Exception:
             # The first is an error, later ones are for debugging. Without the query, which may have a URL's secrets.
             level = logging.DEBUG if self._failed else logging.ERROR
             self._failed = True
             text = "the status page failed at %s"
-            _log.log(level, text, request.path, exc_info=True, extra=fields("status_page_failed"))
+            log.log(level, text, request.path, exc_info=True, extra=fields("status_page_failed"))
             return _text(500, "The status page failed; the log of the crawler says why.")
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:

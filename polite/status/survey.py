@@ -336,21 +336,22 @@ class Survey:
             "text": wait.reason.value,
             "since_s": max(0.0, now - wait.since),
             "until_s": None if wait.until is None else wait.until - now,
+            "urls": 0,
+            "permits": 0,
+            "url": None,
+            "rule": None,
+            "failures": 0,
             **(self._of_queue(waiting, wait) if isinstance(waiting, OriginQueue) else self._of_turn(waiting)),
         }
 
     def _of_turn(self, turn: Turn) -> Row:
         scope = turn.path[turn.stage]
         return {
-            "urls": 0,
             "permits": scope.waiting,
-            "url": None,
             "scope": clipped(str(scope.key)),
             "because": scope.because and clipped(scope.because),
             "ahead": max(0, scope.waiting - 1),
             "in_flight": scope.open,
-            "rule": None,
-            "failures": 0,
         }
 
     def _of_queue(self, queue: OriginQueue, wait: Wait) -> Row:
@@ -371,7 +372,6 @@ class Survey:
             rule = {"allowed": found.allowed, "text": clipped(str(found)), "line": line}
         return {
             "urls": queue.waiting,
-            "permits": 0,
             "url": redact_url(target.url),
             "scope": None if outlook.scope is None else clipped(str(outlook.scope)),
             "because": because and clipped(because),

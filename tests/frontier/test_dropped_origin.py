@@ -128,5 +128,5 @@ async def learn_that_all_is_allowed(gate: polite.Gate) -> None:
     """As a refresh that another request asked for would, at this very moment."""
     origins, origin = gate.services.origins, polite.Origin.of(SITE)
     answer = Found(b"", 200, ROBOTS, 0)
-    snapshot = renewed(None, answer, origins._policy, gate.services.clock.wall(), jitter=0.0)
+    snapshot = renewed(None, answer, origins.policy, gate.services.clock.wall(), jitter=0.0)
     origins._put(origin, await origins._rules_of(origin, snapshot))

@@ -1,8 +1,9 @@
-"""`python -m tests.system.soak [kill [TIMES] | run [SECONDS]]`: what takes too long for a test.
+"""`python -m tests.system.soak [kill [TIMES] | run [SECONDS] | many ...]`: what takes too long for a test.
 
 `run`: a crawler asks a thousand good, slow and broken origins on loopback for ten minutes: memory, descriptors, tasks and threads
 must stay flat, and the servers' log must show no short gap and nothing forbidden. `kill`: a process that keeps robots results is
 killed again and again (the simulation kills crawls whose frontier is in a file).
+`many`: eight processes share a crawl, and each fault that they must survive befalls them (tests/many/crawling.py).
 Each time a crawler's process fills the same file, and says what was acknowledged; it is ended by SIGKILL at a random moment.
 Then nothing that it ever said may be missing or changed, and SQLite must find the file sound.
 """
@@ -24,6 +25,7 @@ from polite.robots.policy import RobotsPolicy
 from polite.robots.result import Found
 from polite.robots.snapshot import Snapshot, renewed
 from polite.stores.sqlite import SqliteStore
+from tests.many.crawling import main as run_many
 from tests.system.soaking.crawl import run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -119,6 +121,8 @@ def main() -> int:
             return asyncio.run(run(float(seconds[0]) if seconds else 600.0))
         case []:
             return kill(100) or asyncio.run(run(600.0))
+        case ["many", *arguments]:
+            return run_many(arguments)
         case ["kill", *times] if len(times) < 2:
             return kill(int(times[0]) if times else 100)
     print(__doc__)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from polite.cli.fetch.page import Page
 from polite.cli.options import SECRET
 from polite.errors import InvalidOption
+from polite.options import needing
 from polite.origin import Target
 from polite.robots.exchange import BodyEnd
 from polite.transports.http import CapturedResponse
@@ -151,12 +152,8 @@ def _warcio() -> tuple[Any, Any]:
 
     warcio itself rewrites non-ASCII fields, and raises UnicodeEncodeError for `größe=1; path=/`. Raises InvalidOption.
     """
-    try:
+    with needing("--warc needs the package warcio", "warc"):
         from warcio import statusandheaders, warcwriter
-    except ImportError as error:
-        raise InvalidOption(
-            "--warc needs the package warcio: python -m pip install 'polite-crawl[warc]'"
-        ) from error
 
     class Head(statusandheaders.StatusAndHeaders):  # type: ignore[misc]
         def to_ascii_bytes(self, filter_func: Any = None) -> bytes:  # noqa: ANN401

@@ -144,15 +144,6 @@ async def test_a_page_ends_in_the_file_with_the_links_that_were_put_before_its_e
         assert parts == [(500, 0, 0), (500, 0, 0), (500, 0, 0), (200, 1, 1)]
 
 
-async def test_a_time_beyond_the_longest_timer_comes(path: Path) -> None:
-    clock = LoopClock()
-    async with opened(path, clock=clock) as frontier:
-        await frontier.put(A, not_before=clock.wall() + 3 * durable_store._LONGEST_S)
-        await anext(frontier)
-
-    assert now() == pytest.approx(3 * durable_store._LONGEST_S + 1.0, abs=0.01)
-
-
 async def test_what_ended_before_a_flood_of_puts_is_written_before_it(path: Path) -> None:
     async with opened(path) as frontier:
         await frontier.put(A)

@@ -85,27 +85,6 @@ async def test_a_file_of_another_version_is_refused_with_a_way_on(path: Path) ->
             await crawled(path)
 
 
-# The lock.
-
-
-def another_process(path: Path) -> str:
-    code = (
-        "import sys; from pathlib import Path; from polite.frontier.sqlite import queue_file as queue\n"
-        "queue.BUSY_TIMEOUT_S = 0.05\n"
-        "file = queue.QueueFile(Path(sys.argv[1]), order='fifo', tasks_per_origin=4, max_done=10)\n"
-        "try:\n    file.open(3); print('opened')\nexcept Exception as error: print(error)\nfinally: file.close()"
-    )
-    return subprocess.run(
-        [sys.executable, "-c", code, path], capture_output=True, text=True, check=True
-    ).stdout
-
-
-def test_a_lock_that_a_killed_process_left_is_no_hindrance(path: Path) -> None:
-    Path(f"{path}-lock").touch()
-
-    assert another_process(path) == "opened\n"
-
-
 async def test_tasks_that_are_counted_and_not_found_are_missed(path: Path) -> None:
     await written(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:

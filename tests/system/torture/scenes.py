@@ -275,7 +275,7 @@ async def until(time: float) -> None:
 
 
 async def another_fills(crawl: Crawl) -> None:
-    store, now = crawl.gate.services.origins._store, crawl.gate.services.clock.wall()
+    store, now = crawl.gate.services.origins.store, crawl.gate.services.clock.wall()
     assert store is not None
     with crawl.saboteur.resting():
         for origin in dict.fromkeys(map(Origin.of, crawl.path.allowed)):
