@@ -26,7 +26,7 @@ async def test_a_home_is_taken_and_its_pacer_learns_what_is_known_first() -> Non
 
     home = await process.homes.take("a.com")
 
-    assert process.pacer.taken == [TakenHome("a.com", 0.5, 2.0, False, "{}")]
+    assert process.pacer.taken == [TakenHome(0.5, 2.0, False, "{}")]
     assert (home.name, home.fence, home.good) == ("a.com", 4, True)
     assert process.homes.held("a.com") is home
     assert await process.homes.take("a.com") is home
