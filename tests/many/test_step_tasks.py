@@ -143,6 +143,15 @@ def test_a_keyed_crawl_gives_tasks_by_key_and_equal_keys_in_the_order_of_puts(
     assert one.step(ended=[ended(f"{HOST}/{path}") for path in keys]).waiting == 0
 
 
+def test_what_a_process_puts_again_after_its_frontier_has_keys_still(crawl: Crawl) -> None:
+    crawl.keyed = True
+    closed, one = crawl.process("closed", gate_alone=True), crawl.process("one")
+
+    closed.put(A, key=1.0)
+
+    assert one.pick() == {HOST: ["/a"]}
+
+
 def test_a_gate_without_a_frontier_moves_a_keyed_task_whose_time_has_come(crawl: Crawl) -> None:
     crawl.keyed = True
     one, gate = crawl.process("one"), crawl.process("gate", gate_alone=True, keyed=False)
