@@ -16,7 +16,9 @@ from polite.frontier.durable.backend import (
     News,
     Row,
     StoreSummary,
+    Totals,
 )
+from polite.frontier.progress import Counts
 from polite.frontier.redis.batch import BatchChanges, SplitBatch, row_of
 from polite.frontier.redis.demand import CrawlTotals, HomeDemand
 from polite.frontier.task_store import TaskDraft
@@ -92,7 +94,7 @@ class RedisBackend:
         self._ask_all(0.0)
         opened: asyncio.Future[StoreSummary] = asyncio.get_running_loop().create_future()
         # The replies of the partitions tell what waits.
-        opened.set_result(StoreSummary(0, 0.0, 0, 0, 0, 0, []))
+        opened.set_result(StoreSummary(0, 0.0, Totals(0, Counts()), []))
         return opened
 
     def require(self, target: Target) -> None:
@@ -174,7 +176,7 @@ class RedisBackend:
         ]
         loads = [[] if load is None else self._rows(load.home, load.answer) for load in parts.loads]
         met = [lookup.answer for lookup in parts.met]
-        result.set_result(BatchResult(numbers, met, loads, [], self._crowded, None, []))
+        result.set_result(BatchResult(numbers, met, loads, News()))
 
     def _returned(self, result: "asyncio.Future[BatchResult]") -> None:
         self._under_way.discard(result)
