@@ -91,6 +91,7 @@ class SharedPacer(LocalPacer):
 
     Attributes:
         names: The same, for a frontier.
+        takers: How many requests wait for a home.
     """
 
     def __init__(
@@ -107,8 +108,8 @@ class SharedPacer(LocalPacer):
         self._divided = DividedScopes(
             self._turnstile, policies.scopes, homes, clock, self.relimit, lease_s=lease_s
         )
-        # Requests that wait for a home, and the homes that they need.
-        self._takers = 0
+        self.takers: int = 0
+        # The homes that these need.
         self._needed: Counter[str] = Counter()
 
     # Turns (LocalPacer).
@@ -280,11 +281,6 @@ class SharedPacer(LocalPacer):
         """Return whether a request waits here for a turn of the home. If not, it may be given to another process."""
         return home in self._needed or self._tenancies.awaited(home)
 
-    @property
-    def takers(self) -> int:
-        """How many requests wait for a home."""
-        return self._takers
-
     # How a request comes to its homes.
 
     async def _held(
@@ -309,16 +305,16 @@ class SharedPacer(LocalPacer):
     @contextmanager
     def _needing(self, names: Sequence[str]) -> Iterator[None]:
         """Inside the block, a request waits for these homes. Raises Overloaded."""
-        if self._takers >= self._turnstile.max_waiting:
+        if self.takers >= self._turnstile.max_waiting:
             raise Overloaded(
-                f"PacingPolicy.max_waiting={self._takers} requests wait for {names[0]} and others already"
+                f"PacingPolicy.max_waiting={self.takers} requests wait for {names[0]} and others already"
             )
-        self._takers += 1
+        self.takers += 1
         self._needed.update(names)
         try:
             yield
         finally:
-            self._takers -= 1
+            self.takers -= 1
             self._needed.subtract(names)
             for name in names:
                 if not self._needed[name]:

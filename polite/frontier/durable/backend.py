@@ -312,7 +312,6 @@ class Backend(Protocol):
     @property
     def name(self) -> str:
         """What error messages and events call the store: the path of a file, or an address."""
-        ...
 
     @property
     def shared(self) -> bool: ...
@@ -322,23 +321,18 @@ class Backend(Protocol):
 
     def awaited(self) -> None:
         """A worker waits for a permit, or `join` for the end of all tasks."""
-        ...
 
     def look_again(self) -> None:
         """Look whether anything is left in a shared store, and tell it as News."""
-        ...
 
     def require(self, target: Target) -> None:
         """Raise what stands against keeping this URL: of a shared store, what the user's function of homes raises."""
-        ...
 
     def knows_first(self, target: Target) -> bool:
         """Whether this task's start must be written before a worker gets the task: a page that ends its process must be counted."""
-        ...
 
     def is_gone(self, number: int) -> bool:
         """Whether a task ended, or waits for a time, though rows that were read before may still name it."""
-        ...
 
     def open(
         self, max_tries: int, tell: Callable[[News], None], places: Callable[[], int]
@@ -351,19 +345,15 @@ class Backend(Protocol):
             tell: To be called on the event loop with what a shared store learns. A file tells that as a part of results.
             places: Returns how many origins may become active now, for a shared store, which does not wait for a batch.
         """
-        ...
 
     def apply(self, batch: Batch) -> "Future[BatchResult]":
         """Write the batch, then read what it requests. If it raises StoreFailed, nothing of the batch was written."""
-        ...
 
     def put_no_more(self) -> None:
         """This process puts no more tasks. A shared crawl ends when that is true of all processes, and nothing is left."""
-        ...
 
     def close(self) -> "Future[None]":
         """Give the store back. Called once, after the last `apply`, even if `open` failed. Raises StoreFailed.
 
         A shared store may be closed while batches are under way: it ends them, in bounded time, before its future is done.
         """
-        ...

@@ -8,7 +8,6 @@ import builtins
 import hashlib
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -42,7 +41,7 @@ from polite.errors import InvalidOption, StoreFailed
 from polite.options import number
 from polite.ports import Clock
 from polite.stores.redis.address import Address, Kind
-from polite.stores.redis.step import PATIENCE_S, Unreached
+from polite.stores.redis.step import PATIENCE_S, Unreached, away
 
 T = TypeVar("T")
 
@@ -220,7 +219,7 @@ class Patience:
         self._name = name
         self._clock = clock
         self._limit_s = number("patience", limit_s, most=86_400)
-        self._away: tuple[float, float, str] | None = None  # since (lasting, wall), the last error
+        self._away: tuple[float, str] | None = None  # since (lasting), the last error
 
     async def wait_for(self, call: Callable[[], Awaitable[T]]) -> T:
         """Return what `call` returns, once the server is reached.
@@ -241,8 +240,8 @@ class Patience:
             try:
                 result = await call()
             except Unreached as error:
-                since, wall, _ = self._away or (self._clock.lasting(), self._clock.wall(), "")
-                self._away = since, wall, str(error)
+                since, _ = self._away or (self._clock.lasting(), "")
+                self._away = since, str(error)
                 if limit.expired():
                     # redis-py may answer a cancellation by an error of its own, and there is no second one.
                     raise builtins.TimeoutError from error
@@ -258,13 +257,8 @@ class Patience:
                 f"{self._name}: a call waited {self._limit_s:g} s behind others: the server is too slow",
                 may_pass=True,
             )
-        since, wall, because = self._away
-        at = datetime.fromtimestamp(wall, UTC).strftime("%H:%M:%S UTC")
-        return StoreFailed(
-            f"{self._name} has not responded since {at} ({self._clock.lasting() - since:.0f} s); "
-            f"the last error: {because}",
-            may_pass=True,
-        )
+        since, because = self._away
+        return away(self._name, self._clock.wall(), self._clock.lasting() - since, because)
 
 
 @cache

@@ -15,9 +15,10 @@ from polite.pace import exponential
 from polite.pacers.homes import Home, Lease
 from polite.ports import Clock, Timer
 from polite.stores.redis.changes import ChangeBatch, ChangeQueue, Changes, Journal, Mine, Section, encoded
-from polite.stores.redis.step import CrawlSettings, Link, StepReply, Unreached, microseconds
+from polite.stores.redis.step import CrawlSettings, StepReply, Unreached, microseconds
 
 if TYPE_CHECKING:
+    from polite.stores.redis.link import RedisLink
     from polite.stores.redis.session import Session
 
 # Of a host's name. That of a pod has at most 63 characters.
@@ -147,7 +148,7 @@ class Partition:
 
     def __init__(
         self,
-        link: Link,
+        link: "RedisLink",
         clock: Clock,
         prefix: str,
         settings: CrawlSettings,
