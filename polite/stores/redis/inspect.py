@@ -155,17 +155,12 @@ class SharedInspector:
             cursor = 0
             while True:
                 reply = await self._call("SCAN", cursor, "MATCH", pattern, "COUNT", _SCANNED, node=node)
-                cursor, keys = self._page(reply)
-                yield keys, node
+                next_one, keys = reply
+                # A cluster's client has a dict by node.
+                cursor = int(*next_one.values()) if isinstance(next_one, dict) else int(next_one)
+                yield [_text(key) for key in keys], node
                 if not cursor:
                     break
-
-    @staticmethod
-    def _page(reply: Any) -> tuple[int, list[str]]:  # noqa: ANN401 - a cluster's client has a dict by node
-        cursor, keys = reply
-        if isinstance(cursor, dict):
-            (cursor,) = cursor.values()
-        return int(cursor), [_text(key) for key in keys]
 
     async def _call(self, *command: str | int, node: Any = None) -> Any:  # noqa: ANN401 - of redis-py
         return await self._patience.wait_for(lambda: self._link.call(*command, node=node))

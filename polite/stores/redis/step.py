@@ -199,15 +199,13 @@ def _taken(value: list[Any]) -> Taken:
     return Taken(home, int(fence), None if age < 0 else int(age), bool(clean), int(free), state or None)
 
 
-def _of_origins(value: list[Any]) -> list[tuple[str, list[TaskRow]]]:
-    return [(origin, _rows(rows)) for origin, rows in value]
-
-
 _READERS: dict[str, Callable[[Any], Any]] = {
     "puts": lambda value: [int(number) or None for number in value],
     "met": lambda value: [bool(each) for each in value],
     "taken": lambda value: [_taken(each) for each in value],
-    "picked": lambda value: [(_taken(each[:6]), _of_origins(each[6])) for each in value],
+    "picked": lambda value: [
+        (_taken(taken), [(origin, _rows(rows)) for origin, rows in origins]) for *taken, origins in value
+    ],
     "loads": lambda value: [_rows(rows) for rows in value],
     "news": lambda value: [(home, origin, _rows(rows)) for home, origin, rows in value],
     "given_up": lambda value: [(origin, _rows([row])[0]) for origin, *row in value],
