@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -24,7 +23,7 @@ from polite.frontier.redis.demand import CrawlTotals, HomeDemand
 from polite.frontier.task_store import TaskDraft
 from polite.origin import Origin, Target
 from polite.pacers.homes import Home
-from polite.ports import Clock, Timer
+from polite.ports import Clock
 from polite.stores.redis.changes import Changes, Load
 from polite.stores.redis.partition import URGENT_S
 from polite.stores.redis.session import Session
@@ -76,9 +75,6 @@ class RedisBackend:
         self._changes = BatchChanges(session.homes, home_of, key)
         self._under_way: set[asyncio.Future[BatchResult]] = set()
         self._closed = False
-        self._closing: asyncio.Future[None] | None = None
-        self._close_at = math.inf
-        self._close_timer: Timer | None = None
 
     @property
     def name(self) -> str:
@@ -120,25 +116,18 @@ class RedisBackend:
             home.in_flight.clear()
             self._held.release(home)
             self._held.recall([home.name])
+        # It ends when all batches are written, or after a while.
         closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._closing, self._close_at = closed, self._clock.monotonic() + _CLOSE_S
-        self._close_timer = self._clock.call_at(self._close_at, self._close_if_written)
-        self._close_if_written()
-        return closed
+        late = StoreFailed(f"{self.name} did not respond for {_CLOSE_S:g} s while the frontier was closed")
+        timer = self._clock.call_at(self._clock.monotonic() + _CLOSE_S, lambda: closed.set_exception(late))
+        closed.add_done_callback(lambda _: timer.cancel())
 
-    def _close_if_written(self) -> None:
-        """End `close` when all batches are written, or after a while."""
-        closing = self._closing
-        if closing is None or closing.done():
-            return
-        if not self._under_way:
-            closing.set_result(None)
-            if self._close_timer is not None:
-                self._close_timer.cancel()
-        elif self._clock.monotonic() >= self._close_at:
-            closing.set_exception(
-                StoreFailed(f"{self.name} did not respond for {_CLOSE_S:g} s while the frontier was closed")
-            )
+        def end(_: object) -> None:
+            if not closed.done():
+                closed.set_result(None)
+
+        asyncio.gather(*self._under_way, return_exceptions=True).add_done_callback(end)
+        return closed
 
     # Batches.
 
@@ -147,7 +136,7 @@ class RedisBackend:
         result: asyncio.Future[BatchResult] = asyncio.get_running_loop().create_future()
         self._under_way.add(result)
         parts.send().add_done_callback(lambda sent: self._replied(batch, parts, sent, result))
-        result.add_done_callback(self._returned)
+        result.add_done_callback(self._under_way.discard)
         # After what was said of their tasks and origins.
         self._release_unneeded()
         return result
@@ -177,10 +166,6 @@ class RedisBackend:
         loads = [[] if load is None else self._rows(load.home, load.answer) for load in parts.loads]
         met = [lookup.answer for lookup in parts.met]
         result.set_result(BatchResult(numbers, met, loads, News()))
-
-    def _returned(self, result: "asyncio.Future[BatchResult]") -> None:
-        self._under_way.discard(result)
-        self._close_if_written()
 
     def _load_own(self, batch: Batch) -> None:
         """Ask for tasks that wait now in origins of held homes that are not active. The server tells only other owners."""
