@@ -213,19 +213,23 @@ class DurableTaskStore:
         self._batches.schedule_flush()
         await written
 
-    # BatchOwner.
+    # What BatchWriter calls.
 
     def fill(self) -> None:
+        """Add to the batch, which is about to be written, what can be read with it."""
         self._active.fill()
 
     @property
     def has_work(self) -> bool:
+        """Whether `fill` would add something."""
         return self._active.has_work
 
     def fail(self, failure: Exception) -> None:
+        """Stop: a batch was not written, or `deliver` raised."""
         self._dispatcher.fail(failure)
 
     def deliver(self, batch: Batch, pending: PendingReplies, result: BatchResult) -> None:
+        """Use the result of a batch that was written."""
         self._acknowledge(batch, pending, result)
         try:
             self._active.deliver(pending, result)
