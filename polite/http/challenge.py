@@ -94,15 +94,11 @@ def demand(status: int | None, fields: Fields) -> Demand | None:
     if status not in DEMANDING:
         return None
     prices = [text_of(value) for name, value in fields if name == _PRICE and status == _PAYMENT_REQUIRED]
-    licenses = [text for name, value in fields if name == _DEMAND and _of_license(text := text_of(value))]
+    demands = [text_of(value) for name, value in fields if name == _DEMAND]
+    licenses = [text for text in demands if any(each.scheme == "license" for each in challenges(text))]
     if not prices and not licenses:
         return None
     return Demand(_shown(prices), _shown(licenses))
-
-
-def _of_license(text: str) -> bool:
-    """Whether one of the challenges of a field has the scheme License."""
-    return any(each.scheme == "license" for each in challenges(text))
 
 
 def _shown(texts: list[str]) -> str | None:

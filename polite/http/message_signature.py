@@ -18,7 +18,8 @@ def signature_params(components: Sequence[Component], parameters: Parameters) ->
         parameters: Integers, and strings of printable ASCII without `"` and backslash.
     """
     covered = " ".join(identifier for identifier, _ in components)
-    listed = "".join(f";{name}={_serialized(value)}" for name, value in parameters.items())
+    values = {name: value if isinstance(value, int) else f'"{value}"' for name, value in parameters.items()}
+    listed = "".join(f";{name}={value}" for name, value in values.items())
     return f"({covered}){listed}"
 
 
@@ -43,7 +44,3 @@ def signature_fields(label: str, params: str, signature: bytes) -> dict[str, str
     {'Signature-Input': 'sig=("@method")', 'Signature': 'sig=:YWJj:'}
     """
     return {"Signature-Input": f"{label}={params}", "Signature": f"{label}=:{b64encode(signature).decode()}:"}
-
-
-def _serialized(value: int | str) -> str:
-    return str(value) if isinstance(value, int) else f'"{value}"'

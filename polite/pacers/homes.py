@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import quote
 
 from polite.errors import InvalidOption
@@ -13,6 +13,9 @@ from polite.origin import Origin, Target
 from polite.pacing.effective_policy import OpeningHours
 from polite.pacing.scopes import HomeKind, KnownAddresses, ScopeName
 from polite.ports import Clock
+
+if TYPE_CHECKING:
+    from polite.pacers.shared import SharedPacer
 
 # Characters of a name that is stored as it is; a longer one is stored as its digest.
 _MOST_CHARACTERS = 200
@@ -188,6 +191,11 @@ class Home:
         # Hot path, asked for each permit: inlines Lease.good.
         return not self.over and self.lease.lasting() < self.lease.until
 
+    @property
+    def usable(self) -> bool:
+        """Whether it may give a turn now."""
+        return not self.closing and self.good
+
     def __repr__(self) -> str:
         return f"<Home {self.name} fence={self.fence} open={self.open}>"
 
@@ -196,44 +204,26 @@ class TakenHome(NamedTuple):
     """What is known of a home that this process has just taken.
 
     Attributes:
-        name: The home's name.
         free_s: Seconds for which it must not be requested yet.
         age_s: Seconds since it was left, or since its last owner's lease ended; None if no process ever held it.
         clean: Whether it was left: then `free_s` is all. Otherwise a request may have been sent until `age_s` ago.
         state: What its last owner gave to `hand_over`.
     """
 
-    name: str
     free_s: float
     age_s: float | None
     clean: bool
     state: str | None
 
 
-class Tenant(Protocol):
-    """What homes are given to: a pacer that is shared between processes."""
-
-    def take_over(self, taken: TakenHome) -> None:
-        """Delay the scopes of a taken home, and restore their state. Called before any turn is granted there."""
-
-    def hand_over(self, home: str) -> tuple[float, str | None]:
-        """Return what is left of the home's delay (seconds), and its state: JSON of at most 1,000 octets.
-
-        Called only while no turn is open there.
-        """
-
-    def waits(self, home: str) -> bool:
-        """Return whether a request waits here for a turn of the home. If not, the home may be given to another process."""
-
-
 class Homes(Protocol):
     """The homes of this process in a crawl of many processes.
 
     Attributes:
-        tenant: What is told of homes that come and go. It is set before the first home is taken.
+        tenant: The pacer, which is told of homes that come and go. It is set before the first home is taken.
     """
 
-    tenant: Tenant
+    tenant: "SharedPacer"
 
     @property
     def live(self) -> int:

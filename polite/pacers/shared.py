@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from contextlib import contextmanager
 
 from polite.errors import GateClosed, Overloaded, TurnLost
-from polite.pacers.homes import HomeNames, Homes, TakenHome
+from polite.pacers.homes import Home, HomeNames, Homes, TakenHome
 from polite.pacers.tenancies import Tenancies, Tenure
 from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.pacer import Call, LocalPacer
@@ -77,7 +77,7 @@ _LOST = "the turn was lost to another process while it was on its way"
 
 
 class SharedPacer(LocalPacer):
-    """Drives a turnstile for the homes that this process holds: a LocalPacer, and the homes.Tenant of its homes.
+    """Drives a turnstile for the homes that this process holds: a LocalPacer, and the tenant of its homes.
 
     A request first takes the homes of its scopes, then waits for its local turn, and then looks whether the homes are held still.
     If not, its turn is given back, and it begins anew as the first of its queue. So all that a request costs here is to ask its
@@ -91,6 +91,7 @@ class SharedPacer(LocalPacer):
 
     Attributes:
         names: The same, for a frontier.
+        takers: How many requests wait for a home.
     """
 
     def __init__(
@@ -107,8 +108,8 @@ class SharedPacer(LocalPacer):
         self._divided = DividedScopes(
             self._turnstile, policies.scopes, homes, clock, self.relimit, lease_s=lease_s
         )
-        # Requests that wait for a home, and the homes that they need.
-        self._takers = 0
+        self.takers: int = 0
+        # The homes that these need.
         self._needed: Counter[str] = Counter()
 
     # Turns (LocalPacer).
@@ -130,7 +131,8 @@ class SharedPacer(LocalPacer):
             # Hot path: inlines Tenancies.tenure for one scope that was used before, _enter, and LocalPacer.acquire.
             used = self._by_scope.get(scopes[0]) if len(scopes) == 1 and provisional_s is None else None
             if used is not None and (home := used.home).good and not home.closing:
-                tenure, taken = used.tenure, False
+                tenure: Tenure = (home,)
+                taken = False
             else:
                 tenure, taken = await self._held(scopes, provisional_s)
             turn = self._turnstile.request(scopes, self._now(), urgent=urgent, provisional_s=provisional_s)
@@ -258,25 +260,26 @@ class SharedPacer(LocalPacer):
         for scope in scopes:
             self._write_through(scope, pause_s)
 
-    # Homes that come and go (homes.Tenant).
+    # Homes that come and go.
 
-    def take_over(self, taken: TakenHome) -> None:
-        """Note how long the home's scopes are delayed, and their state. Each scope gets its part when it is first used."""
-        if self._tenancies.add(taken):
+    def take_over(self, home: Home, taken: TakenHome) -> None:
+        """Note how long a home's scopes are delayed, and their state, before any turn is granted there.
+
+        Each scope gets its part when it is first used.
+        """
+        if self._tenancies.add(home, taken):
             self._divided.join_anew()
 
     def hand_over(self, home: str) -> tuple[float, str | None]:
-        """Return what is left of the home's delay (seconds), and its state. If a turn is still open, its delay counts from now."""
+        """Return what is left of the home's delay (seconds), and its state: JSON of at most 1,000 octets.
+
+        If a turn is still open, its delay counts from now.
+        """
         return self._tenancies.remove(home)
 
     def waits(self, home: str) -> bool:
-        """Return whether a request waits here for a turn of the home."""
+        """Return whether a request waits here for a turn of the home. If not, it may be given to another process."""
         return home in self._needed or self._tenancies.awaited(home)
-
-    @property
-    def takers(self) -> int:
-        """How many requests wait for a home."""
-        return self._takers
 
     # How a request comes to its homes.
 
@@ -302,16 +305,16 @@ class SharedPacer(LocalPacer):
     @contextmanager
     def _needing(self, names: Sequence[str]) -> Iterator[None]:
         """Inside the block, a request waits for these homes. Raises Overloaded."""
-        if self._takers >= self._turnstile.max_waiting:
+        if self.takers >= self._turnstile.max_waiting:
             raise Overloaded(
-                f"PacingPolicy.max_waiting={self._takers} requests wait for {names[0]} and others already"
+                f"PacingPolicy.max_waiting={self.takers} requests wait for {names[0]} and others already"
             )
-        self._takers += 1
+        self.takers += 1
         self._needed.update(names)
         try:
             yield
         finally:
-            self._takers -= 1
+            self.takers -= 1
             self._needed.subtract(names)
             for name in names:
                 if not self._needed[name]:
@@ -320,7 +323,7 @@ class SharedPacer(LocalPacer):
     def _usable(self, tenure: Tenure) -> bool:
         """Whether a turn that was just granted locally may be given out."""
         self._divided.refresh()
-        return all(home.good and not home.closing for home in tenure)
+        return all(home.usable for home in tenure)
 
     def _enter(self, turn: Turn, tenure: Tenure) -> None:
         turn.tenure = tenure

@@ -35,29 +35,25 @@ class Tenancy:
     """What a pacer knows of one home while it is held. Times are monotonic seconds.
 
     Attributes:
-        taken_at: When it was taken.
+        home: The home.
         clean: Whether the last owner left it with a state that says all: what this process counted before is outdated.
         saved: What the last owner left of scopes that were not used since, by name.
         scopes: The scopes used since, each with the delay that its last request named.
         most: How many scopes are remembered before idle ones are forgotten.
-        home: The home; to be bound before a scope is used.
-        tenure: The home as the only one of a turn.
     """
 
-    taken_at: float
+    home: Home
     clean: bool
     saved: dict[str, SavedScope]
     _free_at: float
     _unclean_since: float | None
     scopes: dict[Hashable, Provisional | None] = field(default_factory=dict)
     most: int = _MANY_SCOPES
-    home: Home = field(init=False)
-    tenure: Tenure = ()
 
     @classmethod
-    def of(cls, taken: TakenHome, state: HomeState | None, now: float) -> "Tenancy":
+    def of(cls, home: Home, taken: TakenHome) -> "Tenancy":
         """Return the tenancy of a home that was just taken. Without a readable state, a request may have been sent a moment ago."""
-        age_s = taken.age_s
+        age_s, state, now = taken.age_s, decoded(taken.state), home.since
         clean = taken.clean and age_s is not None and state is not None
         if state is None:
             state, age_s = HomeState(), 0.0
@@ -70,27 +66,12 @@ class Tenancy:
         saved = {
             each.name: each._replace(rest_s=max(0.0, each.rest_s - (age_s or 0.0))) for each in state.scopes
         }
-        return cls(now, clean, saved, now + taken.free_s, None if unclean_s is None else now - unclean_s)
-
-    def bind(self, home: Home) -> None:
-        """Name the home itself."""
-        self.home = home
-        self.tenure = (home,)
-
-    @property
-    def usable(self) -> bool:
-        """Whether the home may give a turn now."""
-        return self.home.good and not self.home.closing
+        return cls(home, clean, saved, now + taken.free_s, None if unclean_s is None else now - unclean_s)
 
     @property
     def unclean(self) -> bool:
         """Whether a request may have been sent by an owner that ended without a word."""
         return self._unclean_since is not None
-
-    @property
-    def lost(self) -> bool:
-        """Whether the home is not held any more, as far as is known."""
-        return bool(self.tenure) and not self.home.good
 
     def free_at(self, delay_s: float) -> float:
         """Return from when a scope with this delay is free, as far as the last owner is concerned."""
@@ -110,7 +91,7 @@ class Tenancy:
 
     def unused(self, now: float) -> list[SavedScope]:
         """Return what the last owner left of scopes that were not used since."""
-        passed = now - self.taken_at
+        passed = now - self.home.since
         return [each._replace(rest_s=max(0.0, each.rest_s - passed)) for each in self.saved.values()]
 
 
@@ -148,15 +129,16 @@ class Tenancies:
         self._by_name: dict[str, Tenancy] = {}
         self.by_scope: dict[Hashable, Tenancy] = {}
 
-    def add(self, taken: TakenHome) -> bool:
+    def add(self, home: Home, taken: TakenHome) -> bool:
         """A home was taken. Return whether the session was lost since: homes are gone that were never handed over."""
-        before = self._by_name.pop(taken.name, None)
-        lost = before is not None or any(each.lost for each in islice(self._by_name.values(), _LOOKED_AT))
+        before = self._by_name.pop(home.name, None)
+        looked_at = islice(self._by_name.values(), _LOOKED_AT)
+        lost = before is not None or any(not each.home.good for each in looked_at)
         if before is not None:
             self._forget(before)
         if len(self._by_name) >= _MOST_TENANCIES:
             self._forget_lost()
-        self._by_name[taken.name] = Tenancy.of(taken, decoded(taken.state), self._clock.monotonic())
+        self._by_name[home.name] = Tenancy.of(home, taken)
         return lost
 
     def remove(self, name: str) -> tuple[float, str | None]:
@@ -184,13 +166,13 @@ class Tenancies:
         homes = []
         for scope in scopes:
             tenancy = self.by_scope.get(scope)
-            if tenancy is None or not tenancy.usable:
+            if tenancy is None or not tenancy.home.usable:
                 name = self._names.of_scope(scope)
                 if name is None:
                     continue
-                tenancy = self._held(name)
-                if tenancy is None:
+                if self._homes.held(name) is None:
                     return None
+                tenancy = self._by_name[name]
             named_s = provisional_s if scope is scopes[0] else None
             if scope not in tenancy.scopes:
                 self._begin(tenancy, scope, named_s)
@@ -199,19 +181,6 @@ class Tenancies:
             if tenancy.home not in homes:
                 homes.append(tenancy.home)
         return tuple(homes)
-
-    def _held(self, name: str) -> Tenancy | None:
-        """Return the tenancy of a home that may give turns now."""
-        home = self._homes.held(name)
-        if home is None:
-            return None
-        tenancy = self._by_name.get(name)
-        if tenancy is None:
-            # It was forgotten as lost, and is held after all: a request may have been sent a moment ago.
-            taken = TakenHome(name, 0.0, 0.0, clean=False, state=None)
-            tenancy = self._by_name[name] = Tenancy.of(taken, HomeState(), self._clock.monotonic())
-        tenancy.bind(home)
-        return tenancy
 
     # A scope that is used under its home.
 
@@ -222,7 +191,7 @@ class Tenancies:
         tenancy.scopes[scope] = provisional_s
         self.by_scope[scope] = tenancy
         delay_s = max(self._delay_s(scope, provisional_s), saved.delay_s)
-        self._delay(scope, max(tenancy.free_at(delay_s), tenancy.taken_at + saved.rest_s), now)
+        self._delay(scope, max(tenancy.free_at(delay_s), tenancy.home.since + saved.rest_s), now)
         self._restore(scope, saved, now, clean=tenancy.clean)
         if len(tenancy.scopes) > tenancy.most:
             self._forget_idle(tenancy, now)
@@ -286,7 +255,7 @@ class Tenancies:
 
     def _forget_lost(self) -> None:
         for name, tenancy in list(self._by_name.items()):
-            if tenancy.lost:
+            if tenancy.home.over:
                 self._forget(self._by_name.pop(name))
 
     def _forget_idle(self, tenancy: Tenancy, now: float) -> None:

@@ -99,10 +99,6 @@ async def _at_once() -> None:
     """No other request is paced."""
 
 
-def _no_fields() -> Mapping[str, str]:
-    return {}
-
-
 @dataclass(frozen=True, slots=True)
 class Ask:
     """One request: an unconditional GET of `target.url` (L7).
@@ -118,7 +114,7 @@ class Ask:
     target: Target
     max_bytes: int = BODY_LIMIT
     ready: Callable[[], Awaitable[None]] = field(default=_at_once, compare=False, repr=False)
-    signed: Callable[[], Mapping[str, str]] = field(default=_no_fields, compare=False, repr=False)
+    signed: Callable[[], Mapping[str, str]] = field(default=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

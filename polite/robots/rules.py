@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from sys import maxsize
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from polite.errors import InvalidURL
 from polite.pace import RequestRate, VisitTime, slowest
@@ -251,19 +251,10 @@ class RuleSet:
 
     def __reduce__(self) -> tuple[object, ...]:
         # What is built from the rules is left out, and built again.
-        make = partial(
-            RuleSet,
-            group=self.group,
-            dialect=self.dialect,
-            crawl_delay=self.crawl_delay,
-            request_rates=self.request_rates,
-            visit_time=self.visit_time,
-            otherwise=self._otherwise,
-            reason=self._reason,
-            access=self.access,
-            cause=self.cause,
-        )
-        return make, (self._paths, self._marks)
+        names = ("group", "dialect", "crawl_delay", "request_rates", "visit_time", "access", "cause")
+        given: dict[str, Any] = {name: getattr(self, name) for name in names}
+        given |= {"otherwise": self._otherwise, "reason": self._reason}
+        return partial(RuleSet, **given), (self._paths, self._marks)
 
     def __len__(self) -> int:
         """Return the number of rules, those without a path included."""

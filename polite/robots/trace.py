@@ -35,7 +35,7 @@ _SAME_CUT = {field: getattr(RFC9309, field) for field in sorted(_COMPARE | _CHOO
 
 
 class Rereading:
-    """Caches the sections of each text, the rules of each selection of groups, and each verdict."""
+    """Caches the sections of each text, the rules of each choice of groups, and each verdict."""
 
     def __init__(self, text: Callable[[Dialect], str], agent: UserAgent) -> None:
         """Start without cached results.
@@ -47,8 +47,7 @@ class Rereading:
         self._text = text
         self._agent = agent
         self._sections: dict[tuple[str, Dialect], Sections] = {}
-        self._select: dict[tuple[int, tuple[str, ...], bool], tuple[str | None, list[range]]] = {}
-        self._rules: dict[tuple[int, tuple[range, ...]], RuleSet] = {}
+        self._rules: dict[tuple[int, tuple[str, ...], bool], RuleSet] = {}
         self._verdicts: dict[tuple[object, ...], bool] = {}
 
     def sections(self, dialect: Dialect) -> Sections:
@@ -62,13 +61,10 @@ class Rereading:
         """Return what `Robots.rules_for(agent).allows(path)` returns in this dialect."""
         sections = self.sections(dialect)
         choice = id(sections), self._agent.names(dialect), dialect.combines_groups
-        if choice not in self._select:
-            self._select[choice] = select_groups(sections, self._agent, dialect)
-        name, bound = self._select[choice]
-        below = id(sections), tuple(bound)
-        if below not in self._rules:
-            self._rules[below] = rules_of(sections, bound, name, dialect)
-        rules = self._rules[below].read_as(dialect)
+        if choice not in self._rules:
+            name, bound = select_groups(sections, self._agent, dialect)
+            self._rules[choice] = rules_of(sections, bound, name, dialect)
+        rules = self._rules[choice].read_as(dialect)
         key = rules.reading(path)
         if key not in self._verdicts:
             self._verdicts[key] = rules.allows_once(path)

@@ -87,12 +87,12 @@ def snapshot(values: Sequence[Any]) -> Snapshot:
         result = _result(values[_LATEST:_GOOD])
         good = None
         if values[_GOOD] is not None:
-            good = result if values[_GOOD] == "same" else _result(values[_GOOD:])
+            good = _copy(result if values[_GOOD] == "same" else _result(values[_GOOD:]))
         return Snapshot(
             result,
             float(fetched_at),
             float(expires_at),
-            good=_copy(good),
+            good=good,
             good_at=_float(good_at),
             unreachable_since=_float(since),
             failures=int(failures),
@@ -145,7 +145,7 @@ def inflated(body: bytes | None, octets: int | None) -> bytes | None:
     return whole
 
 
-def _copy(good: FetchResult | None) -> Found | Unavailable | None:
+def _copy(good: FetchResult) -> Found | Unavailable:
     if isinstance(good, Unreachable):
         raise TypeError("a failure is not a good copy")
     return good

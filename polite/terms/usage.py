@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import chain
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -143,12 +144,9 @@ def by_use(found: Iterable[UsageStatement]) -> dict[str, tuple[UsageStatement, .
                 continue
         field = each.text.partition(":")[0]
         kept.setdefault(each.use, {}).setdefault((each.allowed, each.source, field), each)
-    sorted_by_use = {use: tuple(sorted(each.values(), key=_strictness)) for use, each in kept.items()}
+    strictness = attrgetter("allowed", "careful")
+    sorted_by_use = {use: tuple(sorted(each.values(), key=strictness)) for use, each in kept.items()}
     return dict(sorted(sorted_by_use.items(), key=lambda item: item[1][0].allowed))
-
-
-def _strictness(statement: UsageStatement) -> tuple[bool, bool]:
-    return statement.allowed, statement.careful
 
 
 # Characters that are read of one header, in all its lines: twice what HTTP clients accept. A line counts as 16 at least.

@@ -4,7 +4,7 @@ import re
 import select
 import ssl
 from asyncio import AbstractEventLoop
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import partial
@@ -24,7 +24,7 @@ from polite.errors import InvalidOption, redact_url
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 from polite.transports.address_guard import AddressGuard, AddressRefused, connecting_to_proxy, within
-from polite.transports.resolver import Given, named_resolver, require_valid
+from polite.transports.resolver import Given, named_resolver
 
 # Octets of heads that are searched. aiohttp's own limits are lower.
 _LONGEST_HEAD = 65_536
@@ -273,16 +273,8 @@ class GuardedConnector(aiohttp.TCPConnector):
             )
         self._guard = AddressGuard(policy)
         self._proxy = None if policy.proxy is None else URL(policy.proxy)
-        require_valid(resolver)
-        # The user closes a resolver of his own.
-        self._own_resolver = (
-            named_resolver(policy, resolver) if resolver is None or isinstance(resolver, Mapping) else None
-        )
-        ours: dict[str, Any] = {
-            **options,
-            "resolver": self._own_resolver or resolver,
-            "socket_factory": self._guard,
-        }
+        self._names = named_resolver(policy, resolver)
+        ours: dict[str, Any] = {**options, "resolver": self._names, "socket_factory": self._guard}
         super().__init__(**ours)
         if reader is not None:
             self._factory = partial(reader, loop=self._loop)
@@ -314,10 +306,9 @@ class GuardedConnector(aiohttp.TCPConnector):
             return await super().connect(req, traces, limits)
 
     async def close(self, *, abort_ssl: bool = False) -> None:
-        """Close all connections, and the resolver if it is ours."""
+        """Close all connections, and the resolver unless it is the user's."""
         await super().close(abort_ssl=abort_ssl)
-        if self._own_resolver is not None:
-            await self._own_resolver.close()
+        await self._names.close()
 
 
 def _endpoint(proxy: URL) -> tuple[str, str | None, int | None]:

@@ -40,16 +40,16 @@ class FtpReply:
         return f"{self.code} {redact_url(self.text.decode('latin-1'))}"
 
 
-class InvalidFtpReply(Exception):
-    """The server sent no valid reply, or a reply above the limits.
+class FtpFailed(Exception):
+    """Ends the dialogue: the server refuses, sent no valid reply, or one above the limits.
 
     Attributes:
-        reason: which of these.
+        failed: the result.
     """
 
-    def __init__(self, reason: Reason, detail: str) -> None:
+    def __init__(self, reason: Reason, detail: str, status: int | None = None) -> None:
         super().__init__(detail)
-        self.reason = reason
+        self.failed = Failed(reason, detail[:500], status)
 
 
 class FtpConnection:
@@ -68,7 +68,7 @@ class FtpConnection:
     async def ask(self, command: bytes) -> FtpReply:
         """Send a command and return the reply. The command must not contain a line end.
 
-        Raises InvalidFtpReply, OSError.
+        Raises FtpFailed, OSError.
         """
         self._writer.write(command + b"\r\n")
         await self._writer.drain()
@@ -82,11 +82,11 @@ class FtpConnection:
 async def read_reply(reader: asyncio.StreamReader) -> FtpReply:
     """Read one reply, of one line or of several (`220-` to `220 `), at most MOST_LINES.
 
-    Raises InvalidFtpReply, OSError.
+    Raises FtpFailed, OSError.
     """
     found = _REPLY.fullmatch(line := await _line(reader))
     if found is None:
-        raise InvalidFtpReply(Reason.PROTOCOL_ERROR, f"not an FTP reply: {line[:100]!r}")
+        raise FtpFailed(Reason.PROTOCOL_ERROR, f"not an FTP reply: {line[:100]!r}")
     reply = FtpReply(int(found[1]), found[3] or b"")
     if found[2] != b"-":
         return reply
@@ -94,16 +94,16 @@ async def read_reply(reader: asyncio.StreamReader) -> FtpReply:
         line = await _line(reader)
         if line.startswith(found[1]) and line[3:4] != b"-" and _REPLY.fullmatch(line):
             return reply
-    raise InvalidFtpReply(Reason.HEAD_TOO_LARGE, f"a reply of more than {MOST_LINES} lines")
+    raise FtpFailed(Reason.HEAD_TOO_LARGE, f"a reply of more than {MOST_LINES} lines")
 
 
 async def _line(reader: asyncio.StreamReader) -> bytes:
     try:
         return await reader.readuntil(b"\n")
     except asyncio.IncompleteReadError as error:
-        raise InvalidFtpReply(Reason.CONNECTION_LOST, "the connection ended within a reply") from error
+        raise FtpFailed(Reason.CONNECTION_LOST, "the connection ended within a reply") from error
     except asyncio.LimitOverrunError as error:
-        raise InvalidFtpReply(Reason.HEAD_TOO_LARGE, f"a line of more than {LONGEST_LINE} octets") from error
+        raise FtpFailed(Reason.HEAD_TOO_LARGE, f"a line of more than {LONGEST_LINE} octets") from error
 
 
 async def connect(guard: AddressGuard, host: str, port: int) -> FtpConnection:
@@ -135,14 +135,6 @@ _UNSENDABLE = re.compile(rb"[\x00-\x1f\x7f\xff]")
 _NO_FILE = frozenset({550, 551, 553})
 _NO_LOGIN = frozenset({332, 530, 532})
 _UNSUPPORTED = frozenset({500, 501, 502, 504, 522})
-
-
-class _Refused(Exception):
-    """Ends the dialogue; `failed` is the result."""
-
-    def __init__(self, reason: Reason, detail: str, status: int | None = None) -> None:
-        super().__init__(detail)
-        self.failed = Failed(reason, detail[:500], status)
 
 
 class FtpTransport:
@@ -178,9 +170,9 @@ class FtpTransport:
                 return await self._retrieve(control, path, ask.max_bytes)
             finally:
                 control.close()
-        except _Refused as refused:
-            return refused.failed
-        except (NameNotResolved, InvalidFtpReply) as error:
+        except FtpFailed as error:
+            return error.failed
+        except NameNotResolved as error:
             return Failed(error.reason, str(error)[:500])
         except AddressRefused as error:
             return Failed(Reason.ADDRESS_REFUSED, str(error))
@@ -219,7 +211,7 @@ class FtpTransport:
             if (greeting := await read_reply(control.reader)).code >= 200:
                 break
         else:
-            raise InvalidFtpReply(
+            raise FtpFailed(
                 Reason.HEAD_TOO_LARGE, f"{_MOST_PRELIMINARY} preliminary replies and no final one"
             )
         _expect(greeting, 220)
@@ -227,7 +219,7 @@ class FtpTransport:
         if login.code == 331:
             login = await control.ask(b"PASS " + self._password)
         if login.code in _NO_LOGIN:
-            raise _Refused(Reason.FTP_LOGIN_REFUSED, str(login), login.code)
+            raise FtpFailed(Reason.FTP_LOGIN_REFUSED, str(login), login.code)
         _expect(login, 202, 230)
         _expect(await control.ask(b"TYPE I"), 200)
         data = await connect(self._guard, control.peer, _data_port(await control.ask(b"EPSV")))
@@ -250,7 +242,7 @@ class FtpTransport:
             # A broken transfer also ends the data. Only the control connection tells the difference.
             try:
                 confirmed = (await read_reply(control.reader)).code in {226, 250}
-            except (InvalidFtpReply, OSError):
+            except (FtpFailed, OSError):
                 confirmed = False
             end = BodyEnd.COMPLETE if confirmed else BodyEnd.CUT_SHORT
         return Reply(200, inflater.body, end)
@@ -267,7 +259,7 @@ def _expect(reply: FtpReply, *codes: int) -> None:
             reason = Reason.FTP_LOGIN_REFUSED if reply.code in _NO_LOGIN else Reason.SERVER_ERROR
         case _:
             reason = Reason.PROTOCOL_ERROR
-    raise _Refused(reason, str(reply), reply.code)
+    raise FtpFailed(reason, str(reply), reply.code)
 
 
 def _data_port(reply: FtpReply) -> int:
@@ -276,13 +268,13 @@ def _data_port(reply: FtpReply) -> int:
     An address in the reply is an error: data come from the peer of the control connection only.
     """
     if reply.code in _UNSUPPORTED:
-        raise _Refused(Reason.FTP_NO_PASSIVE, str(reply), reply.code)
+        raise FtpFailed(Reason.FTP_NO_PASSIVE, str(reply), reply.code)
     if reply.code in {227, 228} or _EPSV_WITH_ADDRESS.search(reply.text):
-        raise _Refused(
+        raise FtpFailed(
             Reason.ADDRESS_REFUSED, f"the server names another address for data: {reply}", reply.code
         )
     _expect(reply, 229)
     found = _EPSV.search(reply.text)
     if found is None or not 0 < int(found[2]) < 65_536:
-        raise _Refused(Reason.PROTOCOL_ERROR, f"the reply names no valid port: {reply}", reply.code)
+        raise FtpFailed(Reason.PROTOCOL_ERROR, f"the reply names no valid port: {reply}", reply.code)
     return int(found[2])

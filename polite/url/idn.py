@@ -58,14 +58,10 @@ def _adapt(delta: int, length: int, *, first: bool) -> int:
     return k + (_BASE - _TMIN + 1) * delta // (delta + _SKEW)
 
 
-def _threshold(k: int, bias: int) -> int:
-    return min(max(k - bias, _TMIN), _TMAX)
-
-
 def _variable_length(number: int, bias: int) -> str:
     digits = []
     k = _BASE
-    while number >= (threshold := _threshold(k, bias)):
+    while number >= (threshold := min(max(k - bias, _TMIN), _TMAX)):
         number, digit = divmod(number - threshold, _BASE - threshold)
         digits.append(_DIGITS[threshold + digit])
         k += _BASE

@@ -124,28 +124,6 @@ async def test_redirects_of_many_origins_into_one_hold_its_pages_up_by_one_turn(
     assert transport.asked.count(away) == 40
 
 
-<<<<<<< HEAD
-=======
-async def test_a_back_off_that_is_met_while_a_fetch_waits_for_a_connection_keeps_none_from_others() -> None:
-    transport = TimedTransport({}, delay_s=20.0)
-    fetching = fetcher(transport, PacingPolicy(concurrency=2), connections=1, timeout=30.0)
-    page = Target.of(PAGE)
-    turn = await fetching.turns.take(page)
-    fetches = [asyncio.create_task(fetching.fetch(origin)) for origin in named("slow", "site", "other")]
-    await asyncio.sleep(10)
-    fetching.turns.settle(turn, page, Outcome(429, retry_after_s=600.0), None)
-    fetching.turns.release(turn)
-    await asyncio.gather(*fetches)
-
-    assert list(zip(transport.times, transport.asked, strict=True)) == [
-        (0.0, "https://slow.test/robots.txt"),
-        (20.0, "https://other.test/robots.txt"),
-        # A delay later, as of a turn that was given back.
-        (611.0, ROBOTS),
-    ]
-
-
->>>>>>> w-code-a
 # A site that answers 5xx for pages that do not exist.
 
 MISSING: dict[str, Any] = {

@@ -33,7 +33,7 @@ class Counting(Script):
 
 @pytest.fixture(autouse=True)
 def _counting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(link_module, "_step", Counting)
+    monkeypatch.setattr(link_module, "_STEP", Counting())
 
 
 @asynccontextmanager

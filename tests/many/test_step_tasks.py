@@ -124,6 +124,15 @@ def test_a_keyed_crawl_gives_tasks_by_key_and_equal_keys_in_the_order_of_puts(
     assert one.step(ended=[ended(f"{HOST}/{path}") for path in keys]).waiting == 0
 
 
+def test_what_a_process_puts_again_after_its_frontier_has_keys_still(crawl: Crawl) -> None:
+    crawl.keyed = True
+    closed, one = crawl.process("closed", gate_alone=True), crawl.process("one")
+
+    closed.put(A, key=1.0)
+
+    assert one.pick() == {HOST: ["/a"]}
+
+
 def test_beyond_the_limit_the_origin_without_tasks_for_longest_is_forgotten(crawl: Crawl) -> None:
     one = crawl.process("one", max_done=3)
     first, second, busy = ("https://first.example/", "https://second.example/", "https://busy.example/")

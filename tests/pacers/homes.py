@@ -4,7 +4,8 @@ import asyncio
 import random
 
 from polite.errors import GateClosed
-from polite.pacers.homes import Home, Lease, TakenHome, Tenant
+from polite.pacers.homes import Home, Lease, TakenHome
+from polite.pacers.shared import SharedPacer
 from polite.ports import Clock
 
 
@@ -56,7 +57,7 @@ class FakeHomes:
         quantum_s: How long a wanted home is kept while requests wait here.
     """
 
-    tenant: Tenant
+    tenant: SharedPacer
     polled_s = 0.2
     quantum_s = 5.0
 
@@ -77,7 +78,7 @@ class FakeHomes:
 
     def held(self, name: str) -> Home | None:
         home = self.homes.get(name)
-        return home if home is not None and home.good and not home.closing else None
+        return home if home is not None and home.usable else None
 
     async def take(self, name: str) -> Home:
         while True:
@@ -142,7 +143,7 @@ class FakeHomes:
         row.owner = self
         home = self.homes[name] = Home(name, self.store.fences, self.lease, now)
         age_s = None if row.since is None else now - row.since
-        self.tenant.take_over(TakenHome(name, max(0.0, row.free_at - now), age_s, row.clean, row.state))
+        self.tenant.take_over(home, TakenHome(max(0.0, row.free_at - now), age_s, row.clean, row.state))
         return home
 
     def _leave_if_closing(self, home: Home) -> None:

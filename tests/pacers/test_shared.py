@@ -166,24 +166,24 @@ async def test_opening_hours_need_no_home_and_a_scope_without_a_name_for_all_pro
 @pytest.mark.parametrize(
     ("taken", "free_at"),
     [
-        (TakenHome("a.test", 0.0, None, clean=True, state=None), 0.0),
-        (TakenHome("a.test", 4.0, 1.0, clean=True, state=None), 4.0),
-        (TakenHome("a.test", 0.0, 0.3, clean=True, state=None), 0.0),
-        (TakenHome("a.test", 0.0, 0.3, clean=False, state=None), 1.7),
-        (TakenHome("a.test", 4.0, 0.3, clean=False, state=None), 4.0),
-        (TakenHome("a.test", 0.0, 3.0, clean=False, state=None), 0.0),
-        (TakenHome("a.test", 0.0, 0.3, clean=True, state="no JSON"), 2.0),
-        (TakenHome("a.test", 0.0, 0.3, clean=True, state='{"u":0.5}'), 1.2),
-        (TakenHome("a.test", 0.0, 0.5, clean=True, state='{"s":[["https://a.test",6]]}'), 5.5),
-        (TakenHome("a.test", 0.0, 0.5, clean=True, state='{"s":[["http://a.test",6]]}'), 0.0),
-        (TakenHome("a.test", 0.0, 0.5, clean=False, state='{"s":[["https://a.test",0,30]]}'), 29.5),
+        (TakenHome(0.0, None, clean=True, state=None), 0.0),
+        (TakenHome(4.0, 1.0, clean=True, state=None), 4.0),
+        (TakenHome(0.0, 0.3, clean=True, state=None), 0.0),
+        (TakenHome(0.0, 0.3, clean=False, state=None), 1.7),
+        (TakenHome(4.0, 0.3, clean=False, state=None), 4.0),
+        (TakenHome(0.0, 3.0, clean=False, state=None), 0.0),
+        (TakenHome(0.0, 0.3, clean=True, state="no JSON"), 2.0),
+        (TakenHome(0.0, 0.3, clean=True, state='{"u":0.5}'), 1.2),
+        (TakenHome(0.0, 0.5, clean=True, state='{"s":[["https://a.test",6]]}'), 5.5),
+        (TakenHome(0.0, 0.5, clean=True, state='{"s":[["http://a.test",6]]}'), 0.0),
+        (TakenHome(0.0, 0.5, clean=False, state='{"s":[["https://a.test",0,30]]}'), 29.5),
     ],
 )
 async def test_a_home_that_is_taken_delays_its_scopes(taken: TakenHome, free_at: float) -> None:
     class Given(FakeHomes):
         async def take(self, name: str) -> Home:
-            self.tenant.take_over(taken)
             home = self.homes[name] = Home(name, 1, self.lease, now())
+            self.tenant.take_over(home, taken)
             return home
 
     kept = store()
@@ -259,11 +259,11 @@ async def test_refusals_and_failures_go_with_the_home_and_what_another_forgave_i
     ],
 )
 async def test_what_is_left_of_a_delay_when_its_turn_is_open_or_it_was_not_used(how: str, left: Any) -> None:
-    pacer, _ = shared(store(), PacingPolicy(min_delay=7.0))
+    pacer, homes = shared(store(), PacingPolicy(min_delay=7.0))
     if how == "open":
         await pacer.acquire([A])
     elif how == "never used":
-        pacer.take_over(TakenHome("a.test", 50.0, 1.0, clean=True, state=None))
+        pacer.take_over(Home("a.test", 1, homes.lease, now()), TakenHome(50.0, 1.0, clean=True, state=None))
         await asyncio.sleep(20.0)
 
     assert pacer.hand_over("a.test") == left

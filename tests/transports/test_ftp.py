@@ -15,7 +15,7 @@ from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 from polite.testing import ScriptedServer, scripted_server
 from polite.testing.transport import Script
-from polite.transports.ftp import LONGEST_LINE, MOST_LINES, FtpTransport, InvalidFtpReply, read_reply
+from polite.transports.ftp import LONGEST_LINE, MOST_LINES, FtpFailed, FtpTransport, read_reply
 from tests.faults.ftp import ftp
 from tests.faults.names import AAAA, A, telling
 
@@ -164,8 +164,8 @@ async def replied(data: bytes) -> object:
     reader.feed_eof()
     try:
         return await read_reply(reader)
-    except InvalidFtpReply as error:
-        return error.reason
+    except FtpFailed as error:
+        return error.failed.reason
 
 
 @pytest.mark.parametrize(

@@ -194,20 +194,14 @@ class ActiveOrigins:
 
     def deliver(self, pending: PendingReplies, result: BatchResult) -> None:
         """Take what a batch has read into memory."""
-        self._origins_waiting = result.origins_waiting
+        self.hear(result.news)
         for take, rows in zip(pending.loads, result.loads, strict=True):
             take(rows)
-        for origin_id in result.became_ready:
-            if (found := self._by_id.get(origin_id)) is not None:
-                self._load(found)
-        for activated in result.activated:
-            self._activate(activated)
         for task in pending.requeued:
             self._load_missed(task)
-        self._make_room(result.activated)
 
     def hear(self, news: News) -> None:
-        """Take in what a shared store tells of other processes."""
+        """Take in what has changed in the store."""
         if news.origins_waiting is not None:
             self._origins_waiting = news.origins_waiting
         for origin_id in news.withdrawn:
@@ -219,6 +213,9 @@ class ActiveOrigins:
                 loading = active.loading
                 self._loaded(active, rows, TASKS_PER_ORIGIN)
                 active.loading = active.loading or loading
+        for origin_id in news.ready:
+            if (found := self._by_id.get(origin_id)) is not None:
+                self._load(found)
         for activated in news.activated:
             self._activate(activated)
         self._make_room(news.activated)

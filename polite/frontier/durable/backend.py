@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from polite.errors import InvalidOption
+from polite.frontier.progress import Counts
 from polite.frontier.task_store import TaskDraft
 from polite.origin import Origin, Target
 from polite.pacing.budgets import Spent
@@ -160,57 +161,35 @@ class Activation:
     spent: Spent | None = None
 
 
-@dataclass(slots=True)
-class BatchResult:
-    """The result of a Batch, in its order.
-
-    Attributes:
-        puts: The number of each task; None for a URL that was seen before.
-        seen: Whether each URL was seen before.
-        origins_waiting: Whether origins that may become active are left in the store.
-        next_at: When the next origin or task becomes ready (Unix time).
-        became_ready: The numbers of active origins with tasks that became ready.
-    """
-
-    puts: list[int | None]
-    seen: list[bool]
-    loads: list[list[Row]]
-    activated: list[Activation]
-    origins_waiting: bool
-    next_at: float | None
-    became_ready: list[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(NamedTuple):
     """How many tasks a store holds, and how those that are gone ended. Tasks in flight count as waiting."""
 
     waiting: int
-    done: int
-    refused: int
-    dropped: int
+    ended: Counts
 
 
 @dataclass(slots=True)
 class News:
-    """What a shared store tells without being asked: other processes put, take and end tasks, too.
+    """What has changed in a store. A file tells it with each batch, a shared store at any time: others put and end tasks, too.
 
     Attributes:
         withdrawn: Numbers of active origins that this process lost or must give up. Nothing more is told to the store about them.
         activated: Origins that become active.
         loaded: Tasks of active origins, by the origin's number.
+        ready: The numbers of active origins with tasks that became ready, and are not loaded.
         totals: The tasks of the crawl, without what this process has not written yet; None if not known.
         given_up: Tasks that were dropped because processes ended while they had them.
         nothing_left: Whether no task waits or is in flight in any process; None if that did not change.
         over: Whether, besides, no process puts any more: the crawl has ended.
-        origins_waiting: Whether origins that this process may activate are left.
-        next_s: Seconds until the store is to be asked again. It tells by itself what becomes ready by time.
+        origins_waiting: Whether origins that this process may activate are left; None if not known.
+        next_s: Seconds until the store is to be asked again. A shared one tells by itself what becomes ready by time.
         failure: Why nothing more can be written.
     """
 
     withdrawn: list[int] = field(default_factory=list)
     activated: list[Activation] = field(default_factory=list)
     loaded: list[tuple[int, list[Row]]] = field(default_factory=list)
+    ready: list[int] = field(default_factory=list)
     totals: Totals | None = None
     given_up: list[GivenUp] = field(default_factory=list)
     nothing_left: bool | None = None
@@ -220,8 +199,22 @@ class News:
     failure: Exception | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StoreSummary:
+class BatchResult(NamedTuple):
+    """The result of a Batch, in its order.
+
+    Attributes:
+        puts: The number of each task; None for a URL that was seen before.
+        seen: Whether each URL was seen before.
+        news: What a file has besides. A shared store tells it by itself.
+    """
+
+    puts: list[int | None]
+    seen: list[bool]
+    loads: list[list[Row]]
+    news: News
+
+
+class StoreSummary(NamedTuple):
     """What a store holds when it is opened.
 
     Attributes:
@@ -232,10 +225,7 @@ class StoreSummary:
 
     last_origin: int
     last_time: float
-    waiting: int
-    done: int
-    refused: int
-    dropped: int
+    totals: Totals
     given_up: list[GivenUp]
 
 
@@ -322,7 +312,6 @@ class Backend(Protocol):
     @property
     def name(self) -> str:
         """What error messages and events call the store: the path of a file, or an address."""
-        ...
 
     @property
     def shared(self) -> bool: ...
@@ -332,23 +321,18 @@ class Backend(Protocol):
 
     def awaited(self) -> None:
         """A worker waits for a permit, or `join` for the end of all tasks."""
-        ...
 
     def look_again(self) -> None:
         """Look whether anything is left in a shared store, and tell it as News."""
-        ...
 
     def require(self, target: Target) -> None:
         """Raise what stands against keeping this URL: of a shared store, what the user's function of homes raises."""
-        ...
 
     def knows_first(self, target: Target) -> bool:
         """Whether this task's start must be written before a worker gets the task: a page that ends its process must be counted."""
-        ...
 
     def is_gone(self, number: int) -> bool:
         """Whether a task ended, or waits for a time, though rows that were read before may still name it."""
-        ...
 
     def open(
         self, max_tries: int, tell: Callable[[News], None], places: Callable[[], int]
@@ -358,22 +342,18 @@ class Backend(Protocol):
         A task that was in flight at the last use waits again with one more try, or is dropped at `max_tries`.
 
         Args:
-            tell: To be called on the event loop with what a shared store learns. A file never calls it.
+            tell: To be called on the event loop with what a shared store learns. A file tells that as a part of results.
             places: Returns how many origins may become active now, for a shared store, which does not wait for a batch.
         """
-        ...
 
     def apply(self, batch: Batch) -> "Future[BatchResult]":
         """Write the batch, then read what it requests. If it raises StoreFailed, nothing of the batch was written."""
-        ...
 
     def put_no_more(self) -> None:
         """This process puts no more tasks. A shared crawl ends when that is true of all processes, and nothing is left."""
-        ...
 
     def close(self) -> "Future[None]":
         """Give the store back. Called once, after the last `apply`, even if `open` failed. Raises StoreFailed.
 
         A shared store may be closed while batches are under way: it ends them, in bounded time, before its future is done.
         """
-        ...

@@ -72,8 +72,7 @@ class DurableTaskStore:
             last_origin=found.last_origin,
             shared=self.backend.shared,
         )
-        counts = Counts(found.done, found.refused, found.dropped)
-        progress.resume(found.waiting, counts, shared=self.backend.shared)
+        progress.resume(*found.totals, shared=self.backend.shared)
         self._tell_given_up(found.given_up)
         if not self._active.begun:
             begins_at = self._active.opened_at + self._dispatcher.services.turns.longest_delay_s
@@ -214,19 +213,23 @@ class DurableTaskStore:
         self._batches.schedule_flush()
         await written
 
-    # BatchOwner.
+    # What BatchWriter calls.
 
     def fill(self) -> None:
+        """Add to the batch, which is about to be written, what can be read with it."""
         self._active.fill()
 
     @property
     def has_work(self) -> bool:
+        """Whether `fill` would add something."""
         return self._active.has_work
 
     def fail(self, failure: Exception) -> None:
+        """Stop: a batch was not written, or `deliver` raised."""
         self._dispatcher.fail(failure)
 
     def deliver(self, batch: Batch, pending: PendingReplies, result: BatchResult) -> None:
+        """Use the result of a batch that was written."""
         self._acknowledge(batch, pending, result)
         try:
             self._active.deliver(pending, result)
@@ -237,7 +240,7 @@ class DurableTaskStore:
         if self.backend.shared:
             self._recount()
         else:
-            self._set_timer(result.next_at)
+            self._set_timer(result.news.next_s)
 
     # What a shared store tells.
 
@@ -262,7 +265,7 @@ class DurableTaskStore:
             putting = any(batch.puts for batch in self._batches.unwritten)
             self._progress.hear(nothing_left=news.nothing_left and not putting, over=news.over)
         if news.next_s is not None:
-            self._set_timer(self._store_clock.now() + news.next_s)
+            self._set_timer(news.next_s)
 
     def _tell_given_up(self, given_up: list[GivenUp]) -> None:
         """Tell of tasks that the store dropped: processes ended too often while they had them."""
@@ -282,13 +285,10 @@ class DurableTaskStore:
         unwritten = self._batches.unwritten
         ends = Counter(each.end for batch in unwritten for each in batch.ended)
         puts = sum(len(batch.puts) for batch in unwritten)
+        waiting, ended = self._totals
         self._progress.recount(
-            self._totals.waiting + puts - ends.total(),
-            Counts(
-                self._totals.done + ends[End.DONE.value],
-                self._totals.refused + ends[End.REFUSED.value],
-                self._totals.dropped + ends[End.DROPPED.value],
-            ),
+            waiting + puts - ends.total(),
+            Counts(*(getattr(ended, end.value) + ends[end.value] for end in End)),
         )
 
     def _acknowledge(self, batch: Batch, pending: PendingReplies, result: BatchResult) -> None:
@@ -325,13 +325,13 @@ class DurableTaskStore:
         self._batches.batch.check_times = True
         self._batches.schedule_flush()
 
-    def _set_timer(self, next_at: float | None) -> None:
+    def _set_timer(self, next_s: float | None) -> None:
         """Set the one timer, for what becomes ready first."""
         if self._batches.closed or not self._active.begun:
             return
         self._cancel_timer()
-        if next_at is not None and not self._progress.stopped:
-            after = min(max(0.0, next_at - self._store_clock.now()), _LONGEST_S)
+        if next_s is not None and not self._progress.stopped:
+            after = min(max(0.0, next_s), _LONGEST_S)
             self._timer = self._clock.call_at(self._clock.monotonic() + after, self._check_times)
 
     def _cancel_timer(self) -> None:

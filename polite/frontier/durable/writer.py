@@ -10,12 +10,15 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from polite.frontier.durable.backend import Backend, Batch, BatchResult, EndedTask, Lookup, Note, Row
 from polite.log import fields
 from polite.ports import Clock
 from polite.task import Admission, Task
+
+if TYPE_CHECKING:
+    from polite.frontier.durable.store import DurableTaskStore
 
 log: logging.Logger = logging.getLogger("polite")
 
@@ -80,27 +83,6 @@ class PendingReplies:
                 future.exception()
 
 
-class BatchOwner(Protocol):
-    """What BatchWriter calls."""
-
-    def fill(self) -> None:
-        """Add to the batch, which is about to be written, what can be read with it."""
-        ...
-
-    def deliver(self, batch: Batch, pending: PendingReplies, result: BatchResult) -> None:
-        """Use the result of a batch that was written."""
-        ...
-
-    @property
-    def has_work(self) -> bool:
-        """Whether `fill` would add something."""
-        ...
-
-    def fail(self, failure: Exception) -> None:
-        """Stop: a batch was not written, or `deliver` raised."""
-        ...
-
-
 class BatchWriter:
     """Writes batches: one at a time, unless the backend is shared.
 
@@ -112,7 +94,7 @@ class BatchWriter:
         closed: Whether `close` was called.
     """
 
-    def __init__(self, backend: Backend, clock: StoreClock, owner: BatchOwner) -> None:
+    def __init__(self, backend: Backend, clock: StoreClock, owner: "DurableTaskStore") -> None:
         self._backend = backend
         self._clock = clock
         self._owner = owner

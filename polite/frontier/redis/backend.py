@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -16,13 +15,15 @@ from polite.frontier.durable.backend import (
     News,
     Row,
     StoreSummary,
+    Totals,
 )
-from polite.frontier.redis.batch import BatchChanges, SplitBatch, UsedHomes, row_of
+from polite.frontier.progress import Counts
+from polite.frontier.redis.batch import BatchChanges, SplitBatch, row_of
 from polite.frontier.redis.demand import CrawlTotals, HomeDemand
 from polite.frontier.task_store import TaskDraft
 from polite.origin import Origin, Target
 from polite.pacers.homes import Home
-from polite.ports import Clock, Timer
+from polite.ports import Clock
 from polite.stores.redis.changes import Changes, Load
 from polite.stores.redis.partition import URGENT_S
 from polite.stores.redis.session import Session
@@ -65,19 +66,15 @@ class RedisBackend:
         self._home_of = home_of
         self._is_fetching = is_fetching
         self._held = session.homes
-        self._homes = UsedHomes()
         self._totals = CrawlTotals(len(self._held.partitions))
         self._demand = HomeDemand(clock, self._totals, busy)
         self._tell: Callable[[News], None] = lambda _: None
         self._news = News()
         self._telling = False
         self._places: Callable[[], int] = lambda: 0
-        self._changes = BatchChanges(session.homes, home_of, key, self._homes)
+        self._changes = BatchChanges(session.homes, home_of, key)
         self._under_way: set[asyncio.Future[BatchResult]] = set()
         self._closed = False
-        self._closing: asyncio.Future[None] | None = None
-        self._close_at = math.inf
-        self._close_timer: Timer | None = None
 
     @property
     def name(self) -> str:
@@ -93,14 +90,14 @@ class RedisBackend:
         self._ask_all(0.0)
         opened: asyncio.Future[StoreSummary] = asyncio.get_running_loop().create_future()
         # The replies of the partitions tell what waits.
-        opened.set_result(StoreSummary(0, 0.0, 0, 0, 0, 0, []))
+        opened.set_result(StoreSummary(0, 0.0, Totals(0, Counts()), []))
         return opened
 
     def require(self, target: Target) -> None:
         self._home_of(target)
 
     def knows_first(self, target: Target) -> bool:
-        home = self._homes.by_name.get(self._home_of(target))
+        home = self._held.used.get(self._home_of(target))
         return home is not None and home.suspects > 0
 
     def is_gone(self, number: int) -> bool:
@@ -113,31 +110,24 @@ class RedisBackend:
         self._closed = True
         # The gate goes on with the session.
         self._held.user = None
-        for home in list(self._homes.by_name.values()):
-            self._homes.drop(home)
+        for home in list(self._held.used.values()):
+            self._changes.deactivate(home)
             # The home stays with the gate, where nothing would end these.
             home.in_flight.clear()
             self._held.release(home)
             self._held.recall([home.name])
+        # It ends when all batches are written, or after a while.
         closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._closing, self._close_at = closed, self._clock.monotonic() + _CLOSE_S
-        self._close_timer = self._clock.call_at(self._close_at, self._close_if_written)
-        self._close_if_written()
-        return closed
+        late = StoreFailed(f"{self.name} did not respond for {_CLOSE_S:g} s while the frontier was closed")
+        timer = self._clock.call_at(self._clock.monotonic() + _CLOSE_S, lambda: closed.set_exception(late))
+        closed.add_done_callback(lambda _: timer.cancel())
 
-    def _close_if_written(self) -> None:
-        """End `close` when all batches are written, or after a while."""
-        closing = self._closing
-        if closing is None or closing.done():
-            return
-        if not self._under_way:
-            closing.set_result(None)
-            if self._close_timer is not None:
-                self._close_timer.cancel()
-        elif self._clock.monotonic() >= self._close_at:
-            closing.set_exception(
-                StoreFailed(f"{self.name} did not respond for {_CLOSE_S:g} s while the frontier was closed")
-            )
+        def end(_: object) -> None:
+            if not closed.done():
+                closed.set_result(None)
+
+        asyncio.gather(*self._under_way, return_exceptions=True).add_done_callback(end)
+        return closed
 
     # Batches.
 
@@ -146,7 +136,7 @@ class RedisBackend:
         result: asyncio.Future[BatchResult] = asyncio.get_running_loop().create_future()
         self._under_way.add(result)
         parts.send().add_done_callback(lambda sent: self._replied(batch, parts, sent, result))
-        result.add_done_callback(self._returned)
+        result.add_done_callback(self._under_way.discard)
         # After what was said of their tasks and origins.
         self._release_unneeded()
         return result
@@ -175,11 +165,7 @@ class RedisBackend:
         ]
         loads = [[] if load is None else self._rows(load.home, load.answer) for load in parts.loads]
         met = [lookup.answer for lookup in parts.met]
-        result.set_result(BatchResult(numbers, met, loads, [], self._crowded, None, []))
-
-    def _returned(self, result: "asyncio.Future[BatchResult]") -> None:
-        self._under_way.discard(result)
-        self._close_if_written()
+        result.set_result(BatchResult(numbers, met, loads, News()))
 
     def _load_own(self, batch: Batch) -> None:
         """Ask for tasks that wait now in origins of held homes that are not active. The server tells only other owners."""
@@ -190,7 +176,7 @@ class RedisBackend:
         )
         for text in origins:
             home = self._held.held(self._home_of(Target(Origin.of(text), "/")))
-            if home is None or (text in home.origins and self._homes.by_name.get(home.name) is home):
+            if home is None or text in home.origins:
                 continue
             load = Load(home.name, home.fence, text, TASKS_PER_ORIGIN)
             loaded = self._held.partition(home.name).submit(Changes(loads=[load]))
@@ -203,10 +189,10 @@ class RedisBackend:
     # Homes that are not needed any more.
 
     def _release_unneeded(self) -> None:
-        for home in list(self._homes.by_name.values()):
+        for home in list(self._held.used.values()):
             if not home.origins and not home.in_flight:
                 home.note = json.dumps(home.failures) if home.failures else None
-                self._homes.drop(home)
+                home.failures.clear()
                 self._held.release(home)
 
     # The session's HomeUser.
@@ -243,14 +229,13 @@ class RedisBackend:
         """Leave all homes if no worker has come for long: other processes may have some."""
         if not self._demand.is_idle():
             return
-        for home in list(self._homes.by_name.values()):
+        for home in list(self._held.used.values()):
             if not self.keeps(home):
                 self.withdrawn(home)
                 self._held.recall([home.name])
 
     def picked(self, home: Home, origins: Sequence[tuple[str, list[TaskRow]]]) -> None:
         """A home was taken from the line, with the first tasks of its origins."""
-        self._homes.add(home)
         home.failures = {} if home.note is None else json.loads(home.note)
         for text, rows in origins:
             self._activate(home, text, rows)
@@ -258,7 +243,6 @@ class RedisBackend:
 
     def news(self, home: Home, origin: str, rows: list[TaskRow]) -> None:
         """Tasks were put for an origin of a held home, or became ready."""
-        self._homes.add(home)
         active = home.origins.get(origin)
         if active is None:
             self._activate(home, origin, rows)
@@ -269,7 +253,7 @@ class RedisBackend:
     def _activate(self, home: Home, text: str, rows: list[TaskRow]) -> None:
         found = self._rows(home.name, rows)
         if found:
-            number = self._homes.activate(home, text)
+            number = self._changes.activate(home, text)
             self._news.activated.append(Activation(number, text, home.failures.get(text, 0), None, found))
 
     def keeps(self, home: Home) -> bool:
@@ -277,18 +261,11 @@ class RedisBackend:
         return any(self._is_fetching(Origin.of(text)) for text in home.origins)
 
     def withdrawn(self, home: Home) -> None:
-        """The home was lost, or is to be left: its tasks are another process's."""
-        if self._homes.by_name.get(home.name) is not home:
-            if not home.over:
-                self._held.release(home)
-            return
-        numbers = self._homes.drop(home)
+        """The home was lost; or it is to be left, once the last task in flight has ended: its tasks are another process's."""
+        numbers = self._changes.deactivate(home)
         self._news.withdrawn += numbers
         self._news.activated = [each for each in self._news.activated if each.origin_id not in numbers]
         self._news.loaded = [each for each in self._news.loaded if each[0] not in numbers]
-        if not home.over:
-            # It leaves when these have ended; at the end of this step of the loop if there are none.
-            self._homes.add(home)
         self._tell_soon()
 
     def failed(self, error: Exception) -> None:
@@ -300,7 +277,7 @@ class RedisBackend:
         """A partition has replied."""
         self._totals.add(partition, reply)
         self._changes.heard(partition, reply)
-        self._demand.look_for_untaken(holds_some=bool(self._homes.by_name))
+        self._demand.look_for_untaken(holds_some=bool(self._held.used))
         if self._demand.revived():
             self._ask_all(URGENT_S)
         self._leave_if_idle()
@@ -332,7 +309,7 @@ class RedisBackend:
         times = []
         if self._totals.to_confirm:
             times.append(_CONFIRM_S)
-        if self._free and self._totals.left and (not self._homes.by_name or self._totals.few):
+        if self._free and self._totals.left and (not self._held.used or self._totals.few):
             times.append(_LOOK_S)
         return min(times, default=None)
 

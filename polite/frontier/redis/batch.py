@@ -1,4 +1,4 @@
-"""BatchChanges: what a batch of the frontier changes in each partition, and which homes, ended tasks and URLs it tells of."""
+"""BatchChanges: what a batch of the frontier changes in each partition, and which origins, ended tasks and URLs it tells of."""
 
 import asyncio
 import json
@@ -125,45 +125,6 @@ def _take(counter: "Counter[_K]", key: _K) -> None:
         del counter[key]
 
 
-class UsedHomes:
-    """The homes that a shared frontier has active origins or tasks in flight of.
-
-    Attributes:
-        by_name: The homes.
-        origins: The home and the text of each active origin, by its number among all that this process had. ActiveOrigins knows
-            it by that.
-    """
-
-    def __init__(self) -> None:
-        self.by_name: dict[str, Home] = {}
-        self.origins: dict[int, tuple[Home, str]] = {}
-        self._last = 0
-
-    def add(self, home: Home) -> None:
-        """Add a home, in place of one of this name that was lost."""
-        before = self.by_name.get(home.name)
-        if before is not None and before is not home:
-            self.drop(before)
-        self.by_name[home.name] = home
-
-    def activate(self, home: Home, text: str) -> int:
-        """Add an active origin, and return its number."""
-        self._last += 1
-        home.origins[text] = self._last
-        self.origins[self._last] = home, text
-        return self._last
-
-    def drop(self, home: Home) -> list[int]:
-        """Remove a home; return the numbers of its active origins."""
-        self.by_name.pop(home.name, None)
-        numbers = list(home.origins.values())
-        for number in numbers:
-            del self.origins[number]
-        home.origins.clear()
-        home.failures.clear()
-        return numbers
-
-
 class SplitBatch:
     """A batch of the frontier, split by partition.
 
@@ -207,16 +168,17 @@ class SplitBatch:
 
 
 class BatchChanges:
-    """Splits batches by the homes of their tasks, and notes what they say of homes, of ended tasks and of known URLs.
+    """Splits batches by the homes of their tasks, and notes what they say of origins, of ended tasks and of known URLs.
 
     Args:
         held: The homes of this process.
         home_of: Returns the name of a URL's home.
         key: Returns the scheduler's key of a put; None if tasks go in the order of puts.
-        homes: The homes that the frontier uses.
 
     Attributes:
         gone: Tasks that ended, or wait for a time.
+        origins: The home and the text of each active origin, by its number among all that this process had. ActiveOrigins knows
+            it by that.
     """
 
     def __init__(
@@ -224,13 +186,13 @@ class BatchChanges:
         held: HeldHomes,
         home_of: Callable[[Target], str],
         key: Callable[[TaskDraft], float] | None,
-        homes: UsedHomes,
     ) -> None:
         self._held = held
         self._home_of = home_of
         self._key = key
-        self._homes = homes
         self.gone: GoneTasks = GoneTasks()
+        self.origins: dict[int, tuple[Home, str]] = {}
+        self._last_origin = 0
         # URLs that this process put lately: each waits, is in flight or is done, so that putting it again needs no call.
         self._known: list[_Recent[str]] = [_Recent() for _ in held.partitions]
         self._servers: dict[int, tuple[str, int, str]] = {}
@@ -240,6 +202,22 @@ class BatchChanges:
         if self._servers.get(partition) != reply.server:
             self._servers[partition] = reply.server
             self._known[partition].clear()
+
+    def activate(self, home: Home, text: str) -> int:
+        """Add an active origin, and return its number."""
+        self._last_origin += 1
+        home.origins[text] = self._last_origin
+        self.origins[self._last_origin] = home, text
+        return self._last_origin
+
+    def deactivate(self, home: Home) -> list[int]:
+        """Remove the active origins of a home; return their numbers."""
+        numbers = list(home.origins.values())
+        for number in numbers:
+            del self.origins[number]
+        home.origins.clear()
+        home.failures.clear()
+        return numbers
 
     def split(self, batch: Batch) -> SplitBatch:
         """Return the changes for each partition."""
@@ -303,7 +281,7 @@ class BatchChanges:
     def _mark(self, parts: SplitBatch, number: int, mark: Mark) -> None:
         """Tell who is out. Of a home that was lost nothing is told: its session ended, and that was counted."""
         name, digest = self._placed(mark.target, mark.identity)
-        home = self._homes.by_name.get(name)
+        home = self._held.used.get(name)
         if home is None:
             return
         text = mark.target.origin.text
@@ -327,24 +305,24 @@ class BatchChanges:
         parts.gone.append((digest, number, ended))
 
     def _landed(self, name: str, number: int) -> None:
-        home = self._homes.by_name.get(name)
+        home = self._held.used.get(name)
         if home is not None:
             home.in_flight.discard(number)
 
     def _load(self, parts: SplitBatch, number: int, count: int) -> None:
-        if number not in self._homes.origins:
+        if number not in self.origins:
             parts.loads.append(None)
             return
-        home, text = self._homes.origins[number]
+        home, text = self.origins[number]
         load = Load(home.name, home.fence, text, count)
         parts.at(home.name).loads.append(load)
         parts.loads.append(load)
 
     def _deactivate(self, parts: SplitBatch, change: Deactivation, now: float) -> None:
-        if change.origin_id not in self._homes.origins:
+        if change.origin_id not in self.origins:
             return
         # The home stays as long as tasks of it are in flight.
-        home, text = self._homes.origins.pop(change.origin_id)
+        home, text = self.origins.pop(change.origin_id)
         del home.origins[text]
         home.failures.pop(text, None)
         if change.failures and len(home.failures) < _MOST_NOTED:

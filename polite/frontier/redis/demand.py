@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from polite.frontier.durable.backend import Totals
+from polite.frontier.progress import Counts
 from polite.ports import Clock
 from polite.stores.redis.step import StepReply
 
@@ -76,12 +77,8 @@ class CrawlTotals:
         replies = self._known
         if replies is None:
             return None
-        return Totals(
-            self.left,
-            sum(each.done for each in replies),
-            sum(each.refused for each in replies),
-            sum(each.dropped for each in replies),
-        )
+        ended = zip(*((each.done, each.refused, each.dropped) for each in replies), strict=True)
+        return Totals(self.left, Counts(*map(sum, ended)))
 
     @property
     def _replied(self) -> list[StepReply]:

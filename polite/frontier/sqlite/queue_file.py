@@ -28,7 +28,9 @@ from polite.frontier.durable.backend import (
     Requeue,
     Row,
     StoreSummary,
+    Totals,
 )
+from polite.frontier.progress import Counts
 from polite.frontier.sqlite import notes
 from polite.frontier.sqlite.file_lock import FileLock, identities, set_foreign_log_aside
 from polite.frontier.sqlite.schema import SQL_KEYS, TASK, State, check, make
@@ -157,8 +159,8 @@ class QueueFile:
         with self._words():
             self._lock.note(identities(self.path))
         state = self._state
-        counts = state.waiting, state.done, state.refused, state.dropped
-        return StoreSummary(int(last), state.time, *counts, given_up)
+        totals = Totals(state.waiting, Counts(state.done, state.refused, state.dropped))
+        return StoreSummary(int(last), state.time, totals, given_up)
 
     def apply(self, batch: Batch) -> BatchResult:
         """Write the batch, then read. See Backend.apply."""
@@ -301,15 +303,10 @@ class QueueFile:
                 self._state, fingerprint(origin, path, identity, wide=seen.wide), again=again
             )
             lookups.append(bool(known))
-        return BatchResult(
-            puts,
-            lookups,
-            [self._load(connection, *load) for load in batch.loads],
-            activated,
-            bool(waiting),
-            min((float(time) for time in times if time is not None), default=None),
-            due,
-        )
+        loads = [self._load(connection, *load) for load in batch.loads]
+        next_s = min((float(time) - now for time in times if time is not None), default=None)
+        news = News(activated=activated, ready=due, origins_waiting=bool(waiting), next_s=next_s)
+        return BatchResult(puts, lookups, loads, news)
 
     def _known_id(self, connection: sqlite3.Connection, text: str) -> int:
         """Return the number of an origin, or 0."""

@@ -1,7 +1,7 @@
 """The checks of a robots.txt, from the file as a whole to rules that never decide; and `Finding`, one mistake."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -89,6 +89,33 @@ _HINTS: Mapping[str, str] = {
 }
 
 
+# What is wrong, if one sentence says it for each mistake with the code. Its places are for parts of the line, and how it is read.
+_MESSAGES: Mapping[str, str] = {
+    "X1": "{} is a path where the name of a crawler is expected",
+    "X3": "the group of {} has no Disallow line",
+    "X4": "{} has a wildcard, which is an ordinary character in this dialect",
+    "X5": "Allow does not exist in this dialect, and is ignored",
+    "X6": "{} before any User-agent line applies to no crawler, and is ignored",
+    "X8": "the file has {} octets; octets beyond {}, from here on, are ignored",
+    "D1": "Crawl-delay {} is not a number of seconds, and is ignored",
+    "D2": "the file starts with a byte order mark, which some crawlers read as a part of the first field",
+    "D3": "the file is UTF-16 or UTF-32; {}",
+    "D4": "this is an HTML page, not a robots.txt: only lines that look like rules by accident count",
+    "D5": "the path {} does not start with a slash, and matches nothing",
+    "D6": "the Sitemap {} is not an absolute URL, and is ignored",
+    "D7": "{} {}: {}",
+    "D8": "a second group for {}: the first is at line {}, and {}",
+    "D10": "{} is between User-agent lines: for some crawlers the group ends there, for others it continues after the next name",
+    "D12": "the file is {}, not text: only lines that look like rules by accident count",
+    "D14": "{} names in one line: {} {}",
+    "D15": "Noindex has no effect in robots.txt: no standard has it, and crawlers ignore it",
+    "D16": "Request-rate {} is not a number of requests per time, and is ignored",
+    "D17": "Visit-time {} is not a time of day, and is ignored",
+    "D18": "# starts a comment, so {} is read as {}",
+    "D20": "the License {} is not an absolute URL, and is ignored",
+}
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
     """One mistake in a robots.txt.
@@ -111,9 +138,9 @@ class Finding:
     hint: str
 
 
-def found(line: int, code: str, message: str) -> Finding:
-    """Return a mistake with the hint of its code."""
-    return Finding(line, code, message, _HINTS[code])
+def found(line: int, code: str, *parts: object) -> Finding:
+    """Return a mistake with the message and the hint of its code. The message has places for the parts."""
+    return Finding(line, code, _MESSAGES[code].format(*parts), _HINTS[code])
 
 
 def quoted(text: str) -> str:
@@ -132,50 +159,33 @@ _LONGEST_WORD = 64
 _MOST_NAMES = 64
 
 
-class AgentChecks:
-    """Remembers the first group for each name."""
+def agent_findings(line: Line, group: int, first: dict[str, int], dialect: Dialect) -> Iterator[Finding]:
+    """Check a user-agent line (X1, D8, D9, D14).
 
-    def __init__(self, dialect: Dialect) -> None:
-        self._dialect = dialect
-        self._first: dict[str, int] = {}
-
-    def line(self, line: Line, group: int) -> Iterator[Finding]:
-        """Check a user-agent line (X1, D8, D9, D14). `group`: the first line of its group."""
-        name = "*" if names_all(line.value) else _start(_NAME, line.value)
-        heard = _start(_LETTERED_NAME, name) if self._dialect.lettered_names_only and name != "*" else name
-        if line.value.startswith("/"):
-            yield found(
-                line.number, "X1", f"{quoted(line.value)} is a path where the name of a crawler is expected"
-            )
-        elif len(named := _several(line.value)) > 1:
-            yield found(
-                line.number,
-                "D14",
-                f"{len(named)} names in one line: {quoted(line.value)} "
-                + (f"is read as {quoted(name)}" if name else "names no crawler"),
-            )
-        elif name != "*" and (not name.strip("0123456789_-") or name == "mozilla"):
-            # Every browser calls itself Mozilla, so crawlers are found by another name, or not at all.
-            yield Finding(
-                line.number,
-                "D9",
-                f"no crawler has the name {quoted(line.value)}",
-                "Write the name alone, such as User-agent: ExampleBot, or * for all",
-            )
-        elif heard != name:
-            yield Finding(
-                line.number,
-                "D9",
-                f"in this dialect names end before a digit: {quoted(line.value)} is read as {quoted(heard)}",
-                "In this dialect no line can name this crawler alone",
-            )
-        if name and (first := self._first.setdefault(name, group)) != group:
-            both = "both apply together" if self._dialect.combines_groups else "only the first one applies"
-            yield found(
-                line.number,
-                "D8",
-                f"a second group for {quoted(name)}: the first is at line {first}, and {both}",
-            )
+    Args:
+        line: the line.
+        group: the first line of its group.
+        first: the first group for each name, which is noted there.
+        dialect: how the file is read.
+    """
+    name = "*" if names_all(line.value) else _start(_NAME, line.value)
+    heard = _start(_LETTERED_NAME, name) if dialect.lettered_names_only and name != "*" else name
+    if line.value.startswith("/"):
+        yield found(line.number, "X1", quoted(line.value))
+    elif len(named := _several(line.value)) > 1:
+        reading = f"is read as {quoted(name)}" if name else "names no crawler"
+        yield found(line.number, "D14", len(named), quoted(line.value), reading)
+    elif name != "*" and (not name.strip("0123456789_-") or name == "mozilla"):
+        # Every browser calls itself Mozilla, so crawlers are found by another name, or not at all.
+        message = f"no crawler has the name {quoted(line.value)}"
+        hint = "Write the name alone, such as User-agent: ExampleBot, or * for all"
+        yield Finding(line.number, "D9", message, hint)
+    elif heard != name:
+        message = f"in this dialect names end before a digit: {quoted(line.value)} is read as {quoted(heard)}"
+        yield Finding(line.number, "D9", message, "In this dialect no line can name this crawler alone")
+    if name and (start := first.setdefault(name, group)) != group:
+        both = "both apply together" if dialect.combines_groups else "only the first one applies"
+        yield found(line.number, "D8", quoted(name), start, both)
 
 
 def _several(value: str) -> list[str]:
@@ -244,35 +254,18 @@ def file_findings(body: bytes, dialect: Dialect) -> Iterator[Finding]:
     if is_wide(body):
         read = dialect.reads_utf16 and wide_encoding(body)
         yield found(
-            1,
-            "D3",
-            "the file is UTF-16 or UTF-32; "
-            + ("polite reads it, many crawlers do not" if read else "polite finds no rule in it"),
+            1, "D3", "polite reads it, many crawlers do not" if read else "polite finds no rule in it"
         )
     elif body.startswith(_UTF_8_MARK):
-        yield found(
-            1,
-            "D2",
-            "the file starts with a byte order mark, which some crawlers read as a part of the first field",
-        )
+        yield found(1, "D2")
     if is_binary(body):
         kind = next((name for start, name in _SIGNATURES.items() if body.startswith(start)), "binary data")
-        yield found(
-            1, "D12", f"the file is {kind}, not text: only lines that look like rules by accident count"
-        )
+        yield found(1, "D12", kind)
     markup = _MARKUP.match(body, 0, dialect.max_bytes)
     if markup is not None:
-        yield found(
-            len(rows(body[: markup.end()], dialect)),
-            "D4",
-            "this is an HTML page, not a robots.txt: only lines that look like rules by accident count",
-        )
+        yield found(len(rows(body[: markup.end()], dialect)), "D4")
     if len(body) > dialect.max_bytes:
-        yield found(
-            len(rows(body, dialect)),
-            "X8",
-            f"the file has {len(body)} octets; octets beyond {dialect.max_bytes}, from here on, are ignored",
-        )
+        yield found(len(rows(body, dialect)), "X8", len(body), dialect.max_bytes)
 
 
 # Characters that URL parsers escape in a path and in a query, so no URL has them (WHATWG URL, query percent-encode set); and other
@@ -295,17 +288,9 @@ def path_findings(line: Line, dialect: Dialect, *, inverted: bool) -> Iterator[F
     yield from _encoding(line)
     yield from _fragment(line)
     if line.value[:1] not in ("", "/", "*") and not dialect.supplies_slash and not inverted:
-        yield found(
-            line.number,
-            "D5",
-            f"the path {quoted(line.value)} does not start with a slash, and matches nothing",
-        )
+        yield found(line.number, "D5", quoted(line.value))
     if not dialect.has_wildcards and ("*" in line.value or line.value.endswith("$")):
-        yield found(
-            line.number,
-            "X4",
-            f"{quoted(line.value)} has a wildcard, which is an ordinary character in this dialect",
-        )
+        yield found(line.number, "X4", quoted(line.value))
 
 
 def _characters(line: Line, dialect: Dialect) -> Iterator[Finding]:
@@ -358,9 +343,7 @@ def _fragment(line: Line) -> Iterator[Finding]:
     before, mark, after = line.text.partition("#")
     if mark and line.value and before[-1:] not in WHITE and after[:1] not in ("", *WHITE):
         meant = f"{line.value}#{after.split(maxsplit=1)[0]}"
-        yield found(
-            line.number, "D18", f"# starts a comment, so {quoted(meant)} is read as {quoted(line.value)}"
-        )
+        yield found(line.number, "D18", quoted(meant), quoted(line.value))
 
 
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
@@ -371,49 +354,28 @@ _LEVELS = {"immediate", "reference", "full"}
 _MOST_NAMED = 5
 
 
-def pace_findings(line: Line) -> Iterator[Finding]:
-    """Check a Crawl-delay, Request-rate or Visit-time (D1, D16, D17)."""
-    if line.field is Field.CRAWL_DELAY and crawl_delay((line.value,)) is None:
-        yield found(
-            line.number, "D1", f"Crawl-delay {quoted(line.value)} is not a number of seconds, and is ignored"
-        )
-    if line.field is Field.REQUEST_RATE and not request_rates((line.value,)):
-        yield found(
-            line.number,
-            "D16",
-            f"Request-rate {quoted(line.value)} is not a number of requests per time, and is ignored",
-        )
-    if line.field is Field.VISIT_TIME and visit_time((line.value,)) is None:
-        yield found(
-            line.number, "D17", f"Visit-time {quoted(line.value)} is not a time of day, and is ignored"
-        )
+# What a value must be, and the code of one that is not. Of a field that polite does not know, by its name.
+_VALUES: Mapping[Field | str, tuple[str, Callable[[str], object]]] = {
+    Field.CRAWL_DELAY: ("D1", lambda value: crawl_delay((value,)) is not None),
+    Field.REQUEST_RATE: ("D16", lambda value: request_rates((value,))),
+    Field.VISIT_TIME: ("D17", lambda value: visit_time((value,)) is not None),
+    Field.SITEMAP: ("D6", _ABSOLUTE.match),
+    "license": ("D20", _ABSOLUTE.match),
+    "noindex": ("D15", lambda _: False),
+}
 
 
 def value_findings(line: Line) -> Iterator[Finding]:
-    """Check a Sitemap, or a field of another convention (D6, D15, D19, D20)."""
-    if line.field is Field.SITEMAP and not _ABSOLUTE.match(line.value):
-        yield found(
-            line.number, "D6", f"the Sitemap {quoted(line.value)} is not an absolute URL, and is ignored"
-        )
-    if line.field is not Field.UNKNOWN:
-        return
-    match line.name.lower():
-        case "noindex":
-            yield found(
-                line.number,
-                "D15",
-                "Noindex has no effect in robots.txt: no standard has it, and crawlers ignore it",
-            )
+    """Check the value of a field that is neither a name nor a rule (D1, D6, D15 to D17, D19, D20)."""
+    name = line.name.lower() if line.field is Field.UNKNOWN else line.field
+    code, is_right = _VALUES.get(name, ("", bool))
+    if code and not is_right(line.value):
+        yield found(line.number, code, quoted(line.value))
+    match name:
         case "content-usage":
             yield from _content_usage(line)
         case "content-signal":
             yield from _content_signal(line)
-        case "license" if not _ABSOLUTE.match(line.value):
-            yield found(
-                line.number, "D20", f"the License {quoted(line.value)} is not an absolute URL, and is ignored"
-            )
-        case _:
-            pass
 
 
 def _content_usage(line: Line) -> Iterator[Finding]:

@@ -7,13 +7,12 @@ from polite.robots.dialect import RFC9309, Dialect
 from polite.robots.groups import Sections, groups
 from polite.robots.lines import Field, Line, lines, octets, text, wide_encoding
 from polite.robots.lint.checks import (
-    AgentChecks,
     Finding,
+    agent_findings,
     file_findings,
     found,
     is_binary,
     is_wide,
-    pace_findings,
     path_findings,
     quoted,
     shadowed_rules,
@@ -35,6 +34,7 @@ _WRITTEN_OTHERWISE = {
     "site-map": "sitemap",
     "crawldelay": "crawl-delay",
 }
+_PACES = {Field.CRAWL_DELAY, Field.REQUEST_RATE, Field.VISIT_TIME}
 # Fields of other conventions. They are unknown here, but no mistake.
 _OTHERS = {
     "host",
@@ -93,7 +93,7 @@ def _shadowed(body: bytes, dialect: Dialect) -> Iterator[Finding]:
             if again
             else "never decides, because another rule wins for every path that it matches"
         )
-        yield found(rule.line, "D7", f"{rule} {because}: {winner}")
+        yield found(rule.line, "D7", rule, because, winner)
 
 
 def _reading(line: Line) -> str:
@@ -119,7 +119,7 @@ class _LineChecks:
         self._in_rules = False
         self._inverted = False
         self._pace: Line | None = None
-        self._names = AgentChecks(dialect)
+        self._named: dict[str, int] = {}  # the first group for each name
         self._spellings: dict[str, str | None] = {}
 
     def is_silent(self, line: Line) -> bool:
@@ -135,15 +135,15 @@ class _LineChecks:
                 yield from self._agent(line)
             case Field.ALLOW | Field.DISALLOW:
                 yield from self._rule(line)
-            case Field.CRAWL_DELAY | Field.REQUEST_RATE | Field.VISIT_TIME:
-                yield from self._paced(line)
             case Field.UNKNOWN if name == "allow":
                 # A crawler of this dialect ignores it, but it ends the user-agent lines of the group.
                 self._in_rules = bool(self._agents)
-                yield found(line.number, "X5", "Allow does not exist in this dialect, and is ignored")
+                yield found(line.number, "X5")
             case Field.UNKNOWN if self._is_page:
                 pass  # a page of HTML is full of unknown "fields"
             case _:
+                if line.field in _PACES and self._agents and not self._in_rules:
+                    self._pace = line
                 yield from value_findings(line)
 
     def _agent(self, line: Line) -> Iterator[Finding]:
@@ -151,38 +151,24 @@ class _LineChecks:
             yield from self.group_end()
             self._agents, self._in_rules, self._forbids, self._inverted = [], False, False, False
         elif self._pace is not None:
-            yield found(
-                self._pace.number,
-                "D10",
-                f"{self._pace.field.value.capitalize()} is between User-agent lines: for some crawlers the group ends there, "
-                "for others it continues after the next name",
-            )
+            yield found(self._pace.number, "D10", self._pace.field.value.capitalize())
         self._pace = None
         self._agents.append(line)
         self._inverted = self._inverted or line.value.startswith("/")
-        yield from self._names.line(line, self._agents[0].number)
-
-    def _paced(self, line: Line) -> Iterator[Finding]:
-        if self._agents and not self._in_rules:
-            self._pace = line
-        yield from pace_findings(line)
+        yield from agent_findings(line, self._agents[0].number, self._named, self._dialect)
 
     def _rule(self, line: Line) -> Iterator[Finding]:
         self._forbids = self._forbids or line.field is Field.DISALLOW
         self._in_rules = True
         if not self._agents:
-            yield found(
-                line.number,
-                "X6",
-                f"{line.field.value.capitalize()} before any User-agent line applies to no crawler, and is ignored",
-            )
+            yield found(line.number, "X6", line.field.value.capitalize())
         yield from path_findings(line, self._dialect, inverted=self._inverted)
 
     def group_end(self) -> Iterator[Finding]:
         """Check the group that ends here, or with the file."""
         if self._agents and not self._forbids:
             first = self._agents[0]
-            yield found(first.number, "X3", f"the group of {quoted(first.value)} has no Disallow line")
+            yield found(first.number, "X3", quoted(first.value))
 
     def _mistyped(self, line: Line, name: str) -> Iterator[Finding]:
         if line.field is Field.NONE:

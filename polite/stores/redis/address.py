@@ -89,8 +89,7 @@ class Address:
 
 def is_address(text: object) -> bool:
     """Return whether an option is a URL of a shared store, and no file's name."""
-    scheme, separator, _ = text.partition("://") if isinstance(text, str) else ("", "", "")
-    return bool(separator) and (scheme.lower() in _SCHEMES or scheme.lower() == _UNIX)
+    return isinstance(text, str) and has_scheme(text) and text.partition(":")[2].startswith("//")
 
 
 def has_scheme(text: str) -> bool:

@@ -2,13 +2,13 @@
 
 import hashlib
 import heapq
-import json
 import math
 from functools import partial
 from itertools import islice
 from typing import Protocol
 
-from polite.pacers.homes import Home, TakenHome, Tenant
+from polite.pacers.homes import Home, TakenHome
+from polite.pacers.shared import SharedPacer
 from polite.ports import Clock, Timer
 from polite.stores.redis.changes import Changes, Hold, Leave
 from polite.stores.redis.partition import URGENT_S, Partition
@@ -48,26 +48,15 @@ class HomeUser(Protocol):
         """Stop: no batch will be applied any more."""
 
 
-# A note begins a text with this. The pacer's state, which is JSON too, has no such member.
-_MARK = '{"note":'
-
-
 def joined(state: str | None, note: str | None) -> str | None:
-    """Return one text, or None if there is nothing to hand over."""
-    if note is None:
-        return state
-    return json.dumps({"note": note, "state": state}, separators=(",", ":"), ensure_ascii=False)
+    """Return one text, or None if there is nothing to hand over. Both are JSON, without line ends."""
+    return state if note is None else f"{state or ''}\n{note}"
 
 
 def parted(text: str | None) -> tuple[str | None, str | None]:
-    """Return the state and the note. A text that another version wrote, and that cannot be read, is a state as it is."""
-    if text is None or not text.startswith(_MARK):
-        return text, None
-    try:
-        given = json.loads(text)
-        return given["state"], str(given["note"])
-    except (ValueError, KeyError, RecursionError):
-        return text, None
+    """Return the state and the note."""
+    state, _, note = (text or "").partition("\n")
+    return state or None, note or None
 
 
 # How long a home that others want is kept while requests of this process need it.
@@ -90,18 +79,20 @@ class HeldHomes:
         partitions: The crawl's partitions.
         tenant: The pacer. It is set before the first home is taken.
         user: The frontier, if this process has one.
+        used: The homes that the frontier uses, by name.
 
     Args:
         beat_s: For how long a home is not taken again after it was left for others.
     """
 
-    tenant: Tenant
+    tenant: SharedPacer
 
     def __init__(self, clock: Clock, beat_s: float, partitions: tuple[Partition, ...]) -> None:
         self._clock = clock
         self._beat_s = beat_s
         self.partitions: tuple[Partition, ...] = partitions
         self.user: HomeUser | None = None
+        self.used: dict[str, Home] = {}
         self._homes: dict[str, Home] = {}
         # Homes that the frontier does not use, and since when they were not `touched`; the one idle longest first.
         self._idle: dict[Home, float] = {}
@@ -126,7 +117,7 @@ class HeldHomes:
         """Return the home if it may give a turn now: it is good, and not closing."""
         # Hot path: called for each permit.
         home = self._homes.get(name)
-        return home if home is not None and not home.closing and home.good else None
+        return home if home is not None and home.usable else None
 
     async def take(self, name: str) -> Home:
         """Wait until the home is held."""
@@ -196,16 +187,17 @@ class HeldHomes:
             self.lose(older)
         age_s = None if taken.age is None else taken.age / 1e6
         state, note = parted(taken.state)
-        self.tenant.take_over(TakenHome(taken.home, taken.free / 1e6, age_s, taken.clean, state))
         suspects = _SUSPECTS if not taken.clean and (age_s or 0.0) < _SUSPECT_S else 0
         now = self._clock.monotonic()
         home = Home(taken.home, taken.fence, partition.lease, now, note=note, suspects=suspects)
+        self.tenant.take_over(home, TakenHome(taken.free / 1e6, age_s, taken.clean, state))
         partition.homes[home.name] = self._homes[home.name] = home
         self._idle[home] = home.since
         return home
 
     def _mark_used(self, home: Home) -> None:
         home.used, home.spare = True, False
+        self.used[home.name] = home
         self._idle.pop(home, None)
 
     # Homes that leave
@@ -218,6 +210,7 @@ class HeldHomes:
             rest_s: The least time until it may be requested again.
         """
         home.used, home.spare = False, True
+        self.used.pop(home.name, None)
         home.free_at = max(home.free_at, self._clock.monotonic() + rest_s)
         if not home.over and not home.open:
             self._keep_or_leave(home)
@@ -333,5 +326,6 @@ class HeldHomes:
         self._idle.pop(home, None)
         if (timer := self._to_close.pop(home, None)) is not None:
             timer.cancel()
+        self.used.pop(home.name, None)
         del self._homes[home.name]
         del self.partition(home.name).homes[home.name]

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from polite.errors import InvalidOption, StoreFailed
@@ -14,8 +13,6 @@ from polite.stores.redis.opening import SharedStore, crawl_key, crawl_name, part
 from polite.stores.redis.step import decoded
 
 _SCRIPT, _OF_ORIGIN = Script("inspect"), Script("origin")
-# What origin.lua tells in microseconds.
-_TIMES = ("ends", "delayed", "line", "postponed")
 # Keys that one SCAN looks at, and that one UNLINK deletes.
 _SCANNED = 1_000
 # A crawl's key between these is its name.
@@ -24,7 +21,7 @@ _BEFORE, _AFTER = "polite:{", "}:crawl"
 
 @dataclass(slots=True)
 class PartitionState:
-    """One partition. Times are seconds from now; each list has at most the entries that were asked for.
+    """One partition, as inspect.lua tells it. Times are seconds from now; each list has at most the entries that were asked for.
 
     Attributes:
         sessions: Session, its end, how many homes it holds, whether it puts no more tasks.
@@ -49,7 +46,7 @@ class PartitionState:
 
 @dataclass(slots=True)
 class OriginState:
-    """One origin of a crawl. Times are seconds from now.
+    """One origin of a crawl, as origin.lua tells it. Times are seconds from now.
 
     Attributes:
         left: Its tasks that have not ended.
@@ -107,20 +104,17 @@ class SharedInspector:
     async def partitions(self, crawl: str, limit: int) -> list[PartitionState]:
         """Return all partitions of a crawl, with at most `limit` entries of each list."""
         count = int((await self.terms(crawl))["partitions"])
-        return [await self._partition(partition_prefix(crawl, number), limit) for number in range(count)]
+        prefixes = [partition_prefix(crawl, number) for number in range(count)]
+        return [PartitionState(**await self._run(_SCRIPT, prefix, limit)) for prefix in prefixes]
 
     async def origin(self, crawl: str, origin: Origin) -> OriginState | None:
         """Return what a crawl holds of an origin, if anything."""
         count = int((await self.terms(crawl))["partitions"])
         names = [origin.host, *_domains(origin.host)]
         for number in range(count):
-            keys = [partition_prefix(crawl, number)]
-            reply = await self._patience.wait_for(
-                partial(self._link.run, _OF_ORIGIN, keys, origin.text, *names)
-            )
-            told = decoded(reply)
+            told = await self._run(_OF_ORIGIN, partition_prefix(crawl, number), origin.text, *names)
             if told["left"] or told["ended"] or "home" in told:
-                return _origin_state(told)
+                return OriginState(**told)
         return None
 
     async def robots(self, origin: Origin) -> tuple[Snapshot | None, SavedBackOff | None]:
@@ -151,21 +145,9 @@ class SharedInspector:
                 deleted += int(await self._call("UNLINK", key, node=node))
         return deleted + int(await self._call("UNLINK", crawl_key(crawl)))
 
-    async def _partition(self, prefix: str, limit: int) -> PartitionState:
-        reply = await self._patience.wait_for(lambda: self._link.run(_SCRIPT, [prefix], limit))
-        told = decoded(reply)
-        return PartitionState(
-            waiting=told["waiting"],
-            done=told["done"],
-            refused=told["refused"],
-            dropped=told["dropped"],
-            quiet_s=told["quiet"] / 1e6,
-            sessions=[(name, us / 1e6, int(n), bool(shut)) for name, us, n, shut in told["sessions"]],
-            held=[(home, session, us / 1e6) for home, session, us in told["held"]],
-            line=[(home, us / 1e6) for home, us in told["line"]],
-            later=[_later(member, us / 1e6) for member, us in told["later"]],
-            counts=(*map(int, told["counts"]),),
-        )
+    async def _run(self, script: Script, prefix: str, *arguments: str | int) -> dict[str, Any]:
+        reply = await self._patience.wait_for(lambda: self._link.run(script, [prefix], *arguments))
+        return decoded(reply)
 
     async def _scan(self, pattern: str) -> AsyncIterator[tuple[list[str], Any]]:
         """Yield keys in portions, and the node that has them. A key may come twice."""
@@ -173,17 +155,12 @@ class SharedInspector:
             cursor = 0
             while True:
                 reply = await self._call("SCAN", cursor, "MATCH", pattern, "COUNT", _SCANNED, node=node)
-                cursor, keys = self._page(reply)
-                yield keys, node
+                next_one, keys = reply
+                # A cluster's client has a dict by node.
+                cursor = int(*next_one.values()) if isinstance(next_one, dict) else int(next_one)
+                yield [_text(key) for key in keys], node
                 if not cursor:
                     break
-
-    @staticmethod
-    def _page(reply: Any) -> tuple[int, list[str]]:  # noqa: ANN401 - a cluster's client has a dict by node
-        cursor, keys = reply
-        if isinstance(cursor, dict):
-            (cursor,) = cursor.values()
-        return int(cursor), [_text(key) for key in keys]
 
     async def _call(self, *command: str | int, node: Any = None) -> Any:  # noqa: ANN401 - of redis-py
         return await self._patience.wait_for(lambda: self._link.call(*command, node=node))
@@ -193,16 +170,6 @@ def _domains(host: str) -> list[str]:
     """Return the domains above a host: one of them is the home where homes are registrable domains."""
     labels = host.split(".")
     return [] if host.startswith("[") else [".".join(labels[first:]) for first in range(1, len(labels))]
-
-
-def _origin_state(told: dict[str, Any]) -> OriginState:
-    times = {f"{name}_s": told.pop(name) / 1e6 for name in _TIMES if told.get(name) is not None}
-    return OriginState(**told, **times)
-
-
-def _later(member: str, ready_s: float) -> tuple[str, str, bool, float]:
-    kind, home, origin, *_ = [*member.split("\n"), "", ""]
-    return home, origin, kind == "t", ready_s
 
 
 def _text(word: Any) -> str:  # noqa: ANN401 - as the client decodes

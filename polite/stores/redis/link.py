@@ -8,8 +8,6 @@ import builtins
 import hashlib
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -42,7 +40,7 @@ from polite.errors import InvalidOption, StoreFailed
 from polite.options import number
 from polite.ports import Clock
 from polite.stores.redis.address import Address, Kind
-from polite.stores.redis.step import PATIENCE_S, Unreached
+from polite.stores.redis.step import PATIENCE_S, Unreached, away
 
 T = TypeVar("T")
 
@@ -100,6 +98,9 @@ class Script:
         self.sha: str = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
 
 
+_STEP = Script("step")
+
+
 class RedisLink:
     """A connection, used by all that talks to one server.
 
@@ -152,7 +153,8 @@ class RedisLink:
         # Two keys, of which the first never exists: while the slot is being moved key by key, the server then answers TRYAGAIN
         # before the script begins, instead of running it on the half that is there.
         keys = (prefix, f"{prefix}m")
-        return _text(await self._timed(self._run(_step(), keys, (request,)), prefix))
+        reply = await self._timed(self._run(_STEP, keys, (request,)), prefix)
+        return reply if isinstance(reply, str) else reply.decode()
 
     async def run(self, script: Script, keys: Sequence[str], *arguments: str | bytes | int) -> Any:  # noqa: ANN401 - as the script says
         """Run another script, whose keys have one slot. Errors are as for `step`."""
@@ -220,7 +222,7 @@ class Patience:
         self._name = name
         self._clock = clock
         self._limit_s = number("patience", limit_s, most=86_400)
-        self._away: tuple[float, float, str] | None = None  # since (lasting, wall), the last error
+        self._away: tuple[float, str] | None = None  # since (lasting), the last error
 
     async def wait_for(self, call: Callable[[], Awaitable[T]]) -> T:
         """Return what `call` returns, once the server is reached.
@@ -241,8 +243,8 @@ class Patience:
             try:
                 result = await call()
             except Unreached as error:
-                since, wall, _ = self._away or (self._clock.lasting(), self._clock.wall(), "")
-                self._away = since, wall, str(error)
+                since, _ = self._away or (self._clock.lasting(), "")
+                self._away = since, str(error)
                 if limit.expired():
                     # redis-py may answer a cancellation by an error of its own, and there is no second one.
                     raise builtins.TimeoutError from error
@@ -258,18 +260,8 @@ class Patience:
                 f"{self._name}: a call waited {self._limit_s:g} s behind others: the server is too slow",
                 may_pass=True,
             )
-        since, wall, because = self._away
-        at = datetime.fromtimestamp(wall, UTC).strftime("%H:%M:%S UTC")
-        return StoreFailed(
-            f"{self._name} has not responded since {at} ({self._clock.lasting() - since:.0f} s); "
-            f"the last error: {because}",
-            may_pass=True,
-        )
-
-
-@cache
-def _step() -> Script:
-    return Script("step")
+        since, because = self._away
+        return away(self._name, self._clock.wall(), self._clock.lasting() - since, because)
 
 
 def translated(error: Exception, name: str, key: str = "polite:") -> Unreached | StoreFailed:
@@ -296,8 +288,12 @@ def translated(error: Exception, name: str, key: str = "polite:") -> Unreached |
             wrong = "the server forgets scripts at once (NOSCRIPT twice): no proxy may stand between"
         case InvalidResponse():
             wrong = f"it does not speak the protocol of Redis ({text}): is this the right host and port?"
-        case _ if isinstance(error, _PASSING) or _passes(text):
-            return Unreached(_because(error, text), slow=_slow(error))
+        case _ if isinstance(error, _PASSING) or text.partition(" ")[0] in _PASSING_CODES or _MOVING in text:
+            # A connection that is refused or broken is not slow: most often the address is wrong.
+            late = isinstance(error, (TimeoutError, asyncio.TimeoutError))
+            slow = late or isinstance(error, (BusyLoadingError, ResponseError))
+            silent = f"no answer within {CALL_S:g} s" if isinstance(error, asyncio.TimeoutError) else ""
+            return Unreached(silent or text or type(error).__name__, slow=slow)
         case ResponseError() if text.startswith("OOM"):
             return translated(OutOfMemoryError(text), name)
         case ResponseError() if text.startswith("NOPERM") or "ACL failure" in text or _BY_A_SCRIPT in text:
@@ -324,21 +320,6 @@ def _no_master(text: str) -> str:
     errors = sorted(set(_OF_A_SENTINEL.findall(text)))
     service = text.partition(" : ")[0].removeprefix("No master found for ")
     return f"no Sentinel names a master of {service} ({', '.join(errors) or 'is this their name for it?'})"
-
-
-def _passes(text: str) -> bool:
-    return text.partition(" ")[0] in _PASSING_CODES or _MOVING in text
-
-
-def _slow(error: Exception) -> bool:
-    """A connection that is refused or broken is none of these: most often the address is wrong."""
-    return isinstance(error, (TimeoutError, asyncio.TimeoutError, BusyLoadingError, ResponseError))
-
-
-def _because(error: Exception, text: str) -> str:
-    if isinstance(error, asyncio.TimeoutError):
-        return f"no answer within {CALL_S:g} s"
-    return text or type(error).__name__
 
 
 def _no_permission(text: str) -> str:
@@ -402,7 +383,3 @@ def _name_of(client: "Redis | RedisCluster") -> str:
     options = pool.connection_kwargs
     where = options.get("path") or f"{options.get('host', 'localhost')}:{options.get('port', 6379)}"
     return f"{'unix' if 'path' in options else 'redis'}://{where}/{options.get('db') or 0}"
-
-
-def _text(reply: bytes | str) -> str:
-    return reply if isinstance(reply, str) else reply.decode()

@@ -1,13 +1,13 @@
 -- What one partition of a crawl holds of one origin, for people. It writes nothing.
--- KEYS[1]: the prefix, ARGV[1]: the origin, ARGV[2...]: the names that its home may have. The reply is JSON; times are microseconds
--- from now.
+-- KEYS[1]: the prefix, ARGV[1]: the origin, ARGV[2...]: the names that its home may have. The reply is JSON, as OriginState has it;
+-- times are seconds from now.
 local P, origin = KEYS[1], ARGV[1]
 local call = redis.call
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local out = { left = call('HLEN', P .. 't:' .. origin), ended = call('SCARD', P .. 'd:' .. origin), out = 0 }
 
-local function left_until(score) return score and tonumber(score) - now or nil end
+local function left_until(score) return score and (tonumber(score) - now) / 1000000 or nil end
 
 local function home_of()
   for i = 2, #ARGV do
@@ -23,12 +23,12 @@ end
 local home = home_of()
 if home then
   local owner, free_at = string.match(call('HGET', P .. 'h', home) or '', '^([^:]*):[^:]*:[^:]*:([^:]*)')
-  out.home, out.delayed = home, math.max(0, tonumber(free_at or '0') - now)
+  out.home, out.delayed_s = home, math.max(0, left_until(free_at or '0'))
   if owner and owner ~= '' then
-    out.session, out.ends = owner, left_until(call('HGET', P .. 's', owner))
+    out.session, out.ends_s = owner, left_until(call('HGET', P .. 's', owner))
   end
-  out.line = left_until(call('ZSCORE', P .. 'l', home))
-  out.postponed = left_until(call('ZSCORE', P .. 'later', 'o\n' .. home .. '\n' .. origin))
+  out.line_s = left_until(call('ZSCORE', P .. 'l', home))
+  out.postponed_s = left_until(call('ZSCORE', P .. 'later', 'o\n' .. home .. '\n' .. origin))
   local outs = call('HGETALL', P .. 'o:' .. home)
   for i = 2, #outs, 2 do
     if string.match(outs[i], '^[^:]*:(.*)$') == origin then out.out = out.out + 1 end

@@ -8,14 +8,18 @@ import secrets
 import socket
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from polite.errors import GateClosed, StoreEmptied, StoreFailed
 from polite.pace import exponential
 from polite.pacers.homes import Home, Lease
 from polite.ports import Clock, Timer
 from polite.stores.redis.changes import ChangeBatch, ChangeQueue, Changes, Journal, Mine, Section, encoded
-from polite.stores.redis.step import CrawlSettings, Link, StepReply, Unreached, microseconds
+from polite.stores.redis.step import CrawlSettings, StepReply, Unreached, microseconds
+
+if TYPE_CHECKING:
+    from polite.stores.redis.link import RedisLink
+    from polite.stores.redis.session import Session
 
 # Of a host's name. That of a pod has at most 63 characters.
 _MOST_CHARACTERS = 63
@@ -34,35 +38,24 @@ def session_name() -> str:
 _CLAIMED_AT_ONCE = 300
 
 
-class Claim:
-    """The homes of one process, in parts that each are a batch. The batch of the last part brings other changes, too.
+def claim(homes: list[Mine], leaving: list[Mine]) -> list[dict[str, object]]:
+    """Return what a process holds as its requests say it, each a part. The batch of the last part brings other changes, too.
 
     Args:
         homes: What is held after that batch.
         leaving: What leaves with it, and is held until then.
-
-    Attributes:
-        begins: Whether `part` is the first one.
     """
-
-    def __init__(self, homes: list[Mine], leaving: list[Mine]) -> None:
-        self._homes = homes if len(homes) <= _CLAIMED_AT_ONCE else leaving + homes
-        self.begins: bool = True
-
-    @property
-    def part(self) -> list[Mine]:
-        """What the next batch says."""
-        return self._homes[:_CLAIMED_AT_ONCE]
-
-    @property
-    def ends(self) -> bool:
-        """Whether `part` is the last one."""
-        return len(self._homes) <= _CLAIMED_AT_ONCE
-
-    def advance(self) -> None:
-        """Go on: the server has `part`."""
-        del self._homes[:_CLAIMED_AT_ONCE]
-        self.begins = False
+    if len(homes) > _CLAIMED_AT_ONCE:
+        homes = leaving + homes
+    last = max(0, len(homes) - 1) // _CLAIMED_AT_ONCE
+    return [
+        {
+            "mine": homes[number * _CLAIMED_AT_ONCE :][:_CLAIMED_AT_ONCE],
+            "mine_begins": number == 0,
+            "mine_ends": number == last,
+        }
+        for number in range(last + 1)
+    ]
 
 
 class WantedHomes:
@@ -136,36 +129,6 @@ _LAST_RETRY_S = 1.0
 _END_S = 5.0
 
 
-class PartitionOwner(Protocol):
-    """What Partition calls."""
-
-    @property
-    def alone(self) -> bool:
-        """Whether this process has no frontier on the crawl."""
-
-    @property
-    def closed(self) -> bool:
-        """Whether this process puts no more tasks of its own."""
-
-    def room(self, partition: "Partition") -> int:
-        """Return how many homes the partition's next batch may pick."""
-
-    def may_take(self, name: str) -> bool:
-        """Return whether a wanted home may be asked for now."""
-
-    def lose(self, homes: list[Home]) -> None:
-        """Drop homes that are not ours any more."""
-
-    def replied(self, partition: "Partition", reply: StepReply) -> float:
-        """Use a reply. Return the seconds after which the next batch should go at the latest."""
-
-    def unreached(self, partition: "Partition", since: float, error: str) -> None:
-        """Note that no batch had a reply since then (monotonic)."""
-
-    def fail(self, error: Exception) -> None:
-        """Stop all partitions: no batch will ever be applied again."""
-
-
 class Partition:
     """One session of this process with one partition, one batch under way at a time.
 
@@ -185,11 +148,11 @@ class Partition:
 
     def __init__(
         self,
-        link: Link,
+        link: "RedisLink",
         clock: Clock,
         prefix: str,
         settings: CrawlSettings,
-        owner: PartitionOwner,
+        owner: "Session",
         index: int = 0,
     ) -> None:
         self.index = index
@@ -218,8 +181,8 @@ class Partition:
         self._session = session_name()
         self._first = True
         self._seq = 0
-        self._mine = False  # whether the server has to be told what is held
-        self._claim: Claim | None = None  # what it is told, from the first part to the reply to the last
+        # What is held, if the server has to be told: the parts whose reply has not come; [] until the first one goes.
+        self._claim: list[dict[str, object]] | None = None
         self._dropped: list[Mine] = []  # homes that are nobody's until the session has ended
         self._confirmed = True  # whether this server, as it is now, knows all that is held
         self._born: str | None = None
@@ -291,7 +254,7 @@ class Partition:
     def renew(self) -> None:
         """Begin a new session. The homes of the old one are lost."""
         self._session, self._seq, self._first = session_name(), 0, True
-        self._mine, self._claim, self._confirmed = False, None, True
+        self._claim, self._confirmed = None, True
         self.lease.until = -math.inf
         self._owner.lose(list(self.homes.values()))
 
@@ -337,9 +300,9 @@ class Partition:
 
     def _send_batch(self) -> None:
         self._cancel_timer()
-        if self._mine and self._claim is None:
+        if self._claim == []:
             leaving = [] if self._batch is None else self._batch.changes.leaves
-            self._claim = Claim(self._held(), [Mine(each.home, each.fence) for each in leaving])
+            self._claim = claim(self._held(), [Mine(each.home, each.fence) for each in leaving])
         batch = self._next_batch()
         request = encoded(self._request(batch), batch.changes)
         self._wished_at = math.inf
@@ -354,7 +317,7 @@ class Partition:
     @property
     def _in_part(self) -> bool:
         """Whether the next batch says a part of what is held, and more is to come."""
-        return self._claim is not None and not self._claim.ends
+        return self._claim is not None and len(self._claim) > 1
 
     def _next_batch(self) -> ChangeBatch:
         """Return what the next batch brings: nothing before the server knows all that is held."""
@@ -365,7 +328,7 @@ class Partition:
 
     def _request(self, batch: ChangeBatch) -> dict[str, Any]:
         self._seq += 1
-        claim, in_part = self._claim, self._in_part
+        in_part = self._in_part
         self._bye = self._ending is not None and not self._queue and not in_part
         self.picking = 0 if self._ending is not None or in_part else self._owner.room(self)
         # One that is to leave with a later batch would be ours still, and then leave with turns open.
@@ -391,9 +354,7 @@ class Partition:
             "bye": self._bye,
             "room": self.picking,
         }
-        if claim is not None:
-            request |= {"mine": claim.part, "mine_begins": claim.begins, "mine_ends": not in_part}
-        return request
+        return request | (self._claim[0] if self._claim else {})
 
     def _held(self) -> list[Mine]:
         """Return what this process holds as the server must see it: a home that leaves with a later batch is held until then."""
@@ -426,7 +387,7 @@ class Partition:
         if self.away_since is None:
             self.away_since = self._sent_at
         # The batch may have been applied: then homes are ours that we do not know.
-        self._mine, self._claim = True, None
+        self._claim = []
         if self._batch is not None:
             self._batch.repeated = True
         delay_s = exponential(_FIRST_RETRY_S, self._failures, _LAST_RETRY_S)
@@ -502,11 +463,11 @@ class Partition:
     def _renewed(self, reply: StepReply, sent: float, *, moved: bool) -> None:
         """The session lasts longer, and the server knows the part of what is held that was sent."""
         self._first = False
-        if self._claim is not None and not self._claim.ends:
-            self._claim.advance()
+        if self._claim is not None and len(self._claim) > 1:
+            del self._claim[0]
         else:
             self.reply = reply
-            self._mine, self._claim, self._confirmed = False, None, True
+            self._claim, self._confirmed = None, True
         settings = self.settings
         until = sent + settings.lease_s - settings.margin_s
         if moved:
@@ -525,7 +486,7 @@ class Partition:
 
     def _restore(self, now: float) -> None:
         """Tell a server that may have lost the last writes what they were, and what is ours."""
-        self._mine, self._claim = True, None
+        self._claim = []
         unwritten = self._batch.changes.ended if self._batch is not None else []
         lost = self._journal.take(now, self._queue.ended | {each.digest for each in unwritten})
         # Until these are written, rows may name tasks that have ended.
@@ -535,7 +496,7 @@ class Partition:
     def _plan(self, now: float, within_s: float) -> None:
         if self._over is not None:
             return
-        if self._first or self._mine or self._ending is not None:
+        if self._first or self._claim is not None or self._ending is not None:
             within_s = 0.0
         beat_at = self._sent_at + self.settings.beat_s
         self._send_at(max(now, min(now + within_s, self._wished_at, self._queue.due, beat_at)))

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import logging
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import NamedTuple
 
 from polite.errors import StoreFailed
@@ -79,16 +80,14 @@ class RedisStore:
         """
         self._closed = False
         kept = None if self._server_time is not None else (await self._run(origin, "load")).kept
-        for _ in range(_MAX_ATTEMPTS):
+
+        def joined(kept: bytes | None) -> tuple[bytes, float]:
             both = merged(self._snapshot(origin, kept), snapshot, self._clock.wall())
-            value = codec.encoded(codec.row(str(origin), both.shifted(self._ahead_s)))
             left_s = both.expires_at - self._clock.wall() + _KEPT_AFTER_S
-            reply = await self._run(origin, "save", kept, value, left_s)
-            if reply.done:
-                await self._write_back_offs()
-                return
-            kept = reply.kept
-        raise self._crowded(origin)
+            return codec.encoded(codec.row(str(origin), both.shifted(self._ahead_s))), left_s
+
+        await self._replace(origin, "save", kept, joined)
+        await self._write_back_offs()
 
     def hold(self, origin: Origin, back_off: SavedBackOff) -> None:
         """Keep a back-off, unless a kept one ends later. It is durable once a later `save`, or `close`, returns."""
@@ -158,16 +157,28 @@ class RedisStore:
                 del self._pending[origin]
 
     async def _write_back_off(self, origin: Origin, back_off: SavedBackOff) -> None:
-        held = (await self._run(origin, "load")).held
-        for _ in range(_MAX_ATTEMPTS):
+        def last(held: bytes | None) -> tuple[bytes, float]:
             last = later(back_off, self._back_off(origin, held))
             moved = SavedBackOff(last.since + self._ahead_s, last.until + self._ahead_s, last.because)
-            value = codec.encoded(codec.back_off_row(str(origin), moved))
-            reply = await self._run(origin, "hold", held, value, last.left_s(self._clock.wall()) + 1.0)
+            row = codec.back_off_row(str(origin), moved)
+            return codec.encoded(row), last.left_s(self._clock.wall()) + 1.0
+
+        await self._replace(origin, "hold", (await self._run(origin, "load")).held, last)
+
+    async def _replace(
+        self,
+        origin: Origin,
+        action: str,
+        before: bytes | None,
+        new: Callable[[bytes | None], tuple[bytes, float]],
+    ) -> None:
+        """Write what `new` makes of the value before, and for how many seconds it is kept, until no other write comes between."""
+        for _ in range(_MAX_ATTEMPTS):
+            reply = await self._run(origin, action, before, *new(before))
             if reply.done:
                 return
-            held = reply.held
-        raise self._crowded(origin)
+            before = reply.kept if action == "save" else reply.held
+        raise StoreFailed(f"{self._link.name}: {origin} is written by too many processes at one time")
 
     async def _run(
         self,
@@ -215,9 +226,6 @@ class RedisStore:
 
     def _damaged(self, origin: Origin, error: BaseException) -> dict[str, object]:
         return fields("row_damaged", origin=origin, store=self._link.name, error=error)
-
-    def _crowded(self, origin: Origin) -> StoreFailed:
-        return StoreFailed(f"{self._link.name}: {origin} is written by too many processes at one time")
 
 
 def _sum(value: bytes | None) -> str:

@@ -3,42 +3,19 @@
 import asyncio
 import logging
 import math
-from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from polite.errors import GateClosed, InvalidOption, StoreFailed
+from polite.errors import GateClosed, InvalidOption
 from polite.events import StoreAway, StoreBack
 from polite.log import fields
 from polite.pacers.homes import Home
 from polite.ports import Clock, Listener
 from polite.stores.redis.homes import HeldHomes
 from polite.stores.redis.partition import LAZY_S, URGENT_S, Partition
-from polite.stores.redis.step import PATIENCE_S, CrawlSettings, Link, StepReply
+from polite.stores.redis.step import PATIENCE_S, CrawlSettings, StepReply, away
 
-
-class RoomShares:
-    """Shares out the homes that a process can take. A partition that got none comes before the others next time."""
-
-    def __init__(self) -> None:
-        self._skipped: dict[int, None] = {}
-
-    def room(self, partition: int, free: int, wanted: int, *, may_have: bool) -> int:
-        """Return how many homes the partition's next batch may pick.
-
-        Args:
-            partition: Its index.
-            free: How many homes can be taken, besides those that batches under way may pick.
-            wanted: How many it would pick at most.
-            may_have: Whether homes wait in its line, as far as is known.
-        """
-        ahead = list(self._skipped)
-        if partition in self._skipped:
-            ahead = ahead[: ahead.index(partition)]
-        room = max(0, min(wanted, free - len(ahead)))
-        if room or not may_have:
-            self._skipped.pop(partition, None)
-        else:
-            self._skipped[partition] = None
-        return room
+if TYPE_CHECKING:
+    from polite.stores.redis.link import RedisLink
 
 
 log: logging.Logger = logging.getLogger("polite")
@@ -82,16 +59,6 @@ class Outage:
             log.warning("%s responds again, after %.0f s", self._store, away_s, extra=extra)
             self._tell(StoreBack(self._store, away_s))
 
-    def error(self, seconds: float, because: str) -> StoreFailed:
-        """Return the error of a call that has waited for too long."""
-        since = datetime.fromtimestamp(self._clock.wall() - seconds, UTC).isoformat(
-            sep=" ", timespec="seconds"
-        )
-        return StoreFailed(
-            f"{self._store} has not responded since {since} ({seconds:.0f} s); the last error: {because}",
-            may_pass=True,
-        )
-
 
 # Wanted homes are asked for again so often.
 _ASK_AGAIN_S = 0.2
@@ -112,7 +79,7 @@ class Session:
 
     def __init__(
         self,
-        link: Link,
+        link: "RedisLink",
         clock: Clock,
         crawl: str,
         *,
@@ -129,7 +96,8 @@ class Session:
             for index in range(partitions)
         )
         self.homes: HeldHomes = HeldHomes(clock, self._settings.beat_s, self._partitions)
-        self._shares = RoomShares()
+        # Partitions that got no room: they come before the others next time.
+        self._skipped: dict[int, None] = {}
         self._outage = Outage(link.name, clock, tell)
         self._failure: Exception | None = None
         self._closing: asyncio.Future[list[None]] | None = None
@@ -199,8 +167,15 @@ class Session:
         wanted = max(1, self.homes.user.room // len(self._partitions))
         if reply is not None:
             wanted = max(wanted, min(reply.inline, reply.fair - reply.held))
-        may_have = reply is None or reply.inline > 0
-        return self._shares.room(partition.index, self._free, min(wanted, _MOST_PICKED), may_have=may_have)
+        ahead = list(self._skipped)
+        if partition.index in ahead:
+            ahead = ahead[: ahead.index(partition.index)]
+        room = max(0, min(wanted, _MOST_PICKED, self._free - len(ahead)))
+        if room or (reply is not None and not reply.inline):
+            self._skipped.pop(partition.index, None)
+        else:
+            self._skipped[partition.index] = None
+        return room
 
     def may_take(self, name: str) -> bool:
         """Return whether a wanted home may be asked for now."""
@@ -228,7 +203,7 @@ class Session:
         if self._outage.began(since) > self._settings.beat_s or (was_held and not partition.lease.good):
             self._outage.lasts(error)
         if now - since >= PATIENCE_S:
-            partition.wanted.expire(now - PATIENCE_S, self._outage.error(now - since, error))
+            partition.wanted.expire(now - PATIENCE_S, away(self.name, self._clock.wall(), now - since, error))
 
     def fail(self, error: Exception) -> None:
         """Stop all partitions: no batch will ever be applied again."""

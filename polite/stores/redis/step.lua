@@ -114,8 +114,9 @@ if emptied or (given(a.born) and a.born ~= born) then
   end
 end
 
--- Frontiers know whether the crawl has keys. A gate without one moves tasks whose time has come, too.
-if not a.gate_alone and a.keyed ~= keyed then
+-- Frontiers know whether the crawl has keys. A gate without one moves tasks whose time has come, too; one whose frontier was closed
+-- puts tasks again that a failover lost.
+if (not a.gate_alone or a.puts) and a.keyed ~= keyed then
   keyed = a.keyed
   call('HSET', P .. 'm', 'keyed', keyed and '1' or '0')
 end

@@ -1,11 +1,14 @@
-"""step.lua: what all batches of a process say, what the script replies, and the link that takes a batch to the server."""
+"""step.lua: what all batches of a process say, what the script replies, and how the server is not reached."""
 
 import json
 import math
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from polite.errors import StoreFailed
 
 # How long a call waits for a server that does not respond (seconds).
 PATIENCE_S = 60.0
@@ -27,23 +30,12 @@ class Unreached(Exception):
         self.slow = slow
 
 
-class Link(Protocol):
-    """The connection to a server that runs step.lua.
-
-    Attributes:
-        name: The server's address without credentials.
-    """
-
-    @property
-    def name(self) -> str: ...
-
-    async def step(self, prefix: str, request: str) -> str:
-        """Run one batch atomically, and return the reply. It ends within 2.5 s.
-
-        Raises:
-            Unreached: See there.
-            StoreFailed: Trying again does not help. The message says what to change.
-        """
+def away(store: str, wall: float, seconds: float, because: str) -> StoreFailed:
+    """Return the error of a call that waited for a store which has not responded for so many seconds, up to now (Unix time)."""
+    since = f"{datetime.fromtimestamp(wall - seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return StoreFailed(
+        f"{store} has not responded since {since} ({seconds:.0f} s); the last error: {because}", may_pass=True
+    )
 
 
 _LONGEST_BEAT_S = 2.5
@@ -207,15 +199,13 @@ def _taken(value: list[Any]) -> Taken:
     return Taken(home, int(fence), None if age < 0 else int(age), bool(clean), int(free), state or None)
 
 
-def _of_origins(value: list[Any]) -> list[tuple[str, list[TaskRow]]]:
-    return [(origin, _rows(rows)) for origin, rows in value]
-
-
 _READERS: dict[str, Callable[[Any], Any]] = {
     "puts": lambda value: [int(number) or None for number in value],
     "met": lambda value: [bool(each) for each in value],
     "taken": lambda value: [_taken(each) for each in value],
-    "picked": lambda value: [(_taken(each[:6]), _of_origins(each[6])) for each in value],
+    "picked": lambda value: [
+        (_taken(taken), [(origin, _rows(rows)) for origin, rows in origins]) for *taken, origins in value
+    ],
     "loads": lambda value: [_rows(rows) for rows in value],
     "news": lambda value: [(home, origin, _rows(rows)) for home, origin, rows in value],
     "given_up": lambda value: [(origin, _rows([row])[0]) for origin, *row in value],

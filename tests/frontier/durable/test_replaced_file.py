@@ -41,7 +41,7 @@ def closed(path: Path, count: int) -> None:
 def waiting(path: Path) -> int:
     file = queue(path)
     try:
-        return file.open(3).waiting
+        return file.open(3).totals.waiting
     finally:
         file.close()
 

@@ -168,7 +168,7 @@ class Pacer:
         self.waiting: set[str] = set()
         self.rest_s = 0.0
 
-    def take_over(self, taken: TakenHome) -> None:
+    def take_over(self, home: Home, taken: TakenHome) -> None:
         self.taken.append(taken)
 
     def hand_over(self, home: str) -> tuple[float, str | None]:
