@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 import polite
+from polite.compose.shared import share_turns
 from polite.errors import OriginDeclined
 from polite.events import BudgetSpent
+from polite.testing import LoopClock
 from tests.gate.support import PAGE, ROBOTS, opened, visit
-from tests.gate.test_shared_gate import World
-from tests.gate.test_shared_gate import opened as opened_shared
-from tests.gate.test_shared_gate import visit as visit_shared
+from tests.pacers.homes import FakeStore
+from tests.support import scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -87,10 +88,12 @@ async def test_octets_are_those_that_came_or_those_that_were_announced(
 
 
 async def test_a_budget_moves_with_its_home() -> None:
-    world = World()
-    async with opened_shared(world, pacing=polite.PacingPolicy(max_pages=3, max_bytes=10_000)) as gates:
-        for gate, _ in (*gates, gates[0]):
-            await visit_shared(gate, world, "https://a.test/page", headers={"Content-Length": "10"})
-        for gate, _ in gates:
+    store, pacing = FakeStore(LoopClock()), polite.PacingPolicy(max_pages=3, max_bytes=10_000)
+    async with scripted_gate(pacing=pacing) as one, scripted_gate(pacing=pacing) as other:
+        for gate in (one, other):
+            share_turns(gate, store.process(), lease_s=store.lease_s)
+        for gate in (one, other, one):
+            await visit(gate, Content_Length="10")
+        for gate in (one, other):
             with pytest.raises(OriginDeclined, match="max_pages=3"):
-                await visit_shared(gate, world, "https://a.test/page")
+                await visit(gate)

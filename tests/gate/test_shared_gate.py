@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from polite.robots.exchange import Ask, Failed, Reply
 from polite.stores.memory import MemoryStore
 from polite.testing import LoopClock
 from tests.gate.support import PAGE, ROBOTS, RULES, SITE
-from tests.pacers.homes import FakeHomes, FakeStore
+from tests.pacers.homes import FakeStore
 from tests.support import TimedTransport, now, scripted_gate
 
 pytestmark = [
@@ -26,54 +26,10 @@ pytestmark = [
 ]
 
 
-class World:
-    """All servers, which note each request."""
-
-    def __init__(self, robots: Reply | None = None) -> None:
-        self.sent: dict[str, list[tuple[float, str]]] = {}
-        self.robots = robots or Reply(404, b"")
-
-    async def get(self, ask: Ask) -> Reply | Failed:
-        self.note(ask.target.url)
-        return self.robots
-
-    async def close(self) -> None: ...
-
-    def note(self, url: str) -> None:
-        self.sent.setdefault(polite.Origin.of(url).host, []).append((now(), url))
-
-
 class SharedStore(MemoryStore):
     """One store of robots.txt for several gates: none of them closes it."""
 
     async def close(self) -> None: ...
-
-
-@asynccontextmanager
-async def opened(
-    world: World,
-    count: int = 2,
-    *,
-    store: FakeStore | None = None,
-    robots: RobotsStore | None = None,
-    **options: Any,
-) -> AsyncIterator[list[tuple[polite.Gate, FakeHomes]]]:
-    """Open gates that share homes, and robots.txt if a store is given."""
-    store = store or FakeStore(LoopClock())
-    async with AsyncExitStack() as stack:
-        gates = []
-        for _ in range(count):
-            gate = await stack.enter_async_context(scripted_gate(world, **options))
-            homes = store.process()
-            share_turns(gate, homes, lease_s=store.lease_s, robots=robots)
-            gates.append((gate, homes))
-        yield gates
-
-
-async def visit(gate: polite.Gate, world: World, url: str, **report: Any) -> None:
-    async with gate.permit(url) as permit:
-        world.note(permit.url)
-        permit.report(**({"status": 200} | report))
 
 
 async def test_a_gate_that_has_sent_requests_cannot_be_shared() -> None:

@@ -27,6 +27,20 @@ def test_urgent_turns_go_first_and_in_their_own_order() -> None:
     assert given == [soon, sooner, late]
 
 
+def test_a_turn_goes_back_when_an_earlier_scope_became_busy_and_blocks_no_other() -> None:
+    turnstile = Turnstile()
+    running = turnstile.request((ALL,), 0.0)
+    back, other = turnstile.request((A, IP, ALL), 0.0), turnstile.request((B, IP, ALL), 0.0)
+    turnstile.hold(A, 100.0)
+
+    finish(turnstile, running, 1.0, 0.0)
+
+    assert turnstile.due(1.0) == [other]
+    finish(turnstile, other, 1.0, 0.0)
+    assert turnstile.due(99.9) == []
+    assert turnstile.due(100.0) == [back]
+
+
 def test_a_circle_too_long_to_be_followed_is_broken_too() -> None:
     turnstile = Turnstile()
     size = 40
@@ -159,6 +173,22 @@ def test_a_turn_that_is_open_while_limits_change_ends_by_the_new_ones() -> None:
 
     assert turnstile.outlook((A,), 2.0).ready_at == 52.0
     assert turnstile.outlook((B,), 2.0).ready_at == 10.0
+
+
+def test_a_scope_without_an_open_turn_has_new_limits_when_it_is_next_used() -> None:
+    asked: list[str] = []
+    turnstile = Turnstile(concurrency=lambda scope: asked.append(scope) or 1, provisional_s=0.0)
+    turnstile.hold(A, 9.0)
+    waiting, _ = turnstile.request((A,), 0.0), turnstile.request((B,), 0.0)
+    turnstile.hold(IP, 9.0)
+    asked.clear()
+
+    turnstile.relimit(1.0)
+    assert asked == [B]
+    assert turnstile.due(9.0) == [waiting]
+    assert turnstile.request((IP,), 9.0).granted_at == 9.0
+
+    assert asked == [B, A, IP]
 
 
 def test_the_outlook_names_the_scope_that_holds_it_last() -> None:

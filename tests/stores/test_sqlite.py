@@ -1,6 +1,7 @@
 """The store in a file: one thread, group commit, shared between stores, loops and processes, and within its limit."""
 
 import asyncio
+import logging
 import random
 import sqlite3
 import threading
@@ -15,6 +16,7 @@ from polite.recrawl import Validators
 from polite.robots.reason import Reason
 from polite.robots.result import Found, Unreachable
 from polite.robots.snapshot import renewed
+from polite.stores import codec
 from polite.stores import sqlite as module
 from polite.stores.sqlite import SqliteStore
 from tests.stores.support import FIRST, HOUR, OTHER, POLICY, SECOND, SITE, raw
@@ -163,6 +165,19 @@ async def test_more_than_the_disk_takes_is_refused(opened, monkeypatch, caplog):
     store.remember(PAGE, TAG)
 
     assert caplog.text.count("saved: ") == 2
+
+
+async def test_a_defect_of_ours_is_raised_to_the_caller_and_the_thread_goes_on(opened, monkeypatch, caplog):
+    store = opened()
+    with monkeypatch.context() as patched:
+        patched.setattr(codec, "row", lambda *_: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            await store.save(SITE, FIRST)
+    caplog.set_level(logging.ERROR)
+
+    await store.save(SITE, FIRST)
+
+    assert await store.load(SITE) == FIRST
 
 
 @pytest.mark.parametrize("at_once", [True, False])

@@ -107,6 +107,19 @@ async def test_with_demand_it_leaves_after_5_s_but_never_with_a_turn_open(demand
     assert not home.good
 
 
+async def test_a_recalled_home_is_not_taken_again_for_a_beat() -> None:
+    process = Process()
+    await process.homes.take("a.com")
+    process.link.says["recalls"] = ["a.com"]
+    await asyncio.sleep(1.1)
+    left_at = process.clock.monotonic()
+    process.link.says.clear()
+
+    await process.homes.take("a.com")
+
+    assert 0.8 < process.clock.monotonic() - left_at < 1.3
+
+
 # Events
 
 
