@@ -103,6 +103,25 @@ async def test_a_back_off_of_robots_txt_is_not_lost_and_no_request_hangs(seconds
     assert told.failures == 1
 
 
+@pytest.mark.parametrize("seconds", [30 * DAY, -30 * DAY])
+@pytest.mark.parametrize("keep_stale", [True, False])
+async def test_a_refresh_that_failed_is_not_tried_again_sooner(seconds: float, keep_stale: bool) -> None:
+    server, clock = serving(RULES, Reply(503, retry_after="7200")), LoopClock()
+
+    async with opened(server, clock, keep_stale=keep_stale) as gate:
+        await gate.check(PAGE)
+        await asyncio.sleep(22 * HOUR)
+        await gate.check(PAGE)
+        await asyncio.sleep(1)
+        step(clock, seconds)
+        page, private = await gate.check(PAGE), await gate.check(PRIVATE)
+        await asyncio.sleep(7_000)
+        await gate.check(PAGE)
+
+    assert (page.allowed, private.allowed) == (keep_stale, False)
+    assert len(server.asked) == 2
+
+
 # Thirty days.
 
 

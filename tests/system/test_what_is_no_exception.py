@@ -97,6 +97,17 @@ async def test_a_task_outlives_what_a_listener_raises_when_its_block_is_left(max
         assert (frontier.waiting, frontier.done + frontier.dropped) == (0, 1)
 
 
+async def test_rules_asked_for_ahead_of_time_in_vain_are_not_asked_for_at_each_question() -> None:
+    async with opened(2) as (gate, site), asyncio.timeout(10_000):
+        await gate.check(SITE)
+        await asyncio.sleep(3_300)
+        for _ in range(20):
+            assert await gate.check(SITE)
+            await asyncio.sleep(5)
+
+    assert site.asked == 2
+
+
 # The turn is given back, and the next request has it.
 
 PAGE = f"{SITE}/page"

@@ -158,6 +158,31 @@ def test_a_job_goes_on_with_all_that_was_left(reactor: Reactor, site: Site, tmp_
     assert "left_in_queue" not in first.counted
 
 
+def test_a_job_that_scrapys_own_queue_began_goes_on(reactor: Reactor, site: Site, tmp_path: Path) -> None:
+    urls = [f"{origin}/{number}" for number in range(8) for origin in site.urls]
+    alone = {"JOBDIR": str(tmp_path), "ADDONS": {}, "ROBOTSTXT_OBEY": False, "CLOSESPIDER_PAGECOUNT": 3}
+
+    first = crawl(reactor, Noting, urls, settings=alone)
+    site.hits.clear()
+    second = crawl(reactor, Noting, urls, settings={"JOBDIR": str(tmp_path)})
+
+    judge(site)
+    assert sorted(first.spider.pages + second.spider.pages) == sorted(urls)
+
+
+def test_requests_that_no_disk_can_keep_are_fetched_from_memory(reactor: Reactor, site: Site, tmp_path: Path):
+    class Unwritable(Noting):
+        async def start(self):
+            for number in range(4):
+                yield self.request(site.url(f"/{number}"), meta={"number": lambda: None})
+
+    done = crawl(reactor, Unwritable, settings={"JOBDIR": str(tmp_path)})
+
+    judge(site)
+    assert len(done.spider.pages) == 4
+    assert done.stats["scheduler/unserializable"] == 4
+
+
 @pytest.mark.parametrize("in_turn", [False, True])
 def test_spiders_of_one_process_keep_delays_together(reactor: Reactor, site: Site, *, in_turn: bool) -> None:
     urls = [f"{origin}/{number}" for number in range(4) for origin in site.urls]

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import scrapy
 from scrapy.exceptions import IgnoreRequest
+from scrapy.extensions.httpcache import FilesystemCacheStorage
+from scrapy.http import TextResponse
 
 import polite
 from polite.frontier.in_flight import TaskPermit
@@ -79,6 +81,19 @@ def test_another_user_agent_is_refused(reactor: Reactor, site: Site) -> None:
     assert done.counted["unsent"] == 1
 
 
+def test_a_site_that_is_down_does_not_keep_the_crawl_open_for_each_of_its_requests(reactor, site):
+    site.robots_status = 503
+    urls = [site.url(f"/{number}") for number in range(30)]
+    done = crawl(reactor, Noting, urls, settings={"RETRY_TIMES": 1, "POLITE": OUT_OF_REACH})
+
+    assert site.paths == []
+    assert len(site.hits) <= 4
+    assert done.counted["denied/RobotsGivenUp"] == 30
+    said = {str(error) for _, error in done.spider.errors}
+    assert len(said) == 30
+    assert any("given up, since its robots.txt is unreachable (SERVER_ERROR)" in each for each in said)
+
+
 OUT_OF_REACH = {
     "fetching": LOOPBACK,
     "pacing": polite.PacingPolicy(min_delay=DELAY_S, backoff=0.2, max_backoff=0.4),
@@ -115,6 +130,31 @@ def test_a_host_whose_budget_is_spent_gets_no_more_requests_and_says_why(reactor
 
 
 # A thousand requests of all kinds: each ends in a callback, in an errback, or in a stat.
+
+
+class Meddling:
+    """Another middleware, which answers, drops and replaces requests before they reach polite's."""
+
+    def process_request(self, request):
+        if request.url.endswith("/answered"):
+            return scrapy.http.TextResponse(request.url, body=b"mine", encoding="utf-8")
+        if request.url.endswith("/dropped"):
+            raise IgnoreRequest("not mine")
+        if request.url.endswith("/replaced"):
+            return request.replace(url=f"{request.url}/other", dont_filter=True)
+        return None
+
+
+def test_what_another_middleware_answers_drops_or_replaces_gives_its_turn_back(reactor: Reactor, site: Site):
+    answered, dropped, replaced, page = urls = [
+        site.url(f"/{name}") for name in ("answered", "dropped", "replaced", "a")
+    ]
+    done = crawl(reactor, Noting, urls, settings={"DOWNLOADER_MIDDLEWARES": {Meddling: 400}})
+
+    judge(site)
+    assert sorted(done.spider.pages) == sorted([answered, f"{replaced}/other", page])
+    assert [url for url, _ in done.spider.errors] == [dropped]
+    assert (sorted(site.paths), done.counted["unsent"]) == (["/a", "/replaced/other"], 3)
 
 
 def test_pages_and_redirects_are_signed(reactor: Reactor, site: Site) -> None:
@@ -168,6 +208,25 @@ def test_a_turn_that_comes_when_its_request_is_cancelled_goes_back() -> None:
     asyncio.run(main())
 
     assert left == ["unsent"]
+
+
+def test_a_cache_that_lost_a_page_or_cannot_be_read_is_no_reason_to_skip_the_turn(reactor, site, tmp_path):
+    class Forgetful(FilesystemCacheStorage):
+        asked = 0
+
+        def retrieve_response(self, spider: Any, request: Any) -> Any:
+            self.asked += 1
+            if request.url.endswith("/b"):
+                raise OSError("no disk")
+            return TextResponse(request.url) if self.asked % 2 else None
+
+    settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path), "HTTPCACHE_STORAGE": Forgetful}
+    for paths in (["/a", "/private/x"], ["/b"]):
+        done = crawl(reactor, Noting, [site.url(path) for path in paths], settings=settings)
+        assert done.counted["granted"] == 1
+
+    judge(site)
+    assert site.paths == ["/a", "/b"]
 
 
 def test_a_turn_that_is_lost_is_taken_again(reactor: Reactor, site: Site, monkeypatch: pytest.MonkeyPatch):

@@ -4,13 +4,16 @@ from pathlib import Path
 
 import pytest
 import scrapy
+from scrapy.core.downloader.handlers.datauri import DataURIDownloadHandler
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 
 import polite
 from polite.events import Event, Granted
 from polite.integrations.scrapy import PoliteMiddleware, PoliteQueue
-from tests.frameworks.scrapy.crawls import Noting, Reactor, crawl, judge, serving
+from polite.integrations.scrapy.options import Options
+from tests.frameworks.scrapy.crawls import SETTINGS, Noting, Reactor, crawl, judge, serving
 from tests.integrations.site import LOOPBACK, PAGE, Site, redirect, served_raw
 
 
@@ -90,6 +93,31 @@ def test_the_addon_overrides_what_a_project_or_a_spider_sets(project, spider, ex
     )
 
 
+class OwnScheduler(scrapy.core.scheduler.BaseScheduler):
+    """A scheduler with queues of its own, as scrapy-redis has."""
+
+
+class OwnQueue(scrapy.pqueues.ScrapyPriorityQueue):
+    """A priority queue of the project."""
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"AUTOTHROTTLE_ENABLED": True}, "AutoThrottle is off: "),
+        ({"DOWNLOAD_SLOTS": {"a.test": {"delay": 3}}}, "delay of a.test comes on top"),
+        ({"CONCURRENT_REQUESTS_PER_IP": 2}, "CONCURRENT_REQUESTS_PER_IP is off"),
+        ({"SCHEDULER": OwnScheduler}, "which has queues of its own"),
+        ({"SCHEDULER_PRIORITY_QUEUE": OwnQueue}, "requests wait in the middleware"),
+        ({"DOWNLOAD_DELAY": 2, "POLITE": {"pacing": polite.PacingPolicy()}}, "has no effect"),
+    ],
+)
+def test_it_says_what_of_a_project_it_changes(settings: dict[str, object], said: str, caplog):
+    applied(settings)
+
+    assert [record for record in caplog.records if said in record.getMessage()]
+
+
 ALONE = {
     "ADDONS": {},
     "ROBOTSTXT_OBEY": False,
@@ -129,6 +157,28 @@ def test_the_middleware_alone_is_polite_and_warns(reactor, site, caplog):
 def test_a_setting_that_is_a_mistake_is_an_error_before_the_crawl(reactor, settings, said):
     with pytest.raises(polite.InvalidOption, match=said):
         crawl(reactor, Noting, settings=settings)
+
+
+def test_settings_that_may_be_mistakes_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    settings = {name: value for name, value in SETTINGS.items() if name != "USER_AGENT"}
+    crawler = Crawler(Noting, {**settings, "POLITE_DELY": 3, "TWISTED_REACTOR_ENABLED": True})
+    crawler.addons.load_settings(crawler.settings)
+    Options.of(crawler)
+
+    assert "POLITE_DELY is no setting of polite's" in caplog.text
+    assert "USER_AGENT is not set, so robots.txt is obeyed for 'Scrapy/" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("handler", "warned"), [(HTTP11DownloadHandler, False), (DataURIDownloadHandler, True)]
+)
+def test_a_handler_that_may_send_more_is_warned_of(reactor, site, handler: type, warned: bool, caplog):
+    handler = type("Own", (handler,), {})
+    done = crawl(reactor, Noting, ["data:,a"], settings={"DOWNLOAD_HANDLERS": {"https": handler}})
+
+    https = done.crawler.engine.downloader.handlers._get_handler("https")
+    assert warned or not https._pool.retryAutomatically
+    assert ("What it requests by itself takes no turn" in caplog.text) == warned
 
 
 def test_what_is_sent_is_what_was_decided(reactor: Reactor) -> None:
