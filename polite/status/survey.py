@@ -336,7 +336,11 @@ class Survey:
             "text": wait.reason.value,
             "since_s": max(0.0, now - wait.since),
             "until_s": None if wait.until is None else wait.until - now,
-            "urls": 0, "permits": 0, "url": None, "rule": None, "failures": 0,
+            "urls": 0,
+            "permits": 0,
+            "url": None,
+            "rule": None,
+            "failures": 0,
             **(self._of_queue(waiting, wait) if isinstance(waiting, OriginQueue) else self._of_turn(waiting)),
         }
 
