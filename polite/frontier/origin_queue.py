@@ -185,7 +185,7 @@ class TaskRules:
         allowed = None if known is None else self._decider.allows_now(known.rules, task.target.path)
         if known is None or allowed is not False:
             return allowed
-        return None if out_of_reach(known) else self._decider.decide_again(known.rules, task.target.path)
+        return None if out_of_reach(known) else known.rules.decide(task.target.path)
 
     def verdict_on_chosen(self, queue: OriginQueue, task: Task) -> Decision | bool | None:
         """Return what the rules in force say of a task of the scheduler; None if that must be found out first."""
@@ -239,10 +239,10 @@ class TaskRules:
             task = undecided.pop() if anew else queue.unchecked[0]  # type: ignore[index]
             verdict = self.verdict(task, known)
             if verdict is None:
-                allowed = (await self._decider.decide(known.rules, task.target.path)).allowed
+                decision = await self._decider.decide(known.rules, task.target.path)
                 if not self._origins.still_valid(known.grounds, renewed=queue.first):
                     return False
-                verdict = allowed or self._decider.decide_again(known.rules, task.target.path)
+                verdict = decision.allowed or decision
             refusal = verdict if isinstance(verdict, Decision) else None
             if anew:
                 if queue.decided is not None:

@@ -58,8 +58,8 @@ class Gate:
         known = services.origins.current(target.origin) or await services.learn(target)
         if len(target.path) <= known.rules.quick_length:
             return known.rules.decide(target.path)
-        known, _ = await services.decide(target, known)
-        return services.decider.decide_again(known.rules, target.path)
+        known, decision = await services.decide(target, known)
+        return known.rules.decide(target.path) if decision is None else decision
 
     def permit(self, url: str) -> Permit:
         """Return a permit. `async with gate.permit(url) as permit:` waits for the turn; fetch `permit.url` inside, and report.

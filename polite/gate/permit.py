@@ -463,9 +463,9 @@ class Permit:
 
     async def _allowed(self, known: OriginRules) -> OriginRules:
         """Raise Disallowed, or return the rules that allow the URL: those in force when a thread has decided about a long one."""
-        known, allowed = await self._services.decide(self._target, known)
-        if not allowed:
-            raise self._services.refusal(self._target, known)
+        known, decision = await self._services.decide(self._target, known)
+        if decision is not None and not decision.allowed:
+            raise self._services.refusal(self._target, known, decision)
         return known
 
     def _wait(self, grounds: Grounds, *, first: bool) -> Coroutine[Any, Any, Turn]:

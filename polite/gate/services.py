@@ -21,7 +21,6 @@ from polite.origin import Origin, Target
 from polite.pacing.turn import Turn
 from polite.ports import Clock, Timer
 from polite.robots.decision import Decision, Disallowed, RobotsUnreachable
-from polite.robots.dialect import Lifetime
 from polite.robots.reason import Reason
 from polite.robots.rules import RuleSet
 from polite.task import Task
@@ -31,8 +30,6 @@ _ONE = 16.0
 _ALL = 48.0
 # A decision that costs less than one in so many of these, 3 us, costs less than counting it.
 _FREE = 200
-# Decisions that took long are kept until they are reported, without the rules, which may be large.
-_KEPT = 8
 
 
 class Decider:
@@ -46,7 +43,6 @@ class Decider:
         self._computing = asyncio.Semaphore(1)
         self._spent = 0.0
         self._renewing = False
-        self._decided: dict[str, tuple[ref[Lifetime], tuple[Any, ...]]] = {}
 
     def allows_now(self, rules: RuleSet, path: str) -> bool | None:
         """Return whether the path is allowed; None if that may take too long now: then await `decide`."""
@@ -64,22 +60,14 @@ class Decider:
 
     async def decide(self, rules: RuleSet, path: str) -> Decision:
         """Return what `rules.decide` returns."""
-        if self.allows_now(rules, path) is not None:
-            return rules.decide(path)
+        at_once = self.allows_now(rules, path) is not None
+        return rules.decide(path) if at_once else await self.decide_in_thread(rules, path)
+
+    async def decide_in_thread(self, rules: RuleSet, path: str) -> Decision:
+        """Return the same about what takes too long now."""
         loop = asyncio.get_running_loop()
         async with self._computing:
-            decision = await loop.run_in_executor(None, lambda: rules.prepare().decide(path))
-        while len(self._decided) >= _KEPT:
-            del self._decided[next(iter(self._decided))]
-        self._decided[path] = ref(rules.lifetime), decision[:-1]
-        return decision
-
-    def decide_again(self, rules: RuleSet, path: str) -> Decision:
-        """Return the decision about a path that was decided a moment ago, at no cost."""
-        lifetime, fields = self._decided.get(path, (None, ()))
-        if lifetime is None or lifetime() is not rules.lifetime:
-            return rules.decide(path)
-        return tuple.__new__(Decision, (*fields, rules))
+            return await loop.run_in_executor(None, lambda: rules.prepare().decide(path))
 
     @property
     def busy(self) -> bool:
@@ -410,24 +398,23 @@ class Services:
                 raise waits_for_itself(error.permit, target) from error
             return old
 
-    async def decide(self, target: Target, known: OriginRules) -> tuple[OriginRules, bool]:
-        """Decide by rules that are in force at the end of the decision; return them, and whether they allow the URL.
+    async def decide(self, target: Target, known: OriginRules) -> tuple[OriginRules, Decision | None]:
+        """Decide by rules that are in force at the end of the decision. Return them, and the decision; None if they allow the URL.
 
         A thread may take long. Rules that were replaced or expired meanwhile, perhaps evicted, are learned anew.
         """
-        rules, renewed = known.rules, False
-        while (allowed := self.decider.allows_now(rules, target.path)) is None:
-            allowed = (await self.decider.decide(rules, target.path)).allowed
+        renewed = False
+        while (allowed := self.decider.allows_now(known.rules, target.path)) is None:
+            decision = await self.decider.decide_in_thread(known.rules, target.path)
             # Renewed rules are good for this decision, however long it takes: else it might never end.
             if self.origins.still_valid(known.grounds, renewed=renewed):
-                break
+                return known, decision
             known = self.origins.current(target.origin) or await self.learn(target)
-            renewed, rules = True, known.rules
-        return known, allowed
+            renewed = True
+        return known, None if allowed else known.rules.decide(target.path)
 
-    def refusal(self, target: Target, known: OriginRules) -> Disallowed:
+    def refusal(self, target: Target, known: OriginRules, decision: Decision) -> Disallowed:
         """Count a URL that the rules disallow, tell the listener, and return the error to raise."""
-        decision = self.decider.decide_again(known.rules, target.path)
         self.counters.refused += 1
         if self.listener.wants(Refused):
             self.listener(refused(target, decision))

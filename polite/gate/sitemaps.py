@@ -281,7 +281,7 @@ class Sitemaps:
         services.require_open(usual)
         known = services.origins.current(self._origin) or await services.learn(usual)
         if isinstance(known.rules.access, Unreachable):
-            raise services.refusal(usual, known)
+            raise services.refusal(usual, known, known.rules.decide(usual.path))
         robots = await parsed(known, lambda robots: robots.sitemaps)
         named = []
         for url in () if robots is None else robots.sitemaps:

@@ -115,7 +115,7 @@ def test_a_name_that_readers_would_not_know_and_a_missing_package_are_refused(pa
         Warc(tmp_path / "crawl.zip")
     monkeypatch.setitem(sys.modules, "warcio", None)
 
-    with pytest.raises(InvalidOption, match=r"python -m pip install 'polite-crawl\[warc\]'"):
+    with pytest.raises(InvalidOption, match=r"pip install 'polite-crawl\[warc\]'"):
         Warc(path)
 
 
