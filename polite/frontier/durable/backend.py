@@ -33,33 +33,24 @@ class Put:
 
 
 class Mark(NamedTuple):
-    """A task was given to a worker, or waits again untried. `key` is the scheduler's, here and below."""
+    """A task was given to a worker, or waits again untried."""
 
-    target: Target
-    identity: str | None
-    key: float
+    task: Task
     in_flight: bool
 
 
 class Requeue(NamedTuple):
     """A task that was tried. It becomes ready at `ready_at` (Unix time by the store's clock); None: now."""
 
-    number: int
-    tries: int
+    task: Task
     ready_at: float | None
-    target: Target
-    identity: str | None
-    key: float
 
 
 class EndedTask(NamedTuple):
     """A task that ended; `end` is "done", "refused" or "dropped"."""
 
-    number: int
+    task: Task
     end: str
-    target: Target
-    identity: str | None
-    key: float
 
 
 class GivenUp(NamedTuple):

@@ -122,7 +122,7 @@ class DurableTaskStore:
     def start(self, task: Task, crawl_delay: float | None) -> None:
         active = self._active.started(task)
         self._note_spent(task.target.origin)
-        self._batches.batch.marks[task.number] = Mark(*self._place(task), in_flight=True)
+        self._batches.batch.marks[task.number] = Mark(task, in_flight=True)
         if active is not None and active.crawl_delay != crawl_delay:
             active.crawl_delay = crawl_delay
             self._batches.batch.crawl_delays.append((crawl_delay, active.origin_id))
@@ -139,11 +139,11 @@ class DurableTaskStore:
             self._started.pop(task.number, None)
             # Its request was not sent.
             self._note_spent(task.target.origin)
-            self._batches.batch.marks[task.number] = Mark(*self._place(task), in_flight=False)
+            self._batches.batch.marks[task.number] = Mark(task, in_flight=False)
             self._active.requeue(task)
             return
         ready_at = self._store_clock.now() + after if after else None
-        self._batches.batch.requeued.append(Requeue(task.number, task.tries, ready_at, *self._place(task)))
+        self._batches.batch.requeued.append(Requeue(task, ready_at))
         if ready_at is None:
             self._active.requeue(task)
         else:
@@ -156,7 +156,7 @@ class DurableTaskStore:
         self._active.forget(task)
         # Perhaps its page needed no request.
         self._note_spent(task.target.origin)
-        self._batches.end(EndedTask(task.number, end.value, *self._place(task)))
+        self._batches.end(EndedTask(task, end.value))
 
     @property
     def crowded(self) -> bool:
@@ -175,9 +175,6 @@ class DurableTaskStore:
             self._batches.schedule_flush()
         if self.crowded:
             self._dispatcher.deactivate(origin)
-
-    def _place(self, task: Task) -> tuple[Target, str | None, float]:
-        return task.target, task.identity, float(self._key(task))
 
     def _note_spent(self, origin: Origin) -> bool:
         """Have the next batch write what was spent of the origin's budget. Whether there is anything to write."""

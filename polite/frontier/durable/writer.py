@@ -159,7 +159,7 @@ class BatchWriter:
 
     def end(self, ended: EndedTask) -> None:
         """Have the end of a task written, not before what was put until now."""
-        self.gone.add(ended.number)
+        self.gone.add(ended.task.number)
         self.pending.before_ends.append(len(self.batch.puts))
         self.batch.ended.append(ended)
         self.schedule_flush()
@@ -196,7 +196,7 @@ class BatchWriter:
         self.batch, self.pending = Batch(), PendingReplies()
         if len(batch.puts) > _MOST_PUTS and not self._backend.shared:
             self._leave_rest(batch, pending)
-        self.gone = {ended.number for ended in self.batch.ended}
+        self.gone = {ended.task.number for ended in self.batch.ended}
         batch.now = self._clock.now()
         try:
             written = self._backend.apply(batch)

@@ -169,13 +169,11 @@ class RedisBackend:
 
     def _load_own(self, batch: Batch) -> None:
         """Ask for tasks that wait now in origins of held homes that are not active. The server tells only other owners."""
-        origins = dict.fromkeys(put.target.origin.text for put in batch.puts if put.ready_at is None)
-        origins |= dict.fromkeys(each.target.origin.text for each in batch.requeued if each.ready_at is None)
-        origins |= dict.fromkeys(
-            mark.target.origin.text for mark in batch.marks.values() if not mark.in_flight
-        )
-        for text in origins:
-            home = self._held.held(self._home_of(Target(Origin.of(text), "/")))
+        targets = [put.target for put in batch.puts if put.ready_at is None]
+        targets += [task.target for task, ready_at in batch.requeued if ready_at is None]
+        targets += [task.target for task, in_flight in batch.marks.values() if not in_flight]
+        for origin in dict.fromkeys(target.origin for target in targets):
+            text, home = origin.text, self._held.held(self._home_of(Target(origin, "/")))
             if home is None or text in home.origins:
                 continue
             load = Load(home.name, home.fence, text, TASKS_PER_ORIGIN)

@@ -269,23 +269,24 @@ class BatchChanges:
         parts.puts.append(entry)
 
     def _requeue(self, parts: SplitBatch, requeue: Requeue, now: float) -> None:
-        home, digest = self._placed(requeue.target, requeue.identity)
-        ready_in = _microseconds_until(requeue.ready_at, now)
-        parts.at(home, lazy=True).requeued.append(
-            Requeued(home, requeue.target.origin.text, digest, requeue.tries, ready_in)
-        )
+        task, ready_at = requeue
+        home, digest = self._placed(task.target, task.identity)
+        ready_in = _microseconds_until(ready_at, now)
+        entry = Requeued(home, task.target.origin.text, digest, task.tries, ready_in)
+        parts.at(home, lazy=True).requeued.append(entry)
         if ready_in is not None:
-            self._leaves(parts, digest, requeue.number, ended=False)
-        self._landed(home, requeue.number)
+            self._leaves(parts, digest, task.number, ended=False)
+        self._landed(home, task.number)
 
     def _mark(self, parts: SplitBatch, number: int, mark: Mark) -> None:
         """Tell who is out. Of a home that was lost nothing is told: its session ended, and that was counted."""
-        name, digest = self._placed(mark.target, mark.identity)
+        task, in_flight = mark
+        name, digest = self._placed(task.target, task.identity)
         home = self._held.used.get(name)
         if home is None:
             return
-        text = mark.target.origin.text
-        if mark.in_flight:
+        text = task.target.origin.text
+        if in_flight:
             home.in_flight.add(number)
             is_suspect = home.suspects > 0
             home.suspects -= is_suspect
@@ -295,10 +296,11 @@ class BatchChanges:
             self._landed(name, number)
 
     def _end(self, parts: SplitBatch, ended: EndedTask) -> None:
-        home, digest = self._placed(ended.target, ended.identity)
-        parts.at(home, lazy=True).ended.append(Ended(home, ended.target.origin.text, digest, ended.end))
-        self._leaves(parts, digest, ended.number, ended=True)
-        self._landed(home, ended.number)
+        task, end = ended
+        home, digest = self._placed(task.target, task.identity)
+        parts.at(home, lazy=True).ended.append(Ended(home, task.target.origin.text, digest, end))
+        self._leaves(parts, digest, task.number, ended=True)
+        self._landed(home, task.number)
 
     def _leaves(self, parts: SplitBatch, digest: str, number: int, *, ended: bool) -> None:
         self.gone.add(digest, number)

@@ -29,6 +29,7 @@ from polite.frontier.durable.backend import (
     Row,
     StoreSummary,
     Totals,
+    task_of,
 )
 from polite.frontier.progress import Counts
 from polite.frontier.sqlite import notes
@@ -39,7 +40,7 @@ from polite.origin import Origin, Target
 from polite.pacing.budgets import Spent
 from polite.schedulers import ORDERS, FileOrder
 from polite.stores.database import Damaged, Database
-from polite.task import NOT_UNIQUE
+from polite.task import NOT_UNIQUE, Task
 
 # The words of all these are ours.
 _PUT = f"INSERT INTO tasks (origin, key, {TASK}) VALUES ({', '.join('?' * 11)})"  # noqa: S608
@@ -231,16 +232,13 @@ class QueueFile:
         """Recover from the last use, however it ended: requeue or drop what was in flight, deactivate all origins."""
         given_up = []
         for text, origin, key, *row in connection.execute(_LOST).fetchall():
-            number, path, tries, identity = row[0], row[1], row[6] + 1, row[8]
+            tries = row[6] + 1
             if tries >= max_tries:
-                self._end(
-                    connection,
-                    seen,
-                    [EndedTask(number, "dropped", Target(Origin.of(text), path), identity, key)],
-                )
+                dropped = EndedTask(task_of(Origin.of(text), tuple(row), queued_at=0.0), "dropped")
+                self._end(connection, seen, [dropped])
                 given_up.append(GivenUp(text, tries, tuple(row)))
             else:
-                connection.execute(_TRIED, (tries, origin, key, number))
+                connection.execute(_TRIED, (tries, origin, key, row[0]))
                 connection.execute("UPDATE origins SET since = ifnull(since, 0) WHERE id = ?", (origin,))
         connection.execute("DELETE FROM out")
         best = f"(SELECT key {_READY.format('origins.id', 1)})" if self._keyed else "NULL"
@@ -264,8 +262,8 @@ class QueueFile:
         now = batch.now
         for requeue in batch.requeued:
             self._requeue(connection, requeue)
-        for number, (target, _, key, in_flight) in batch.marks.items():
-            origin = self._id(connection, target.origin.text)
+        for number, (task, in_flight) in batch.marks.items():
+            origin, key, _ = self._place(connection, task)
             if in_flight:
                 connection.execute(_GIVE, (number, origin, key))
             elif connection.execute(_LAND, (number,)).rowcount:
@@ -324,6 +322,10 @@ class QueueFile:
         self._ids[text] = origin
         return origin
 
+    def _place(self, connection: sqlite3.Connection, task: Task) -> tuple[int, float, int]:
+        """Return where a task stands: its origin, key and number."""
+        return self._id(connection, task.target.origin.text), float(self._key_of(task)), task.number
+
     def _wait(self, origin: int, key: float) -> None:
         """The origin has ready tasks: it waits to become active, if it is not."""
         best = self._ready.get(origin)
@@ -366,26 +368,26 @@ class QueueFile:
 
     def _requeue(self, connection: sqlite3.Connection, requeue: Requeue) -> None:
         """A task was tried, and waits again."""
-        number, tries, later, target, _, key = requeue
-        origin = self._id(connection, target.origin.text)
-        place = origin, key, number
+        task, later = requeue
+        origin, key, number = place = self._place(connection, task)
         connection.execute(_LAND, (number,))
         if later is None:
-            changed = connection.execute(_TRIED, (tries, *place)).rowcount
+            changed = connection.execute(_TRIED, (task.tries, *place)).rowcount
             self._wait(origin, key)
         else:
-            connection.execute(_DELAY, (later, tries, *place))
+            connection.execute(_DELAY, (later, task.tries, *place))
             changed = connection.execute(_DELETE, place).rowcount
         if not changed:
             raise Damaged(f"task {number} is gone, and was given out")
 
     def _end(self, connection: sqlite3.Connection, seen: SeenInFile, ended: list[EndedTask]) -> None:
         state, places = self._state, []
-        for number, _, target, identity, key in ended:
-            origin = self._id(connection, target.origin.text)
-            places.append((origin, key, number))
-            if identity != NOT_UNIQUE:
-                seen.finish(state, fingerprint(origin, target.path, identity, wide=seen.wide))
+        for task, _ in ended:
+            place = self._place(connection, task)
+            places.append(place)
+            if task.identity != NOT_UNIQUE:
+                known = fingerprint(place[0], task.target.path, task.identity, wide=seen.wide)
+                seen.finish(state, known)
         if places:
             state.waiting -= connection.executemany(_DELETE, places).rowcount
             connection.executemany(_LAND, [place[2:] for place in places])

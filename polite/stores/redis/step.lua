@@ -1,4 +1,4 @@
--- One batch of one process for one partition of a crawl, applied atomically. step.py has the request (ARGV[1]), step_reply.py the reply.
+-- One batch of one process for one partition of a crawl, applied atomically. changes.py has the request (ARGV[1]), step.py the reply.
 --
 -- KEYS[1] is the prefix `polite:{<crawl>:<partition>}:` of all keys. The other keys are not declared: their names depend on what
 -- is stored. All have the prefix's hash tag, so they are in the slot of KEYS[1], which is what a cluster checks at each access.
