@@ -357,16 +357,3 @@ def test_killed_five_times_nothing_acknowledged_is_lost():
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert int(re.search(r"(\d+) acknowledged, none lost, integrity check ok", done.stdout)[1]) > 100
-
-
-async def test_an_upgrade_that_fails_half_way_leaves_the_old_file(of_version_1, monkeypatch):
-    broken = (*robots_database.STEPS[:4], "this is no SQL")
-    monkeypatch.setattr(robots_database, "STEPS", broken)
-    store = SqliteStore(of_version_1)
-
-    with pytest.raises(StoreFailed, match="syntax error"):
-        await store.open()
-    await store.close()
-
-    tables = raw(of_version_1, "SELECT name FROM sqlite_master WHERE type = 'table'")
-    assert (tables, raw(of_version_1, "PRAGMA user_version")) == ([("robots",)], [(1,)])
