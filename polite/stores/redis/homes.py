@@ -2,6 +2,7 @@
 
 import hashlib
 import heapq
+import json
 import math
 from functools import partial
 from itertools import islice
@@ -48,15 +49,26 @@ class HomeUser(Protocol):
         """Stop: no batch will be applied any more."""
 
 
+# A note begins a text with this. The pacer's state, which is JSON too, has no such member.
+_MARK = '{"note":'
+
+
 def joined(state: str | None, note: str | None) -> str | None:
-    """Return one text, or None if there is nothing to hand over. Both are JSON, without line ends."""
-    return state if note is None else f"{state or ''}\n{note}"
+    """Return one text, or None if there is nothing to hand over."""
+    if note is None:
+        return state
+    return json.dumps({"note": note, "state": state}, separators=(",", ":"), ensure_ascii=False)
 
 
 def parted(text: str | None) -> tuple[str | None, str | None]:
-    """Return the state and the note."""
-    state, _, note = (text or "").partition("\n")
-    return state or None, note or None
+    """Return the state and the note. A text that another version wrote, and that cannot be read, is a state as it is."""
+    if text is None or not text.startswith(_MARK):
+        return text, None
+    try:
+        given = json.loads(text)
+        return given["state"], str(given["note"])
+    except (ValueError, KeyError, RecursionError):
+        return text, None
 
 
 # How long a home that others want is kept while requests of this process need it.

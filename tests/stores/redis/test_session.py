@@ -234,7 +234,7 @@ async def test_a_home_that_is_picked_and_lost_in_one_step_of_the_loop_is_told_as
 
 
 async def test_failures_of_an_origins_rules_go_with_its_home() -> None:
-    note = '\n{"https://a.com": 2}'
+    note = '{"note":"{\\"https://a.com\\": 2}","state":null}'
     home = ["a.com", 1, -1, True, 0, note, [["https://a.com", [ROW]]]]
     process = Process(lambda request: {"picked": [home] if request["first"] else []})
     backend, told = shared_frontier(process)
@@ -246,7 +246,7 @@ async def test_failures_of_an_origins_rules_go_with_its_home() -> None:
 
     assert activated.failures == 2
     [(_, _, _, state)] = process.left
-    assert json.loads(state.partition("\n")[2]) == {"https://a.com": 3}
+    assert json.loads(json.loads(state)["note"]) == {"https://a.com": 3}
 
 
 async def test_a_lost_session_withdraws_all_homes_and_begins_anew() -> None:
