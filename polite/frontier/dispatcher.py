@@ -14,7 +14,6 @@ Theory of operation:
 """
 
 import asyncio
-import logging
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
@@ -33,14 +32,12 @@ from polite.frontier.timer_queue import TimerQueue
 from polite.gate.rules_cache import Grounds, OriginRules
 from polite.gate.services import Services
 from polite.gate.single_flight import start_later
-from polite.log import fields
+from polite.log import fields, log
 from polite.origin import Origin, Target
 from polite.pace import exponential
 from polite.pacing.turn import Turn
 from polite.robots.decision import Decision
 from polite.task import Task
-
-log: logging.Logger = logging.getLogger("polite")
 
 _T = TypeVar("_T")
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from inspect import iscoroutinefunction
@@ -16,13 +15,11 @@ from polite.gate.permit import ENDED, ENTERED, Permit
 from polite.gate.rules_cache import Grounds
 from polite.gate.services import Services, refused
 from polite.http.challenge import Demand
-from polite.log import fields, without_query
+from polite.log import fields, log, without_query
 from polite.options import number
 from polite.pacing.turn import Turn
 from polite.robots.decision import Decision, Disallowed, RobotsUnreachable
 from polite.task import Task
-
-log: logging.Logger = logging.getLogger("polite")
 
 OnEnd = Callable[[Task, TaskOutcome], object]
 """What `on_end` of a frontier is: called with each task that ended, and how."""

@@ -1,6 +1,5 @@
 """The file of a robots store: saves and loads snapshots, back-offs and validators, and evicts what exceeds its limit."""
 
-import logging
 import sqlite3
 import time
 import zlib
@@ -10,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from polite.errors import StoreFailed
-from polite.log import fields
+from polite.log import fields, log
 from polite.ports import SavedBackOff
 from polite.recrawl import Validators
 from polite.robots.snapshot import Snapshot, merged
 from polite.stores import codec
 from polite.stores.database import Database, WrongFile
-
-log: logging.Logger = logging.getLogger("polite")
 
 # "poli": marks a file as polite's, whatever its name.
 APPLICATION_ID = 0x706F6C69

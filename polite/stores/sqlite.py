@@ -1,7 +1,6 @@
 """Keeps robots.txt results, long back-offs and validators in an SQLite file, between runs and for all processes of a machine."""
 
 import asyncio
-import logging
 import os
 import time
 from asyncio import AbstractEventLoop, Future
@@ -15,15 +14,13 @@ from typing import Any, Literal, NamedTuple
 from weakref import WeakSet
 
 from polite.errors import InvalidOption, Overloaded, StoreFailed
-from polite.log import fields
+from polite.log import fields, log
 from polite.options import integer, number
 from polite.origin import Origin, Target
 from polite.ports import SavedBackOff, later
 from polite.recrawl import Validators
 from polite.robots.snapshot import Snapshot, merged
 from polite.stores.robots_database import Kind, RobotsDatabase
-
-log: logging.Logger = logging.getLogger("polite")
 
 # The most jobs of a batch. A larger batch would delay its first job for the sake of the others.
 _MAX_BATCH = 1_000

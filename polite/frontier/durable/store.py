@@ -1,7 +1,6 @@
 """The task store of a durable frontier: tasks wait in a backend, and a few of each active origin in memory."""
 
 import asyncio
-import logging
 from collections import Counter
 from collections.abc import Awaitable
 from secrets import token_urlsafe
@@ -30,13 +29,11 @@ from polite.frontier.durable.backend import (
 from polite.frontier.durable.writer import BatchWriter, PendingReplies, StoreClock
 from polite.frontier.progress import Counts, End
 from polite.frontier.task_store import TaskDraft
-from polite.log import fields
+from polite.log import fields, log
 from polite.origin import Origin, Target
 from polite.ports import Timer
 from polite.schedulers import ORDERS, FileOrder
 from polite.task import NOT_UNIQUE, Admission, Task
-
-log: logging.Logger = logging.getLogger("polite")
 
 # The longest timer (seconds): event loops differ in the longest one they take.
 _LONGEST_S = 600.0

@@ -5,7 +5,6 @@ each step of the event loop, while earlier ones are under way.
 """
 
 import asyncio
-import logging
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,14 +12,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from polite.frontier.durable.backend import Backend, Batch, BatchResult, EndedTask, Lookup, Note, Row
-from polite.log import fields
+from polite.log import fields, log
 from polite.ports import Clock
 from polite.task import Admission, Task
 
 if TYPE_CHECKING:
     from polite.frontier.durable.store import DurableTaskStore
-
-log: logging.Logger = logging.getLogger("polite")
 
 # Puts of one transaction of a file: some 10 ms of the event loop.
 _MOST_PUTS = 500

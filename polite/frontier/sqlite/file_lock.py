@@ -1,6 +1,5 @@
 """Keeps two frontiers from one queue file, also of two processes, and a log from another file than its own."""
 
-import logging
 import os
 import sys
 import time
@@ -8,10 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from weakref import WeakSet
 
-from polite.log import fields
+from polite.log import fields, log
 from polite.stores.database import SUFFIXES, file_identity
-
-log: logging.Logger = logging.getLogger("polite")
 
 _NONE = "none"
 # Seconds between two attempts.

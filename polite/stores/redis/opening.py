@@ -4,7 +4,6 @@ Importing it needs the package `redis`, or it raises.
 """
 
 import asyncio
-import logging
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 from polite.errors import InvalidOption, StoreFailed
-from polite.log import fields
+from polite.log import fields, log
 from polite.options import number
 from polite.ports import Clock
 from polite.stores.redis.address import Address
@@ -26,8 +25,6 @@ except ImportError as _error:
     raise InvalidOption(
         "a shared store needs the package redis: pip install 'polite-crawl[redis]'"
     ) from _error
-
-log: logging.Logger = logging.getLogger("polite")
 
 # Partitions of a new crawl: a cluster spreads them over its masters.
 _PER_MASTER = 4

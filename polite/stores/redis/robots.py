@@ -2,21 +2,18 @@
 
 import asyncio
 import hashlib
-import logging
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import NamedTuple
 
 from polite.errors import StoreFailed
-from polite.log import fields
+from polite.log import fields, log
 from polite.origin import Origin
 from polite.ports import Clock, SavedBackOff, later
 from polite.robots.snapshot import Snapshot, merged
 from polite.stores import codec
 from polite.stores.redis.link import Patience, RedisLink, Script
 from polite.stores.redis.step import PATIENCE_S
-
-log: logging.Logger = logging.getLogger("polite")
 
 _SCRIPT = Script("robots")
 # After its end a result still says since when a server fails (RFC 9309, 2.3.1.4), and has the last good copy.

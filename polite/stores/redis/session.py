@@ -1,13 +1,12 @@
 """Session: the homes of one process in a shared crawl, for its pacer and its frontier."""
 
 import asyncio
-import logging
 import math
 from typing import TYPE_CHECKING
 
 from polite.errors import GateClosed, InvalidOption
 from polite.events import StoreAway, StoreBack
-from polite.log import fields
+from polite.log import fields, log
 from polite.pacers.homes import Home
 from polite.ports import Clock, Listener
 from polite.stores.redis.homes import HeldHomes
@@ -16,9 +15,6 @@ from polite.stores.redis.step import PATIENCE_S, CrawlSettings, StepReply, away
 
 if TYPE_CHECKING:
     from polite.stores.redis.link import RedisLink
-
-
-log: logging.Logger = logging.getLogger("polite")
 
 
 class Outage:
