@@ -95,11 +95,12 @@ class _Checked:
         *args: object,
         needed: type | None = None,
         optional: bool = True,
+        passes: tuple[type[Exception], ...] = (),
     ) -> Any:  # noqa: ANN401 - a `needed`
         """Call a method with what it is about, the first argument. Return what it returned: a `needed`, or None if `optional`."""
         try:
             result = await method(*args)
-        except self._raised:
+        except (*self._raised, *passes):
             raise
         except (Exception, asyncio.CancelledError) as error:
             task = asyncio.current_task()
@@ -183,13 +184,16 @@ class CheckedTransport(_Checked):
     """A Transport. A RuntimeError names it, and counts as unreachable."""
 
     _failure = RuntimeError
-    _raised = (SignerFailed, TimeoutError)
+    _raised = ()
 
     async def get(self, ask: Ask) -> Reply | Failed:
-        return self._response("get", await self._call(self._part.get, ask))
+        return self._response(
+            "get", await self._call(self._part.get, ask, passes=(SignerFailed, TimeoutError))
+        )
 
     def _named(self, method: Callable[..., object] | str, *_: object) -> str:
-        return super()._named(method).removesuffix("()")
+        name = method if isinstance(method, str) else "close" if method == self._part.close else "get"
+        return f"{type(self._part).__qualname__}.{name}"
 
     def _response(self, method: str, response: Any) -> Reply | Failed:  # noqa: ANN401 - of a user's transport
         call = self._named(method)

@@ -128,44 +128,34 @@ class TaskStore(Protocol):
     @property
     def lasting(self) -> bool:
         """Whether tasks that wait outlive the process."""
-        ...
 
     @property
     def crowded(self) -> bool:
         """Whether origins wait to be active in memory, and the limit is reached."""
-        ...
 
     async def begin(self) -> None:
         """Open the store, before the Frontier is made. Raises StoreFailed."""
-        ...
 
     async def close(self) -> None:
         """Write what is not written yet, and close the store. May be called twice."""
-        ...
 
     def seen(self, target: Target, identity: str | None, *, again: bool) -> bool | Awaitable[bool]:
         """Whether `add` would find the URL a duplicate. Called before waiting for capacity."""
-        ...
 
     def add(self, target: Target, draft: TaskDraft, *, again: bool) -> Admission | Future[Admission]:
         """Take a URL, now or as soon as it is written. Raises InvalidOption: then nothing was taken, and its slot is free."""
-        ...
 
     def start(self, task: Task, crawl_delay: float | None) -> None:
         """The task is given to a worker; `crawl_delay` is the delay of its robots.txt in seconds, if any."""
-        ...
 
     def started(self, task: Task) -> Awaitable[object] | None:
         """Return what a worker must await before it receives the task. Called once."""
-        ...
 
     def requeue(self, task: Task, after: float | None) -> None:
         """The task waits again: after so many seconds, with its tries counted; None if it was not tried."""
-        ...
 
     def finish(self, task: Task, end: End) -> None:
         """The task ended, and its URL is done with."""
-        ...
 
     def postpone_origin(self, origin: Origin, seconds: float, failures: int, *, fetched: bool | None) -> bool:
         """The origin gives no turn for so many seconds. True if its tasks are taken back until then.
@@ -174,31 +164,24 @@ class TaskStore(Protocol):
             failures: How often in a row its rules could not be had.
             fetched: Whether robots.txt was fetched and no task given out since; None if there are no rules.
         """
-        ...
 
     def drop_origin(self, origin: Origin, because: str) -> None:
         """Rules could not be had for too long: all tasks of the origin are to be dropped."""
-        ...
 
     def responded(self, origin: Origin) -> None:
         """The block of one of the origin's tasks was left: by the response, the origin may give no turn for long."""
-        ...
 
     def awaited(self) -> None:
         """A worker waits for a permit, or `join` for the end of all tasks."""
-        ...
 
     def look_again(self) -> None:
         """Look whether anything is left in a shared store, and then call `Progress.hear`."""
-        ...
 
     def put_no_more(self) -> None:
         """The frontier was closed: no more is put by this process."""
-        ...
 
     def stop(self) -> None:
         """Nothing more is given out."""
-        ...
 
 
 class MemoryTaskStore:

@@ -196,15 +196,12 @@ class EnteredPermit(Protocol):
 
     def grounds_at(self, origin: Origin) -> Grounds | None:
         """Return what allowed the permit, if that is the origin's rules."""
-        ...
 
     def lose(self, turn: Turn) -> None:
         """The turn is taken back, while the block goes on."""
-        ...
 
     def leave(self, error: BaseException | None = None) -> None:
         """End the permit."""
-        ...
 
 
 class HeldTurns(dict[Turn, EnteredPermit | Target]):

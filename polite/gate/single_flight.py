@@ -107,6 +107,9 @@ class SingleFlight(Generic[T]):
             error.__cause__ = ending
         if error is not None:
             # For the waiters, which would hang otherwise. pytest.fail, for example, raises what is no Exception.
+            if not self._waiters and not isinstance(error, Exception):
+                told = {"message": f"{task.get_name()} failed", "exception": error, "task": task}
+                task.get_loop().call_exception_handler(told)
             self._fail(error)
         else:
             for waiter in self._waiters:

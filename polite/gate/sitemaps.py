@@ -1,13 +1,14 @@
 """Sitemaps: the entries of a site, one file after another, each fetched in its turn."""
 
 import asyncio
+import tempfile
 import zlib
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing, closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from tempfile import SpooledTemporaryFile
+from typing import BinaryIO
 
 from polite.errors import InvalidURL, OriginDeclined, TurnLost
 from polite.gate.fetcher import NetworkTimeout
@@ -28,6 +29,43 @@ from polite.terms.tdm import TDM_LIMIT, TDM_PATH, TdmFile, parse_tdm_file, reser
 
 # Octets of a file that are kept in memory, and that are parsed at a time.
 _IN_MEMORY, _PIECE = 1 << 20, 65_536
+
+
+class Spool:
+    """Takes a body as fast as it comes, so that no permit is held while its reader is slow. Write it, then read it once.
+
+    Args:
+        in_memory: Octets that are kept in memory. The file has no name, so that nothing is left of a process that is killed.
+    """
+
+    def __init__(self, in_memory: int = _IN_MEMORY) -> None:
+        self._octets = bytearray()
+        self._in_memory = in_memory
+        self._file: BinaryIO | None = None
+
+    async def write(self, octets: bytes) -> None:
+        """Keep more octets. Raises OSError if the temporary file cannot be written."""
+        self._octets += octets
+        if len(self._octets) > self._in_memory:
+            full, self._octets = self._octets, bytearray()
+            self._file = self._file or tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
+            await asyncio.to_thread(self._file.write, full)
+
+    async def pieces(self) -> AsyncGenerator[bytes, None]:
+        """Yield all octets, in pieces of at most 64 KiB. Raises OSError."""
+        if self._file is not None:
+            await asyncio.to_thread(self._file.seek, 0)
+            while piece := await asyncio.to_thread(self._file.read, _PIECE):
+                yield piece
+        for start in range(0, len(self._octets), _PIECE):
+            yield bytes(self._octets[start : start + _PIECE])
+
+    def close(self) -> None:
+        """Forget the octets. May be called twice."""
+        self._octets = bytearray()
+        if self._file is not None:
+            # A write that goes on in its thread has the file's lock, and ends first.
+            self._file.close()
 
 
 _UNREADABLE = {
@@ -316,29 +354,23 @@ class _File:
 
     async def read(self) -> AsyncGenerator[SitemapEntry | SitemapLink, None]:
         """Fetch the file, and then yield what it names."""
-        # So that no permit is held while the reader is slow. The file has no name: nothing is left of a process that is killed.
-        with SpooledTemporaryFile(_IN_MEMORY) as spool:
-
-            async def take(octets: bytes) -> None:
-                if spool.tell() + len(octets) > _IN_MEMORY:
-                    await asyncio.to_thread(spool.write, octets)
-                else:
-                    spool.write(octets)
-
+        with closing(Spool()) as spool:
             policy = self._policy
-            fetch = FileFetch(self._services, take, policy, policy.max_bytes)
+            fetch = FileFetch(self._services, spool.write, policy, policy.max_bytes)
             self._fetched = fetched = await fetch.run(self._target)
             if fetched.problem is not None:
                 return
             self._hosts.add(_site(fetched.target.origin))
             self._parser = parser = SitemapParser(fetched.target.url, policy)
-            await asyncio.to_thread(spool.seek, 0)
-            while not parser.ended and (piece := await asyncio.to_thread(spool.read, _PIECE)):
-                for found in parser.feed(piece):
-                    for each in filter(self._counts, found):
-                        yield each
-                    # A piece takes some milliseconds.
-                    await asyncio.sleep(0)
+            async with aclosing(spool.pieces()) as pieces:
+                async for piece in pieces:
+                    for found in parser.feed(piece):
+                        for each in filter(self._counts, found):
+                            yield each
+                        # A piece takes some milliseconds.
+                        await asyncio.sleep(0)
+                    if parser.ended:
+                        break
             for each in filter(self._counts, parser.close(cut_short=fetched.cut_short or fetched.too_long)):
                 yield each
 

@@ -47,24 +47,19 @@ class Decider(Protocol):
     @property
     def access(self) -> FetchResult | None:
         """The result of the robots fetch if it alone allows or denies everything, else None."""
-        ...
 
     @property
     def cause(self) -> Reason | None:
         """Why the robots fetch had that result, or None."""
-        ...
 
     def matching(self, path: str) -> tuple[Rule, ...]:
         """Return all rules that match a path, the strongest first."""
-        ...
 
     def undefined(self, path: str) -> bool:
         """Return whether the verdict about a path depends on the undefined order of a wildcard rule (P3)."""
-        ...
 
     def conflict(self, path: str) -> Rule | None:
         """Return the strongest rule against an undefined verdict about a path, or None."""
-        ...
 
 
 class _Outcome(NamedTuple):

@@ -194,9 +194,12 @@ class ActiveOrigins:
 
     def deliver(self, pending: PendingReplies, result: BatchResult) -> None:
         """Take what a batch has read into memory."""
-        self.hear(result.news)
+        if result.news.origins_waiting is not None:
+            self._origins_waiting = result.news.origins_waiting
+        # First, since an origin that a load has emptied makes room, and one that became ready after it is loaded again.
         for take, rows in zip(pending.loads, result.loads, strict=True):
             take(rows)
+        self.hear(result.news)
         for task in pending.requeued:
             self._load_missed(task)
 

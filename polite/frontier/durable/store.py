@@ -234,7 +234,9 @@ class DurableTaskStore:
         if self.backend.shared:
             self._recount()
         else:
-            self._set_timer(result.news.next_s)
+            # The store read it when the batch began.
+            next_s = result.news.next_s
+            self._set_timer(None if next_s is None else batch.now + next_s - self._store_clock.now())
 
     # What a shared store tells.
 

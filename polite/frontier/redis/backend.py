@@ -116,17 +116,24 @@ class RedisBackend:
             home.in_flight.clear()
             self._held.release(home)
             self._held.recall([home.name])
-        # It ends when all batches are written, or after a while.
         closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        late = StoreFailed(f"{self.name} did not respond for {_CLOSE_S:g} s while the frontier was closed")
-        timer = self._clock.call_at(self._clock.monotonic() + _CLOSE_S, lambda: closed.set_exception(late))
-        closed.add_done_callback(lambda _: timer.cancel())
+        until = self._clock.monotonic() + _CLOSE_S
 
-        def end(_: object) -> None:
-            if not closed.done():
+        def end(_: object = None) -> None:
+            """End it when all batches are written, or after a while."""
+            if closed.done():
+                return
+            if not self._under_way:
                 closed.set_result(None)
+            elif self._clock.monotonic() >= until:
+                late = f"{self.name} did not respond for {_CLOSE_S:g} s while the frontier was closed"
+                closed.set_exception(StoreFailed(late))
 
-        asyncio.gather(*self._under_way, return_exceptions=True).add_done_callback(end)
+        timer = self._clock.call_at(until, end)
+        closed.add_done_callback(lambda _: timer.cancel())
+        for batch in self._under_way:
+            batch.add_done_callback(end)
+        end()
         return closed
 
     # Batches.
