@@ -7,11 +7,7 @@ import pytest
 
 import polite
 from polite.robots.exchange import Reply
-from polite.testing import LoopClock
 from tests.gate.support import PAGE, ROBOTS, Names, opened, visit
-from tests.gate.test_shared_gate import World
-from tests.gate.test_shared_gate import opened as shared
-from tests.pacers.homes import FakeStore
 from tests.support import now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
@@ -54,22 +50,3 @@ async def test_an_address_that_is_not_known_yet_is_delayed_when_it_is() -> None:
         await asyncio.sleep(2.5)
 
         assert await visit(gate, "https://other.test/") == pytest.approx(charged + 12.0)
-
-
-async def test_processes_that_share_a_crawl_keep_the_gap_after_a_charge_of_either() -> None:
-    world, page = World(), "https://a.test/page"
-    async with shared(world, store=FakeStore(LoopClock(), slow_s=0.2)) as ((one, _), (two, homes)):
-        await visit(one, page)
-        await visit(two, page)
-        await asyncio.sleep(100)
-        # The other process holds the home.
-        assert homes.held("a.test") is not None
-        one.charge(page)
-        charged = now()
-        await asyncio.sleep(1.5)
-        assert homes.held("a.test") is None
-        assert await visit(two, page) >= charged + 1.0
-        await asyncio.sleep(100)
-        two.charge(page)
-        charged = now()
-        assert await visit(one, page) >= charged + 1.0
