@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
 
 from polite.errors import InvalidOption
@@ -13,9 +13,6 @@ from polite.origin import Origin, Target
 from polite.pacing.effective_policy import OpeningHours
 from polite.pacing.scopes import HomeKind, KnownAddresses, ScopeName
 from polite.ports import Clock
-
-if TYPE_CHECKING:
-    from polite.pacers.shared import SharedPacer
 
 # Characters of a name that is stored as it is; a longer one is stored as its digest.
 _MOST_CHARACTERS = 200
@@ -216,6 +213,22 @@ class TakenHome(NamedTuple):
     state: str | None
 
 
+class Tenant(Protocol):
+    """What homes are given to: a pacer that is shared between processes."""
+
+    def take_over(self, home: Home, taken: TakenHome) -> None:
+        """Delay the scopes of a taken home, and restore their state. Called before any turn is granted there."""
+
+    def hand_over(self, home: str) -> tuple[float, str | None]:
+        """Return what is left of the home's delay (seconds), and its state: JSON of at most 1,000 octets.
+
+        Called only while no turn is open there.
+        """
+
+    def waits(self, home: str) -> bool:
+        """Return whether a request waits here for a turn of the home. If not, the home may be given to another process."""
+
+
 class Homes(Protocol):
     """The homes of this process in a crawl of many processes.
 
@@ -223,7 +236,7 @@ class Homes(Protocol):
         tenant: The pacer, which is told of homes that come and go. It is set before the first home is taken.
     """
 
-    tenant: "SharedPacer"
+    tenant: Tenant
 
     @property
     def live(self) -> int:

@@ -9,15 +9,12 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from polite.frontier.durable.backend import Backend, Batch, BatchResult, EndedTask, Lookup, Note, Row
 from polite.log import fields, log
 from polite.ports import Clock
 from polite.task import Admission, Task
-
-if TYPE_CHECKING:
-    from polite.frontier.durable.store import DurableTaskStore
 
 # Puts of one transaction of a file: some 10 ms of the event loop.
 _MOST_PUTS = 500
@@ -80,6 +77,24 @@ class PendingReplies:
                 future.exception()
 
 
+class BatchOwner(Protocol):
+    """What BatchWriter calls."""
+
+    def fill(self) -> None:
+        """Add to the batch, which is about to be written, what can be read with it."""
+
+    def deliver(self, batch: Batch, pending: PendingReplies, result: BatchResult) -> None:
+        """Use the result of a batch that was written."""
+
+    @property
+    def has_work(self) -> bool:
+        """Whether `fill` would add something."""
+
+    def fail(self, failure: Exception) -> None:
+        """Stop: a batch was not written, or `deliver` raised."""
+        ...
+
+
 class BatchWriter:
     """Writes batches: one at a time, unless the backend is shared.
 
@@ -91,7 +106,7 @@ class BatchWriter:
         closed: Whether `close` was called.
     """
 
-    def __init__(self, backend: Backend, clock: StoreClock, owner: "DurableTaskStore") -> None:
+    def __init__(self, backend: Backend, clock: StoreClock, owner: BatchOwner) -> None:
         self._backend = backend
         self._clock = clock
         self._owner = owner

@@ -8,8 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import Protocol
 
-from polite.pacers.homes import Home, TakenHome
-from polite.pacers.shared import SharedPacer
+from polite.pacers.homes import Home, TakenHome, Tenant
 from polite.ports import Clock, Timer
 from polite.stores.redis.changes import Changes, Hold, Leave
 from polite.stores.redis.partition import URGENT_S, Partition
@@ -97,7 +96,7 @@ class HeldHomes:
         beat_s: For how long a home is not taken again after it was left for others.
     """
 
-    tenant: SharedPacer
+    tenant: Tenant
 
     def __init__(self, clock: Clock, beat_s: float, partitions: tuple[Partition, ...]) -> None:
         self._clock = clock
