@@ -49,7 +49,7 @@ class FtpFailed(Exception):
 
     def __init__(self, reason: Reason, detail: str, status: int | None = None) -> None:
         super().__init__(detail)
-        self.failed = Failed(reason, detail[:500], status)
+        self.failed: Failed = Failed(reason, detail[:500], status)
 
 
 class FtpConnection:

@@ -388,3 +388,21 @@ async def test_a_deep_crawl_is_polite(hosts: Hosts, strategy: Any, stream: bool)
         hosts.url(path) for path in REFUSED
     ]
     assert {result.metadata["depth"] for result in results} == {0, 1, 2}
+
+
+async def test_a_cancelled_page_leaves_no_permit_and_a_crawler_may_be_started_again(hosts: Hosts) -> None:
+    hosts.answers = {"/slow": says(200, wait_s=5)}
+    async with crawling() as (crawler, gate):
+        task = asyncio.create_task(crawler.arun(hosts.url("/slow"), config()))
+        await asyncio.sleep(0.3)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        assert (gate.inside, gate.waiting) == (0, 0)
+        await crawler.close()
+        closed = await crawler.arun(hosts.url("/a"), config())
+        await crawler.start()
+        await crawler.start()
+        assert (await crawler.arun(hosts.url("/a"), config())).success
+
+    assert "start it again" in closed.error_message

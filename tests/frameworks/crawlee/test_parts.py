@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from crawlee import ConcurrencySettings, Request
-from crawlee.crawlers import HttpCrawler, PlaywrightCrawler
+from crawlee.crawlers import BasicCrawler, FileDownloadCrawler, HttpCrawler, ParselCrawler, PlaywrightCrawler
 from crawlee.http_clients import CurlImpersonateHttpClient, HttpxHttpClient, ImpitHttpClient
 from crawlee.proxy_configuration import ProxyConfiguration
 from crawlee.request_loaders import ThrottlingRequestManager
@@ -393,3 +393,47 @@ async def test_redirects_of_a_browser_are_checked_and_wait(site: Site, *, incogn
     assert crawl.skipped == [(private, "robots_txt")]
     assert own == [private] * 2
     assert crawl.failed == []
+
+
+@pytest.mark.parametrize("kind", [BasicCrawler, FileDownloadCrawler])
+async def test_crawlers_that_send_by_themselves_use_the_permit_of_the_page(kind: Any, site: Site) -> None:
+    async with crawling(kind) as crawl:
+
+        async def handle(context: Any) -> None:
+            if kind is BasicCrawler:
+                await context.send_request(context.request.url)
+            crawl.pages.append(context.request.url)
+
+        crawl.crawler.router._default_handler = handle
+        async with asyncio.timeout(10):
+            await crawl.run([site.url("/a"), site.url("/private/x"), site.url("/b")])
+
+    assert crawl.pages == [site.url("/a"), site.url("/b")]
+    assert site.hits[-1].at - site.hits[0].at < 1.0
+
+
+async def test_a_named_queue_keeps_its_requests_over_two_runs_and_another_does_not(site: Site) -> None:
+    queue = await RequestQueue.open(name="kept", storage_client=MemoryStorageClient())
+    for options, again in (({"request_manager": queue}, 0), ({}, 1)):
+        async with crawling(**options) as crawl:
+            await crawl.run([site.url("/a")])
+            await crawl.run([site.url("/a"), site.url("/b")])
+        assert crawl.pages == [site.url("/a")] * (1 + again) + [site.url("/b")]
+    site.hits.clear()
+
+
+async def test_a_crawler_of_the_users_own_keeps_its_name_and_what_it_sets_up(gate: polite.Gate) -> None:
+    class Mine(ParselCrawler):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            self.on_skipped_request(self.skipped)
+
+        async def skipped(self, url: str, reason: str) -> None:
+            pass
+
+    manager = PoliteRequestManager(gate)
+    crawler = polite_crawler(Mine, gate, request_manager=manager, http_client=PoliteHttpClient(manager))
+
+    assert isinstance(crawler, Mine)
+    assert type(crawler).__name__ == "Mine"
+    assert manager._on_skipped == crawler.skipped

@@ -12,6 +12,7 @@ from scrapy.http import TextResponse
 
 import polite
 from polite.frontier.in_flight import TaskPermit
+from polite.gate.fetcher import SignerFailed
 from polite.integrations.scrapy import PoliteMiddleware
 from polite.integrations.scrapy.turns import WaitingRequests
 from tests.frameworks.examples import hops_to_sign, require_signatures
@@ -248,3 +249,36 @@ def test_a_turn_that_is_lost_is_taken_again(reactor: Reactor, site: Site, monkey
     assert len(lost) == 2
     assert sorted(done.spider.pages) == sorted(urls)
     assert len(site.paths) == 4
+
+
+def test_a_signer_that_fails_says_nothing_of_the_server_and_a_broken_connection_does(reactor, site):
+    pacing = polite.PacingPolicy(min_delay=0.1, circuit_failures=1, circuit_rest=0.2)
+    options = {"fetching": LOOPBACK, "signer": "tests.frameworks.examples.SIGNER", "pacing": pacing}
+    urls = [site.url("/unsigned"), site.url("/a"), f"{site.urls[1]}/broken"]
+
+    done = crawl(reactor, Noting, urls, settings={"POLITE": options, "RETRY_ENABLED": False})
+
+    judge(site)
+    assert done.spider.pages == [site.url("/a")]
+    assert SignerFailed in [type(error) for _, error in done.spider.errors]
+    assert done.counted["circuits_opened"] == 1
+
+
+def test_a_gate_that_closes_ends_the_crawl_and_the_next_has_another(reactor: Reactor, site: Site) -> None:
+    class ClosesTheGate(Noting):
+        async def parse(self, response):
+            super().parse(response)
+            middleware = self.crawler.get_downloader_middleware(PoliteMiddleware)
+            assert "Gate" in repr(middleware)
+            await middleware.turns.gate.close()
+
+    urls = [f"{origin}/{number}" for number in range(3) for origin in site.urls]
+    own = {"USER_AGENT": "ShortLived/1.0"}
+
+    first = crawl(reactor, ClosesTheGate, urls, settings=own)
+    second = crawl(reactor, Noting, urls, settings=own)
+
+    assert first.stats["finish_reason"] == "polite_failed"
+    assert 1 <= len(first.spider.pages) <= 2
+    assert second.gate is not first.gate
+    assert len(second.spider.pages) == 6

@@ -16,6 +16,8 @@ from polite.integrations.scrapy.options import Options
 from tests.frameworks.scrapy.crawls import SETTINGS, Noting, Reactor, crawl, judge, serving
 from tests.integrations.site import LOOPBACK, PAGE, Site, redirect, served_raw
 
+heard: list[str] = []
+
 
 def test_what_the_cache_has_needs_neither_turn_nor_robots_txt(reactor: Reactor, tmp_path: Path) -> None:
     cached = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path)}
@@ -200,3 +202,14 @@ def test_what_is_sent_is_what_was_decided(reactor: Reactor) -> None:
 
     assert len(site.targets) >= 2.5 * len(paths)
     assert sorted(granted) == sorted(site.url + target for target in site.targets)
+
+
+def test_the_listener_of_the_options_hears_events_and_robots_txt_may_have_another_name(reactor, site):
+    heard.clear()
+    options = {"fetching": LOOPBACK, "listener": f"{__name__}.listen"}
+    settings = {"POLITE": options, "ROBOTSTXT_USER_AGENT": "OtherBot/2.0"}
+    done = crawl(reactor, Noting, [site.url("/a")], settings=settings)
+
+    judge(site)
+    assert {"RobotsFetched", "Granted", "Left"} <= set(heard)
+    assert done.gate.agent.named == ("otherbot",)
