@@ -213,3 +213,7 @@ def test_the_listener_of_the_options_hears_events_and_robots_txt_may_have_anothe
     judge(site)
     assert {"RobotsFetched", "Granted", "Left"} <= set(heard)
     assert done.gate.agent.named == ("otherbot",)
+
+
+def listen(event: object) -> None:
+    heard.append(type(event).__name__)
