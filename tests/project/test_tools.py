@@ -9,18 +9,12 @@ from docs.website import man_pages
 from polite.cli.main import ENVIRONMENT
 
 
-def test_the_man_pages_are_those_of_the_parser(monkeypatch, tmp_path) -> None:
+def test_the_man_pages_are_those_of_the_parser() -> None:
     tracked = {file.name: file.read_text(encoding="utf-8") for file in man_pages.FOLDER.iterdir()}
     assert tracked == man_pages.pages(), "run ./dev man"
     text = "".join(tracked.values())
     assert all(f"\\fB{name}\\fR" in text for name in ENVIRONMENT)
     assert man_pages._text(".so /etc - \\n") == "\\&.so /etc \\- \\en"
-
-    monkeypatch.setattr(man_pages, "ROOT", tmp_path)
-    monkeypatch.setattr(man_pages, "FOLDER", tmp_path)
-    (tmp_path / "polite-gone.1").touch()
-    assert man_pages.main() == 0
-    assert {file.name for file in tmp_path.iterdir()} == {*tracked}
 
 
 @pytest.mark.parametrize(

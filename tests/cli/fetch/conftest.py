@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from polite.cli.fetch import command
-from polite.cli.fetch import run as crawl
 from polite.cli.main import main
 from polite.testing import LoopClock, VirtualTimeLoop
 
@@ -136,12 +134,6 @@ def raw(octets):
         return web.Response()
 
     return respond
-
-
-def limit_capacity(urls, monkeypatch):
-    """Let the frontier hold only this number of URLs."""
-    monkeypatch.setattr(command, "_IN_MEMORY", urls)
-    monkeypatch.setattr(crawl, "_MAX_CONCURRENT_PUTS", 1)
 
 
 @pytest.fixture

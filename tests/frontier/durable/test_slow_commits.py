@@ -83,6 +83,19 @@ def test_a_wall_clock_set_back_while_a_retry_waits_makes_it_no_later(path: Path)
         assert runner.run(go()) < 60.0
 
 
+def test_a_time_is_not_late_by_the_commit_in_which_it_was_read(path: Path) -> None:
+    async def go() -> float:
+        clock = LoopClock()
+        async with opened(path, clock=clock) as frontier:
+            begun = clock.monotonic()
+            await frontier.put(A, not_before=clock.wall() + 100.0)
+            await anext(frontier)
+            return clock.monotonic() - begun
+
+    with slow_file(5.0) as runner:
+        assert runner.run(go()) < 112.0
+
+
 # Cancelled while the file closes.
 
 
