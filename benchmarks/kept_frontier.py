@@ -1,17 +1,23 @@
-"""A frontier in a file: puts and takes per second, memory of the process, size of the file, and time to reopen it.
+"""A frontier in a file, from thousands of URLs to a hundred million: CPU of a new URL, a known one and a take, memory, and disk.
 
-`python -m benchmarks.kept_frontier [--urls N] [--origins M] [--folder F]`; the target is for 10 million URLs of a million origins,
-which takes about 15 minutes and 2 GB of disk. Delays are virtual, work is real: the figures cover the frontier, its thread, the
-gate, the pacer and the event loop. URLs are put with `put_many` while there are no workers, then 2,000 workers take some of
-them. Each process (the first one, and the one that reopens the file) reports its own memory.
+`python -m benchmarks.kept_frontier [--urls N] [--origins M] [--folder F]`, or `./dev soak scale` for 20,000,000 URLs of 1,000,000
+hosts, which takes an hour and 2 GB of disk. Delays are virtual, work is real: the figures cover the frontier, its thread, the
+gate, the pacer and the event loop. URLs are put 500 at a time, each to another host than the one before, which is the worst order,
+while no worker waits. Then some are put again, and 2,000 workers take some: first each of a host that is new, so that its
+robots.txt is fetched and parsed, then of hosts that are known. The first process kills itself; another one opens the file, and
+counts what waits. Each process reports its own memory.
 """
 
 import argparse
 import asyncio
 import multiprocessing
+import os
+import random
+import signal
 import tempfile
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +25,9 @@ import polite
 from polite.schedulers import Priority
 from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
 
-AT_A_TIME = 50_000
+AT_A_TIME = 500
 WORKERS = 2_000
+KNOWN = 50_000
 
 
 def resident_mib() -> float:
@@ -31,8 +38,41 @@ def resident_mib() -> float:
     return 0.0
 
 
-def urls(first: int, end: int, origins: int) -> Iterator[str]:
-    return (f"https://www.host-{n % origins}.example/page/{n}" for n in range(first, end))
+def url(number: int, origins: int) -> str:
+    return f"https://www.host-{number % origins}.example/page/{number}"
+
+
+class Loop(VirtualTimeLoop):
+    """Notes the longest step, by CPU of its thread."""
+
+    longest = 0.0
+
+    def _run_once(self) -> None:
+        start = time.thread_time()
+        super()._run_once()  # type: ignore[misc]
+        self.longest = max(self.longest, time.thread_time() - start)
+
+
+class Laps:
+    """Prints what each part of a run cost: CPU of the whole process, memory, and the longest step of the event loop."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        assert isinstance(self._loop, Loop)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._loop.longest, self._start, self._busy = 0.0, time.perf_counter(), time.process_time()
+
+    def end(self, name: str, count: int) -> None:
+        """End a part of so many operations, and begin the next one."""
+        elapsed, busy = time.perf_counter() - self._start, time.process_time() - self._busy
+        print(
+            f"{name:<24} {busy / count * 1e6:>6.1f} us of CPU, {count / elapsed:>8,.0f} per second; "
+            f"{resident_mib():.0f} MiB resident; longest step {self._loop.longest * 1000:.0f} ms",
+            flush=True,
+        )
+        self._begin()
 
 
 async def take(frontier: polite.Frontier, count: int) -> None:
@@ -49,53 +89,59 @@ async def take(frontier: polite.Frontier, count: int) -> None:
     await asyncio.gather(*(worker() for _ in range(WORKERS)))
 
 
-async def fill(path: str, count: int, origins: int) -> None:
+@asynccontextmanager
+async def opened(path: str, count: int) -> AsyncGenerator[polite.Frontier]:
     gate = polite.open_gate("BenchBot/1.0", transports={"https": ScriptedTransport()}, clock=LoopClock())
     async with (
-        gate as opened,
-        polite.open_frontier(opened, store=path, scheduler=Priority(), max_waiting=2 * count) as frontier,
+        gate as ready,
+        polite.open_frontier(ready, store=path, scheduler=Priority(), max_waiting=2 * count) as frontier,
     ):
+        yield frontier
+
+
+async def fill(path: str, count: int, origins: int) -> None:
+    async with opened(path, count) as frontier:
         frontier.pause()
-        start, busy, largest = time.perf_counter(), time.process_time(), 0.0
-        for first in range(0, count, AT_A_TIME):
-            await frontier.put_many(urls(first, min(count, first + AT_A_TIME), origins))
-            largest = max(largest, resident_mib())
-        elapsed, busy = time.perf_counter() - start, time.process_time() - busy
-        print(
-            f"put:   {count / elapsed:>8,.0f} per second, {busy / count * 1e6:.0f} us of CPU each; "
-            f"at most {largest:.0f} MiB resident",
-            flush=True,
-        )
-        frontier.resume()
-        await take_some(frontier, count)
+        laps, tenth = Laps(), max(AT_A_TIME, count // 10)
+        for first in range(0, count, tenth):
+            end = min(count, first + tenth)
+            for chunk in range(first, end, AT_A_TIME):
+                await frontier.put_many(url(n, origins) for n in range(chunk, min(end, chunk + AT_A_TIME)))
+            laps.end(f"new, to {end:,}", end - first)
+        drawn = random.Random(1)
+        known = min(KNOWN, count)
+        for _ in range(0, known, AT_A_TIME):
+            await frontier.put_many(url(drawn.randrange(count), origins) for _ in range(AT_A_TIME))
+        laps.end("known", known)
+        await take_some(frontier, count, origins, laps)
+        # Its answer comes when all before it is written.
+        await frontier.put(url(0, origins))
+        print(f"killed with {frontier.waiting:,} waiting", flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 async def go_on(path: str, count: int, origins: int) -> None:
-    gate = polite.open_gate("BenchBot/1.0", transports={"https": ScriptedTransport()}, clock=LoopClock())
-    start = time.perf_counter()
-    async with (
-        gate as opened,
-        polite.open_frontier(opened, store=path, scheduler=Priority(), max_waiting=2 * count) as frontier,
-    ):
-        print(
-            f"again: open after {time.perf_counter() - start:.2f} s, {frontier.waiting:,} tasks of {origins:,} origins wait"
-        )
-        await take_some(frontier, count)
-
-
-async def take_some(frontier: polite.Frontier, count: int) -> None:
-    some = min(50_000, count // 4)
     start, busy = time.perf_counter(), time.process_time()
+    async with opened(path, count) as frontier:
+        seconds, busy = time.perf_counter() - start, time.process_time() - busy
+        print(
+            f"open again after {seconds:.2f} s ({busy:.2f} s of CPU): {frontier.waiting:,} waiting",
+            flush=True,
+        )
+        await take_some(frontier, count, origins, Laps())
+
+
+async def take_some(frontier: polite.Frontier, count: int, origins: int, laps: Laps) -> None:
+    some = min(50_000, count // 4, origins)
+    frontier.resume()
     await take(frontier, some)
-    elapsed, busy = time.perf_counter() - start, time.process_time() - busy
-    print(
-        f"take:  {some / elapsed:>8,.0f} per second, {busy / some * 1e6:.0f} us of CPU each; {resident_mib():.0f} MiB resident",
-        flush=True,
-    )
+    laps.end("take, new hosts", some)
+    await take(frontier, some)
+    laps.end("take", some)
 
 
 def in_virtual_time(work: Callable[..., Coroutine[Any, Any, None]], *arguments: object) -> None:
-    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+    with asyncio.Runner(loop_factory=Loop) as runner:
         runner.run(work(*arguments))
 
 
@@ -115,7 +161,7 @@ def main() -> None:
             )
             process.start()
             process.join()
-            assert process.exitcode == 0
+            assert process.exitcode == (-signal.SIGKILL if work is fill else 0)
         octets = sum(file.stat().st_size for file in Path(folder).iterdir())
         print(f"file:  {octets / chosen.urls:.0f} octets per URL")
 
