@@ -536,8 +536,6 @@ class Frontier:
         self._dispatcher.schedule_dispatch()
         try:
             permit: TaskPermit | None = await worker
-            if permit is not None and (started := self._dispatcher.store.started(permit.task)) is not None:
-                await started
         except BaseException:
             self._progress.workers.leave(worker)
             raise

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
+from functools import partial
 from inspect import iscoroutinefunction
 from typing import Any, Self
 
@@ -234,8 +235,9 @@ class InFlight:
         self._services.counters.waited += turn.waited
         if self._services.turns.declines:
             self._services.turns.begin(turn, task.target)
-        self._store.start(task, None if grounds.pace is None else grounds.pace.slowest_s)
-        worker.set_result(TaskPermit(self._services, task, turn, grounds, self, worker.get_loop()))
+        permit = TaskPermit(self._services, task, turn, grounds, self, worker.get_loop())
+        crawl_delay = None if grounds.pace is None else grounds.pace.slowest_s
+        self._store.start(task, crawl_delay, partial(self._progress.workers.give, worker, permit))
         if self._services.listener.on_granted is not None:
             waited_s = self._services.clock.monotonic() - task.queued_at
             self._services.listener.on_granted(task.target, waited_s, task)

@@ -128,6 +128,16 @@ class Workers:
                 return worker
         return None
 
+    def give(self, worker: "asyncio.Future[Any]", permit: Any, *, written: bool = True) -> None:  # noqa: ANN401
+        """Give a permit to a worker that `next` returned. It goes back if the worker was cancelled, or if nothing is written."""
+        if not written:
+            permit.unsent()
+            permit = None
+        if not worker.done():
+            worker.set_result(permit)
+        elif permit is not None:
+            permit.unsent()
+
     def dismiss_leaving(self) -> None:
         """Tell the workers that do not wait when nothing is left that no permit comes now."""
         if self._leaving:

@@ -145,11 +145,12 @@ class TaskStore(Protocol):
     def add(self, target: Target, draft: TaskDraft, *, again: bool) -> Admission | Future[Admission]:
         """Take a URL, now or as soon as it is written. Raises InvalidOption: then nothing was taken, and its slot is free."""
 
-    def start(self, task: Task, crawl_delay: float | None) -> None:
-        """The task is given to a worker; `crawl_delay` is the delay of its robots.txt in seconds, if any."""
+    def start(self, task: Task, crawl_delay: float | None, give: Callable[..., None]) -> None:
+        """The task is given to a worker; `crawl_delay` is the delay of its robots.txt in seconds, if any.
 
-    def started(self, task: Task) -> Awaitable[object] | None:
-        """Return what a worker must await before it receives the task. Called once."""
+        Args:
+            give: To be called when the worker may have it: now, or as soon as that is written; with `written=False` if not.
+        """
 
     def requeue(self, task: Task, after: float | None) -> None:
         """The task waits again: after so many seconds, with its tries counted; None if it was not tried."""
@@ -251,9 +252,8 @@ class MemoryTaskStore:
         admitted = self._enqueue(task, now + after if after > 0 else None)
         return Admission.WAITING if admitted else Admission.REFUSED
 
-    def start(self, task: Task, crawl_delay: float | None) -> None: ...
-
-    def started(self, task: Task) -> None: ...
+    def start(self, task: Task, crawl_delay: float | None, give: Callable[..., None]) -> None:
+        give()
 
     def requeue(self, task: Task, after: float | None) -> None:
         if after is None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from secrets import token_urlsafe
 
 from polite.errors import StoreFailed
@@ -52,7 +52,6 @@ class DurableTaskStore:
         self._key = ORDERS[order]
         self._store_clock = StoreClock(self._clock)
         self._batches = BatchWriter(backend, self._store_clock, self)
-        self._started: dict[int, asyncio.Future[None]] = {}
         self._timer: Timer | None = None
         self._totals: Totals | None = None  # what a shared store has counted
 
@@ -116,7 +115,7 @@ class DurableTaskStore:
 
     # TaskStore: tasks that are given out, and end.
 
-    def start(self, task: Task, crawl_delay: float | None) -> None:
+    def start(self, task: Task, crawl_delay: float | None, give: Callable[..., None]) -> None:
         active = self._active.started(task)
         self._note_spent(task.target.origin)
         self._batches.batch.marks[task.number] = Mark(task, in_flight=True)
@@ -124,16 +123,13 @@ class DurableTaskStore:
             active.crawl_delay = crawl_delay
             self._batches.batch.crawl_delays.append((crawl_delay, active.origin_id))
         if self.backend.knows_first(task.target):
-            started = self._started[task.number] = asyncio.get_running_loop().create_future()
-            self._batches.pending.started.append(started)
+            self._batches.pending.started.append(give)
+        else:
+            give()
         self._batches.schedule_flush()
-
-    def started(self, task: Task) -> Awaitable[object] | None:
-        return self._started.pop(task.number, None)
 
     def requeue(self, task: Task, after: float | None) -> None:
         if after is None:
-            self._started.pop(task.number, None)
             # Its request was not sent.
             self._note_spent(task.target.origin)
             self._batches.batch.marks[task.number] = Mark(task, in_flight=False)
@@ -288,7 +284,9 @@ class DurableTaskStore:
         )
 
     def _acknowledge(self, batch: Batch, pending: PendingReplies, result: BatchResult) -> None:
-        for written in (*pending.started, *(each for _, each in pending.flushes)):
+        for give in pending.started:
+            give()
+        for _, written in pending.flushes:
             if not written.done():
                 written.set_result(None)
         for lookup, seen in zip(pending.seen, result.seen, strict=True):

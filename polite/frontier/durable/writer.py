@@ -49,6 +49,7 @@ class PendingReplies:
     """The futures that the result of a batch resolves, in the batch's order.
 
     Attributes:
+        started: Each gives a task to its worker.
         loads: Each takes the tasks of an origin that were loaded.
         requeued: Tasks whose origin was not active.
         flushes: What waits for all that was told before, each with the number of puts of the batch that were.
@@ -57,7 +58,7 @@ class PendingReplies:
     """
 
     puts: list["asyncio.Future[Admission]"] = field(default_factory=list)
-    started: list["asyncio.Future[None]"] = field(default_factory=list)
+    started: list[Callable[..., None]] = field(default_factory=list)
     seen: list["asyncio.Future[bool]"] = field(default_factory=list)
     loads: list[Callable[[list[Row]], None]] = field(default_factory=list)
     requeued: list[Task] = field(default_factory=list)
@@ -67,9 +68,11 @@ class PendingReplies:
     before_seen: list[int] = field(default_factory=list)
 
     def fail(self, error: Exception) -> None:
-        """Set the error on every future."""
+        """Set the error on every future. Tasks that were given out go back."""
+        for give in self.started:
+            give(written=False)
         flushes = (future for _, future in self.flushes)
-        futures: tuple[asyncio.Future[Any], ...] = (*self.puts, *self.started, *self.seen, *flushes)
+        futures: tuple[asyncio.Future[Any], ...] = (*self.puts, *self.seen, *flushes)
         for future in futures:
             if not future.done():
                 future.set_exception(error)
