@@ -41,7 +41,7 @@ from polite.task import Task
 
 _T = TypeVar("_T")
 
-# After so many tasks that are decided or end in one step, other tasks of the loop run.
+# After so many tasks that are given out, decided or end in one step, other tasks of the loop run.
 _AT_A_TIME = 500
 # A queue that waits longer leaves its robots.txt fetch slot to others, and goes back to a store until then (seconds).
 _LONG_S = 60.0
@@ -428,17 +428,16 @@ class Dispatcher:
                 self._advance(queue)
             else:
                 self._hand_over(queue, task, turn)
-        idle, again, ended = self._workers.idle, False, 0
+        idle, again, chosen = self._workers.idle, False, 0
         while idle and self._scheduler and not self.progress.stopped:
-            if ended >= _AT_A_TIME:
+            if chosen >= _AT_A_TIME:
                 return True
+            chosen += 1
             task = self._scheduler.next()
             queue = self.queues[task.target.origin.text]
             queue.chosen = task
             given = self._give(queue, task)
-            if given is None:
-                ended += 1
-            else:
+            if given is not None:
                 idle -= 1
                 again = again or not given
         return again
