@@ -68,6 +68,7 @@ class OriginQueue:
         failures: How often in a row its rules could not be had.
         turn_failures: How often in a row no turn could be requested.
         wakes_at: The end of POSTPONED (monotonic seconds).
+        error: If it is POSTPONED by an error that says nothing about robots.txt: the error's text.
         drop_reason: Why its tasks are dropped.
     """
 
@@ -88,6 +89,7 @@ class OriginQueue:
     failures: int = 0
     turn_failures: int = 0
     wakes_at: float = -math.inf
+    error: str | None = None
     drop_reason: str | None = None
 
     def __post_init__(self) -> None:
@@ -97,6 +99,11 @@ class OriginQueue:
     def waiting(self) -> int:
         """How many tasks wait."""
         return self.scheduled + len(self.unchecked or ())
+
+    @property
+    def failures_in_a_row(self) -> int:
+        """How often in a row rules or a turn could not be had. A store keeps it while the queue is forgotten."""
+        return max(self.failures, self.turn_failures)
 
     @property
     def pace(self) -> RequestedPace | None:
