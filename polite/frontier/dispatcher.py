@@ -5,7 +5,7 @@ Theory of operation:
 1. An origin with tasks has an `OriginQueue`, and the queue waits for one thing at a time (`state`, `wait`). `_advance` finds out
    what it needs next, and begins that wait; whatever ends the wait calls `_advance` again, or `_ready`. So no queue stands still.
 2. What takes time is a coroutine that runs from its beginning to its end: `_learn` fetches robots.txt and decides about tasks,
-   `_take` waits for a turn that a callback cannot wait for. `_failed` is the one place for what either raises.
+   `_take` waits for a turn that a callback cannot wait for (`Turns._at_once`). `_failed` is the one place for what either raises.
 3. When a turn comes, the queue is ready, and holds the turn until the end of the step. `_match`, once in a step, has the
    scheduler choose among ready queues while workers are idle, and `_give` gives the task out: with the turn that its queue holds,
    or one that is free now. Without either, its queue requests one. If that does not come in this step, the task goes back to the
@@ -260,7 +260,7 @@ class Dispatcher:
         self._offer(queue)
 
     async def _take(self, queue: OriginQueue, grounds: Grounds) -> None:
-        """Wait for a turn as a callback cannot: while the site is closed, or its address is looked up."""
+        """Wait for a turn as a callback cannot: see `Turns._at_once`. With a concurrency above 1, each turn that waits does."""
         turn = await self._turns.take(queue.requested, pace=grounds.pace, first=queue.first)
         if queue.wait is asyncio.current_task():
             self._guarded(self._use_turn, queue, grounds, turn, None)
@@ -435,7 +435,12 @@ class Dispatcher:
         return again
 
     def _give(self, queue: OriginQueue, task: Task) -> bool | None:
-        """Give the scheduler's choice to a worker. False if its turn must be requested; None if it ended, or is undecided."""
+        """Give the scheduler's choice to a worker.
+
+        Returns:
+            True: A worker has it. False: It is meant for a worker, but its turn is requested, or it went back to the scheduler.
+            None: No worker is needed for it now. It ended, or rules must decide first.
+        """
         if queue.state is QueueState.WITHDRAWN or queue.drop_reason is not None:
             queue.chosen = None
             if queue.drop_reason is not None:

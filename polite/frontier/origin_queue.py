@@ -30,7 +30,7 @@ class QueueState(Enum):
     WAITING_SLOT = "a robots.txt fetch slot: rules are needed, and all slots are taken"
     FETCHING_RULES = "robots.txt: it holds a fetch slot"
     DECIDING = "decisions about its tasks"
-    WAITING_TURN = "its turn: one request waits in the pacer"
+    WAITING_TURN = "its turn: one request waits in the pacer, or in `Dispatcher._take`"
     READY = "an idle worker: the scheduler may choose one of its tasks"
     POSTPONED = "a point in time: it requests nothing before `wakes_at`"
     DROPPING = (
@@ -49,6 +49,20 @@ class OriginQueue:
     A task is in `unchecked` until rules in force allow it, and at the scheduler from then on. A queue keeps no rules, which may be
     large, but what they decided: rules of `meaning` allowed all tasks at the scheduler. Only if these rules replaced others while
     tasks waited, `decided` says about which tasks they have decided, and how.
+
+    What goes together ("-": not set). `chosen` is set for one step in any state, until that step's `_match` or `_learn`.
+
+        state           wait                                    turn           drop_reason
+        WAITING_SLOT    -, it is in `Dispatcher._for_slot`      -              -
+        FETCHING_RULES  `_learn`                                -              -
+        DECIDING        `_learn`                                -              -
+        WAITING_TURN    the pacer's request, or `_take`;        -              -
+                        -, if the turn for `chosen` has come    for one step   -
+        READY           -                                       for one step   -
+        POSTPONED       a timer                                 -              -
+        DROPPING        -                                       -              set; - when rules became known
+        WITHDRAWN       -                                       -              -
+        REMOVED         -                                       -              -
 
     Attributes:
         origin: The origin of all its tasks.
