@@ -1,4 +1,4 @@
-"""The `polite` command: one file or package per subcommand.
+"""The `polite` command: a file or a package per subcommand, but `explain` is in `check.py`, and `completion` in `parser.py`.
 
 `parser` declares the subcommands and their arguments, and imports one only when it runs, so that `polite --help` loads no HTTP
 client. `options` checks values, and has what several subcommands make of them. `main` runs a subcommand, and turns expected errors

@@ -5,7 +5,7 @@ Theory of operation:
 1. An origin with tasks has an `OriginQueue`, and the queue waits for one thing at a time (`state`, `wait`). `_advance` finds out
    what it needs next, and begins that wait; whatever ends the wait calls `_advance` again, or `_ready`. So no queue stands still.
 2. What takes time is a coroutine that runs from its beginning to its end: `_learn` fetches robots.txt and decides about tasks,
-   `_take` waits for a turn that a callback cannot wait for. `_failed` is the one place for what either raises.
+   `_take` waits for a turn that a callback cannot wait for (`Turns._at_once`). `_failed` is the one place for what either raises.
 3. When a turn comes, the queue is ready, and holds the turn until the end of the step. `_match`, once in a step, has the
    scheduler choose among ready queues while workers are idle, and `_give` gives the task out: with the turn that its queue holds,
    or one that is free now. Without either, its queue requests one. If that does not come in this step, the task goes back to the
@@ -14,7 +14,6 @@ Theory of operation:
 """
 
 import asyncio
-import math
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -159,7 +158,7 @@ class Dispatcher:
 
     def _advance(self, queue: OriginQueue) -> None:
         """Have the queue wait for what it needs next: rules, decisions, or its turn."""
-        queue.wait = None
+        queue.wait = queue.error = None
         if self.progress.stopped:
             return
         if not queue.scheduled and not queue.unchecked:
@@ -241,24 +240,11 @@ class Dispatcher:
         outage_s = queue.miss(known, self._began, now, cached=cached)
         # A failure of an earlier run may be due to other options, so it is tried again.
         lasting = not reason.may_pass and known.snapshot.fetched_at >= self._began
-        self._try_again(
-            queue, max(1.0, known.fresh_until - now), reason.name, lasting=lasting, outage_s=outage_s
-        )
-
-    def _try_again(
-        self, queue: OriginQueue, retry_s: float, because: str, *, lasting: bool, outage_s: float
-    ) -> None:
-        """Have the queue wait for its next try, unless it had the last.
-
-        Args:
-            lasting: Waiting cannot help: only another option can.
-            outage_s: Seconds since robots.txt has been out of reach, in this run; infinite for what no restart of the site ends.
-        """
         last = queue.failures >= self.limits.max_robots_tries and outage_s >= self.limits.max_outage
         if lasting or last:
-            self._drop(queue, because)
+            self._drop(queue, reason.name)
         else:
-            self._postpone_origin(queue, retry_s, because)
+            self._postpone_origin(queue, max(1.0, known.fresh_until - now), reason.name)
 
     def _request_turn(self, queue: OriginQueue, grounds: Grounds) -> None:
         """Request one turn, however many tasks wait. `_use_turn` is called with it."""
@@ -274,7 +260,7 @@ class Dispatcher:
         self._offer(queue)
 
     async def _take(self, queue: OriginQueue, grounds: Grounds) -> None:
-        """Wait for a turn as a callback cannot: while the site is closed, or its address is looked up."""
+        """Wait for a turn as a callback cannot: see `Turns._at_once`. With a concurrency above 1, each turn that waits does."""
         turn = await self._turns.take(queue.requested, pace=grounds.pace, first=queue.first)
         if queue.wait is asyncio.current_task():
             self._guarded(self._use_turn, queue, grounds, turn, None)
@@ -344,7 +330,7 @@ class Dispatcher:
         self._offer(queue)
 
     def _postpone_origin(self, queue: OriginQueue, seconds: float, because: str) -> None:
-        """No rules can be had for so long: its tasks go back to the store, if that keeps them."""
+        """No rules, or no turn, can be had for so long: its tasks go back to the store, if that keeps them."""
         self.progress.tell(OriginPostponed(str(queue.origin), queue.waiting, seconds, because))
         if not queue.scheduled and self._put_back(queue, seconds, fetched=None):
             self._remove(queue)
@@ -374,24 +360,29 @@ class Dispatcher:
             case asyncio.CancelledError():
                 # From outside, by code that cancelled every task it found.
                 if not self.progress.stopped:
-                    self._postpone_origin(queue, _FIRST_S, "cancelled from outside")
+                    self._retry(queue, _FIRST_S, "cancelled from outside")
             case OriginDeclined():
                 self._drop(queue, error.because)
             case Overloaded() | StoreFailed(may_pass=True):
                 # It waited for long already, and no task is dropped for that.
-                self._postpone_origin(queue, _OVERLOADED_S, str(error))
+                self._retry(queue, _OVERLOADED_S, str(error))
             case Exception() if not isinstance(error, GateClosed | SchedulerFailed):
                 # A store that fails, a scope that cannot be worked out: disallowed for now, as whatever cannot be interpreted.
                 extra = fields("turn_failed", origin=queue.origin, error=error)
                 log.error("no turn could be requested at %s", queue.origin, exc_info=error, extra=extra)
-                # A store that lasts keeps `failures` while the queue is forgotten.
-                seconds = exponential(_FIRST_S, max(queue.failures, queue.turn_failures), _LONGEST_S)
-                queue.turn_failures += 1
-                queue.failures += 1
-                lasting = queue.turn_failures >= self.limits.max_robots_tries
-                self._try_again(queue, seconds, type(error).__name__, lasting=lasting, outage_s=math.inf)
+                seconds = exponential(_FIRST_S, queue.failures_in_a_row, _LONGEST_S)
+                queue.turn_failures = queue.failures_in_a_row + 1
+                if queue.turn_failures >= self.limits.max_robots_tries:
+                    self._drop(queue, type(error).__name__)
+                else:
+                    self._retry(queue, seconds, type(error).__name__)
             case _:
                 self.fail(error)
+
+    def _retry(self, queue: OriginQueue, seconds: float, because: str) -> None:
+        """Try again after an error that says nothing about robots.txt."""
+        queue.error = because
+        self._postpone_origin(queue, seconds, because)
 
     # Turns meet workers: only here.
 
@@ -443,7 +434,12 @@ class Dispatcher:
         return again
 
     def _give(self, queue: OriginQueue, task: Task) -> bool | None:
-        """Give the scheduler's choice to a worker. False if its turn must be requested; None if it ended, or is undecided."""
+        """Give the scheduler's choice to a worker.
+
+        Returns:
+            True: A worker has it. False: It is meant for a worker, but its turn is requested, or it went back to the scheduler.
+            None: No worker is needed for it now. It ended, or rules must decide first.
+        """
         if queue.state is QueueState.WITHDRAWN or queue.drop_reason is not None:
             queue.chosen = None
             if queue.drop_reason is not None:
@@ -630,7 +626,7 @@ class Dispatcher:
             return False
         wait_s = self._wait_s(queue, robots=queue.state is QueueState.FETCHING_RULES)
         # A back-off of robots.txt that has not ended would only fail again.
-        away_s = wait_s if queue.failures else wait_s - _EARLY_S
+        away_s = wait_s if queue.failures_in_a_row else wait_s - _EARLY_S
         if wait_s <= _LONG_S or not self._put_back(queue, away_s, fetched=queue.fetched):
             return False
         self._cancel(queue)
@@ -640,7 +636,7 @@ class Dispatcher:
 
     def _put_back(self, queue: OriginQueue, seconds: float, *, fetched: bool | None) -> bool:
         return not self.progress.stopped and self.store.postpone_origin(
-            queue.origin, seconds, queue.failures, fetched=fetched
+            queue.origin, seconds, queue.failures_in_a_row, fetched=fetched
         )
 
     def _wait_s(self, queue: OriginQueue, *, robots: bool) -> float:
@@ -672,7 +668,7 @@ class Dispatcher:
         return known is not None and not out_of_reach(known) and not self._declined(origin, known.grounds)
 
     def restore_failures(self, origin: Origin, failures: int) -> None:
-        """Say how often in a row the origin's rules could not be had before its queue was forgotten."""
+        """Set `failures_in_a_row` as it was before the origin's queue was forgotten."""
         if (queue := self.queues.get(origin.text)) is not None:
             queue.failures = failures
 

@@ -30,7 +30,7 @@ class QueueState(Enum):
     WAITING_SLOT = "a robots.txt fetch slot: rules are needed, and all slots are taken"
     FETCHING_RULES = "robots.txt: it holds a fetch slot"
     DECIDING = "decisions about its tasks"
-    WAITING_TURN = "its turn: one request waits in the pacer"
+    WAITING_TURN = "its turn: one request waits in the pacer, or in `Dispatcher._take`"
     READY = "an idle worker: the scheduler may choose one of its tasks"
     POSTPONED = "a point in time: it requests nothing before `wakes_at`"
     DROPPING = (
@@ -50,6 +50,20 @@ class OriginQueue:
     large, but what they decided: rules of `meaning` allowed all tasks at the scheduler. Only if these rules replaced others while
     tasks waited, `decided` says about which tasks they have decided, and how.
 
+    What goes together ("-": not set). `chosen` is set for one step in any state, until that step's `_match` or `_learn`.
+
+        state           wait                                    turn           drop_reason
+        WAITING_SLOT    -, it is in `Dispatcher._for_slot`      -              -
+        FETCHING_RULES  `_learn`                                -              -
+        DECIDING        `_learn`                                -              -
+        WAITING_TURN    the pacer's request, or `_take`;        -              -
+                        -, if the turn for `chosen` has come    for one step   -
+        READY           -                                       for one step   -
+        POSTPONED       a timer                                 -              -
+        DROPPING        -                                       -              set; - when rules became known
+        WITHDRAWN       -                                       -              -
+        REMOVED         -                                       -              -
+
     Attributes:
         origin: The origin of all its tasks.
         state: What it waits for.
@@ -68,6 +82,7 @@ class OriginQueue:
         failures: How often in a row its rules could not be had.
         turn_failures: How often in a row no turn could be requested.
         wakes_at: The end of POSTPONED (monotonic seconds).
+        error: If it is POSTPONED by an error that says nothing about robots.txt: the error's text.
         drop_reason: Why its tasks are dropped.
     """
 
@@ -88,6 +103,7 @@ class OriginQueue:
     failures: int = 0
     turn_failures: int = 0
     wakes_at: float = -math.inf
+    error: str | None = None
     drop_reason: str | None = None
 
     def __post_init__(self) -> None:
@@ -97,6 +113,11 @@ class OriginQueue:
     def waiting(self) -> int:
         """How many tasks wait."""
         return self.scheduled + len(self.unchecked or ())
+
+    @property
+    def failures_in_a_row(self) -> int:
+        """How often in a row rules or a turn could not be had. A store keeps it while the queue is forgotten."""
+        return max(self.failures, self.turn_failures)
 
     @property
     def pace(self) -> RequestedPace | None:

@@ -1,4 +1,11 @@
-"""The right to send one request now: a permit waits for its turn, holds it until it is left, and settles it."""
+"""The right to send one request now: a permit waits for its turn, holds it until it is left, and settles it.
+
+The way of `_acquire`: `_require` raises what stands against waiting at all (a closed gate, a spent budget, a task that would wait
+for itself). `OriginManager.current`, or else `Services.learn`, gives the rules. `_allowed` raises Disallowed, or decides about a
+long URL in a thread. `Turns.take_now` takes a free turn, or `_wait` waits for one. After a wait, `_grounds_after` looks whether
+rules still allow the URL. If not, the turn is skipped and the rules are learned again; the next turn then comes first. `_hold`
+begins the block.
+"""
 
 import asyncio
 from collections.abc import Coroutine, Hashable

@@ -1,4 +1,10 @@
-"""One robots.txt result per origin: cached while it is valid, fetched once for all that wait, refreshed before it expires."""
+"""One robots.txt result per origin: cached while it is valid, fetched once for all that wait, refreshed before it expires.
+
+Words of this file: `access` is the result of one fetch. A `snapshot` is such a result with its times and the last good copy. A
+store keeps snapshots, and `stored` is the one that it returned. `read` is a file that was just fetched, with the rules parsed from
+it. `known` are the rules of a snapshot for our agent (`OriginRules`): those in memory, or the newest. `found` are those that memory
+and store have together. `before` are those that were known before a fetch, perhaps expired: a failure falls back on their copy.
+"""
 
 import asyncio
 import random

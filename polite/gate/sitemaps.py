@@ -15,6 +15,7 @@ from polite.gate.fetcher import NetworkTimeout
 from polite.gate.permit import Permit
 from polite.gate.rules_cache import OriginRules
 from polite.gate.services import Services
+from polite.http.header_fields import REDIRECTS
 from polite.origin import Origin, Target
 from polite.ports import Ask, Failed, Reply, StreamingTransport
 from polite.robots.decision import Disallowed, RobotsUnreachable
@@ -72,7 +73,6 @@ _UNREADABLE = {
     BodyEnd.UNKNOWN_CODING: Reason.CODING_UNKNOWN.value,
     BodyEnd.CORRUPT: Reason.BODY_CORRUPT.value,
 }
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _OPEN_SCHEMES = frozenset({"http", "ftp"})
 # Octets of a body that a transport can only return whole.
 _MOST_WHOLE = 16 << 20
@@ -129,7 +129,7 @@ class FileFetch:
                 return Fetched(target, problem=problem, disallowed=disallowed)
             if isinstance(response, Failed):
                 return Fetched(target, response.status, response.detail or response.reason.value)
-            if response.status not in _REDIRECTS:
+            if response.status not in REDIRECTS:
                 well = 200 <= response.status < 300
                 return Fetched(
                     target,

@@ -143,7 +143,10 @@ class Turns:
         )
 
     def _at_once(self, pace: RequestedPace | None) -> bool:
-        """Whether the pacer alone decides when a turn comes: there are no opening hours, and no scope has to be resolved."""
+        """Whether the pacer alone decides when a turn comes.
+
+        It does not if a scope has to be resolved, a grant may begin a delay (concurrency above 1), or the site has opening hours.
+        """
         return self.find is None and not self.grants_delay and (pace is None or pace.visit_time is None)
 
     async def take(

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from polite.errors import InvalidOption, redact_url
 
+# Responses whose Location is followed for pages and sitemaps (RFC 9110, 15.4). RFC 9309 names no statuses: see `Exchange.next`.
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # A token of RFC 9110, 5.6.2.
 WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]++"
 # Possessive repeats (*+, ++, ?+) keep each match linear. White space around `=` is bad, and to be accepted (RFC 9110, 11.2).

@@ -7,9 +7,9 @@ from urllib.parse import urlencode
 from polite import blocking
 from polite.errors import InvalidOption, InvalidURL
 from polite.gate.gate import Gate
+from polite.http.header_fields import REDIRECTS
 from polite.integrations.hop import (
     PRIVATE_FIELDS,
-    REDIRECTS,
     Hop,
     becomes_get,
     needing,

@@ -30,7 +30,6 @@ T = TypeVar("T")
 
 # Those of a request that a redirect, or a retry, was made from: they name another server, or have expired.
 _SIGNATURE = ("signature-agent", "signature-input", "signature")
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # What another origin must not get.
 PRIVATE_FIELDS = ("Authorization", "Cookie", "Proxy-Authorization")
 

@@ -261,7 +261,7 @@ class Exchange:
         return self._unavailable(Reason.CLIENT_ERROR, status, max_age_s(reply.cache_control, reply.age))
 
     def _redirect(self, reply: Reply) -> "Exchange | FetchResult":
-        """2.3.1.2, H2: follow five hops at least. A loop or too many redirects count as a 404.
+        """2.3.1.2, H2: follow five hops at least. A loop or too many redirects count as a 404. Each 3xx but 304 arrives here.
 
         The rules apply to the origin of the first request.
         """

@@ -7,6 +7,7 @@ milliseconds: what is left then is counted as `unseen`. So an answer costs the s
 import asyncio
 import math
 from collections.abc import Hashable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from heapq import nlargest
@@ -23,7 +24,7 @@ from polite.origin import Origin, Target
 from polite.pacers.shared import SharedPacer
 from polite.pacing.effective_policy import OpeningHours
 from polite.pacing.pacer import Call
-from polite.pacing.turn import Turn
+from polite.pacing.turn import Outlook, Turn
 from polite.robots.reason import Reason
 from polite.status.recorder import clipped
 
@@ -49,6 +50,7 @@ class WaitReason(Enum):
     """Why a URL waits. The value is the text for people."""
 
     UNREACHABLE = "robots.txt was out of reach; it is requested again later"
+    ERROR = "the next try, after an error that says nothing about robots.txt"
     CIRCUIT = "the circuit is open, after failures in a row"
     BACK_OFF = "a back-off, after 429 or 503"
     HOURS = "the site's hours (Visit-time)"
@@ -237,6 +239,8 @@ class Survey:
         if state is QueueState.WAITING_TURN and isinstance(wait, Call):
             return self._wait_of_turn(wait.turn, now)
         if state is QueueState.POSTPONED:
+            if queue.error is not None:
+                return WaitReason.ERROR, None, queue.wakes_at
             if not queue.failures:
                 return self._by_outlook(queue, now, queue.wakes_at)
             known = self._services.origins.known.peek(queue.origin)
@@ -266,10 +270,9 @@ class Survey:
 
     def _by_outlook(self, queue: OriginQueue, now: float, wakes_at: float | None) -> _Reason:
         """Return why a queue waits whose turn in the pacer is not known, or that has none."""
-        turns, target, known = self._turns, queue.requested, queue.grounds
-        outlook = turns.outlook(target, None if known is None else known.pace)
+        turns, outlook = self._turns, self._outlook(queue)
         until, scope = max(wakes_at or now, outlook.ready_at), outlook.scope
-        if scope is None and turns.shared and not turns.owns(target):
+        if scope is None and turns.shared and not turns.owns(queue.requested):
             return WaitReason.HOME, None, None
         if scope is None or until <= now:
             return (WaitReason.TURN if wakes_at is None else WaitReason.DELAY), None, wakes_at
@@ -277,6 +280,12 @@ class Survey:
             scope, turns.pacer.strikes(scope), is_narrowest=isinstance(scope, Origin)
         )
         return reason, outlook.since, until
+
+    def _outlook(self, queue: OriginQueue) -> Outlook:
+        """Return when the queue's turn could come; at once if its scopes cannot be worked out: a user's function may raise."""
+        with suppress(Exception):
+            return self._turns.outlook(queue.requested, queue.pace)
+        return Outlook(self._clock.monotonic(), None, 0, 0, None)
 
     # Rows for people and scripts: dicts of JSON values. A row costs some microseconds.
 
@@ -355,10 +364,9 @@ class Survey:
         }
 
     def _of_queue(self, queue: OriginQueue, wait: Wait) -> Row:
-        turns, target = self._turns, queue.requested
+        target, outlook = queue.requested, self._outlook(queue)
         known = self._services.origins.known.peek(queue.origin)
-        outlook = turns.outlook(target, None if known is None else known.pace)
-        because = queue.drop_reason or outlook.because
+        because = queue.drop_reason or queue.error or outlook.because
         if wait.reason is WaitReason.UNREACHABLE and known is not None:
             # Its delay may be over long before the file is requested again.
             access = known.latest.access

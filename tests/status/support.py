@@ -29,12 +29,7 @@ class Watched:
 
 
 @asynccontextmanager
-async def watched(
-    script=None,
-    *,
-    frontier=None,
-    **options,
-):
+async def watched(script=None, *, frontier=None, **options):
     """Open a gate, its frontier and a monitor, in virtual time."""
     async with (
         scripted_gate(script, **options) as gate,
@@ -78,13 +73,7 @@ class Served:
 
 
 @asynccontextmanager
-async def served(
-    script=None,
-    *,
-    frontier=None,
-    pacing=None,
-    **options,
-):
+async def served(script=None, *, frontier=None, pacing=None, **options):
     """Open a gate and a frontier on a manual clock, and serve their page on a free port of loopback."""
     clock = ManualClock()
     async with AsyncExitStack() as stack:

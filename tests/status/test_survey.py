@@ -109,6 +109,18 @@ async def test_urls_wait_for_a_robots_txt_that_is_out_of_reach():
     assert "RobotsFetched" in [each["kind"] for each in waiting["events"]]
 
 
+async def test_an_error_that_says_nothing_about_robots_txt_is_not_told_as_one_of_it():
+    def scopes(target):
+        return (target.origin, 1 / target.path.count("robots"))
+
+    async with watched(pacing=polite.PacingPolicy(scopes=scopes)) as crawl:
+        await crawl.frontier.put(f"{A}/1")
+        state = await crawl.look()
+
+    assert reasons(state) == {"error": (1, 1, 0)}
+    assert row_of(state, A) == row_of(state, A) | {"because": "ZeroDivisionError", "failures": 0}
+
+
 async def test_urls_wait_for_an_idle_worker_and_for_the_request_in_flight():
     async with watched({f"{B}/robots.txt": RULES}) as crawl:
         await crawl.frontier.put_many([f"{A}/1", f"{A}/2"])
@@ -217,11 +229,9 @@ async def test_an_answer_takes_milliseconds_however_many_origins_there_are():
 
 # One URL. Nothing is fetched to say it.
 
-SCRIPT = {f"{A}/robots.txt": RULES}
-
 
 async def test_a_url_is_unknown_disallowed_in_flight_or_ended():
-    transport = ScriptedTransport(SCRIPT)
+    transport = ScriptedTransport({f"{A}/robots.txt": RULES})
     async with watched(transport) as crawl:
         unknown = await crawl.monitor.explain(f"{A}/1")
         asked = list(transport.asked)

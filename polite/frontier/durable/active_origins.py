@@ -33,6 +33,10 @@ QueuePosition = tuple[float, int]
 class ActiveOrigin:
     """The state of an active origin. Only ActiveOrigins changes it, but for `crawl_delay`.
 
+    Its life: `_activate`, when a batch or the server brings it; `_loaded` with its first tasks; `_replenish` loads more while few
+    are left in memory. It ends in `_deactivate`: none is left, or others wait (`_replenish`); no turn comes for long (`postpone`);
+    or another process has the home (`hear`).
+
     Attributes:
         origin_id: The origin's number in the store.
         crawl_delay: The delay of its robots.txt, as the store has it (seconds).

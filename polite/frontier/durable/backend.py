@@ -83,7 +83,7 @@ class Deactivation:
     """An origin whose tasks leave memory.
 
     Attributes:
-        failures: How often in a row its rules could not be fetched.
+        failures: How often in a row its rules, or a turn, could not be had.
         until: It does not become active before (Unix time).
     """
 
@@ -94,20 +94,22 @@ class Deactivation:
 
 @dataclass(slots=True)
 class Batch:
-    """What one transaction writes, in this order, and then reads.
+    """What one transaction writes and reads. A file does it in the order below, a shared server in that of `step.lua`.
 
     Attributes:
         now: The store's clock (Unix time that never goes back).
         requeued: Tasks that were tried and wait again.
         marks: Tasks given out or back, by their numbers.
-        crawl_delays: Each with its origin's number.
+        crawl_delays: Each with its origin's number. In a file only.
         spent: What was spent of the budgets of origins, by their text. A shared store has it in the state of homes instead.
         ended: Tasks that ended.
+        notes: In a file: what a program keeps there. The last of a name counts.
+        puts: Tasks to write. After them, a file makes tasks ready whose time has come.
+        deactivated: Origins whose tasks leave memory.
+        activate: How many origins may become active. A shared store asks `places` instead (`Backend.open`).
         seen: Lookups of seen URLs and keys.
         loads: An origin's number, and how many of its tasks to load.
-        activate: How many origins may become active.
-        notes: In a file: what a program keeps there. The last of a name counts.
-        check_times: Whether the time of a task or an origin has come.
+        check_times: The time of a task or an origin has come: a shared store asks all partitions. A file looks with every batch.
     """
 
     now: float = 0.0

@@ -7,7 +7,7 @@ const LENGTH = 600;
 // The fields of a second that are stacked, in the order of polite.status.recorder.Second, and what people read.
 const SERIES = [["well", "2xx and 3xx", 0], ["robots", "robots.txt", 4], ["not-well", "4xx", 1], ["slowed", "429 and 503", 2], ["failed", "5xx, none", 3]];
 const IN_FLIGHT = 6, WAITING = 7;
-const GRAVE = { circuit: "bad", unreachable: "bad", back_off: "warn", hours: "warn", fetch_slot: "warn", worker: "warn", home: "warn", dropping: "bad" };
+const GRAVE = { circuit: "bad", unreachable: "bad", error: "bad", back_off: "warn", hours: "warn", fetch_slot: "warn", worker: "warn", home: "warn", dropping: "bad" };
 
 let state = null, seconds = [], count = 0, paused = false, cursor = null, lastAt = 0;
 

@@ -11,4 +11,17 @@ batches, and what a failover may have lost; `step.py` has the reply. `partition.
 deadline. `session.py` is one process; the pacer and the frontier use its homes (`homes.py`), which decides which of them leave
 when. `link.py` is the connection, `address.py` reads its URL, `opening.py` checks the server and has a process join a crawl,
 `robots.py` keeps robots.txt results for all processes, and `inspect.py` shows it all to people.
+
+What happens at a failover, in `Partition` unless another is named:
+
+1. A call gets no reply (`Unreached`). `_repeat` sends the batch again, with all homes that are held (`claim`). Later changes wait
+   in the `ChangeQueue`. If it lasts, `Session.unreached` tells it as StoreAway. Turns are granted as long as the lease is good.
+2. A server replies. If it has no such crawl, `_refused` fails a frontier with StoreEmptied; a gate alone begins a new session. If
+   it is another server than before, `_apply` goes on. `step.lua` is quiet for one lease there: it gives no process a home.
+3. `_renewed`: if the lease has ended, all homes are lost (`Session.lose`). Otherwise it lasts until quiet is over at most, until
+   the server has confirmed what is held.
+4. `_restore` puts first what the `Journal` knows of the last two leases, puts and ends, since the server may have lost it. Until it
+   is written, `StepReply.drop_rows` hides tasks that have ended. `BatchChanges.heard` of the frontier forgets which URLs it put.
+5. The next batches say what is held (`mine`), in parts. The reply to the last part names the homes that are not ours any more
+   (`gone`), and confirms the others: the lease is renewed as before.
 """
