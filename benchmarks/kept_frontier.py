@@ -49,7 +49,7 @@ class Loop(VirtualTimeLoop):
 
     def _run_once(self) -> None:
         start = time.thread_time()
-        super()._run_once()  # type: ignore[misc]
+        super()._run_once()
         self.longest = max(self.longest, time.thread_time() - start)
 
 
@@ -57,8 +57,9 @@ class Laps:
     """Prints what each part of a run cost: CPU of the whole process, memory, and the longest step of the event loop."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        assert isinstance(self._loop, Loop)
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, Loop)
+        self._loop: Loop = loop
         self._begin()
 
     def _begin(self) -> None:

@@ -281,9 +281,13 @@ class ActiveOrigins:
         return Admission.REFUSED
 
     def _fits(self, active: ActiveOrigin, task: Task) -> bool:
-        """Whether a new task belongs before some of those in memory, and fewer than MAX_IN_MEMORY are."""
-        if len(active.in_memory) >= MAX_IN_MEMORY or active.drop_reason is not None:
+        """Whether a new task belongs before some of those in memory, and fewer than MAX_IN_MEMORY are; or all are, and few."""
+        held = len(active.in_memory)
+        if held >= MAX_IN_MEMORY or active.drop_reason is not None:
             return False
+        if held >= TASKS_PER_ORIGIN and not active.more_stored:
+            active.more_stored = True
+            active.last_loaded = max(map(self._position, active.in_memory.values()))
         return not active.more_stored or self._position(task) < active.last_loaded
 
     def _position(self, task: Task) -> QueuePosition:

@@ -106,11 +106,9 @@ class DurableTaskStore:
             # It tells the task from others when a reply is lost and the put is repeated.
             identity += token_urlsafe(9)
         offered: asyncio.Future[Admission] = asyncio.get_running_loop().create_future()
-        self._batches.pending.puts.append(offered)
         kept = draft._replace(payload=payload, identity=identity)
         again = again and draft.identity != NOT_UNIQUE
-        self._batches.batch.puts.append(Put(target, kept, again, ready_at))
-        self._batches.schedule_flush()
+        self._batches.put(Put(target, kept, again, ready_at), offered)
         return offered
 
     # TaskStore: tasks that are given out, and end.
@@ -197,11 +195,7 @@ class DurableTaskStore:
     async def flush(self) -> None:
         """Wait until all that was told to the store so far is written. Raises StoreFailed."""
         self._progress.raise_failure()
-        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._batches.pending.flushes.append((len(self._batches.batch.puts), written))
-        self._batches.batch.check_times = True
-        self._batches.schedule_flush()
-        await written
+        await self._batches.flush()
 
     # What BatchWriter calls.
 
@@ -286,7 +280,7 @@ class DurableTaskStore:
     def _acknowledge(self, batch: Batch, pending: PendingReplies, result: BatchResult) -> None:
         for give in pending.started:
             give()
-        for _, written in pending.flushes:
+        for written in pending.flushes:
             if not written.done():
                 written.set_result(None)
         for lookup, seen in zip(pending.seen, result.seen, strict=True):

@@ -5,13 +5,13 @@ each step of the event loop, while earlier ones are under way.
 """
 
 import asyncio
-from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
-from polite.frontier.durable.backend import Backend, Batch, BatchResult, EndedTask, Lookup, Note, Row
+from polite.frontier.durable.backend import Backend, Batch, BatchResult, EndedTask, Lookup, Note, Put, Row
 from polite.log import fields, log
 from polite.ports import Clock
 from polite.task import Admission, Task
@@ -52,9 +52,7 @@ class PendingReplies:
         started: Each gives a task to its worker.
         loads: Each takes the tasks of an origin that were loaded.
         requeued: Tasks whose origin was not active.
-        flushes: What waits for all that was told before, each with the number of puts of the batch that were.
-        before_ends: Of each end, how many puts of the batch were told before it.
-        before_notes, before_seen: The same of each note, and of each question whether a URL was seen.
+        flushes: What waits for all that was told before.
     """
 
     puts: list["asyncio.Future[Admission]"] = field(default_factory=list)
@@ -62,17 +60,13 @@ class PendingReplies:
     seen: list["asyncio.Future[bool]"] = field(default_factory=list)
     loads: list[Callable[[list[Row]], None]] = field(default_factory=list)
     requeued: list[Task] = field(default_factory=list)
-    flushes: list[tuple[int, "asyncio.Future[None]"]] = field(default_factory=list)
-    before_ends: list[int] = field(default_factory=list)
-    before_notes: list[int] = field(default_factory=list)
-    before_seen: list[int] = field(default_factory=list)
+    flushes: list["asyncio.Future[None]"] = field(default_factory=list)
 
     def fail(self, error: Exception) -> None:
         """Set the error on every future. Tasks that were given out go back."""
         for give in self.started:
             give(written=False)
-        flushes = (future for _, future in self.flushes)
-        futures: tuple[asyncio.Future[Any], ...] = (*self.puts, *self.seen, *flushes)
+        futures: tuple[asyncio.Future[Any], ...] = (*self.puts, *self.seen, *self.flushes)
         for future in futures:
             if not future.done():
                 future.set_exception(error)
@@ -101,9 +95,13 @@ class BatchOwner(Protocol):
 class BatchWriter:
     """Writes batches: one at a time, unless the backend is shared.
 
-    Callers add changes to `batch` and futures to `pending`, then call `schedule_flush`.
+    Callers add changes to `batch` and futures to `pending`, then call `schedule_flush`. A batch of a file takes 500 puts, since all
+    are acknowledged in one step of the loop: more are left to further ones, and with them what was told later. A page's end is
+    written with the links that were put before it, or after them: a kill in between would lose them.
 
     Attributes:
+        batch: What is written next.
+        pending: What its result resolves.
         under_way: Batches that the backend applies now.
         gone: Numbers of tasks that are no longer where a batch under way may find them.
         closed: Whether `close` was called.
@@ -113,8 +111,8 @@ class BatchWriter:
         self._backend = backend
         self._clock = clock
         self._owner = owner
-        self.batch: Batch = Batch()
-        self.pending: PendingReplies = PendingReplies()
+        self._waiting: deque[tuple[Batch, PendingReplies]] = deque()
+        self._begin()
         self.gone: set[int] = set()
         self.closed: bool = False
         self.under_way: dict[asyncio.Future[BatchResult], Batch] = {}
@@ -122,6 +120,12 @@ class BatchWriter:
         self._failed = False  # a batch failed: nothing more can be written
         self._released = False  # the backend is being closed, or is
         self._closing: asyncio.Future[None] | None = None
+
+    def _begin(self) -> None:
+        """Begin a batch after those that wait."""
+        self._last: tuple[Batch, PendingReplies] = Batch(), PendingReplies()
+        self._waiting.append(self._last)
+        self.batch, self.pending = self._waiting[0]
 
     async def close(self) -> None:
         """Write the last batch, and close the backend. May be called twice.
@@ -170,29 +174,45 @@ class BatchWriter:
     @property
     def unwritten(self) -> list[Batch]:
         """The batches whose changes the store may not have yet."""
-        return [*self.under_way.values(), self.batch]
+        return [*self.under_way.values(), *(batch for batch, _ in self._waiting)]
+
+    def put(self, put: Put, offered: "asyncio.Future[Admission]") -> None:
+        """Have a task written, and its admission set."""
+        if len(self._last[0].puts) >= _MOST_PUTS and not self._backend.shared:
+            self._begin()
+        batch, pending = self._last
+        batch.puts.append(put)
+        pending.puts.append(offered)
+        self.schedule_flush()
 
     def end(self, ended: EndedTask) -> None:
         """Have the end of a task written, not before what was put until now."""
         self.gone.add(ended.task.number)
-        self.pending.before_ends.append(len(self.batch.puts))
-        self.batch.ended.append(ended)
+        self._last[0].ended.append(ended)
         self.schedule_flush()
 
     def note(self, note: Note) -> None:
         """Have a note written, in the transaction of an end that is told beside it."""
-        self.pending.before_notes.append(len(self.batch.puts))
-        self.batch.notes.append(note)
+        self._last[0].notes.append(note)
         self.schedule_flush()
 
     def ask(self, lookup: Lookup) -> "asyncio.Future[bool]":
         """Have a URL looked up, not before what was told until now is written."""
         seen: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self.pending.before_seen.append(len(self.batch.puts))
-        self.pending.seen.append(seen)
-        self.batch.seen.append(lookup)
+        batch, pending = self._last
+        pending.seen.append(seen)
+        batch.seen.append(lookup)
         self.schedule_flush()
         return seen
+
+    def flush(self) -> "asyncio.Future[None]":
+        """Have all that was told until now written, and look at what has become ready."""
+        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        batch, pending = self._last
+        pending.flushes.append(written)
+        batch.check_times = True
+        self.schedule_flush()
+        return written
 
     def schedule_flush(self) -> None:
         """Write the batch at the end of this step of the loop, or when the one under way is written."""
@@ -208,43 +228,21 @@ class BatchWriter:
         batch, pending = self.batch, self.pending
         if not batch:
             return
-        self.batch, self.pending = Batch(), PendingReplies()
-        if len(batch.puts) > _MOST_PUTS and not self._backend.shared:
-            self._leave_rest(batch, pending)
-        self.gone = {ended.task.number for ended in self.batch.ended}
+        self._waiting.popleft()
+        if self._waiting:
+            self.batch, self.pending = self._waiting[0]
+        else:
+            self._begin()
+        self.gone = {ended.task.number for later, _ in self._waiting for ended in later.ended}
         batch.now = self._clock.now()
         try:
             written = self._backend.apply(batch)
         except Exception as defect:
             log.exception("the frontier failed", extra=fields("frontier_failed", error=defect))
-            self._failed = True
-            self._owner.fail(defect)
-            pending.fail(defect)
-            self.pending.fail(defect)
+            self._fail(pending, defect)
             return
         self.under_way[written] = batch
         written.add_done_callback(partial(self._written, batch, pending))
-
-    def _leave_rest(self, batch: Batch, pending: PendingReplies) -> None:
-        """Leave puts to the next batch, since all are acknowledged in one step of the loop, and what was told after them.
-
-        A page's end is written with the links that were put before it, or later: a kill in between would lose them.
-        """
-        rest, later = self.batch, self.pending
-        rest.puts, later.puts = batch.puts[_MOST_PUTS:], pending.puts[_MOST_PUTS:]
-        del batch.puts[_MOST_PUTS:], pending.puts[_MOST_PUTS:]
-        ends = bisect_right(pending.before_ends, _MOST_PUTS)
-        rest.ended, later.before_ends = batch.ended[ends:], _after_part(pending.before_ends[ends:])
-        del batch.ended[ends:]
-        notes = bisect_right(pending.before_notes, _MOST_PUTS)
-        rest.notes, later.before_notes = batch.notes[notes:], _after_part(pending.before_notes[notes:])
-        del batch.notes[notes:]
-        seen = bisect_right(pending.before_seen, _MOST_PUTS)
-        rest.seen, later.seen = batch.seen[seen:], pending.seen[seen:]
-        later.before_seen = _after_part(pending.before_seen[seen:])
-        del batch.seen[seen:], pending.seen[seen:]
-        later.flushes = [(puts - _MOST_PUTS, each) for puts, each in pending.flushes if puts > _MOST_PUTS]
-        pending.flushes = [each for each in pending.flushes if each[0] <= _MOST_PUTS]
 
     def _written(self, batch: Batch, pending: PendingReplies, written: "asyncio.Future[BatchResult]") -> None:
         del self.under_way[written]
@@ -254,14 +252,17 @@ class BatchWriter:
         elif self.batch or self._owner.has_work:
             self.schedule_flush()
 
+    def _fail(self, pending: PendingReplies, failure: Exception) -> None:
+        """A batch was not written: nothing more is."""
+        self._failed = True
+        self._owner.fail(failure)
+        for replies in (pending, *(later for _, later in self._waiting)):
+            replies.fail(failure)
+
     def _deliver(self, batch: Batch, pending: PendingReplies, written: "asyncio.Future[BatchResult]") -> None:
         error = written.exception()
         if error is not None:
-            self._failed = True
-            failure = error if isinstance(error, Exception) else RuntimeError(repr(error))
-            self._owner.fail(failure)
-            pending.fail(failure)
-            self.pending.fail(failure)
+            self._fail(pending, error if isinstance(error, Exception) else RuntimeError(repr(error)))
             return
         try:
             self._owner.deliver(batch, pending, written.result())
@@ -275,8 +276,3 @@ class BatchWriter:
             self._owner.fail(ended)
             pending.fail(ended)
             raise
-
-
-def _after_part(before: list[int]) -> list[int]:
-    """Return the numbers of puts that are left to the next batch."""
-    return [puts - _MOST_PUTS for puts in before]
