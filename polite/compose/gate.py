@@ -25,15 +25,7 @@ from polite.pacing.pacer import LocalPacer, process_delays
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.scopes import ScopePolicy, ScopeResolver, Scopes, registrable_domains
 from polite.pacing.throttle import Throttle, require_throttle
-from polite.ports import (
-    AddressSource,
-    Clock,
-    Listener,
-    RobotsStore,
-    Signer,
-    Transport,
-    ValidatorStore,
-)
+from polite.ports import AddressSource, Clock, Listener, RobotsStore, Signer, Transport, ValidatorStore
 from polite.recrawl import RecrawlPolicy
 from polite.robots.agent import UserAgent
 from polite.robots.policy import FetchPolicy, RobotsPolicy
@@ -92,9 +84,7 @@ class _Opening(AbstractAsyncContextManager[Opened], Generic[Opened]):
     __await__ = __enter__ = __exit__ = __aiter__ = __reduce_ex__ = _refuse
 
 
-def opening(
-    function: Callable[P, AsyncIterator[Opened]],
-) -> Callable[P, AbstractAsyncContextManager[Opened]]:
+def opening(function: Callable[P, AsyncIterator[Opened]]) -> Callable[P, AbstractAsyncContextManager[Opened]]:
     """Make an async context manager as `asynccontextmanager` does. It says if its block was forgotten."""
     manager, name = asynccontextmanager(function), function.__name__.lstrip("_")
 

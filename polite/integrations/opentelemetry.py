@@ -200,10 +200,7 @@ def _of_url(url: str) -> dict[str, Any]:
     target = Target.of(url)
     origin = target.origin
     # Without the brackets of an IPv6 address, as the conventions have it. A query may have a token.
-    found = {
-        "server.address": origin.host.strip("[]"),
-        "url.full": redact_url(target.url.partition("?")[0]),
-    }
+    found = {"server.address": origin.host.strip("[]"), "url.full": redact_url(target.url.partition("?")[0])}
     return found if origin.port is None else found | {"server.port": origin.port}
 
 

@@ -161,11 +161,7 @@ class Robots:
         """
         body = self._body
         return explain(
-            body,
-            UserAgent.of(agent),
-            _path(url),
-            self.dialect,
-            lambda dialect: text(body, dialect),
+            body, UserAgent.of(agent), _path(url), self.dialect, lambda dialect: text(body, dialect)
         )
 
     @property

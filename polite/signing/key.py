@@ -116,9 +116,7 @@ class SigningKey:
 
         name, key = os.fspath(file), Ed25519PrivateKey.generate()
         pem = key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
         try:
             # Never one that exists: a key that was published is lost with its file.

@@ -18,13 +18,7 @@ from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.http.header_fields import Headers
 from polite.integrations.crawlee.request_manager import PoliteRequestManager, Skipped
-from polite.integrations.hop import (
-    PRIVATE_FIELDS,
-    REDIRECTS,
-    Hop,
-    becomes_get,
-    require_agent,
-)
+from polite.integrations.hop import PRIVATE_FIELDS, REDIRECTS, Hop, becomes_get, require_agent
 from polite.origin import Target
 from polite.robots.decision import Disallowed, RobotsUnreachable
 
