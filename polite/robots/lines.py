@@ -74,6 +74,8 @@ def _mark_length(body: bytes, dialect: Dialect) -> int:
 WHITE = " \t\v\f"
 # What ends a word: white space, or the end of the text (a slice of one character that is empty).
 WHITE_OR_END = frozenset(("", *WHITE))
+# How a value that is an absolute URL begins.
+ABSOLUTE_URL = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
 # How "surrogatepass" encodes the lone surrogates that stand for octets, U+DC80 to U+DCFF.
 _STRAY = re.compile(rb"\xed([\xb2\xb3])([\x80-\xbf])")
 

@@ -96,11 +96,21 @@ def _shadowed(body: bytes, dialect: Dialect) -> Iterator[Finding]:
         yield found(rule.line, "D7", rule, because, winner)
 
 
-def _reading(line: Line) -> str:
-    """Say how polite reads a line that breaks the grammar."""
-    if line.field in {Field.UNKNOWN, Field.NONE}:
-        return "polite ignores the line, as many crawlers do"
-    return f"polite reads it as {line.field.value.capitalize()}, many crawlers ignore the line"
+def _mistyped(line: Line, wrong: str, hint: str) -> Finding:
+    """Return the mistake of a line that breaks the grammar, and how polite reads it."""
+    reading = "polite ignores the line, as many crawlers do"
+    if line.field not in {Field.UNKNOWN, Field.NONE}:
+        reading = f"polite reads it as {line.field.value.capitalize()}, many crawlers ignore the line"
+    return Finding(line.number, "X7", f"{wrong}; {reading}", hint)
+
+
+def _unknown(line: Line, written: str, meant: str) -> Finding:
+    return _mistyped(line, f"{quoted(written)} is not a field", f"Write {meant.capitalize()}:")
+
+
+def _colonless(line: Line, name: str) -> Finding:
+    wrong = f"the colon is missing after {quoted(name)}"
+    return _mistyped(line, wrong, f"Write {name.capitalize()}: ...")
 
 
 def _longer(name: str) -> str | None:
@@ -176,13 +186,13 @@ class _LineChecks:
             words = [word for word in line.value.replace("\t", " ").split(" ") if word]
             name = words[0].lower()
             if name in _MEANT:
-                yield self._colonless(line, name)
+                yield _colonless(line, name)
             elif len(words) == 2 and (longer := _longer(name)) is not None:
-                yield self._unknown(line, words[0], longer)
+                yield _unknown(line, words[0], longer)
             return
         if name in _MEANT and ":" not in line.text.partition("#")[0]:
             # Some crawlers accept the line (`Dialect.colon_optional`), others do not.
-            yield self._colonless(line, name)
+            yield _colonless(line, name)
             return
         if name in _MEANT or name in _OTHERS:
             return
@@ -190,23 +200,7 @@ class _LineChecks:
         read = None if line.field is Field.UNKNOWN else line.field.value
         meant = read or _longer(name) or self._meant(name)
         if meant is not None:
-            yield self._unknown(line, line.name, meant)
-
-    def _unknown(self, line: Line, written: str, meant: str) -> Finding:
-        return Finding(
-            line.number,
-            "X7",
-            f"{quoted(written)} is not a field; {_reading(line)}",
-            f"Write {meant.capitalize()}:",
-        )
-
-    def _colonless(self, line: Line, name: str) -> Finding:
-        return Finding(
-            line.number,
-            "X7",
-            f"the colon is missing after {quoted(name)}; {_reading(line)}",
-            f"Write {name.capitalize()}: ...",
-        )
+            yield _unknown(line, line.name, meant)
 
     def _meant(self, name: str) -> str | None:
         """Return the field that a spelling was probably meant to be. Cached for each spelling."""
