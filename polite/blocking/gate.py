@@ -332,8 +332,7 @@ class Gate:
 
     def on_close(self, callback: Callable[[], object]) -> None:
         """Call `callback` once, on the gate's own thread, when the gate closes. What it raises is logged."""
-        thread = self._thread
-        thread.run("a callback", lambda: thread.gate.on_close(callback))
+        self._thread.run("a callback", lambda: self._thread.gate.on_close(callback))
 
     def close(self) -> None:
         """Close the gate, and end its thread. Threads that wait get GateClosed. May be called twice.
@@ -349,9 +348,7 @@ class Gate:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __del__(self) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, NoReturn, ParamSpec, TypeVar
 
 from polite.clock import SystemClock
 from polite.compose.checked import checked_store, checked_transports, checked_validators
-from polite.compose.shared import join, keep_back_off, opened, refuse_mistyped
+from polite.compose.shared import join, keep_back_off, kind_of, opened, refuse_mistyped
 from polite.errors import InvalidOption
 from polite.gate.addresses import AddressBook
 from polite.gate.fetcher import Downloads, RobotsFetcher, Signatures
@@ -235,9 +235,8 @@ async def _kept(store: object, clock: Clock) -> RobotsStore | None:
         return store
     if not isinstance(store, str | os.PathLike):
         raise InvalidOption(
-            # Not its repr, which may have credentials.
             "store must be a RobotsStore, the name of a file, or a URL or redis.asyncio client of a shared store, "
-            f"got {_kind(store)}"
+            f"got {kind_of(store)}"
         )
     if isinstance(store, str):
         refuse_mistyped(store)
@@ -252,13 +251,6 @@ async def _kept(store: object, clock: Clock) -> RobotsStore | None:
         await file.close()
         raise
     return file
-
-
-def _kind(value: object) -> str:
-    if isinstance(value, type):
-        return f"the class {value.__qualname__}"
-    kind = type(value)
-    return f"a {kind.__module__}.{kind.__qualname__}".replace(" builtins.", " ")
 
 
 def _transports(

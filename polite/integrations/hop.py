@@ -58,14 +58,9 @@ def require_gate(gate: object, *, user: str, threads: bool = False) -> None:
         user: What needs it, as the crawler calls it.
         threads: It needs one for threads.
     """
-    if threads and not isinstance(gate, blocking.Gate):
-        raise InvalidOption(
-            f"{user} is for threads: it needs a gate of polite.blocking.open_gate, got {gate!r}"
-        )
-    if not threads and not isinstance(gate, Gate):
-        raise InvalidOption(
-            f"{user} runs on an event loop: it needs a gate of polite.open_gate, got {gate!r}"
-        )
+    if not isinstance(gate, blocking.Gate if threads else Gate):
+        runs, of = ("is for threads", "polite.blocking") if threads else ("runs on an event loop", "polite")
+        raise InvalidOption(f"{user} {runs}: it needs a gate of {of}.open_gate, got {gate!r}")
 
 
 def require_any_gate(gate: object) -> None:

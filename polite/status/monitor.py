@@ -151,9 +151,7 @@ class Monitor:
     def _tick(self) -> None:
         now = self._clock.monotonic()
         self._late.append(max(0.0, now - self._next_at))
-        self._next_at = (
-            max(self._next_at, now) + _TICK_S if self._next_at + _TICK_S <= now else self._next_at + _TICK_S
-        )
+        self._next_at = _TICK_S + (now if self._next_at + _TICK_S <= now else self._next_at)
         self._timer = self._clock.call_at(self._next_at, self._tick)
         counters, before = self._gate.counters, self._counted
         self._counted = counters
