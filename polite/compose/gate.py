@@ -177,9 +177,9 @@ async def open_gate(
     tell = Notifier()
     if listener is not None:
         tell.add(listener)
-    book = _address_book(pacing, fetching, clock, addresses, resolver)
+    scopes, book = _scopes(pacing, fetching, clock, addresses, resolver)
     find = None if book is None else book.find
-    policies = EffectivePolicies(pacing, throttle, scopes=_scopes(pacing, book))
+    policies = EffectivePolicies(pacing, throttle, scopes=scopes)
     concurrency, delay = policies.limits
     pacer = LocalPacer(clock, concurrency=concurrency, provisional_s=delay, max_waiting=pacing.max_waiting)
     pacer.join(process_delays(clock))
@@ -271,30 +271,25 @@ def _transports(
     return ours | dict(given)
 
 
-def _scopes(pacing: PacingPolicy, book: AddressBook | None) -> ScopePolicy:
-    """Return the function that names the scopes of the policy."""
-    scopes = pacing.scopes
-    if not isinstance(scopes, Scopes):
-        return scopes
-    domain_of = None if scopes.domain is None else registrable_domains("Scopes(domain=...)")
-    return ScopeResolver(scopes, domain_of=domain_of, addresses=book)
-
-
-def _address_book(
+def _scopes(
     pacing: PacingPolicy,
     fetching: FetchPolicy,
     clock: Clock,
     source: AddressSource | None,
     resolver: "Mapping[str, str] | AbstractResolver | None",
-) -> AddressBook | None:
-    """Return the address book, if addresses are scopes."""
-    if not isinstance(pacing.scopes, Scopes) or pacing.scopes.address is None:
-        return None
-    if source is None and fetching.proxy is not None:
-        # Lookups would bypass the proxy, and the proxy may resolve names differently.
-        raise InvalidOption("Scopes(address=...) with FetchPolicy.proxy needs open_gate(addresses=...)")
-    if source is None:
-        from polite.transports.resolver import named_resolver
+) -> tuple[ScopePolicy, AddressBook | None]:
+    """Return the function that names the scopes of the policy, and the address book if addresses are scopes."""
+    scopes, book = pacing.scopes, None
+    if not isinstance(scopes, Scopes):
+        return scopes, None
+    if scopes.address is not None:
+        if source is None and fetching.proxy is not None:
+            # Lookups would bypass the proxy, and the proxy may resolve names differently.
+            raise InvalidOption("Scopes(address=...) with FetchPolicy.proxy needs open_gate(addresses=...)")
+        if source is None:
+            from polite.transports.resolver import named_resolver
 
-        source = named_resolver(fetching, resolver)
-    return AddressBook(source, clock)
+            source = named_resolver(fetching, resolver)
+        book = AddressBook(source, clock)
+    domain_of = None if scopes.domain is None else registrable_domains("Scopes(domain=...)")
+    return ScopeResolver(scopes, domain_of=domain_of, addresses=book), book

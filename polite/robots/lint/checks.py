@@ -12,7 +12,7 @@ from polite.robots.agent import names_all
 from polite.robots.decision import Rule, RuleLine, to_rule
 from polite.robots.dialect import Dialect
 from polite.robots.groups import Group
-from polite.robots.lines import ABSOLUTE_URL, WHITE, Field, Line, readable, rows, wide_encoding
+from polite.robots.lines import ABSOLUTE_URL, UTF_8_MARK, WHITE, Field, Line, readable, rows, wide_encoding
 from polite.robots.parse import parse
 from polite.robots.signals import path_and_text, read_usage, refusals
 
@@ -206,7 +206,6 @@ def _start(pattern: re.Pattern[str], value: str) -> str:
     return found[0].lower() if found else ""
 
 
-_UTF_8_MARK = b"\xef\xbb\xbf"
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _MARKUP = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n\f]*+<(?:!doctype|!--|\?xml|[a-z])", re.IGNORECASE)
 # In UTF-16, every second octet of ASCII text is NUL; in honest UTF-8 none is.
@@ -258,7 +257,7 @@ def file_findings(body: bytes, dialect: Dialect) -> Iterator[Finding]:
         yield found(
             1, "D3", "polite reads it, many crawlers do not" if read else "polite finds no rule in it"
         )
-    elif body.startswith(_UTF_8_MARK):
+    elif body.startswith(UTF_8_MARK):
         yield found(1, "D2")
     if is_binary(body):
         kind = next((name for start, name in _SIGNATURES.items() if body.startswith(start)), "binary data")
