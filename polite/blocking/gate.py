@@ -5,7 +5,6 @@ import warnings
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from types import TracebackType
 from typing import ParamSpec, Self, TypeVar
 
 from polite.blocking.loop_thread import LoopThread, refuse_in_a_loop
@@ -169,9 +168,7 @@ class Permit:
     def __enter__(self) -> Self:
         return self._wait(LoopPermit.__aenter__)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.leave(error)
 
     def __del__(self) -> None:

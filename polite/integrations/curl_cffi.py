@@ -1,7 +1,7 @@
 """curl_cffi: requests that wait at a gate, with a redirect loop of their own, since libcurl follows redirects unseen."""
 
 import re
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
 from polite import blocking
@@ -25,6 +25,8 @@ with needing("curl_cffi", "curl-cffi"):
     from curl_cffi import CurlHttpVersion, CurlOpt
     from curl_cffi.requests import AsyncSession, Headers, Response, Session
     from curl_cffi.requests.exceptions import RequestException, TooManyRedirects
+
+_AnySession: TypeAlias = "Session[Any] | AsyncSession[Any]"
 
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 # What another origin must not get.
@@ -104,11 +106,7 @@ async def async_request(
 
 
 async def _exchange(
-    gate: Gate | blocking.Gate,
-    session: "Session[Any] | AsyncSession[Any]",
-    method: str,
-    url: str,
-    options: dict[str, Any],
+    gate: Gate | blocking.Gate, session: _AnySession, method: str, url: str, options: dict[str, Any]
 ) -> Response:
     with raised_as(RequestException):
         redirects = _Redirects(session, gate.agent.header, method, url, options)
@@ -140,12 +138,7 @@ class _Redirects:
     """
 
     def __init__(
-        self,
-        session: "Session[Any] | AsyncSession[Any]",
-        agent: str,
-        method: str,
-        url: str,
-        options: dict[str, Any],
+        self, session: _AnySession, agent: str, method: str, url: str, options: dict[str, Any]
     ) -> None:
         _require_seen(session, options)
         session.curl_options = dict(_SENT_ONCE)
@@ -191,7 +184,7 @@ class _Redirects:
                 del self.headers[header]
 
 
-def _require_seen(session: "Session[Any] | AsyncSession[Any]", options: dict[str, Any]) -> None:
+def _require_seen(session: _AnySession, options: dict[str, Any]) -> None:
     """Raise InvalidOption for what has requests sent that the gate does not see, or others than it decided about."""
     for option in _REFUSED:
         if options.get(option) is not None:

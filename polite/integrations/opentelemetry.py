@@ -148,25 +148,18 @@ class _Spans:
             if not event.origin.startswith("ftp:"):
                 attributes["http.request.method"] = "GET"
             # A missing robots.txt (404) is no error: it allows everything.
-            failed = event.outcome == "unreachable"
-            if failed:
+            if event.outcome == "unreachable":
                 attributes["error.type"] = event.reason
-            self._span("GET /robots.txt", event.elapsed_s, attributes, SpanKind.CLIENT, failed=failed)
+            self._span("GET /robots.txt", event.elapsed_s, attributes, SpanKind.CLIENT)
 
     def _span(
-        self,
-        name: str,
-        seconds: float,
-        attributes: dict[str, Any],
-        kind: SpanKind = SpanKind.INTERNAL,
-        *,
-        failed: bool = False,
+        self, name: str, seconds: float, attributes: dict[str, Any], kind: SpanKind = SpanKind.INTERNAL
     ) -> None:
         now = time_ns()
         span = self._tracer.start_span(
             name, kind=kind, attributes=attributes, start_time=now - int(seconds * 1e9)
         )
-        if failed:
+        if "error.type" in attributes:
             span.set_status(Status(StatusCode.ERROR))
         span.end(now)
 

@@ -314,12 +314,7 @@ class Exchange:
         return Unavailable(reason, self.ask.target.url, status, self.hops, max_age_s=max_age)
 
     def _unreachable(
-        self,
-        reason: Reason,
-        status: int | None = None,
-        *,
-        detail: str = "",
-        retry_after_s: float | None = None,
+        self, reason: Reason, status: int | None, detail: str = "", retry_after_s: float | None = None
     ) -> Unreachable:
         url = self.ask.target.url
         return Unreachable(reason, url, status, detail, self.hops, retry_after_s=retry_after_s)

@@ -108,33 +108,27 @@ def _of_refusal(event: events.Refused) -> str:
 
 # Of each kind of event: its level, which of its fields says what it is about, and its text.
 _TEXTS: dict[type[events.Event], tuple[str, str, Callable[[Any], str]]] = {
-    events.Left: ("warn", "url", lambda event: f"status {event.status}"),
+    events.Left: ("warn", "url", lambda it: f"status {it.status}"),
     events.RobotsFetched: ("warn", "origin", _of_robots),
     events.Refused: ("info", "url", _of_refusal),
     events.Dropped: (
         "bad",
         "url",
-        lambda event: f"given up after {counted(event.tries, 'try', 'tries')}: {event.because}",
+        lambda it: f"given up after {counted(it.tries, 'try', 'tries')}: {it.because}",
     ),
-    events.BackedOff: (
-        "warn",
-        "origin",
-        lambda event: f"backs off for {event.pause_s:.1f} s: {event.because}",
-    ),
-    events.PaymentRequired: ("warn", "url", lambda event: f"a payment is asked for: {event.price}"),
-    events.LicenseRequired: ("warn", "url", lambda event: f"a licence is asked for: {event.challenge}"),
-    events.CircuitOpened: ("bad", "origin", lambda event: event.because),
-    events.CircuitClosed: ("info", "origin", lambda event: f"circuit closed: status {event.status}"),
+    events.BackedOff: ("warn", "origin", lambda it: f"backs off for {it.pause_s:.1f} s: {it.because}"),
+    events.PaymentRequired: ("warn", "url", lambda it: f"a payment is asked for: {it.price}"),
+    events.LicenseRequired: ("warn", "url", lambda it: f"a licence is asked for: {it.challenge}"),
+    events.CircuitOpened: ("bad", "origin", lambda it: it.because),
+    events.CircuitClosed: ("info", "origin", lambda it: f"circuit closed: status {it.status}"),
     events.OriginPostponed: (
         "warn",
         "origin",
-        lambda event: (
-            f"{counted(event.tasks, 'URL waits', 'URLs wait')} {event.for_s:.0f} s: {event.because}"
-        ),
+        lambda it: f"{counted(it.tasks, 'URL waits', 'URLs wait')} {it.for_s:.0f} s: {it.because}",
     ),
-    events.Reclaimed: ("bad", "url", lambda event: f"held for {event.held_s:.0f} s: its turn was taken back"),
-    events.StoreAway: ("bad", "store", lambda event: f"does not respond: {event.because}"),
-    events.StoreBack: ("info", "store", lambda event: f"responds again, after {event.away_s:.0f} s"),
+    events.Reclaimed: ("bad", "url", lambda it: f"held for {it.held_s:.0f} s: its turn was taken back"),
+    events.StoreAway: ("bad", "store", lambda it: f"does not respond: {it.because}"),
+    events.StoreBack: ("info", "store", lambda it: f"responds again, after {it.away_s:.0f} s"),
 }
 
 

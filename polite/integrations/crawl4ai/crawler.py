@@ -46,6 +46,7 @@ class PoliteDispatcher(MemoryAdaptiveDispatcher):
 _UNPACED = (
     "crawl4ai sends these requests past polite: no check of robots.txt, no delay, and another User-Agent"
 )
+_DISCOVERS = f"requests robots.txt, sitemaps and pages; {_UNPACED}. Use gate.sitemaps for URLs"
 
 
 def _unpaced(config: CrawlerRunConfig) -> Iterator[str]:
@@ -133,16 +134,12 @@ class PoliteCrawler(AsyncWebCrawler):
 
     async def aseed_urls(self, *args: Any, **kwargs: Any) -> Any:
         """Discover URLs past the gate, as AsyncWebCrawler does, with a warning. `gate.sitemaps` is polite."""
-        self._warn(
-            f"aseed_urls requests robots.txt, sitemaps and pages; {_UNPACED}. Use gate.sitemaps for URLs"
-        )
+        self._warn(f"aseed_urls {_DISCOVERS}")
         return await super().aseed_urls(*args, **kwargs)
 
     async def amap_domain(self, *args: Any, **kwargs: Any) -> Any:
         """Discover URLs past the gate, as AsyncWebCrawler does, with a warning. `gate.sitemaps` is polite."""
-        self._warn(
-            f"amap_domain requests robots.txt, sitemaps and pages; {_UNPACED}. Use gate.sitemaps for URLs"
-        )
+        self._warn(f"amap_domain {_DISCOVERS}")
         return await super().amap_domain(*args, **kwargs)
 
     async def arun(self, url: str, config: CrawlerRunConfig | None = None, **kwargs: Any) -> Any:

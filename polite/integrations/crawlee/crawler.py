@@ -246,10 +246,6 @@ class PoliteHttpClient(HttpClient):
             whole: Its body is read to its end. Of a stream that is not known.
         """
         for _ in range(self._max_redirects + 1):
-            if permit is not None and not permit.valid:
-                # A hook of the crawler took longer than `max_hold`.
-                permit.leave()
-                permit = None
             hop, permit = Hop(self._gate, permit or await enter(asked.url), str(asked.method)), None
             try:
                 asked = await self._as_decided(asked, hop)
@@ -379,10 +375,6 @@ class GuardedPages:
                 # The handler loads another page.
                 return await guarded.goto(page, url, **options)
             permit = self._manager.take_permit(requests.pop())
-            if permit is not None and not permit.valid:
-                # It was lost. There is none if a hook of the crawler has used it.
-                permit.leave()
-                permit = None
             with skipping(self._manager, url):
                 async with guarded.turn(page, url, None if permit is None else _PageTurn(permit)):
                     return await goto(url, **options)

@@ -200,11 +200,15 @@ class PoliteRequestManager(RequestManager):
         return callback
 
     def take_permit(self, request: Request) -> TaskPermit | None:
-        """Return the permit that the request was given out with, if there is one. The caller reports and leaves it.
+        """Return the permit that the request was given out with, if its turn still holds. The caller reports and leaves it.
 
-        No part of the public API.
+        A hook of the crawler may have used it, or taken longer than `max_hold`. No part of the public API.
         """
-        return self._permits.pop(request.unique_key, None)
+        permit = self._permits.pop(request.unique_key, None)
+        if permit is None or permit.valid:
+            return permit
+        permit.leave()
+        return None
 
     def claim_permit(self, url: str) -> Permit | None:
         """Return the permit of a page that is not sent yet, if it is for this URL. Others of its origin are left.
