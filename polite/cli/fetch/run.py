@@ -34,6 +34,7 @@ from polite.errors import InvalidURL, Overloaded, PermitMisused, StoreFailed, Tu
 from polite.frontier.frontier import Frontier
 from polite.frontier.in_flight import TaskPermit
 from polite.gate.gate import Gate
+from polite.integrations.hop import REDIRECTS
 from polite.origin import Origin, Target
 from polite.task import Admission, Task
 
@@ -90,7 +91,6 @@ async def interrupts() -> AsyncIterator[Interrupt]:
 _MAX_CONCURRENT_PUTS = 500
 _QUEUE_FULL_RETRY_S = 60.0
 _RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
-_REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 _SCHEMES = ("http", "https")
 
 
@@ -286,7 +286,7 @@ class Run:
         """Follow a redirect, and keep and record a response that is not retried."""
         task, run_log = permit.task, self.run_log
         why: Cause | None = None
-        if page.status in _REDIRECT_STATUSES and page.location is not None:
+        if page.status in REDIRECTS and page.location is not None:
             try:
                 why = await self._follow(task, page.location, fields)
             except Overloaded:
