@@ -12,8 +12,8 @@ from polite import ports
 from polite.errors import InvalidOption, StoreFailed
 from polite.gate.fetcher import SignerFailed
 from polite.log import fields, log
+from polite.options import wrong_field
 from polite.origin import Origin, Target
-from polite.robots.exchange import wrong_field
 from polite.robots.snapshot import Snapshot
 
 # RFC 3986, 3.1.

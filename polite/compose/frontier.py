@@ -73,7 +73,13 @@ async def open_frontier(
     limits, order = Limits(**options), "fifo" if store is None and crawl is None else _order(scheduler)
     require_plain(on_end)
     if store is None and crawl is None:
-        _warn_if_alone(gate)
+        if (joined := memberships.get(gate)) is not None:
+            log.warning(
+                "the gate shares its delays with other processes, but this frontier keeps its tasks to itself: "
+                "crawl=%r shares them",
+                joined.crawl,
+                extra=fields("frontier_not_shared"),
+            )
         keep: Callable[[Dispatcher], TaskStore] = in_memory
     elif shared:
         keep = await _on_server(gate, limits, store, crawl, order, lease)
@@ -89,17 +95,6 @@ async def open_frontier(
             frontier.stop()
     finally:
         await dispatcher.store.close()
-
-
-def _warn_if_alone(gate: Gate) -> None:
-    """Warn of tasks that are kept in memory while the gate's delays are shared."""
-    if (found := memberships.get(gate)) is not None:
-        log.warning(
-            "the gate shares its delays with other processes, but this frontier keeps its tasks to itself: "
-            "crawl=%r shares them",
-            found.crawl,
-            extra=fields("frontier_not_shared"),
-        )
 
 
 def _in_file(
