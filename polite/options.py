@@ -1,10 +1,17 @@
-"""Checks of options. Each message names the option, what it must be, and the value: "MemoryStore: max_origins must be ..."."""
+"""Checks of options, and of what a user's part returned.
+
+Each message names the option, what it must be, and the value: "MemoryStore: max_origins must be ...".
+"""
 
 import math
+import reprlib
 import sys
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from functools import lru_cache
+from typing import Any, get_args, get_type_hints
 
 from polite.errors import InvalidOption
 
@@ -82,3 +89,28 @@ def boolean(option: str, value: object) -> bool:
     if type(value) is not bool:
         raise InvalidOption(f"must be True or False, got {value!r}", option=option)
     return value
+
+
+def wrong_field(value: object) -> str | None:
+    """Return which field of a dataclass, or of one within it, has not the type of its annotation; None if each has."""
+    kind: Any = type(value)
+    for name, kinds in _fields_of(kind):
+        held = getattr(value, name)
+        if not any(_is(held, kind) for kind in kinds):
+            return f"{type(value).__name__}.{name} is {reprlib.repr(held)}"
+        if is_dataclass(held) and (wrong := wrong_field(held)) is not None:
+            return wrong
+    return None
+
+
+@lru_cache(maxsize=100)
+def _fields_of(kind: type) -> list[tuple[str, tuple[Any, ...]]]:
+    hints = get_type_hints(kind)
+    return [(each.name, get_args(hints[each.name]) or (hints[each.name],)) for each in fields(kind)]
+
+
+def _is(value: object, kind: Any) -> bool:  # noqa: ANN401 - an annotation
+    if kind is float:
+        # Neither NaN nor infinite, nor an integer that no float can hold.
+        return isinstance(value, int | float) and type(value) is not bool and abs(value) <= _FINITE
+    return type(value) is int if kind is int else isinstance(value, kind)

@@ -5,7 +5,6 @@ import warnings
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from types import TracebackType
 from typing import ParamSpec, Self, TypeVar
 
 from polite.blocking.loop_thread import LoopThread, refuse_in_a_loop
@@ -169,9 +168,7 @@ class Permit:
     def __enter__(self) -> Self:
         return self._wait(LoopPermit.__aenter__)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.leave(error)
 
     def __del__(self) -> None:
@@ -332,8 +329,7 @@ class Gate:
 
     def on_close(self, callback: Callable[[], object]) -> None:
         """Call `callback` once, on the gate's own thread, when the gate closes. What it raises is logged."""
-        thread = self._thread
-        thread.run("a callback", lambda: thread.gate.on_close(callback))
+        self._thread.run("a callback", lambda: self._thread.gate.on_close(callback))
 
     def close(self) -> None:
         """Close the gate, and end its thread. Threads that wait get GateClosed. May be called twice.
@@ -349,9 +345,7 @@ class Gate:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __del__(self) -> None:

@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import TypeAlias
 
 from polite.cli import stdin
 from polite.cli.check import as_object
@@ -28,12 +28,8 @@ _NAME = re.compile(r"[A-Za-z0-9_-]*[A-Za-z][A-Za-z0-9_-]*")
 _WORDS = {True: "allowed", False: "disallowed"}
 
 
-class _Change(NamedTuple):
-    """A URL that the two files decide differently."""
-
-    url: str
-    before: Decision
-    after: Decision
+# A URL that the two files decide differently, and both decisions.
+_Change: TypeAlias = tuple[str, Decision, Decision]
 
 
 def diff(options: argparse.Namespace) -> Exit:
@@ -74,7 +70,7 @@ def _changes(
         if compared is None or compared[0] is not before or compared[1] is not after:
             compared = before, after
             changes = [
-                _Change(url, before.decide(path), after.decide(path))
+                (url, before.decide(path), after.decide(path))
                 for url, path in (() if before.repeats(after) else paths)
                 if before.allows(path) != after.allows(path)
             ]

@@ -79,12 +79,10 @@ def check_header(header: str) -> Iterator[Check]:
     url = page_of(header)
     if url is None:
         page = "add that of a page about the crawler, such as (+https://yourdomain/bot)"
-        has_mail = _MAIL.search(header) is not None
-        yield (
-            _WARNING(f"it has only a mail address: {page}")
-            if has_mail
-            else _PROBLEM(f"it has no URL: {page}")
-        )
+        if _MAIL.search(header):
+            yield _WARNING(f"it has only a mail address: {page}")
+        else:
+            yield _PROBLEM(f"it has no URL: {page}")
         return
     try:
         origin = Target.of(url).origin

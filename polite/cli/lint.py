@@ -38,12 +38,7 @@ def sarif(findings: Iterable[Finding], source: str) -> dict[str, object]:
             "level": CODES[each.code].level,
             "message": {"text": f"{each.message}. {each.hint}."},
             "locations": [
-                {
-                    "physicalLocation": {
-                        "artifactLocation": {"uri": uri},
-                        "region": {"startLine": each.line},
-                    }
-                }
+                {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": {"startLine": each.line}}}
             ],
         }
         for each in findings

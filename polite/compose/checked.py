@@ -8,24 +8,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import UnionType
 from typing import Any
 
+from polite import ports
 from polite.errors import InvalidOption, StoreFailed
 from polite.gate.fetcher import SignerFailed
 from polite.log import fields, log
+from polite.options import wrong_field
 from polite.origin import Origin, Target
-from polite.ports import (
-    LONGEST_BACK_OFF_S,
-    Ask,
-    BackOffStore,
-    Failed,
-    Reply,
-    RobotsStore,
-    SavedBackOff,
-    StreamingTransport,
-    Transport,
-    Validators,
-    ValidatorStore,
-)
-from polite.robots.exchange import wrong_field
 from polite.robots.snapshot import Snapshot
 
 # RFC 3986, 3.1.
@@ -33,22 +21,22 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
 _STATUSES = range(100, 1_000)
 
 
-def checked_store(store: RobotsStore | None) -> RobotsStore | None:
+def checked_store(store: ports.RobotsStore | None) -> ports.RobotsStore | None:
     """Return a store whose errors are StoreFailed and name it. polite's own do so by themselves."""
     if store is None or _is_ours(store):
         return store
-    return CheckedBackOffStore(store) if isinstance(store, BackOffStore) else CheckedStore(store)
+    return CheckedBackOffStore(store) if isinstance(store, ports.BackOffStore) else CheckedStore(store)
 
 
-def checked_validators(store: ValidatorStore | None) -> ValidatorStore | None:
+def checked_validators(store: ports.ValidatorStore | None) -> ports.ValidatorStore | None:
     """Return a store of validators, likewise."""
     return store if store is None or _is_ours(store) else CheckedValidators(store)
 
 
-def checked_transports(given: Mapping[str, Transport]) -> dict[str, Transport]:
+def checked_transports(given: Mapping[str, ports.Transport]) -> dict[str, ports.Transport]:
     """Return transports by their schemes in lower case. What one raises or returns names it. Raises InvalidOption."""
-    found: dict[str, Transport] = {}
-    checked: dict[int, Transport] = {}
+    found: dict[str, ports.Transport] = {}
+    checked: dict[int, ports.Transport] = {}
     for scheme, transport in given.items():
         # A user's mapping may have anything.
         name = str(scheme).lower()
@@ -62,7 +50,7 @@ def checked_transports(given: Mapping[str, Transport]) -> dict[str, Transport]:
             )
         # One may serve several schemes, and is closed once.
         if id(transport) not in checked:
-            streams = isinstance(transport, StreamingTransport)
+            streams = isinstance(transport, ports.StreamingTransport)
             kind = CheckedStreamingTransport if streams else CheckedTransport
             checked[id(transport)] = transport if _is_ours(transport) else kind(transport)
         found[name] = checked[id(transport)]
@@ -150,7 +138,7 @@ class CheckedStore(_Checked):
 class CheckedBackOffStore(CheckedStore):
     """A BackOffStore."""
 
-    def hold(self, origin: Origin, back_off: SavedBackOff) -> None:
+    def hold(self, origin: Origin, back_off: ports.SavedBackOff) -> None:
         try:
             self._now(self._part.hold, origin, back_off)
         except StoreFailed as error:
@@ -160,9 +148,11 @@ class CheckedBackOffStore(CheckedStore):
             )
             log.warning("a back-off of %s is not kept: %s", origin, error, extra=extra)
 
-    async def held(self, origin: Origin) -> SavedBackOff | None:
-        found: SavedBackOff | None = await self._call(self._part.held, origin, needed=SavedBackOff)
-        if found is not None and not found.until - found.since <= LONGEST_BACK_OFF_S:
+    async def held(self, origin: Origin) -> ports.SavedBackOff | None:
+        found: ports.SavedBackOff | None = await self._call(
+            self._part.held, origin, needed=ports.SavedBackOff
+        )
+        if found is not None and not found.until - found.since <= ports.LONGEST_BACK_OFF_S:
             raise StoreFailed(
                 f"{self._named(self._part.held, origin)} returned {found!r}: a back-off ends within 366 days of its beginning"
             )
@@ -172,11 +162,13 @@ class CheckedBackOffStore(CheckedStore):
 class CheckedValidators(_Checked):
     """A ValidatorStore."""
 
-    async def validators(self, target: Target) -> Validators:
-        found: Validators = await self._call(self._part.validators, target, needed=Validators, optional=False)
+    async def validators(self, target: Target) -> ports.Validators:
+        found: ports.Validators = await self._call(
+            self._part.validators, target, needed=ports.Validators, optional=False
+        )
         return found
 
-    def remember(self, target: Target, validators: Validators) -> None:
+    def remember(self, target: Target, validators: ports.Validators) -> None:
         self._now(self._part.remember, target, validators)
 
 
@@ -186,7 +178,7 @@ class CheckedTransport(_Checked):
     _failure = RuntimeError
     _raised = ()
 
-    async def get(self, ask: Ask) -> Reply | Failed:
+    async def get(self, ask: ports.Ask) -> ports.Reply | ports.Failed:
         return self._response(
             "get", await self._call(self._part.get, ask, passes=(SignerFailed, TimeoutError))
         )
@@ -195,12 +187,12 @@ class CheckedTransport(_Checked):
         name = method if isinstance(method, str) else "close" if method == self._part.close else "get"
         return f"{type(self._part).__qualname__}.{name}"
 
-    def _response(self, method: str, response: Any) -> Reply | Failed:  # noqa: ANN401 - of a user's transport
+    def _response(self, method: str, response: Any) -> ports.Reply | ports.Failed:  # noqa: ANN401 - of a user's transport
         call = self._named(method)
-        self._require(call, response, Reply | Failed, "a Reply or a Failed of polite.ports")
-        if isinstance(response, Reply) and response.status not in _STATUSES:
+        self._require(call, response, ports.Reply | ports.Failed, "a Reply or a Failed of polite.ports")
+        if isinstance(response, ports.Reply) and response.status not in _STATUSES:
             raise RuntimeError(f"{call} returned nonsense: Reply.status is {response.status}")
-        found: Reply | Failed = response
+        found: ports.Reply | ports.Failed = response
         return found
 
 
@@ -208,9 +200,9 @@ class CheckedStreamingTransport(CheckedTransport):
     """A StreamingTransport. What it raises may be what `take` raised, and stays."""
 
     async def stream(
-        self, ask: Ask, begun: Callable[[Reply], None], take: Callable[[bytes], Awaitable[None]]
-    ) -> Reply | Failed:
-        def began(reply: Reply) -> None:
+        self, ask: ports.Ask, begun: Callable[[ports.Reply], None], take: Callable[[bytes], Awaitable[None]]
+    ) -> ports.Reply | ports.Failed:
+        def began(reply: ports.Reply) -> None:
             self._response("stream", reply)
             begun(reply)
 

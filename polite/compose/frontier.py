@@ -73,12 +73,18 @@ async def open_frontier(
     limits, order = Limits(**options), "fifo" if store is None and crawl is None else _order(scheduler)
     require_plain(on_end)
     if store is None and crawl is None:
-        _warn_if_alone(gate)
+        if (joined := memberships.get(gate)) is not None:
+            log.warning(
+                "the gate shares its delays with other processes, but this frontier keeps its tasks to itself: "
+                "crawl=%r shares them",
+                joined.crawl,
+                extra=fields("frontier_not_shared"),
+            )
         keep: Callable[[Dispatcher], TaskStore] = in_memory
     elif shared:
         keep = await _on_server(gate, limits, store, crawl, order, lease)
     else:
-        keep = _in_file(_queue_path(store), limits, order, wide=wide_fingerprints)
+        keep = _in_file(store, limits, order, wide=wide_fingerprints)
     dispatcher = Dispatcher(gate.services, checked, limits, on_end, keep)
     try:
         await dispatcher.store.begin()
@@ -91,27 +97,21 @@ async def open_frontier(
         await dispatcher.store.close()
 
 
-def _warn_if_alone(gate: Gate) -> None:
-    """Warn of tasks that are kept in memory while the gate's delays are shared."""
-    if (found := memberships.get(gate)) is not None:
-        log.warning(
-            "the gate shares its delays with other processes, but this frontier keeps its tasks to itself: "
-            "crawl=%r shares them",
-            found.crawl,
-            extra=fields("frontier_not_shared"),
-        )
-
-
 def _in_file(
-    path: Path, limits: Limits, order: FileOrder, *, wide: bool
+    store: object, limits: Limits, order: FileOrder, *, wide: bool
 ) -> Callable[[Dispatcher], TaskStore]:
+    name = os.fspath(store) if isinstance(store, os.PathLike) else store
+    if isinstance(store, str):
+        refuse_mistyped(store)
+    if type(name) is not str or not name or name == ":memory:" or "\0" in name:
+        raise InvalidOption(f"store={store!r}: the name of a file is needed; None is for memory")
     # Imported here: a crawler that keeps nothing loads no database.
     from polite.frontier.durable.active_origins import TASKS_PER_ORIGIN
     from polite.frontier.durable.store import DurableTaskStore
     from polite.frontier.sqlite.queue_file import QueueFile, SqliteBackend
 
     file = QueueFile(
-        path, order=order, tasks_per_origin=TASKS_PER_ORIGIN, max_done=limits.max_done, wide=wide
+        Path(name), order=order, tasks_per_origin=TASKS_PER_ORIGIN, max_done=limits.max_done, wide=wide
     )
     return lambda dispatcher: DurableTaskStore(dispatcher, SqliteBackend(file), order)
 
@@ -153,12 +153,3 @@ def _order(scheduler: Scheduler | None) -> FileOrder:
             f"{type(scheduler).__name__}.order={order!r}: one of {', '.join(ORDERS)} is needed"
         )
     return order
-
-
-def _queue_path(store: object) -> Path:
-    name = os.fspath(store) if isinstance(store, os.PathLike) else store
-    if isinstance(store, str):
-        refuse_mistyped(store)
-    if type(name) is not str or not name or name == ":memory:" or "\0" in name:
-        raise InvalidOption(f"store={store!r}: the name of a file is needed; None is for memory")
-    return Path(name)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, NoReturn, ParamSpec, TypeVar
 
 from polite.clock import SystemClock
 from polite.compose.checked import checked_store, checked_transports, checked_validators
-from polite.compose.shared import join, keep_back_off, opened, refuse_mistyped
+from polite.compose.shared import join, keep_back_off, kind_of, opened, refuse_mistyped
 from polite.errors import InvalidOption
 from polite.gate.addresses import AddressBook
 from polite.gate.fetcher import Downloads, RobotsFetcher, Signatures
@@ -25,15 +25,7 @@ from polite.pacing.pacer import LocalPacer, process_delays
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.scopes import ScopePolicy, ScopeResolver, Scopes, registrable_domains
 from polite.pacing.throttle import Throttle, require_throttle
-from polite.ports import (
-    AddressSource,
-    Clock,
-    Listener,
-    RobotsStore,
-    Signer,
-    Transport,
-    ValidatorStore,
-)
+from polite.ports import AddressSource, Clock, Listener, RobotsStore, Signer, Transport, ValidatorStore
 from polite.recrawl import RecrawlPolicy
 from polite.robots.agent import UserAgent
 from polite.robots.policy import FetchPolicy, RobotsPolicy
@@ -92,9 +84,7 @@ class _Opening(AbstractAsyncContextManager[Opened], Generic[Opened]):
     __await__ = __enter__ = __exit__ = __aiter__ = __reduce_ex__ = _refuse
 
 
-def opening(
-    function: Callable[P, AsyncIterator[Opened]],
-) -> Callable[P, AbstractAsyncContextManager[Opened]]:
+def opening(function: Callable[P, AsyncIterator[Opened]]) -> Callable[P, AbstractAsyncContextManager[Opened]]:
     """Make an async context manager as `asynccontextmanager` does. It says if its block was forgotten."""
     manager, name = asynccontextmanager(function), function.__name__.lstrip("_")
 
@@ -187,9 +177,9 @@ async def open_gate(
     tell = Notifier()
     if listener is not None:
         tell.add(listener)
-    book = _address_book(pacing, fetching, clock, addresses, resolver)
+    scopes, book = _scopes(pacing, fetching, clock, addresses, resolver)
     find = None if book is None else book.find
-    policies = EffectivePolicies(pacing, throttle, scopes=_scopes(pacing, book))
+    policies = EffectivePolicies(pacing, throttle, scopes=scopes)
     concurrency, delay = policies.limits
     pacer = LocalPacer(clock, concurrency=concurrency, provisional_s=delay, max_waiting=pacing.max_waiting)
     pacer.join(process_delays(clock))
@@ -245,9 +235,8 @@ async def _kept(store: object, clock: Clock) -> RobotsStore | None:
         return store
     if not isinstance(store, str | os.PathLike):
         raise InvalidOption(
-            # Not its repr, which may have credentials.
             "store must be a RobotsStore, the name of a file, or a URL or redis.asyncio client of a shared store, "
-            f"got {_kind(store)}"
+            f"got {kind_of(store)}"
         )
     if isinstance(store, str):
         refuse_mistyped(store)
@@ -262,13 +251,6 @@ async def _kept(store: object, clock: Clock) -> RobotsStore | None:
         await file.close()
         raise
     return file
-
-
-def _kind(value: object) -> str:
-    if isinstance(value, type):
-        return f"the class {value.__qualname__}"
-    kind = type(value)
-    return f"a {kind.__module__}.{kind.__qualname__}".replace(" builtins.", " ")
 
 
 def _transports(
@@ -289,30 +271,25 @@ def _transports(
     return ours | dict(given)
 
 
-def _scopes(pacing: PacingPolicy, book: AddressBook | None) -> ScopePolicy:
-    """Return the function that names the scopes of the policy."""
-    scopes = pacing.scopes
-    if not isinstance(scopes, Scopes):
-        return scopes
-    domain_of = None if scopes.domain is None else registrable_domains("Scopes(domain=...)")
-    return ScopeResolver(scopes, domain_of=domain_of, addresses=book)
-
-
-def _address_book(
+def _scopes(
     pacing: PacingPolicy,
     fetching: FetchPolicy,
     clock: Clock,
     source: AddressSource | None,
     resolver: "Mapping[str, str] | AbstractResolver | None",
-) -> AddressBook | None:
-    """Return the address book, if addresses are scopes."""
-    if not isinstance(pacing.scopes, Scopes) or pacing.scopes.address is None:
-        return None
-    if source is None and fetching.proxy is not None:
-        # Lookups would bypass the proxy, and the proxy may resolve names differently.
-        raise InvalidOption("Scopes(address=...) with FetchPolicy.proxy needs open_gate(addresses=...)")
-    if source is None:
-        from polite.transports.resolver import named_resolver
+) -> tuple[ScopePolicy, AddressBook | None]:
+    """Return the function that names the scopes of the policy, and the address book if addresses are scopes."""
+    scopes, book = pacing.scopes, None
+    if not isinstance(scopes, Scopes):
+        return scopes, None
+    if scopes.address is not None:
+        if source is None and fetching.proxy is not None:
+            # Lookups would bypass the proxy, and the proxy may resolve names differently.
+            raise InvalidOption("Scopes(address=...) with FetchPolicy.proxy needs open_gate(addresses=...)")
+        if source is None:
+            from polite.transports.resolver import named_resolver
 
-        source = named_resolver(fetching, resolver)
-    return AddressBook(source, clock)
+            source = named_resolver(fetching, resolver)
+        book = AddressBook(source, clock)
+    domain_of = None if scopes.domain is None else registrable_domains("Scopes(domain=...)")
+    return ScopeResolver(scopes, domain_of=domain_of, addresses=book), book

@@ -68,8 +68,11 @@ async def opened(
     if not is_shared(store):
         for option, value in (("crawl", crawl), ("lease", lease_s)):
             if value is not None:
+                # A blocking client of redis-py is easily taken for the other.
+                or_else = f" or a client of redis.asyncio, got {kind_of(store)}"
+                instead = "" if store is None or isinstance(store, str) else or_else
                 raise InvalidOption(
-                    f'{option}={value!r} needs a shared store, such as store="redis://example.com/0"{_instead_of(store)}'
+                    f'{option}={value!r} needs a shared store, such as store="redis://example.com/0"{instead}'
                 )
         return None
     # Imported here: a crawler on one machine needs no package for it.
@@ -78,12 +81,12 @@ async def opened(
     return await open_shared(store, clock)
 
 
-def _instead_of(store: object) -> str:
-    """Return what was given: a blocking client of redis-py is easily taken for the other."""
-    if store is None or isinstance(store, str):
-        return ""
-    kind = type(store)
-    return f" or a client of redis.asyncio, got a {kind.__module__}.{kind.__qualname__}"
+def kind_of(value: object) -> str:
+    """Return what kind of thing was given, instead of its repr, which may have credentials."""
+    if isinstance(value, type):
+        return f"the class {value.__qualname__}"
+    kind = type(value)
+    return f"a {kind.__module__}.{kind.__qualname__}".replace(" builtins.", " ")
 
 
 async def join(

@@ -1,7 +1,7 @@
 """curl_cffi: requests that wait at a gate, with a redirect loop of their own, since libcurl follows redirects unseen."""
 
 import re
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
 from polite import blocking
@@ -26,6 +26,8 @@ with needing("curl_cffi", "curl-cffi"):
     from curl_cffi.requests import AsyncSession, Headers, Response, Session
     from curl_cffi.requests.exceptions import RequestException, TooManyRedirects
 
+_AnySession: TypeAlias = "Session[Any] | AsyncSession[Any]"
+
 _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 # What another origin must not get.
 _PRIVATE_OPTIONS = ("auth", "cookies")
@@ -45,7 +47,7 @@ _SENT_ONCE: dict[CurlOpt, Any] = {
 _VERSIONS = (None, "v1", CurlHttpVersion.V1_1)
 
 
-def request(gate: blocking.Gate, session: "Session[Any]", method: str, url: str, **options: Any) -> Response:  # noqa: ANN401
+def request(gate: blocking.Gate, session: "Session[Any]", method: str, url: str, **options: Any) -> Response:
     """Send a request in its turn, follow redirects, and return the last response with its `history`. For threads.
 
     Example:
@@ -77,11 +79,7 @@ def request(gate: blocking.Gate, session: "Session[Any]", method: str, url: str,
 
 
 async def async_request(
-    gate: Gate,
-    session: "AsyncSession[Any]",
-    method: str,
-    url: str,
-    **options: Any,  # noqa: ANN401
+    gate: Gate, session: "AsyncSession[Any]", method: str, url: str, **options: Any
 ) -> Response:
     """Send a request in its turn and follow redirects, as `request` does, with an `AsyncSession` and a gate of `polite.open_gate`.
 
@@ -108,11 +106,7 @@ async def async_request(
 
 
 async def _exchange(
-    gate: Gate | blocking.Gate,
-    session: "Session[Any] | AsyncSession[Any]",
-    method: str,
-    url: str,
-    options: dict[str, Any],
+    gate: Gate | blocking.Gate, session: _AnySession, method: str, url: str, options: dict[str, Any]
 ) -> Response:
     with raised_as(RequestException):
         redirects = _Redirects(session, gate.agent.header, method, url, options)
@@ -144,12 +138,7 @@ class _Redirects:
     """
 
     def __init__(
-        self,
-        session: "Session[Any] | AsyncSession[Any]",
-        agent: str,
-        method: str,
-        url: str,
-        options: dict[str, Any],
+        self, session: _AnySession, agent: str, method: str, url: str, options: dict[str, Any]
     ) -> None:
         _require_seen(session, options)
         session.curl_options = dict(_SENT_ONCE)
@@ -195,7 +184,7 @@ class _Redirects:
                 del self.headers[header]
 
 
-def _require_seen(session: "Session[Any] | AsyncSession[Any]", options: dict[str, Any]) -> None:
+def _require_seen(session: _AnySession, options: dict[str, Any]) -> None:
     """Raise InvalidOption for what has requests sent that the gate does not see, or others than it decided about."""
     for option in _REFUSED:
         if options.get(option) is not None:

@@ -148,25 +148,18 @@ class _Spans:
             if not event.origin.startswith("ftp:"):
                 attributes["http.request.method"] = "GET"
             # A missing robots.txt (404) is no error: it allows everything.
-            failed = event.outcome == "unreachable"
-            if failed:
+            if event.outcome == "unreachable":
                 attributes["error.type"] = event.reason
-            self._span("GET /robots.txt", event.elapsed_s, attributes, SpanKind.CLIENT, failed=failed)
+            self._span("GET /robots.txt", event.elapsed_s, attributes, SpanKind.CLIENT)
 
     def _span(
-        self,
-        name: str,
-        seconds: float,
-        attributes: dict[str, Any],
-        kind: SpanKind = SpanKind.INTERNAL,
-        *,
-        failed: bool = False,
+        self, name: str, seconds: float, attributes: dict[str, Any], kind: SpanKind = SpanKind.INTERNAL
     ) -> None:
         now = time_ns()
         span = self._tracer.start_span(
             name, kind=kind, attributes=attributes, start_time=now - int(seconds * 1e9)
         )
-        if failed:
+        if "error.type" in attributes:
             span.set_status(Status(StatusCode.ERROR))
         span.end(now)
 
@@ -200,10 +193,7 @@ def _of_url(url: str) -> dict[str, Any]:
     target = Target.of(url)
     origin = target.origin
     # Without the brackets of an IPv6 address, as the conventions have it. A query may have a token.
-    found = {
-        "server.address": origin.host.strip("[]"),
-        "url.full": redact_url(target.url.partition("?")[0]),
-    }
+    found = {"server.address": origin.host.strip("[]"), "url.full": redact_url(target.url.partition("?")[0])}
     return found if origin.port is None else found | {"server.port": origin.port}
 
 

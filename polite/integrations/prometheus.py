@@ -9,17 +9,8 @@ from weakref import WeakKeyDictionary, ref
 from polite import blocking
 from polite.errors import InvalidOption
 from polite.gate.gate import Gate
+from polite.integrations import metrics
 from polite.integrations.hop import needing, require_any_gate
-from polite.integrations.metrics import (
-    BOUNDS_S,
-    COUNTS,
-    GAUGES,
-    TIMES,
-    Measures,
-    Metric,
-    ObservedGates,
-    Reading,
-)
 
 with needing("prometheus-client", "prometheus"):
     from prometheus_client import REGISTRY, CollectorRegistry
@@ -30,7 +21,7 @@ with needing("prometheus-client", "prometheus"):
 Family = CounterMetricFamily | HistogramMetricFamily | GaugeMetricFamily
 
 _UNITS = {"s": "seconds", "By": "bytes"}
-_BOUNDS = [*map(floatToGoString, BOUNDS_S), "+Inf"]
+_BOUNDS = [*map(floatToGoString, metrics.BOUNDS_S), "+Inf"]
 
 
 def observe(gate: Gate | blocking.Gate, *, registry: CollectorRegistry = REGISTRY) -> Callable[[], None]:
@@ -59,7 +50,7 @@ def observe(gate: Gate | blocking.Gate, *, registry: CollectorRegistry = REGISTR
         raise InvalidOption(f"registry must be a prometheus_client.CollectorRegistry, got {registry!r}")
     with _lock:
         collector = _collectors.setdefault(registry, _Collector(registry))
-    return collector.gates.add(gate, Measures())
+    return collector.gates.add(gate, metrics.Measures())
 
 
 class _Collector(Collector):
@@ -69,7 +60,7 @@ class _Collector(Collector):
         # Weakly: a registry that is forgotten must not be kept by what it would have asked.
         self._registry = ref(registry)
         self._registered = False
-        self.gates = ObservedGates(self._changed)
+        self.gates = metrics.ObservedGates(self._changed)
 
     def describe(self) -> Iterator[Family]:
         """Yield the metrics without values, so that the registry notices others of the same name."""
@@ -101,27 +92,27 @@ _lock = threading.Lock()
 _collectors: WeakKeyDictionary[CollectorRegistry, _Collector] = WeakKeyDictionary()
 
 
-def _name(metric: Metric) -> str:
+def _name(metric: metrics.Metric) -> str:
     unit = _UNITS.get(metric.unit)
     return f"polite_{metric.name.replace('.', '_')}" + (f"_{unit}" if unit else "")
 
 
-def _families(readings: dict[str, Reading]) -> Iterator[Family]:
+def _families(readings: dict[str, metrics.Reading]) -> Iterator[Family]:
     def values(
-        kind: type[CounterMetricFamily | GaugeMetricFamily], metrics: tuple[Metric, ...]
+        kind: type[CounterMetricFamily | GaugeMetricFamily], which: tuple[metrics.Metric, ...]
     ) -> Iterator[Family]:
-        for metric in metrics:
+        for metric in which:
             family = kind(_name(metric), metric.description, labels=("agent", *metric.labels))
             for agent, reading in readings.items():
                 for labels, value in reading.values[metric.name].items():
                     family.add_metric([agent, *labels], value)
             yield family
 
-    yield from values(CounterMetricFamily, COUNTS)
-    for times in TIMES:
+    yield from values(CounterMetricFamily, metrics.COUNTS)
+    for times in metrics.TIMES:
         histogram = HistogramMetricFamily(_name(times), times.description, labels=("agent",))
         for agent, reading in readings.items():
             each, total_s = reading.times[times.name]
             histogram.add_metric([agent], list(zip(_BOUNDS, accumulate(each), strict=True)), total_s)
         yield histogram
-    yield from values(GaugeMetricFamily, GAUGES)
+    yield from values(GaugeMetricFamily, metrics.GAUGES)

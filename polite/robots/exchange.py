@@ -1,13 +1,9 @@
 """The fetch of one robots.txt as a state machine (RFC 9309, 2.3.1), and the probe for a missing one (H7). No I/O."""
 
 import re
-import reprlib
-import sys
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
-from functools import lru_cache
-from typing import Any, get_args, get_type_hints
 
 from polite.errors import InvalidURL, redact_url
 from polite.http.header_fields import CacheControl, age_s
@@ -28,31 +24,6 @@ def max_age_s(cache_control: str | None, age: str | None = None) -> float | None
     if asked.no_store or asked.no_cache:
         return 0.0
     return None if asked.max_age_s is None else max(0.0, asked.max_age_s - age_s(age))
-
-
-def wrong_field(value: object) -> str | None:
-    """Return which field of a dataclass, or of one within it, has not the type of its annotation; None if each has."""
-    kind: Any = type(value)
-    for name, kinds in _fields_of(kind):
-        held = getattr(value, name)
-        if not any(_is(held, kind) for kind in kinds):
-            return f"{type(value).__name__}.{name} is {reprlib.repr(held)}"
-        if is_dataclass(held) and (wrong := wrong_field(held)) is not None:
-            return wrong
-    return None
-
-
-@lru_cache(maxsize=100)
-def _fields_of(kind: type) -> list[tuple[str, tuple[Any, ...]]]:
-    hints = get_type_hints(kind)
-    return [(each.name, get_args(hints[each.name]) or (hints[each.name],)) for each in fields(kind)]
-
-
-def _is(value: object, kind: Any) -> bool:  # noqa: ANN401 - an annotation
-    if kind is float:
-        # Neither NaN nor infinite, nor an integer that no float can hold.
-        return isinstance(value, int | float) and type(value) is not bool and abs(value) <= sys.float_info.max
-    return type(value) is int if kind is int else isinstance(value, kind)
 
 
 # The schemes with a transport, unless the user registers more (L7, L8, L9).
@@ -314,12 +285,7 @@ class Exchange:
         return Unavailable(reason, self.ask.target.url, status, self.hops, max_age_s=max_age)
 
     def _unreachable(
-        self,
-        reason: Reason,
-        status: int | None = None,
-        *,
-        detail: str = "",
-        retry_after_s: float | None = None,
+        self, reason: Reason, status: int | None, detail: str = "", retry_after_s: float | None = None
     ) -> Unreachable:
         url = self.ask.target.url
         return Unreachable(reason, url, status, detail, self.hops, retry_after_s=retry_after_s)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from polite.robots.dialect import Dialect
 
-_UTF_8_MARK = b"\xef\xbb\xbf"
+UTF_8_MARK = b"\xef\xbb\xbf"
 # The marks of UTF-32 first: one of them starts like a mark of UTF-16.
 _WIDE = (
     (b"\xff\xfe\x00\x00", "utf-32-le"),
@@ -62,10 +62,10 @@ def wide_encoding(body: bytes) -> str | None:
 
 
 def _mark_length(body: bytes, dialect: Dialect) -> int:
-    if body.startswith(_UTF_8_MARK):
-        return len(_UTF_8_MARK)
+    if body.startswith(UTF_8_MARK):
+        return len(UTF_8_MARK)
     if dialect.skips_partial_bom:
-        return next((length for length in (2, 1) if body.startswith(_UTF_8_MARK[:length])), 0)
+        return next((length for length in (2, 1) if body.startswith(UTF_8_MARK[:length])), 0)
     return 0
 
 
@@ -74,6 +74,8 @@ def _mark_length(body: bytes, dialect: Dialect) -> int:
 WHITE = " \t\v\f"
 # What ends a word: white space, or the end of the text (a slice of one character that is empty).
 WHITE_OR_END = frozenset(("", *WHITE))
+# How a value that is an absolute URL begins.
+ABSOLUTE_URL = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
 # How "surrogatepass" encodes the lone surrogates that stand for octets, U+DC80 to U+DCFF.
 _STRAY = re.compile(rb"\xed([\xb2\xb3])([\x80-\xbf])")
 

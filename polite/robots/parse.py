@@ -1,6 +1,5 @@
 """parse and Robots: from a file's octets to its groups, sitemaps and rules."""
 
-import re
 from collections.abc import Iterator, Mapping
 
 from polite.origin import Target
@@ -8,7 +7,7 @@ from polite.robots.agent import UserAgent
 from polite.robots.decision import Decision
 from polite.robots.dialect import RFC9309, Dialect
 from polite.robots.groups import Group, Sections, bind, field_lines, groups, rules_of, select_groups
-from polite.robots.lines import Field, fields_of, lines, octets, readable, text, to_text
+from polite.robots.lines import ABSOLUTE_URL, Field, fields_of, lines, octets, readable, text, to_text
 from polite.robots.result import KeptOctets
 from polite.robots.rules import RuleSet
 from polite.robots.serialization import pack, unpack
@@ -46,7 +45,6 @@ class Bindings:
         return self._rules
 
 
-_ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
 # To read, bind and prepare (`RuleSet.prepare`) a larger file may take longer than 5 ms, if it has wildcard rules only: 1 to
 # 5 ms at this size, tens of ms at 500 KiB (`python -m benchmarks.decide`). An event loop should leave such a file to a
 # thread. An ordinary file of this size takes about 0.7 ms.
@@ -159,14 +157,7 @@ class Robots:
 
         Reads the file several times. Raises InvalidURL and InvalidUserAgent.
         """
-        body = self._body
-        return explain(
-            body,
-            UserAgent.of(agent),
-            _path(url),
-            self.dialect,
-            lambda dialect: text(body, dialect),
-        )
+        return explain(self._body, UserAgent.of(agent), _path(url), self.dialect)
 
     @property
     def licenses(self) -> tuple[str, ...]:
@@ -242,7 +233,7 @@ class Robots:
             counted, fields = text(self._body, self.dialect), fields_of(self.dialect)
             urls = [url for _, _, url in field_lines(counted, Field.SITEMAP, fields)]
             hosts = [host for _, _, host in field_lines(counted, Field.HOST, fields) if host]
-            sitemaps = tuple(readable(url) for url in urls if _ABSOLUTE.match(url))
+            sitemaps = tuple(readable(url) for url in urls if ABSOLUTE_URL.match(url))
             self._site = sitemaps, readable(hosts[0]) if hosts else None
         return self._site
 

@@ -19,14 +19,7 @@ from itertools import compress, repeat
 from typing import NamedTuple
 
 from polite.robots.dialect import let_threads_switch
-from polite.robots.pattern import (
-    Grammar,
-    Matcher,
-    Shape,
-    is_linear,
-    shape_matches,
-    shape_matches_linearly,
-)
+from polite.robots.pattern import Grammar, Matcher, Shape, is_linear, shape_matches, shape_matches_linearly
 
 _BITS = 7  # a normal form is ASCII
 _END = "\n"  # is in no rule

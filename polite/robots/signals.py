@@ -11,7 +11,7 @@ from polite.http.structured_fields import BareItem, InnerList, Item, Malformed, 
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import Dialect
 from polite.robots.groups import Sections, select_groups
-from polite.robots.lines import WHITE, Field, Line, line_of, readable, rows
+from polite.robots.lines import ABSOLUTE_URL, WHITE, Field, Line, line_of, readable, rows
 from polite.robots.pattern import Pattern, grammar
 
 _YES_NO = {"y": True, "n": False}
@@ -116,7 +116,6 @@ def strictest_values(statements: Iterable[Mapping[str, str]]) -> dict[str, str]:
     return merged
 
 
-_ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
 _READERS: dict[str, Callable[[str], dict[str, bool]]] = {
     "content-signal": read_signal,
     "content-usage": read_usage,
@@ -275,7 +274,7 @@ class SignalSet:
     def at(self, path: str) -> Signals:
         """Return the signals for a path with query, as `RuleSet.decide` takes it."""
         matching = self._matching(path, self._ranked)
-        signal, usage = (_longest(matching, field) for field in _READERS)
+        signal, usage = (_longest(matching, field)[0] for field in _READERS)
         return Signals(
             strictest(each.says for each in signal),
             strictest(each.says for each in usage),
@@ -324,20 +323,18 @@ def _different(lines: Iterable[Statement]) -> Iterator[Statement]:
             yield each
 
 
-def _longest(matching: Collection[_Ranked], field: str) -> list[Statement]:
+def _longest(matching: Collection[_Ranked], field: str) -> tuple[list[Statement], int]:
+    """Return the lines of a field that count, those of the longest path, and its length."""
     of_field = [(length, each) for length, each in matching if each.field == field and each.counts]
     longest = max((length for length, _ in of_field), default=0)
-    return [statement for length, statement in of_field if length == longest]
+    return [statement for length, statement in of_field if length == longest], longest
 
 
 def _careful(matching: Collection[_Ranked], above: Collection[_Ranked], field: str) -> Iterator[Statement]:
-    counting = _longest(matching, field)
+    counting, longest = _longest(matching, field)
     yield from counting
-    longest = max((length for length, each in matching if each.field == field and each.counts), default=0)
-    for length, each in matching:
-        if each.field == field and not each.counts and length >= longest:
-            yield each
-    for _, each in () if counting else above:
+    doubtful = [each for length, each in matching if not each.counts and length >= longest]
+    for each in doubtful if counting else [*doubtful, *(each for _, each in above)]:
         if each.field == field:
             yield each
 
@@ -395,7 +392,7 @@ def site_signals(body: bytes, dialect: Dialect) -> SiteSignals:
         tuple(
             (line.number, readable(line.value))
             for line in unknown
-            if line.name.lower() == "license" and _ABSOLUTE.match(line.value)
+            if line.name.lower() == "license" and ABSOLUTE_URL.match(line.value)
         ),
         tuple(
             clean for line in unknown if line.name.lower() == "clean-param" for clean in _clean_param(line)

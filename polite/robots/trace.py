@@ -9,7 +9,7 @@ from polite.robots.agent import UserAgent
 from polite.robots.decision import Decision, Rule
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
 from polite.robots.groups import Group, Sections, groups, rules_of, select_groups
-from polite.robots.lines import line_of, rows
+from polite.robots.lines import line_of, rows, text
 from polite.robots.pattern import grammar
 from polite.robots.rules import RuleSet
 
@@ -37,24 +37,18 @@ _SAME_CUT = {field: getattr(RFC9309, field) for field in sorted(_COMPARE | _CHOO
 class Rereading:
     """Caches the sections of each text, the rules of each choice of groups, and each verdict."""
 
-    def __init__(self, text: Callable[[Dialect], str], agent: UserAgent) -> None:
-        """Start without cached results.
-
-        Args:
-            text: returns the text of all lines that count in a dialect.
-            agent: the agent.
-        """
-        self._text = text
+    def __init__(self, body: bytes, agent: UserAgent) -> None:
+        self._body = body
         self._agent = agent
         self._sections: dict[tuple[str, Dialect], Sections] = {}
         self._rules: dict[tuple[int, tuple[str, ...], bool], RuleSet] = {}
         self._verdicts: dict[tuple[object, ...], bool] = {}
 
     def sections(self, dialect: Dialect) -> Sections:
-        text, cut = self._text(dialect), replace(dialect, **_SAME_CUT)
-        sections = self._sections.get((text, cut))
+        counted, cut = text(self._body, dialect), replace(dialect, **_SAME_CUT)
+        sections = self._sections.get((counted, cut))
         if sections is None:
-            sections = self._sections[text, cut] = Sections(text, dialect)
+            sections = self._sections[counted, cut] = Sections(counted, dialect)
         return sections
 
     def allows(self, dialect: Dialect, path: str) -> bool:
@@ -182,9 +176,7 @@ class DecisionTrace:
         return f"{self.group} ({where})" + (f", since none is for {', '.join(before)}" if before else "")
 
 
-def explain(
-    body: bytes, agent: UserAgent, path: str, dialect: Dialect, text: Callable[[Dialect], str]
-) -> DecisionTrace:
+def explain(body: bytes, agent: UserAgent, path: str, dialect: Dialect) -> DecisionTrace:
     """Decide about a path, and collect all that led to the decision.
 
     The file is read again only for dialects that may read it differently.
@@ -194,9 +186,8 @@ def explain(
         agent: the crawler.
         path: the path with query.
         dialect: how the file is read.
-        text: returns the text of `body` that counts in a dialect.
     """
-    reread = Rereading(text, agent)
+    reread = Rereading(body, agent)
     sections = reread.sections(dialect)
     name, bound = select_groups(sections, agent, dialect)
     rules = rules_of(sections, bound, name, dialect)

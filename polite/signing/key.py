@@ -47,15 +47,12 @@ class SigningKey:
 
     __slots__ = ("_x", "sign", "thumbprint")
 
-    thumbprint: str
-    sign: Callable[[bytes], bytes]
-
     def __init__(self, key: "Ed25519PrivateKey") -> None:
-        self.sign = key.sign
+        self.sign: Callable[[bytes], bytes] = key.sign
         self._x = _unpadded(key.public_key().public_bytes_raw())
         # RFC 7638, 3.2: the required members in lexicographic order, without white space.
         canonical = json.dumps({"crv": "Ed25519", "kty": "OKP", "x": self._x}, separators=(",", ":"))
-        self.thumbprint = _unpadded(sha256(canonical.encode()).digest())
+        self.thumbprint: str = _unpadded(sha256(canonical.encode()).digest())
 
     @classmethod
     def read(cls, file: str | os.PathLike[str]) -> Self:
@@ -116,9 +113,7 @@ class SigningKey:
 
         name, key = os.fspath(file), Ed25519PrivateKey.generate()
         pem = key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
         try:
             # Never one that exists: a key that was published is lost with its file.

@@ -110,20 +110,18 @@ class WebBotAuth:
 
 def _value(name: str, method: str, target: Target) -> str:
     """Return the value of a derived component (RFC 9421, 2.2)."""
-    match name:
-        case "@authority":
-            # In lower case, without the scheme's default port (2.2.3).
-            return target.origin.text.partition("://")[2]
-        case "@target-uri":
-            return target.url
-        case "@method":
-            return method
-        case "@path":
-            return target.path.partition("?")[0]
-        case "@query":
-            return f"?{target.path.partition('?')[2]}"
-        case _:
-            return target.origin.scheme
+    scheme, _, authority = target.origin.text.partition("://")
+    path, _, query = target.path.partition("?")
+    values = {
+        # In lower case, without the scheme's default port (2.2.3).
+        "@authority": authority,
+        "@target-uri": target.url,
+        "@method": method,
+        "@path": path,
+        "@query": f"?{query}",
+        "@scheme": scheme,
+    }
+    return values[name]
 
 
 def _checked_components(components: object) -> tuple[str, ...]:

@@ -43,12 +43,6 @@ def parse_date(text: str) -> Date:
         return NO_DATE
 
 
-def changed_since(lastmod: datetime | None, span: timedelta, since: datetime) -> bool:
-    """Return whether some moment of the date lies after `since`. Without a date, it may."""
-    # No sum: a date at the end of the year 9999 has none.
-    return lastmod is None or lastmod > since or since - lastmod < span
-
-
 def _w3c_date(found: re.Match[str]) -> Date:
     year, month, day, hour, minute, second, fraction, zone = found.groups()
     begin = datetime(int(year), int(month or 1), int(day or 1), tzinfo=UTC)
@@ -171,7 +165,19 @@ class Alternate:
 
 
 @dataclass(frozen=True, slots=True)
-class SitemapEntry:
+class _Dated:
+    url: str
+    lastmod: datetime | None = None
+    lastmod_span: timedelta = _NO_TIME
+
+    def changed_since(self, since: datetime) -> bool:
+        """Return whether it may have changed after `since`. Only a `lastmod` says that it did not."""
+        # No sum: a date at the end of the year 9999 has none.
+        return self.lastmod is None or self.lastmod > since or since - self.lastmod < self.lastmod_span
+
+
+@dataclass(frozen=True, slots=True)
+class SitemapEntry(_Dated):
     """A page that a sitemap names.
 
     >>> from datetime import UTC, datetime
@@ -190,21 +196,14 @@ class SitemapEntry:
         sitemap: The URL of the file that names it.
     """
 
-    url: str
-    lastmod: datetime | None = None
-    lastmod_span: timedelta = _NO_TIME
     priority: float | None = None
     changefreq: ChangeFrequency | None = None
     alternates: tuple[Alternate, ...] = ()
     sitemap: str = ""
 
-    def changed_since(self, since: datetime) -> bool:
-        """Return whether the page may have changed after `since`. Only a `lastmod` says that it did not."""
-        return changed_since(self.lastmod, self.lastmod_span, since)
-
 
 @dataclass(frozen=True, slots=True)
-class SitemapLink:
+class SitemapLink(_Dated):
     """A sitemap that an index names.
 
     Attributes:
@@ -214,14 +213,7 @@ class SitemapLink:
         sitemap: The URL of the index.
     """
 
-    url: str
-    lastmod: datetime | None = None
-    lastmod_span: timedelta = _NO_TIME
     sitemap: str = ""
-
-    def changed_since(self, since: datetime) -> bool:
-        """Return whether the file may have changed after `since`. Only a `lastmod` says that it did not."""
-        return changed_since(self.lastmod, self.lastmod_span, since)
 
 
 @dataclass(frozen=True, slots=True)

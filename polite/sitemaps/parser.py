@@ -6,15 +6,7 @@ import zlib
 from collections.abc import Iterator
 
 from polite.origin import Target
-from polite.sitemaps.entry import (
-    LONGEST_URL,
-    Findings,
-    Found,
-    SitemapEnded,
-    SitemapKind,
-    SitemapPolicy,
-    beyond,
-)
+from polite.sitemaps import entry
 from polite.sitemaps.xml_reader import XmlReader
 
 _LINE_END = re.compile(r"[\r\n]")
@@ -32,9 +24,9 @@ class TextReader:
         encoding: "UTF-8", or "UTF-16LE" or "UTF-16BE".
     """
 
-    def __init__(self, findings: Findings, encoding: str) -> None:
+    def __init__(self, findings: entry.Findings, encoding: str) -> None:
         self._findings = findings
-        findings.kind = SitemapKind.TEXT
+        findings.kind = entry.SitemapKind.TEXT
         errors = "surrogateescape" if encoding == "UTF-8" else "replace"
         self._decoder = codecs.getincrementaldecoder(encoding)(errors)
         self._line = ""
@@ -49,15 +41,15 @@ class TextReader:
             self._take(self._line + line)
             self._line = ""
         # No more of a line than shows that it is too long.
-        self._line = (self._line + last)[: LONGEST_URL + 1]
+        self._line = (self._line + last)[: entry.LONGEST_URL + 1]
         if self._read > _PATIENCE and not self._findings.entries:
-            raise SitemapEnded("no sitemap: neither XML nor lines with URLs")
+            raise entry.SitemapEnded("no sitemap: neither XML nor lines with URLs")
 
     def close(self) -> None:
         """Read the last line. Raises SitemapEnded."""
         self._take(self._line + self._decoder.decode(b"", final=True))
         if not self._findings.entries and self._findings.skipped:
-            raise SitemapEnded("no sitemap: neither XML nor lines with URLs")
+            raise entry.SitemapEnded("no sitemap: neither XML nor lines with URLs")
 
     def _take(self, line: str) -> None:
         url = line.strip(" \t\0\ufeff")
@@ -148,7 +140,7 @@ class Unzipped:
         """Count what comes out; the octet after the limit ends the file."""
         self._came_out += len(data)
         if self._came_out > self._limit:
-            raise beyond("max_bytes", self._limit, "octets")
+            raise entry.beyond("max_bytes", self._limit, "octets")
         return data
 
     def _inflate(self, *, final: bool) -> bytes | None:
@@ -159,13 +151,13 @@ class Unzipped:
             self._member = zlib.decompressobj(_GZIP_WINDOW)
             self._members += 1
             if self._members > _MOST_MEMBERS:
-                raise SitemapEnded(f"more than {_MOST_MEMBERS} gzip members")
+                raise entry.SitemapEnded(f"more than {_MOST_MEMBERS} gzip members")
         try:
             # One octet more than the limit shows that it is exceeded.
             most = min(_PIECE, self._limit - self._came_out + 1)
             data = self._member.decompress(self._take(), most)
         except zlib.error as error:
-            raise SitemapEnded(f"the gzip stream is corrupt: {error}") from error
+            raise entry.SitemapEnded(f"the gzip stream is corrupt: {error}") from error
         self._at -= len(self._member.unconsumed_tail) + len(self._member.unused_data)
         return data
 
@@ -217,17 +209,17 @@ class SitemapParser:
         problem: Why the file was not read to its end; None if nothing is wrong so far.
     """
 
-    def __init__(self, url: str, policy: SitemapPolicy | None = None) -> None:
+    def __init__(self, url: str, policy: entry.SitemapPolicy | None = None) -> None:
         self.ended: bool = False
         self.problem: str | None = None
-        policy = SitemapPolicy() if policy is None else policy
-        self._findings = Findings(Target.of(url), policy)
+        policy = entry.SitemapPolicy() if policy is None else policy
+        self._findings = entry.Findings(Target.of(url), policy)
         self._octets = Unzipped(policy.max_bytes)
         self._reader: XmlReader | TextReader | None = None
         self._head = b""
 
     @property
-    def kind(self) -> SitemapKind | None:
+    def kind(self) -> entry.SitemapKind | None:
         """The format, or None as long as it is not known."""
         return self._findings.kind
 
@@ -241,7 +233,7 @@ class SitemapParser:
         """How many entries and links were skipped so far, since they have no URL of http or https."""
         return self._findings.skipped
 
-    def feed(self, chunk: bytes) -> Iterator[list[Found]]:
+    def feed(self, chunk: bytes) -> Iterator[list[entry.Found]]:
         """Take a chunk, and return what is found in it: one list, perhaps empty, for at most 16 KiB of the decompressed file.
 
         Each list takes some milliseconds. An event loop can run other tasks between two. What is not iterated comes with the next
@@ -251,7 +243,7 @@ class SitemapParser:
             self._octets.feed(chunk)
         return self._lists()
 
-    def close(self, *, cut_short: bool = False) -> list[Found]:
+    def close(self, *, cut_short: bool = False) -> list[entry.Found]:
         """End the file, and return what was found since the last list.
 
         Args:
@@ -261,31 +253,31 @@ class SitemapParser:
         if not self.ended:
             try:
                 self._finish(cut_short=cut_short or self._octets.cut_short)
-            except SitemapEnded as error:
+            except entry.SitemapEnded as error:
                 self.problem = str(error)
         self.ended = True
         return found + self._findings.take()
 
-    def _lists(self, *, final: bool = False) -> Iterator[list[Found]]:
+    def _lists(self, *, final: bool = False) -> Iterator[list[entry.Found]]:
         while not self.ended:
             try:
                 data = self._octets.read(final=final)
                 if data is None:
                     return
                 self._read(data, final=False)
-            except SitemapEnded as error:
+            except entry.SitemapEnded as error:
                 self.problem, self.ended = str(error), True
             yield self._findings.take()
 
     def _finish(self, *, cut_short: bool) -> None:
         self._read(b"", final=True)
         if self._reader is None:
-            raise SitemapEnded("the file is cut short" if cut_short else "the file is empty")
+            raise entry.SitemapEnded("the file is cut short" if cut_short else "the file is empty")
         if not cut_short:
             self._reader.close()
         elif not self.ended:
             # Its last line may be a part of a URL.
-            raise SitemapEnded("the file is cut short")
+            raise entry.SitemapEnded("the file is cut short")
 
     def _read(self, data: bytes, *, final: bool) -> None:
         if self._reader is None:
@@ -305,7 +297,7 @@ class SitemapParser:
         blanks = len(text) - len(text.lstrip(_BLANK))
         if blanks == len(text):
             if len(head) > _MOST_BLANKS:
-                raise SitemapEnded(f"no sitemap: it begins with more than {_MOST_BLANKS} blank octets")
+                raise entry.SitemapEnded(f"no sitemap: it begins with more than {_MOST_BLANKS} blank octets")
             return b""
         rest = head[bom + blanks * width :]
         if text[blanks] != "<":

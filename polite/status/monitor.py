@@ -106,10 +106,7 @@ def notices(  # noqa: C901 - one condition after the other
         were = counted(slowed, "response in the last minute was", "responses in the last minute were")
         tell("warn", f"{were} 429 or 503.")
     if late_s >= _LATE_S:
-        tell(
-            "warn",
-            f"The event loop was late by {late_s:.1f} s in the last minute: something blocks it.",
-        )
+        tell("warn", f"The event loop was late by {late_s:.1f} s in the last minute: something blocks it.")
     if ended and not closed and failure is None:
         tell("info", "The crawl has ended: nothing is left.")
     if wait_for_worker > 0:
@@ -154,9 +151,7 @@ class Monitor:
     def _tick(self) -> None:
         now = self._clock.monotonic()
         self._late.append(max(0.0, now - self._next_at))
-        self._next_at = (
-            max(self._next_at, now) + _TICK_S if self._next_at + _TICK_S <= now else self._next_at + _TICK_S
-        )
+        self._next_at = _TICK_S + (now if self._next_at + _TICK_S <= now else self._next_at)
         self._timer = self._clock.call_at(self._next_at, self._tick)
         counters, before = self._gate.counters, self._counted
         self._counted = counters
@@ -251,10 +246,7 @@ class Monitor:
         """Return why a URL waits, or does not come, and its latest events. Raises InvalidURL."""
         target = Target.of(url)
         events = self._recorder.noted_of(target.url, target.origin.text)[:_EVENTS_OF_A_URL]
-        return {
-            **await self.survey.explain(target),
-            "events": [each._asdict() for each in events],
-        }
+        return {**await self.survey.explain(target), "events": [each._asdict() for each in events]}
 
     def _of_frontier(self) -> State | None:
         frontier = self._frontier

@@ -4,22 +4,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from polite.events import (
-    BackedOff,
-    CircuitClosed,
-    CircuitOpened,
-    Dropped,
-    Event,
-    Left,
-    LicenseRequired,
-    OriginPostponed,
-    PaymentRequired,
-    Reclaimed,
-    Refused,
-    RobotsFetched,
-    StoreAway,
-    StoreBack,
-)
+from polite import events
 
 # Seconds that are remembered.
 LENGTH_S = 600
@@ -111,41 +96,39 @@ class Noted(NamedTuple):
     text: str
 
 
-def _of_robots(event: RobotsFetched) -> str:
+def _of_robots(event: events.RobotsFetched) -> str:
     status = "" if event.status is None else f", status {event.status}"
     return f"robots.txt is unreachable: {event.reason}{status}; requested again in {event.next_in_s:.0f} s"
 
 
-def _of_refusal(event: Refused) -> str:
+def _of_refusal(event: events.Refused) -> str:
     line = "" if event.line is None else f", line {event.line} of robots.txt"
     return f"disallowed: {event.reason}{line}"
 
 
 # Of each kind of event: its level, which of its fields says what it is about, and its text.
-_TEXTS: dict[type[Event], tuple[str, str, Callable[[Any], str]]] = {
-    Left: ("warn", "url", lambda event: f"status {event.status}"),
-    RobotsFetched: ("warn", "origin", _of_robots),
-    Refused: ("info", "url", _of_refusal),
-    Dropped: (
+_TEXTS: dict[type[events.Event], tuple[str, str, Callable[[Any], str]]] = {
+    events.Left: ("warn", "url", lambda it: f"status {it.status}"),
+    events.RobotsFetched: ("warn", "origin", _of_robots),
+    events.Refused: ("info", "url", _of_refusal),
+    events.Dropped: (
         "bad",
         "url",
-        lambda event: f"given up after {counted(event.tries, 'try', 'tries')}: {event.because}",
+        lambda it: f"given up after {counted(it.tries, 'try', 'tries')}: {it.because}",
     ),
-    BackedOff: ("warn", "origin", lambda event: f"backs off for {event.pause_s:.1f} s: {event.because}"),
-    PaymentRequired: ("warn", "url", lambda event: f"a payment is asked for: {event.price}"),
-    LicenseRequired: ("warn", "url", lambda event: f"a licence is asked for: {event.challenge}"),
-    CircuitOpened: ("bad", "origin", lambda event: event.because),
-    CircuitClosed: ("info", "origin", lambda event: f"circuit closed: status {event.status}"),
-    OriginPostponed: (
+    events.BackedOff: ("warn", "origin", lambda it: f"backs off for {it.pause_s:.1f} s: {it.because}"),
+    events.PaymentRequired: ("warn", "url", lambda it: f"a payment is asked for: {it.price}"),
+    events.LicenseRequired: ("warn", "url", lambda it: f"a licence is asked for: {it.challenge}"),
+    events.CircuitOpened: ("bad", "origin", lambda it: it.because),
+    events.CircuitClosed: ("info", "origin", lambda it: f"circuit closed: status {it.status}"),
+    events.OriginPostponed: (
         "warn",
         "origin",
-        lambda event: (
-            f"{counted(event.tasks, 'URL waits', 'URLs wait')} {event.for_s:.0f} s: {event.because}"
-        ),
+        lambda it: f"{counted(it.tasks, 'URL waits', 'URLs wait')} {it.for_s:.0f} s: {it.because}",
     ),
-    Reclaimed: ("bad", "url", lambda event: f"held for {event.held_s:.0f} s: its turn was taken back"),
-    StoreAway: ("bad", "store", lambda event: f"does not respond: {event.because}"),
-    StoreBack: ("info", "store", lambda event: f"responds again, after {event.away_s:.0f} s"),
+    events.Reclaimed: ("bad", "url", lambda it: f"held for {it.held_s:.0f} s: its turn was taken back"),
+    events.StoreAway: ("bad", "store", lambda it: f"does not respond: {it.because}"),
+    events.StoreBack: ("info", "store", lambda it: f"responds again, after {it.away_s:.0f} s"),
 }
 
 
@@ -176,24 +159,24 @@ class Recorder:
         self._second: Counter[str] = Counter()
         self._took_s, self._timed = 0.0, 0
 
-    def __call__(self, event: Event, /) -> None:
+    def __call__(self, event: events.Event, /) -> None:
         match event:
-            case Left(status=status):
+            case events.Left(status=status):
                 self._count_response(event)
                 # Of the responses that failed, those without a status say nothing.
                 if status is None or status < 500 or status == 503:
                     return
-            case RobotsFetched(outcome=outcome, reason=reason):
+            case events.RobotsFetched(outcome=outcome, reason=reason):
                 self.robots[outcome, reason] += 1
                 if outcome != "unreachable":
                     return
-            case Refused(reason=reason):
+            case events.Refused(reason=reason):
                 _count(self.refused, reason)
-            case Dropped(because=because):
+            case events.Dropped(because=because):
                 _count(self.dropped, clipped(because))
-            case StoreAway(because=because):
+            case events.StoreAway(because=because):
                 self.store_away = self._wall(), clipped(because)
-            case StoreBack():
+            case events.StoreBack():
                 self.store_away = None
         level, about, text = _TEXTS[type(event)]
         kind = type(event).__name__
@@ -201,7 +184,7 @@ class Recorder:
         noted = Noted(self._wall(), level, kind, clipped(getattr(event, about)), clipped(text(event)))
         self._noted.setdefault(kind, deque(maxlen=_OF_A_KIND)).append(noted)
 
-    def _count_response(self, event: Left) -> None:
+    def _count_response(self, event: events.Left) -> None:
         # Called for each permit: no more than needed.
         status = event.status
         if status is None:

@@ -7,7 +7,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Collection
 from hashlib import sha256
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
 from aiohttp import web
@@ -53,7 +53,8 @@ class Access:
             raise InvalidOption(
                 f"status: token must have {_LEAST_TOKEN} to {_MOST_TOKEN} visible ASCII characters; it is not shown here"
             )
-        if token is None and host != "localhost" and not _is_loopback(host):
+        address = _address(host)
+        if token is None and host != "localhost" and not (address and address.is_loopback):
             raise InvalidOption(
                 f"status: host={host!r} can be reached from other machines, and the page shows URLs: give a token of at least "
                 f"{_LEAST_TOKEN} characters, or listen at 127.0.0.1"
@@ -74,11 +75,8 @@ class Access:
         name = found[1].lower()
         if name in self._names:
             return True
-        try:
-            address = ip_address(name.strip("[]"))
-        except ValueError:
-            return False
-        return self._token is not None or address.is_loopback
+        address = _address(name.strip("[]"))
+        return address is not None and (self._token is not None or address.is_loopback)
 
     def allows(self, authorization: str | None) -> bool:
         """Whether a request may be answered. The token is compared in a time that tells nothing of it."""
@@ -88,11 +86,11 @@ class Access:
         )
 
 
-def _is_loopback(host: str) -> bool:
+def _address(host: str) -> IPv4Address | IPv6Address | None:
     try:
-        return ip_address(host).is_loopback
+        return ip_address(host)
     except ValueError:
-        return False
+        return None
 
 
 def _digest(text: str) -> bytes:

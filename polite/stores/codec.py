@@ -10,9 +10,9 @@ from dataclasses import MISSING, fields
 from marshal import dumps
 from typing import Any
 
+from polite.options import wrong_field
 from polite.ports import SavedBackOff
 from polite.recrawl import Validators, validators_of
-from polite.robots.exchange import wrong_field
 from polite.robots.policy import MOST_BYTES
 from polite.robots.reason import Reason
 from polite.robots.result import FetchResult, Found, KeptOctets, Unavailable, Unreachable

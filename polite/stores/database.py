@@ -4,6 +4,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 
 from polite.errors import StoreFailed
@@ -22,6 +23,20 @@ _MESSAGES = {
 SUFFIXES = ("-wal", "-shm")
 
 
+# What marks a file as a robots store, "poli", or as the queue of a frontier, "polq", whatever its name.
+ROBOTS_ID, QUEUE_ID = 0x706F6C69, 0x706F6C71
+_OF_ANOTHER_KIND = {
+    ROBOTS_ID: "keeps robots.txt results of a gate: a queue needs a file of its own, name another file",
+    QUEUE_ID: "is the queue of a crawl: robots.txt results are in a file of their own "
+    "(polite fetch --resume FILE keeps them in FILE.robots)",
+}
+# One statement, so that it reads one state: another process may be creating the file.
+_MARKS = """
+    SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id),
+           (SELECT count(*) FROM sqlite_master)
+"""
+
+
 class WrongFile(Exception):
     """The file is sound, but not one to write to: of another program or of a newer polite."""
 
@@ -30,6 +45,20 @@ class Damaged(Exception):
     """What the file holds contradicts itself."""
 
 
+def schema_of(connection: sqlite3.Connection, mark: int) -> int:
+    """Return the version of the tables of a file with this mark, 0 for an empty file.
+
+    Raises:
+        WrongFile: It has the other mark, or belongs to another program.
+    """
+    version, application, tables = connection.execute(_MARKS).fetchone()
+    if application != mark and (application or version or tables):
+        other = "is the database of another program: name another file"
+        raise WrongFile(_OF_ANOTHER_KIND.get(application, other))
+    return int(version)
+
+
+@dataclass(eq=False)
 class Database:
     """A connection to an SQLite file. One thread at a time uses it.
 
@@ -44,29 +73,18 @@ class Database:
         wall: Returns wall seconds.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        prepare: Callable[[sqlite3.Connection], None],
-        *,
-        mode: str,
-        set_aside: bool,
-        busy_timeout: float,
-        full: str,
-        locked: str,
-        wall: Callable[[], float] = time.time,
-    ) -> None:
-        self.path = path
-        self._prepare = prepare
-        self._mode = mode
-        self._may_set_aside = set_aside
-        self._busy_timeout = busy_timeout
-        self._full = full
-        self._locked = locked
-        self._wall = wall
-        self._connection: sqlite3.Connection | None = None
-        self._identity: tuple[int, int] | None = None
-        self._logs: dict[str, tuple[int, int]] = {}
+    path: Path
+    prepare: Callable[[sqlite3.Connection], None]
+    _: KW_ONLY
+    mode: str
+    set_aside: bool
+    busy_timeout: float
+    full: str
+    locked: str
+    wall: Callable[[], float] = time.time
+    _connection: sqlite3.Connection | None = field(default=None, init=False)
+    _identity: tuple[int, int] | None = field(default=None, init=False)
+    _logs: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)
 
     def close(self) -> None:
         """Close the connection. The next use opens it again."""
@@ -120,7 +138,7 @@ class Database:
         self.checkpoint()
         self.close()
         happened = "removed" if found is None else "replaced"
-        if self._mode == "rwc":
+        if self.mode == "rwc":
             self._rename_logs(Path(f"{self.path}.{happened}-{self._stamp()}"), ours=self._logs)
         raise StoreFailed(
             f"{self.path} was {happened} while it was in use: this process has lost its content; "
@@ -139,13 +157,13 @@ class Database:
                     self._logs[suffix] = found
 
     def _connect(self) -> sqlite3.Connection:
-        where = f"{self.path.absolute().as_uri()}?mode={self._mode}"
+        where = f"{self.path.absolute().as_uri()}?mode={self.mode}"
         connection = sqlite3.connect(
-            where, uri=True, timeout=self._busy_timeout, isolation_level=None, check_same_thread=False
+            where, uri=True, timeout=self.busy_timeout, isolation_level=None, check_same_thread=False
         )
         try:
             self._identity = file_identity(self.path)
-            self._prepare(connection)
+            self.prepare(connection)
         except BaseException:
             connection.close()
             raise
@@ -156,7 +174,7 @@ class Database:
 
     def write_ahead(self, connection: sqlite3.Connection) -> None:
         """Switch to write-ahead logging. While another process does so, SQLite fails at once, so retry."""
-        until = time.monotonic() + self._busy_timeout
+        until = time.monotonic() + self.busy_timeout
         while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
@@ -173,13 +191,13 @@ class Database:
         if code in _CORRUPT:
             return StoreFailed(f"{self.path} is corrupt ({error}): {self._set_aside()}")
         if code in _BUSY:
-            return StoreFailed(f"{self.path}: {self._locked}")
-        message = self._full if code == sqlite3.SQLITE_FULL else _MESSAGES.get(code, "SQLite failed")
+            return StoreFailed(f"{self.path}: {self.locked}")
+        message = self.full if code == sqlite3.SQLITE_FULL else _MESSAGES.get(code, "SQLite failed")
         return StoreFailed(f"{self.path}: {message} ({error})")
 
     def _set_aside(self) -> str:
         """Rename the file and its logs, unless another file is at the path now. Return what was done."""
-        if not self._may_set_aside:
+        if not self.set_aside:
             return "it was left where it is"
         if self._identity is not None and file_identity(self.path) != self._identity:
             return "another process has already renamed it"
@@ -202,7 +220,7 @@ class Database:
                     path.rename(f"{aside}{suffix}")
 
     def _stamp(self) -> str:
-        return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(self._wall()))
+        return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(self.wall()))
 
 
 def file_identity(path: Path) -> tuple[int, int] | None:

@@ -5,6 +5,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,7 @@ from polite.ports import SavedBackOff
 from polite.recrawl import Validators
 from polite.robots.snapshot import Snapshot, merged
 from polite.stores import codec
-from polite.stores.database import Database, WrongFile
-
-# "poli": marks a file as polite's, whatever its name.
-APPLICATION_ID = 0x706F6C69
+from polite.stores.database import ROBOTS_ID, Database, WrongFile, schema_of
 
 # Step n upgrades a file from version n to version n + 1. An empty file has version 0.
 # `saved` is a counter that rises with each save: the rows that were saved longest ago come first.
@@ -63,36 +61,21 @@ STEPS = (
     """,
 )
 VERSION = len(STEPS)
-# "polq": marks the queue file of a frontier (polite.frontier.sqlite.schema, which is above this file).
-_QUEUE_ID = 0x706F6C71
-
-# One statement, so that it reads one state: another process may be creating the file.
-_MARKS = """
-    SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id),
-           (SELECT count(*) FROM sqlite_master)
-"""
 
 
 def version_of(connection: sqlite3.Connection) -> int:
     """Return the file's version, 0 for an empty file.
 
     Raises:
-        WrongFile: It belongs to another program or to a newer polite.
+        WrongFile: It is no robots store, or belongs to a newer polite.
     """
-    version, application, tables = connection.execute(_MARKS).fetchone()
-    if application == _QUEUE_ID:
-        raise WrongFile(
-            "is the queue of a crawl: robots.txt results are in a file of their own "
-            "(polite fetch --resume FILE keeps them in FILE.robots)"
-        )
-    if application != APPLICATION_ID and (application or version or tables):
-        raise WrongFile("is the database of another program: name another file")
+    version = schema_of(connection, ROBOTS_ID)
     if version > VERSION:
         raise WrongFile(
             f"was written by a newer polite (schema {version}, this one knows {VERSION}): "
             "use the newer polite, or name another file"
         )
-    return int(version)
+    return version
 
 
 # What a read returns: the snapshot or the back-off of an origin, or the validators of a URL.
@@ -135,6 +118,7 @@ _EVICT = (
     (SELECT saved FROM robots WHERE NOT (failures > 0 AND expires_at > :now) ORDER BY saved LIMIT 10)
     """,
 )
+_OCTETS = "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size"
 # Eviction frees a twentieth of the limit, so that it does not run at each save.
 _SLACK = 20
 # Validators that are written between two checks of the size: many could fill the file before its first eviction.
@@ -145,6 +129,7 @@ _HARD_LIMIT = 2
 _LOG_PAGES = 4_000
 
 
+@dataclass(eq=False)
 class RobotsDatabase:
     """The file of a robots store. One thread at a time uses it.
 
@@ -156,28 +141,24 @@ class RobotsDatabase:
         wall: Returns wall seconds.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        mode: str = "rwc",
-        busy_timeout: float = 5.0,
-        max_bytes: int = 1 << 30,
-        wall: Callable[[], float] = time.time,
-    ) -> None:
-        self.path = path
-        self._mode = mode
-        self._max_bytes = max_bytes
-        self._wall = wall
-        self.database: Database = Database(
-            path,
+    path: Path
+    _: KW_ONLY
+    mode: str = "rwc"
+    busy_timeout: float = 5.0
+    max_bytes: int = 1 << 30
+    wall: Callable[[], float] = time.time
+    database: Database = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.database = Database(
+            self.path,
             self._prepare,
-            mode=mode,
-            set_aside=mode == "rwc",
-            busy_timeout=busy_timeout,
+            mode=self.mode,
+            set_aside=self.mode == "rwc",
+            busy_timeout=self.busy_timeout,
             full="the disk is full, or what may not be forgotten fills twice SqliteStore(max_bytes=...)",
-            locked=f"another process kept it locked for longer than the busy timeout of {busy_timeout:g} s",
-            wall=wall,
+            locked=f"another process kept it locked for longer than the busy timeout of {self.busy_timeout:g} s",
+            wall=self.wall,
         )
 
     def write(
@@ -195,7 +176,7 @@ class RobotsDatabase:
             back_offs: Back-offs by origin.
             pages: Validators by URL. Pages without any are forgotten.
         """
-        now = self._wall()
+        now = self.wall()
         with self.database.connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
             changed = []
@@ -244,28 +225,24 @@ class RobotsDatabase:
 
     def _evict(self, connection: sqlite3.Connection, now: float) -> None:
         """Delete rows while the file exceeds its limit. Running back-offs may exceed it."""
-        if self._octets(connection) <= self._max_bytes:
+        if self._octets(connection) <= self.max_bytes:
             return
-        enough = self._max_bytes - self._max_bytes // _SLACK
+        enough = self.max_bytes - self.max_bytes // _SLACK
         for statement in _EVICT:
             while self._octets(connection) > enough and connection.execute(statement, {"now": now}).rowcount:
                 pass
 
     def _octets(self, connection: sqlite3.Connection) -> int:
-        pages, free, size = (
-            int(connection.execute(f"PRAGMA {name}").fetchone()[0])
-            for name in ("page_count", "freelist_count", "page_size")
-        )
-        return (pages - free) * size
+        return int(connection.execute(_OCTETS).fetchone()[0])
 
     def close(self) -> None:
         """Close the connection. The next call opens it again."""
-        if self._mode != "ro":
+        if self.mode != "ro":
             self.database.checkpoint()
         self.database.close()
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        if self._mode == "ro":
+        if self.mode == "ro":
             if not version_of(connection):
                 raise WrongFile("is empty: no store has written it")
             return
@@ -274,14 +251,14 @@ class RobotsDatabase:
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
         page_size = connection.execute("PRAGMA page_size").fetchone()[0]
-        connection.execute(f"PRAGMA max_page_count = {_HARD_LIMIT * self._max_bytes // page_size}")
-        connection.execute(f"PRAGMA journal_size_limit = {self._max_bytes // 4}")
+        connection.execute(f"PRAGMA max_page_count = {_HARD_LIMIT * self.max_bytes // page_size}")
+        connection.execute(f"PRAGMA journal_size_limit = {self.max_bytes // 4}")
         if version_of(connection) < VERSION:
             connection.execute("BEGIN IMMEDIATE")
             # Another process may have upgraded it meanwhile.
             for statement in ";".join(STEPS[version_of(connection) :]).split(";"):
                 connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA application_id = {ROBOTS_ID}")
             connection.execute(f"PRAGMA user_version = {VERSION}")
             connection.execute("COMMIT")
 

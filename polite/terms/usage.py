@@ -12,18 +12,9 @@ from typing import Any, NamedTuple
 from polite.errors import InvalidOption, InvalidURL, redact_url
 from polite.http.header_fields import Fields, Headers, selected, text_of
 from polite.origin import Target
+from polite.robots import signals
 from polite.robots.agent import UserAgent
 from polite.robots.parse import Robots
-from polite.robots.signals import (
-    SignalSet,
-    Statement,
-    members_of,
-    read_signal,
-    read_usage,
-    read_values,
-    refusals,
-    strictest_values,
-)
 from polite.terms.indexing import TAG_READERS, in_meta, merged, metas, names_of
 from polite.terms.licenses import License, LicenseChallenge, challenge_in, linked
 from polite.terms.tdm import Reservation, TdmFile, reservation_in
@@ -292,8 +283,8 @@ def usage(
     agent = UserAgent.of(agent)
     headers = _Headers(selected(response_headers, _HEADERS))
     elements = list(dict.fromkeys(metas(html)))
-    signals = None if robots is None else robots.signals_for(agent)
-    lines = [] if signals is None else signals.read_with_care(path)
+    bound = None if robots is None else robots.signals_for(agent)
+    lines = [] if bound is None else bound.read_with_care(path)
     tdm, policy = _tdm(headers, elements, path, tdm_file)
     found = chain(
         chain.from_iterable(map(_of_line, lines)),
@@ -301,11 +292,11 @@ def usage(
         _of_robots_tags(headers, elements, names_of(agent)),
         tdm,
     )
-    values = chain((line.values for line in lines), map(read_values, headers.lines("content-signal")))
+    values = chain((line.values for line in lines), map(signals.read_values, headers.lines("content-signal")))
     return Usage(
         by_use=MappingProxyType(by_use(found)),
-        values=MappingProxyType(strictest_values(values)),
-        licenses=tuple(_licenses(signals, headers, page)),
+        values=MappingProxyType(signals.strictest_values(values)),
+        licenses=tuple(_licenses(bound, headers, page)),
         challenge=challenge_in(headers.lines("www-authenticate")),
         tdm_policy=None if policy is None else _absolute(policy, page),
     )
@@ -330,7 +321,7 @@ class _Headers:
         return self._lines.get(name, [])
 
 
-def _of_line(line: Statement) -> Iterator[UsageStatement]:
+def _of_line(line: signals.Statement) -> Iterator[UsageStatement]:
     """Return what a line of robots.txt states."""
     labels = chain(
         ((label, allowed, False) for label, allowed in line.says.items()),
@@ -348,13 +339,13 @@ def _of_preferences(headers: _Headers) -> Iterator[UsageStatement]:
     for name, written in _WRITTEN.items():
         lines = headers.lines(name)
         # One malformed line voids all lines of the field (RFC 9651, 4.2).
-        void = name in headers.cut or (name == "content-usage" and None in map(members_of, lines))
-        read = read_usage if name == "content-usage" else read_signal
+        void = name in headers.cut or (name == "content-usage" and None in map(signals.members_of, lines))
+        read = signals.read_usage if name == "content-usage" else signals.read_signal
         for text in lines:
             said = read(text)
             labels = chain(
                 ((label, yes, void) for label, yes in said.items() if not (yes and void)),
-                ((label, False, True) for label in refusals(name, text, said)),
+                ((label, False, True) for label in signals.refusals(name, text, said)),
             )
             yield from statements(labels, UsageSource.HEADER, f"{written}: {text}")
         yield from _unread(headers, name, written, STANDARD)
@@ -442,10 +433,10 @@ def _reserved(
     return statements(((TDM, not reservation.reserved, reservation.careful),), source, text, line)
 
 
-def _licenses(signals: SignalSet | None, headers: _Headers, page: Target | None) -> Iterator[License]:
+def _licenses(bound: signals.SignalSet | None, headers: _Headers, page: Target | None) -> Iterator[License]:
     """Yield the licences that robots.txt and Link headers name."""
-    if signals is not None:
-        yield from (License(link, line) for line, link in signals.licenses)
+    if bound is not None:
+        yield from (License(link, line) for line, link in bound.licenses)
     yield from (License(_absolute(link, page)) for link in linked(headers.lines("link")))
 
 

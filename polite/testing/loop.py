@@ -106,13 +106,8 @@ class _JumpingSelector(selectors.DefaultSelector):
         self.signals: set[int] = set()
         self.threads = Threads()
         self.own = 0  # file descriptors of the loop itself
-        # Called in each round with the seconds until the next timer, if something else moves the clock; such a loop has no sockets.
-        self.each_round: Callable[[float | None], object] | None = None
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if self.each_round is not None:
-            self.each_round(timeout)
-            return []
         if self.held and timeout != 0:
             return super().select(None)
         if timeout is None:

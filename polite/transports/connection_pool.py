@@ -229,8 +229,6 @@ class SharedResponse(StrictResponse):
         return bool(waiting.poll(0))
 
 
-# Connections that are kept without being in use. A process often has a limit of 1,024 open files.
-_MOST_IDLE = 400
 # Set while robots.txt is fetched.
 _new_only: ContextVar[bool] = ContextVar("new_only", default=False)
 
@@ -322,16 +320,11 @@ class ConnectionPool(GuardedConnector):
     time. Of those that are not in use, it keeps `most_idle`, and closes the oldest first: each is an open file.
     """
 
-    def __init__(
-        self,
-        policy: FetchPolicy,
-        *,
-        resolver: Given | None = None,
-        most_idle: int = _MOST_IDLE,
-        **options: object,
-    ) -> None:
+    # A process often has a limit of 1,024 open files.
+    most_idle = 400
+
+    def __init__(self, policy: FetchPolicy, *, resolver: Given | None = None, **options: object) -> None:
         super().__init__(policy, resolver=resolver, reader=SharedResponse, limit=0, **options)
-        self._most_idle = most_idle
         self._idle: dict[ResponseHandler, None] = {}
 
     async def _get(self, key: ConnectionKey, traces: list[Trace]) -> Connection | None:
@@ -347,7 +340,7 @@ class ConnectionPool(GuardedConnector):
         if protocol.transport is None:
             return
         self._idle[protocol] = None
-        if len(self._idle) > self._most_idle:
+        if len(self._idle) > self.most_idle:
             # aiohttp forgets a closed one when it looks for one to use.
             oldest = next(iter(self._idle))
             del self._idle[oldest]

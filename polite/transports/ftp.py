@@ -252,13 +252,8 @@ def _expect(reply: FtpReply, *codes: int) -> None:
     """Raise unless the reply has one of these codes."""
     if reply.code in codes:
         return
-    match reply.code // 100:
-        case 4:
-            reason = Reason.FTP_BUSY
-        case 5:
-            reason = Reason.FTP_LOGIN_REFUSED if reply.code in _NO_LOGIN else Reason.SERVER_ERROR
-        case _:
-            reason = Reason.PROTOCOL_ERROR
+    refused = Reason.FTP_LOGIN_REFUSED if reply.code in _NO_LOGIN else Reason.SERVER_ERROR
+    reason = {4: Reason.FTP_BUSY, 5: refused}.get(reply.code // 100, Reason.PROTOCOL_ERROR)
     raise FtpFailed(reason, str(reply), reply.code)
 
 

@@ -91,17 +91,7 @@ class Resolver(AbstractResolver):
     ) -> list[ResolveResult]:
         """Return all addresses of a host, for happy eyeballs (RFC 8305). Raises NameNotResolved."""
         nodes = await self._ask(host, port, family)
-        return [
-            ResolveResult(
-                hostname=host,
-                host=node.addr[0].decode("ascii"),
-                port=port,
-                family=node.family,
-                proto=0,
-                flags=0,
-            )
-            for node in nodes
-        ]
+        return [_result(host, node.addr[0].decode("ascii"), port, node.family) for node in nodes]
 
     async def addresses(self, host: str) -> tuple[list[str], float]:
         """Return all addresses of a host, and their shortest time to live (ports.AddressSource).
@@ -138,6 +128,10 @@ class Resolver(AbstractResolver):
         """Close the channel. May be called twice."""
         if self._opened is not None:
             await self._opened.close()
+
+
+def _result(name: str, address: str, port: int, family: int) -> ResolveResult:
+    return ResolveResult(hostname=name, host=address, port=port, family=family, proto=0, flags=0)
 
 
 # How long a named address, and one of a resolver that tells no lifetime, is valid (seconds).
@@ -246,7 +240,7 @@ class NamedHosts(AbstractResolver):
         own = socket.AF_INET if ip_address(address).version == 4 else socket.AF_INET6
         if family not in {socket.AF_UNSPEC, own}:
             raise NameNotResolved(host, Reason.DNS_NODATA, f"{address} is not of the requested family")
-        return [ResolveResult(hostname=host, host=address, port=there or port, family=own, proto=0, flags=0)]
+        return [_result(host, address, there or port, own)]
 
     async def addresses(self, host: str) -> tuple[list[str], float]:
         """Return all addresses of a host, whatever the port (ports.AddressSource). Raises NameNotResolved."""

@@ -17,7 +17,7 @@ from polite.ports import SavedBackOff
 from polite.recrawl import Validators
 from polite.robots.result import Found
 from polite.robots.snapshot import Snapshot, renewed
-from polite.stores import robots_database
+from polite.stores import database, robots_database
 from polite.stores import sqlite as module
 from polite.stores.robots_database import RobotsDatabase
 from polite.stores.sqlite import PendingWrites, SqliteStore
@@ -110,7 +110,7 @@ async def test_a_file_that_stays_locked_is_an_error_that_names_the_option(opened
 
 async def test_a_full_disk_is_an_error_and_loses_nothing_that_was_acknowledged(opened):
     store = opened()
-    store._file._max_bytes = 16 * 4096
+    store._file.max_bytes = 16 * 4096
     await store.save(SITE, FIRST)
 
     with pytest.raises(StoreFailed, match="disk is full"):
@@ -261,7 +261,7 @@ def test_what_waits_in_memory_is_bounded(monkeypatch):
 @pytest.fixture
 def of_version_1(path):
     raw(path, robots_database.STEPS[0])
-    raw(path, f"PRAGMA application_id = {robots_database.APPLICATION_ID}")
+    raw(path, f"PRAGMA application_id = {database.ROBOTS_ID}")
     raw(path, "PRAGMA user_version = 1")
     raw(
         path,

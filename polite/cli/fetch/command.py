@@ -220,7 +220,7 @@ async def _run(options: argparse.Namespace, signer: WebBotAuth | None, interrupt
             await _serve_status(options.status, gate, frontier, stack)
         # After all that may refuse the run.
         await _keep_options(options, run_log.notes, frontier)
-        pages = await stack.enter_async_context(Pages(options, signs=gate.signs))
+        pages = await stack.enter_async_context(Pages(options, gate))
         if archive is None and not options.quiet:
             complain("bodies are not kept; --output DIR or --warc FILE keeps them")
         run = Run(

@@ -10,7 +10,9 @@ import aiohttp
 from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
 
 from polite.cli.options import SECRET, merged
+from polite.gate.gate import Gate
 from polite.gate.permit import Permit
+from polite.integrations.hop import Hop
 from polite.robots.exchange import BodyEnd, as_sent
 from polite.robots.policy import FetchPolicy
 from polite.transports.address_guard import blocked_message, collect_refused, guarded_connector
@@ -73,7 +75,7 @@ async def without_hidden_retry(request: ClientRequest, handler: ClientHandlerTyp
 
 
 # Those of the request which the task sends: a response that has ended has no connection.
-_permit: ContextVar[Permit] = ContextVar("permit")
+_hop: ContextVar[Hop] = ContextVar("hop")
 _address: ContextVar[str | None] = ContextVar("address", default=None)
 _sent: ContextVar[bool] = ContextVar("sent", default=False)
 
@@ -84,20 +86,17 @@ def was_sent() -> bool:
 
 
 class _PermittedRequest(aiohttp.ClientRequest):
-    """A request that is sent only while its permit holds: name, connection and TLS may have taken longer than the lease."""
+    """A request that is signed when its connection is there, and sent only while its permit holds.
+
+    Name, connection and TLS may have taken longer than the lease.
+    """
 
     async def send(self, conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
-        await _permit.get().ready()
+        hop = _hop.get()
+        await hop.permit.ready()
+        hop.sign(self.headers)
         _address.set(address_of(conn))
         _sent.set(True)
-        return await super().send(conn)
-
-
-class _SignedRequest(_PermittedRequest):
-    """A request that is signed when its connection is there."""
-
-    async def send(self, conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
-        self.headers.update(_permit.get().sign(self.method))
         return await super().send(conn)
 
 
@@ -105,10 +104,11 @@ class Pages:
     """Fetches pages in an aiohttp session behind the address guard. Use as an async context manager.
 
     `--max-bytes` limits each body, both as sent and decoded. Fields of `--header` with credentials are not sent to an origin that a
-    redirect led to. `signs`: the gate has a signer.
+    redirect led to.
     """
 
-    def __init__(self, options: argparse.Namespace, *, signs: bool = False) -> None:
+    def __init__(self, options: argparse.Namespace, gate: Gate) -> None:
+        self._gate = gate
         self._fetching = FetchPolicy(
             timeout=options.timeout, allow_private=options.allow_private, max_bytes=options.max_bytes
         )
@@ -125,7 +125,7 @@ class Pages:
             trust_env=False,
             timeout=aiohttp.ClientTimeout(total=options.timeout),
             middlewares=(without_hidden_retry,),
-            request_class=_SignedRequest if signs else _PermittedRequest,
+            request_class=_PermittedRequest,
         )
 
     async def __aenter__(self) -> Self:
@@ -144,7 +144,7 @@ class Pages:
 
         Raises aiohttp.ClientError, TimeoutError, TurnLost.
         """
-        _permit.set(permit)
+        _hop.set(Hop(self._gate, permit, "GET"))
         _sent.set(False)
         fields = {**(self._foreign_headers if foreign else self._headers), **conditions}
         with collect_refused() as refused:

@@ -12,8 +12,8 @@ from typing import TypeVar
 from polite.errors import StoreFailed
 from polite.frontier.durable.backend import Note
 from polite.frontier.sqlite import notes
-from polite.frontier.sqlite.schema import APPLICATION_ID, check
-from polite.stores.database import Damaged, WrongFile
+from polite.frontier.sqlite.schema import check
+from polite.stores.database import QUEUE_ID, Damaged, WrongFile
 
 # All tasks, each with its time if it is delayed.
 _ALL = """(
@@ -150,10 +150,10 @@ def is_queue(path: Path) -> bool:
         return False
     with suppress(sqlite3.Error), closing(_connect(path)) as connection:
         (mark,) = connection.execute("PRAGMA application_id").fetchone()
-        return bool(mark == APPLICATION_ID)
+        return bool(mark == QUEUE_ID)
     # SQLite cannot read it, perhaps since a crawl keeps it locked. The mark is in the header (fileformat2, 1.3.13).
     with suppress(OSError), path.open("rb") as file:
-        return file.read(72)[68:] == APPLICATION_ID.to_bytes(4, "big")
+        return file.read(72)[68:] == QUEUE_ID.to_bytes(4, "big")
     return False
 
 

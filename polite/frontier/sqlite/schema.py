@@ -4,11 +4,8 @@ import sqlite3
 from dataclasses import astuple, dataclass, fields, replace
 
 from polite.schedulers import FileOrder
-from polite.stores.database import Damaged, WrongFile
+from polite.stores.database import QUEUE_ID, Damaged, WrongFile, schema_of
 
-# "polq". It marks a queue file, whatever the file's name is.
-APPLICATION_ID = 0x706F6C71
-_ROBOTS_ID = 0x706F6C69
 VERSION = 4
 
 # The columns of a Row, in its order.
@@ -46,10 +43,6 @@ _TABLES = f"""
 """
 _SEEN = "CREATE TABLE seen (fingerprint INTEGER PRIMARY KEY, done INTEGER)"
 _SEEN_WIDE = "CREATE TABLE seen (fingerprint BLOB PRIMARY KEY, done INTEGER) WITHOUT ROWID"
-_MARKS = """
-    SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id),
-           (SELECT count(*) FROM sqlite_master)
-"""
 
 
 @dataclass(slots=True)
@@ -108,20 +101,14 @@ def check(connection: sqlite3.Connection) -> int:
 
     Raises WrongFile if it is not a queue file that this version can write.
     """
-    version, application, tables = connection.execute(_MARKS).fetchone()
-    if application == _ROBOTS_ID:
-        raise WrongFile(
-            "keeps robots.txt results of a gate: a queue needs a file of its own, name another file"
-        )
-    if application != APPLICATION_ID and (application or version or tables):
-        raise WrongFile("is the database of another program: name another file")
+    version = schema_of(connection, QUEUE_ID)
     if version and version != VERSION:
         age = "a newer" if version > VERSION else "an older"
         raise WrongFile(
             f"was written by {age} polite (frontier schema {version}, this one knows {VERSION}): "
             "finish the crawl with that one, or name another file"
         )
-    return int(version)
+    return version
 
 
 def is_wide(connection: sqlite3.Connection) -> bool:
@@ -144,7 +131,7 @@ def make(connection: sqlite3.Connection, order: FileOrder, *, wide: bool = False
         for statement in (*_TABLES.split(";"), _SEEN_WIDE if wide else _SEEN):
             connection.execute(statement)
         connection.execute("INSERT INTO frontier VALUES (?, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)", (order,))
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA application_id = {QUEUE_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
     if wide and not is_wide(connection):
         raise WrongFile(

@@ -180,7 +180,7 @@ class PoliteHTTPStrategy(AsyncHTTPCrawlerStrategy):
         *,
         connector: Callable[[], aiohttp.BaseConnector] | None = None,
         max_connections: int = CONNECTIONS,
-        **options: Any,  # noqa: ANN401 - as crawl4ai has them
+        **options: Any,
     ) -> None:
         require_gate(gate, user="PoliteHTTPStrategy")
         self.gate = gate
@@ -227,10 +227,7 @@ class PoliteHTTPStrategy(AsyncHTTPCrawlerStrategy):
         super().set_hook(hook_type, before_request)
 
     async def crawl(
-        self,
-        url: str,
-        config: CrawlerRunConfig | None = None,
-        **kwargs: Any,  # noqa: ANN401 - as crawl4ai has them
+        self, url: str, config: CrawlerRunConfig | None = None, **kwargs: Any
     ) -> AsyncCrawlResponse:
         """Fetch a page in its turn.
 
@@ -300,7 +297,7 @@ class PoliteBrowserStrategy(AsyncPlaywrightCrawlerStrategy):
         *,
         subresources: Subresources = "check",
         max_pages: int = PAGES,
-        **options: Any,  # noqa: ANN401 - as crawl4ai has them
+        **options: Any,
     ) -> None:
         require_gate(gate, user="PoliteBrowserStrategy")
         self.gate = gate
@@ -313,12 +310,7 @@ class PoliteBrowserStrategy(AsyncPlaywrightCrawlerStrategy):
         own.headers = {name: value for name, value in own.headers.items() if name.lower() != "user-agent"}
         super().__init__(own, **options)
 
-    async def crawl(
-        self,
-        url: str,
-        config: CrawlerRunConfig,
-        **kwargs: Any,  # noqa: ANN401 - as crawl4ai has them
-    ) -> AsyncCrawlResponse:
+    async def crawl(self, url: str, config: CrawlerRunConfig, **kwargs: Any) -> AsyncCrawlResponse:
         """Fetch a page in its turn.
 
         Raises:
@@ -356,7 +348,7 @@ class PoliteBrowserStrategy(AsyncPlaywrightCrawlerStrategy):
             )
         return response
 
-    async def execute_hook(self, hook_type: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as crawl4ai has them
+    async def execute_hook(self, hook_type: str, *args: Any, **kwargs: Any) -> Any:
         """Call a hook, as crawl4ai does. A page is guarded before any hook has it."""
         if hook_type == "on_page_context_created":
             await self._guard(args[0], kwargs["context"])
@@ -367,7 +359,7 @@ class PoliteBrowserStrategy(AsyncPlaywrightCrawlerStrategy):
         if "goto" in vars(page):
             return
 
-        async def in_turn(url: str, **options: Any) -> Response | None:  # noqa: ANN401 - of page.goto
+        async def in_turn(url: str, **options: Any) -> Response | None:
             """Load a page with the permit of its crawl."""
             ahead = _ahead.get()
             if not url.startswith(("http:", "https:")):

@@ -153,8 +153,8 @@ class PoliteRequestManager(RequestManager):
         *,
         window: int = 10_000,
         max_robots_tries: int = 3,
-        storage_client: Any = None,  # noqa: ANN401 - crawlee's
-        configuration: Any = None,  # noqa: ANN401
+        storage_client: Any = None,
+        configuration: Any = None,
     ) -> None:
         require_gate(gate, user="PoliteRequestManager")
         if isinstance(queue, ThrottlingRequestManager):
@@ -200,11 +200,15 @@ class PoliteRequestManager(RequestManager):
         return callback
 
     def take_permit(self, request: Request) -> TaskPermit | None:
-        """Return the permit that the request was given out with, if there is one. The caller reports and leaves it.
+        """Return the permit that the request was given out with, if its turn still holds. The caller reports and leaves it.
 
-        No part of the public API.
+        A hook of the crawler may have used it, or taken longer than `max_hold`. No part of the public API.
         """
-        return self._permits.pop(request.unique_key, None)
+        permit = self._permits.pop(request.unique_key, None)
+        if permit is None or permit.valid:
+            return permit
+        permit.leave()
+        return None
 
     def claim_permit(self, url: str) -> Permit | None:
         """Return the permit of a page that is not sent yet, if it is for this URL. Others of its origin are left.
@@ -310,11 +314,7 @@ class PoliteRequestManager(RequestManager):
         return processed
 
     async def add_requests(
-        self,
-        requests: Sequence[str | Request],
-        *,
-        forefront: bool = False,
-        **options: Any,  # noqa: ANN401 - as crawlee has them
+        self, requests: Sequence[str | Request], *, forefront: bool = False, **options: Any
     ) -> None:
         """See crawlee's RequestManager."""
         transformed = self._transform_requests(requests)

@@ -12,7 +12,7 @@ from polite.robots.agent import names_all
 from polite.robots.decision import Rule, RuleLine, to_rule
 from polite.robots.dialect import Dialect
 from polite.robots.groups import Group
-from polite.robots.lines import WHITE, Field, Line, readable, rows, wide_encoding
+from polite.robots.lines import ABSOLUTE_URL, UTF_8_MARK, WHITE, Field, Line, readable, rows, wide_encoding
 from polite.robots.parse import parse
 from polite.robots.signals import path_and_text, read_usage, refusals
 
@@ -78,6 +78,7 @@ _HINTS: Mapping[str, str] = {
     "D6": "Write it with its scheme and host: Sitemap: https://example.com/sitemap.xml",
     "D7": "Remove it, or make it longer than the rule that wins",
     "D8": "Write one group for each crawler",
+    "D9": "Write the name alone, such as User-agent: ExampleBot, or * for all",
     "D10": "Put all names of the group first, and at least one Disallow line at its end",
     "D12": "Serve plain text in UTF-8 at /robots.txt; a compressed response needs its Content-Encoding",
     "D14": "Write a User-agent line for each crawler, one below the other",
@@ -92,6 +93,7 @@ _HINTS: Mapping[str, str] = {
 # What is wrong, if one sentence says it for each mistake with the code. Its places are for parts of the line, and how it is read.
 _MESSAGES: Mapping[str, str] = {
     "X1": "{} is a path where the name of a crawler is expected",
+    "X2": "several paths in one line: {} is read as one",
     "X3": "the group of {} has no Disallow line",
     "X4": "{} has a wildcard, which is an ordinary character in this dialect",
     "X5": "Allow does not exist in this dialect, and is ignored",
@@ -105,8 +107,10 @@ _MESSAGES: Mapping[str, str] = {
     "D6": "the Sitemap {} is not an absolute URL, and is ignored",
     "D7": "{} {}: {}",
     "D8": "a second group for {}: the first is at line {}, and {}",
+    "D9": "{}",
     "D10": "{} is between User-agent lines: for some crawlers the group ends there, for others it continues after the next name",
     "D12": "the file is {}, not text: only lines that look like rules by accident count",
+    "D13": "the path {} is not UTF-8: an octet is read as {}, which no URL in UTF-8 has",
     "D14": "{} names in one line: {} {}",
     "D15": "Noindex has no effect in robots.txt: no standard has it, and crawlers ignore it",
     "D16": "Request-rate {} is not a number of requests per time, and is ignored",
@@ -138,9 +142,9 @@ class Finding:
     hint: str
 
 
-def found(line: int, code: str, *parts: object) -> Finding:
-    """Return a mistake with the message and the hint of its code. The message has places for the parts."""
-    return Finding(line, code, _MESSAGES[code].format(*parts), _HINTS[code])
+def found(line: int, code: str, *parts: object, hint: str = "") -> Finding:
+    """Return a mistake with the message of its code, which has places for the parts, and a hint, by default that of its code."""
+    return Finding(line, code, _MESSAGES[code].format(*parts), hint or _HINTS[code])
 
 
 def quoted(text: str) -> str:
@@ -177,12 +181,10 @@ def agent_findings(line: Line, group: int, first: dict[str, int], dialect: Diale
         yield found(line.number, "D14", len(named), quoted(line.value), reading)
     elif name != "*" and (not name.strip("0123456789_-") or name == "mozilla"):
         # Every browser calls itself Mozilla, so crawlers are found by another name, or not at all.
-        message = f"no crawler has the name {quoted(line.value)}"
-        hint = "Write the name alone, such as User-agent: ExampleBot, or * for all"
-        yield Finding(line.number, "D9", message, hint)
+        yield found(line.number, "D9", f"no crawler has the name {quoted(line.value)}")
     elif heard != name:
         message = f"in this dialect names end before a digit: {quoted(line.value)} is read as {quoted(heard)}"
-        yield Finding(line.number, "D9", message, "In this dialect no line can name this crawler alone")
+        yield found(line.number, "D9", message, hint="In this dialect no line can name this crawler alone")
     if name and (start := first.setdefault(name, group)) != group:
         both = "both apply together" if dialect.combines_groups else "only the first one applies"
         yield found(line.number, "D8", quoted(name), start, both)
@@ -204,7 +206,6 @@ def _start(pattern: re.Pattern[str], value: str) -> str:
     return found[0].lower() if found else ""
 
 
-_UTF_8_MARK = b"\xef\xbb\xbf"
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _MARKUP = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n\f]*+<(?:!doctype|!--|\?xml|[a-z])", re.IGNORECASE)
 # In UTF-16, every second octet of ASCII text is NUL; in honest UTF-8 none is.
@@ -256,7 +257,7 @@ def file_findings(body: bytes, dialect: Dialect) -> Iterator[Finding]:
         yield found(
             1, "D3", "polite reads it, many crawlers do not" if read else "polite finds no rule in it"
         )
-    elif body.startswith(_UTF_8_MARK):
+    elif body.startswith(UTF_8_MARK):
         yield found(1, "D2")
     if is_binary(body):
         kind = next((name for start, name in _SIGNATURES.items() if body.startswith(start)), "binary data")
@@ -295,12 +296,8 @@ def path_findings(line: Line, dialect: Dialect, *, inverted: bool) -> Iterator[F
 
 def _characters(line: Line, dialect: Dialect) -> Iterator[Finding]:
     if len([part for part in line.value.split() if part[0] in "/*"]) > 1:
-        yield Finding(
-            line.number,
-            "X2",
-            f"several paths in one line: {quoted(line.value)} is read as one",
-            f"Write a {line.field.value.capitalize()} line for each path",
-        )
+        hint = f"Write a {line.field.value.capitalize()} line for each path"
+        yield found(line.number, "X2", quoted(line.value), hint=hint)
     elif raw := _EXCLUDED.search(line.value) or _DISPUTED.search(line.value):
         yield Finding(line.number, "D11", _unfit(raw[0], dialect), f"Write %{ord(raw[0]):02X} instead")
 
@@ -325,17 +322,11 @@ def _encoding(line: Line) -> Iterator[Finding]:
         octet = octets[error.start]
     else:
         return
-    escape = f"%{octet:02X}"
     hint = "Save the file as UTF-8, or write the escapes that the site's URLs have"
     if octet >= _FIRST_OF_LATIN_1:
         letter = chr(octet)
         hint += f"; {letter!r} is {''.join(f'%{each:02X}' for each in letter.encode())} in UTF-8"
-    yield Finding(
-        line.number,
-        "D13",
-        f"the path {quoted(line.value)} is not UTF-8: an octet is read as {escape}, which no URL in UTF-8 has",
-        hint,
-    )
+    yield found(line.number, "D13", quoted(line.value), f"%{octet:02X}", hint=hint)
 
 
 def _fragment(line: Line) -> Iterator[Finding]:
@@ -346,7 +337,6 @@ def _fragment(line: Line) -> Iterator[Finding]:
         yield found(line.number, "D18", quoted(meant), quoted(line.value))
 
 
-_ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
 # The keys of Content-Signal that are answered with yes or no (Content Signals policy).
 _YES_OR_NO = {"search", "ai-input", "ai-train"}
 _LEVELS = {"immediate", "reference", "full"}
@@ -359,8 +349,8 @@ _VALUES: Mapping[Field | str, tuple[str, Callable[[str], object]]] = {
     Field.CRAWL_DELAY: ("D1", lambda value: crawl_delay((value,)) is not None),
     Field.REQUEST_RATE: ("D16", lambda value: request_rates((value,))),
     Field.VISIT_TIME: ("D17", lambda value: visit_time((value,)) is not None),
-    Field.SITEMAP: ("D6", _ABSOLUTE.match),
-    "license": ("D20", _ABSOLUTE.match),
+    Field.SITEMAP: ("D6", ABSOLUTE_URL.match),
+    "license": ("D20", ABSOLUTE_URL.match),
     "noindex": ("D15", lambda _: False),
 }
 

@@ -6,18 +6,7 @@ from difflib import get_close_matches
 from polite.robots.dialect import RFC9309, Dialect
 from polite.robots.groups import Sections, groups
 from polite.robots.lines import Field, Line, lines, octets, text, wide_encoding
-from polite.robots.lint.checks import (
-    Finding,
-    agent_findings,
-    file_findings,
-    found,
-    is_binary,
-    is_wide,
-    path_findings,
-    quoted,
-    shadowed_rules,
-    value_findings,
-)
+from polite.robots.lint import checks
 
 # A hostile file has a mistake in every line.
 _MOST_FINDINGS = 1_000
@@ -48,7 +37,7 @@ _OTHERS = {
 }
 
 
-def lint(body: bytes | str, dialect: Dialect = RFC9309) -> list[Finding]:
+def lint(body: bytes | str, dialect: Dialect = RFC9309) -> list[checks.Finding]:
     """Return the mistakes of a robots.txt in the order of its lines, 1,000 at most.
 
     Never raises on content.
@@ -69,9 +58,9 @@ def lint(body: bytes | str, dialect: Dialect = RFC9309) -> list[Finding]:
     if not isinstance(dialect, Dialect):
         raise TypeError(f"dialect must be a Dialect, got {dialect!r}; see polite.dialect(name)")
     octet_body = octets(body) if isinstance(body, str) else body
-    findings = list(file_findings(octet_body, dialect))
-    unread = is_wide(octet_body) and not (dialect.reads_utf16 and wide_encoding(octet_body))
-    if unread or is_binary(octet_body):
+    findings = list(checks.file_findings(octet_body, dialect))
+    unread = checks.is_wide(octet_body) and not (dialect.reads_utf16 and wide_encoding(octet_body))
+    if unread or checks.is_binary(octet_body):
         return findings
     check = _LineChecks(dialect, is_page=any(finding.code == "D4" for finding in findings))
     for line in lines(octet_body, dialect):
@@ -85,22 +74,32 @@ def lint(body: bytes | str, dialect: Dialect = RFC9309) -> list[Finding]:
     return sorted(findings)[:_MOST_FINDINGS]
 
 
-def _shadowed(body: bytes, dialect: Dialect) -> Iterator[Finding]:
-    for rule, winner in shadowed_rules(groups(Sections(text(body, dialect), dialect)), dialect):
+def _shadowed(body: bytes, dialect: Dialect) -> Iterator[checks.Finding]:
+    for rule, winner in checks.shadowed_rules(groups(Sections(text(body, dialect), dialect)), dialect):
         again = rule.pattern == winner.pattern and rule.allows == winner.allows
         because = (
             "is written twice"
             if again
             else "never decides, because another rule wins for every path that it matches"
         )
-        yield found(rule.line, "D7", rule, because, winner)
+        yield checks.found(rule.line, "D7", rule, because, winner)
 
 
-def _reading(line: Line) -> str:
-    """Say how polite reads a line that breaks the grammar."""
-    if line.field in {Field.UNKNOWN, Field.NONE}:
-        return "polite ignores the line, as many crawlers do"
-    return f"polite reads it as {line.field.value.capitalize()}, many crawlers ignore the line"
+def _mistyped(line: Line, wrong: str, hint: str) -> checks.Finding:
+    """Return the mistake of a line that breaks the grammar, and how polite reads it."""
+    reading = "polite ignores the line, as many crawlers do"
+    if line.field not in {Field.UNKNOWN, Field.NONE}:
+        reading = f"polite reads it as {line.field.value.capitalize()}, many crawlers ignore the line"
+    return checks.Finding(line.number, "X7", f"{wrong}; {reading}", hint)
+
+
+def _unknown(line: Line, written: str, meant: str) -> checks.Finding:
+    return _mistyped(line, f"{checks.quoted(written)} is not a field", f"Write {meant.capitalize()}:")
+
+
+def _colonless(line: Line, name: str) -> checks.Finding:
+    wrong = f"the colon is missing after {checks.quoted(name)}"
+    return _mistyped(line, wrong, f"Write {name.capitalize()}: ...")
 
 
 def _longer(name: str) -> str | None:
@@ -126,7 +125,7 @@ class _LineChecks:
         """Return whether lines of this field are known to have no mistake and no effect on others."""
         return line.field is Field.UNKNOWN and self._spellings.get(line.name, line.name) is None
 
-    def line(self, line: Line) -> Iterator[Finding]:
+    def line(self, line: Line) -> Iterator[checks.Finding]:
         """Check one line, and the group that ends with it."""
         name = line.name.lower()
         yield from self._mistyped(line, name)
@@ -138,51 +137,51 @@ class _LineChecks:
             case Field.UNKNOWN if name == "allow":
                 # A crawler of this dialect ignores it, but it ends the user-agent lines of the group.
                 self._in_rules = bool(self._agents)
-                yield found(line.number, "X5")
+                yield checks.found(line.number, "X5")
             case Field.UNKNOWN if self._is_page:
                 pass  # a page of HTML is full of unknown "fields"
             case _:
                 if line.field in _PACES and self._agents and not self._in_rules:
                     self._pace = line
-                yield from value_findings(line)
+                yield from checks.value_findings(line)
 
-    def _agent(self, line: Line) -> Iterator[Finding]:
+    def _agent(self, line: Line) -> Iterator[checks.Finding]:
         if self._in_rules:
             yield from self.group_end()
             self._agents, self._in_rules, self._forbids, self._inverted = [], False, False, False
         elif self._pace is not None:
-            yield found(self._pace.number, "D10", self._pace.field.value.capitalize())
+            yield checks.found(self._pace.number, "D10", self._pace.field.value.capitalize())
         self._pace = None
         self._agents.append(line)
         self._inverted = self._inverted or line.value.startswith("/")
-        yield from agent_findings(line, self._agents[0].number, self._named, self._dialect)
+        yield from checks.agent_findings(line, self._agents[0].number, self._named, self._dialect)
 
-    def _rule(self, line: Line) -> Iterator[Finding]:
+    def _rule(self, line: Line) -> Iterator[checks.Finding]:
         self._forbids = self._forbids or line.field is Field.DISALLOW
         self._in_rules = True
         if not self._agents:
-            yield found(line.number, "X6", line.field.value.capitalize())
-        yield from path_findings(line, self._dialect, inverted=self._inverted)
+            yield checks.found(line.number, "X6", line.field.value.capitalize())
+        yield from checks.path_findings(line, self._dialect, inverted=self._inverted)
 
-    def group_end(self) -> Iterator[Finding]:
+    def group_end(self) -> Iterator[checks.Finding]:
         """Check the group that ends here, or with the file."""
         if self._agents and not self._forbids:
             first = self._agents[0]
-            yield found(first.number, "X3", quoted(first.value))
+            yield checks.found(first.number, "X3", checks.quoted(first.value))
 
-    def _mistyped(self, line: Line, name: str) -> Iterator[Finding]:
+    def _mistyped(self, line: Line, name: str) -> Iterator[checks.Finding]:
         if line.field is Field.NONE:
             # Without a colon, the field is the first word.
             words = [word for word in line.value.replace("\t", " ").split(" ") if word]
             name = words[0].lower()
             if name in _MEANT:
-                yield self._colonless(line, name)
+                yield _colonless(line, name)
             elif len(words) == 2 and (longer := _longer(name)) is not None:
-                yield self._unknown(line, words[0], longer)
+                yield _unknown(line, words[0], longer)
             return
         if name in _MEANT and ":" not in line.text.partition("#")[0]:
             # Some crawlers accept the line (`Dialect.colon_optional`), others do not.
-            yield self._colonless(line, name)
+            yield _colonless(line, name)
             return
         if name in _MEANT or name in _OTHERS:
             return
@@ -190,23 +189,7 @@ class _LineChecks:
         read = None if line.field is Field.UNKNOWN else line.field.value
         meant = read or _longer(name) or self._meant(name)
         if meant is not None:
-            yield self._unknown(line, line.name, meant)
-
-    def _unknown(self, line: Line, written: str, meant: str) -> Finding:
-        return Finding(
-            line.number,
-            "X7",
-            f"{quoted(written)} is not a field; {_reading(line)}",
-            f"Write {meant.capitalize()}:",
-        )
-
-    def _colonless(self, line: Line, name: str) -> Finding:
-        return Finding(
-            line.number,
-            "X7",
-            f"the colon is missing after {quoted(name)}; {_reading(line)}",
-            f"Write {name.capitalize()}: ...",
-        )
+            yield _unknown(line, line.name, meant)
 
     def _meant(self, name: str) -> str | None:
         """Return the field that a spelling was probably meant to be. Cached for each spelling."""

@@ -24,7 +24,7 @@ class MachineLoop(SimulationLoop):
         super().__init__(start=start, chance=chance, delays=(0.0, 0.001, 0.02))
         self.frozen = False
         self._rounds = 0
-        self._jumping.each_round = self._count_round
+        vars(self._jumping)["select"] = self._count_round
 
     @property
     def due_at(self) -> float:
@@ -43,16 +43,17 @@ class MachineLoop(SimulationLoop):
         return self._rounds
 
     def go(self) -> None:
-        self._jumping.each_round = None
+        vars(self._jumping).pop("select", None)
 
     def discard(self) -> None:
         self.go()
         super().discard()
 
-    def _count_round(self, timeout: float | None) -> None:
+    def _count_round(self, timeout: float | None) -> list[Any]:
         self._rounds += 1
         if timeout != 0 or self._rounds >= _MOST_ROUNDS:
             self.stop()
+        return []
 
 
 class Conductor:
