@@ -224,12 +224,14 @@ class LocalPacer:
     def release(self, turn: Turn) -> None:
         """End the turn: its scopes may open another. A turn that was never settled is settled first."""
         self._turnstile.release(turn, self._now())
-        self._ended(turn)
+        if self._waiters or self._closed:
+            self._ended(turn)
 
     def give_back(self, turn: Turn) -> None:
         """Give an unused turn back: no request was sent, so no delay starts."""
         self._turnstile.cancel(turn, self._now())
-        self._ended(turn)
+        if self._waiters or self._closed:
+            self._ended(turn)
 
     def withdraw(self, turn: Turn) -> None:
         """Cancel a request that waits, or give back its turn if that was granted a moment ago."""
@@ -283,8 +285,7 @@ class LocalPacer:
 
     def _ended(self, turn: Turn) -> None:
         """An open turn has ended: another may be granted."""
-        if self._waiters:
-            self._arm()
+        self._arm()
         if self._closed and self.member is not None:
             self.member.leave(self._now(), turn.scopes)
 

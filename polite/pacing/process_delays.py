@@ -13,7 +13,7 @@ from typing import NamedTuple
 from weakref import WeakSet
 
 from polite.pacing.scopes import ScopeName
-from polite.pacing.turn import ScopeState, ScopeTable, Turn
+from polite.pacing.turn import ScopeState, Turn
 
 # Delays of closed gates that are kept. Beyond it, those that end first are forgotten.
 _MOST_LEFT = 100_000
@@ -52,11 +52,13 @@ class ProcessDelays:
         self._forget_at = -math.inf
         self.told: bool = False
 
-    def join(self, scopes: ScopeTable, tell: Callable[[str], None], *, shared: bool = False) -> "Member":
+    def join(
+        self, scopes: dict[Hashable, ScopeState], tell: Callable[[str], None], *, shared: bool = False
+    ) -> "Member":
         """Add a turnstile.
 
         Args:
-            scopes: Its scopes.
+            scopes: Its scopes by key.
             tell: Called if it is the first that is delayed by another, with what to do about it.
             shared: Whether it keeps to the delays of other such ones already, by way of a shared store.
         """
@@ -96,10 +98,15 @@ class Member:
     """
 
     def __init__(
-        self, delays: ProcessDelays, scopes: ScopeTable, tell: Callable[[str], None], *, shared: bool
+        self,
+        delays: ProcessDelays,
+        scopes: dict[Hashable, ScopeState],
+        tell: Callable[[str], None],
+        *,
+        shared: bool,
     ) -> None:
         self._delays = delays
-        self._scopes = scopes.by_key
+        self._scopes = scopes
         self._tell = tell
         self._shared = shared
         # Once its gate is closed: scopes with turns that are open still.
