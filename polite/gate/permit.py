@@ -510,7 +510,7 @@ class Permit:
         services, task = self._services, self._holder
         services.held_turns.hold(turn, self)
         if task is not None:
-            services.open_permits.add(task, self)
+            services.open_permits.setdefault(task, {})[self] = None
         if services.turns.declines:
             services.turns.begin(turn, self._target)
 

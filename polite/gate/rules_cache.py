@@ -284,20 +284,16 @@ class RulesCache:
 
     def admit(self, origin: Origin, now: float) -> None:
         """Raise Overloaded for a new origin while `limit` back-offs are set aside: none of them may be forgotten."""
-        if not self._full or self.peek(origin):
+        if len(self._backing_off) < self._limit or self.peek(origin):
             return
         if now >= self._earliest_retry:
             self._sweep(now)
-        if self._full:
+        if len(self._backing_off) >= self._limit:
             raise Overloaded(
                 f"{origin}: {len(self._backing_off)} other origins failed and may not be requested again yet; "
                 f"RobotsPolicy.max_origins={self._limit} is the limit",
                 url=str(origin),
             )
-
-    @property
-    def _full(self) -> bool:
-        return len(self._backing_off) >= self._limit
 
     @property
     def _crowded(self) -> bool:

@@ -211,21 +211,18 @@ class HeldTurns(dict[Turn, EnteredPermit | Target]):
     operations, and no timer of its own.
 
     Args:
-        limit: Gives the seconds from a grant after which a turn is taken back.
+        turns: Their pacing policy says after how many seconds from its grant a turn is taken back.
         reclaim: Takes a turn back, which is not in the dict any more.
     """
 
-    __slots__ = ("_clock", "_closed", "_limit", "_reclaim", "_timer")
+    __slots__ = ("_clock", "_closed", "_reclaim", "_timer", "_turns")
 
     def __init__(
-        self,
-        clock: Clock,
-        limit: Callable[[], float],
-        reclaim: Callable[[Turn, EnteredPermit | Target], None],
+        self, clock: Clock, turns: Turns, reclaim: Callable[[Turn, EnteredPermit | Target], None]
     ) -> None:
         super().__init__()
         self._clock = clock
-        self._limit = limit
+        self._turns = turns
         self._reclaim = reclaim
         self._timer: Timer | None = None
         self._closed = False
@@ -254,7 +251,7 @@ class HeldTurns(dict[Turn, EnteredPermit | Target]):
         self.set_timer()
 
     def _end_of(self, turn: Turn) -> float:
-        return (turn.granted_at or 0.0) + self._limit()
+        return (turn.granted_at or 0.0) + self._turns.policies.policy.max_hold
 
     def _look(self) -> None:
         try:
@@ -283,10 +280,6 @@ class OpenPermits(dict[asyncio.Task[Any], dict[EnteredPermit, None]]):
             self._loop = asyncio.get_running_loop()
             task = asyncio.current_task(self._loop)
         return task
-
-    def add(self, task: asyncio.Task[Any], permit: EnteredPermit) -> None:
-        """Add a permit that the task has entered."""
-        self.setdefault(task, {})[permit] = None
 
     def remove(self, task: asyncio.Task[Any], permit: EnteredPermit) -> None:
         """Remove a permit that the task had entered. May be called twice."""
@@ -340,7 +333,7 @@ class Services:
         self.counters: Counters = turns.counters
         self.decider: Decider = Decider()
         self.open_permits: OpenPermits = OpenPermits()
-        self.held_turns: HeldTurns = HeldTurns(clock, lambda: turns.policies.policy.max_hold, self._reclaim)
+        self.held_turns: HeldTurns = HeldTurns(clock, turns, self._reclaim)
         self.shutdown: Shutdown = Shutdown()
         self.resources: AsyncExitStack = AsyncExitStack()
         self.waiting: WaitingPermits = WaitingPermits()
