@@ -279,11 +279,9 @@ class Permit:
         self._stage = ENDED
         if turn is None:
             return
-        services, task = self._services, self._holder
+        services = self._services
         turns = services.turns
-        services.held_turns.pop(turn, None)
-        if task is not None:
-            services.open_permits.remove(task, self)
+        services.let_go(turn, self, self._holder)
         try:
             if self._outcome is None:
                 # Left without a report, perhaps by an exception: a request may have been sent, so the delay runs from now. An
@@ -319,12 +317,9 @@ class Permit:
         self._stage = ENDED
         if turn is None:
             return
-        services = self._services
-        if self._holder is not None:
-            services.open_permits.remove(self._holder, self)
         # A turn that was taken back is settled and released already.
-        if services.held_turns.pop(turn, None) is not None:
-            services.turns.skip(turn, self._target, "nothing was sent")
+        if self._services.let_go(turn, self, self._holder):
+            self._services.turns.skip(turn, self._target, "nothing was sent")
 
     def unread(self) -> None:
         """Remember nothing of the response for `Gate.conditional`: it was not read to its end. May be called twice, until the end.
@@ -374,8 +369,7 @@ class Permit:
     def lose(self, turn: Turn) -> None:
         """Take the turn back from the block, which may go on: its report still counts. No part of the public API."""
         self._lost, turns = True, self._services.turns
-        if self._holder is not None:
-            self._services.open_permits.remove(self._holder, self)
+        self._services.let_go(turn, self, self._holder)
         try:
             if not turn.settled:
                 turns.settle(turn, self._target, self._outcome or _BEGUN, self._pace)
@@ -437,9 +431,7 @@ class Permit:
         except BaseException:
             # What ends the program, or a listener that is not guarded: the block is never entered, so it is never left.
             self._turn = None
-            services.held_turns.pop(turn, None)
-            if self._holder is not None:
-                services.open_permits.remove(self._holder, self)
+            services.let_go(turn, self, self._holder)
             turns.give_back(turn)
             raise
         return self
@@ -516,8 +508,7 @@ class Permit:
 
     def _refuse_to_wait_for_itself(self, task: asyncio.Task[Any]) -> None:
         """Raise PermitMisused for a task whose own permits hold all turns of a scope: it would deadlock."""
-        services = self._services
-        outer = services.open_permits.filling(task, services.turns.limits(self._target))
+        outer = self._services.in_the_way(task, self._target)
         if outer is not None:
             raise waits_for_itself(outer, self._target)
 

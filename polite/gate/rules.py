@@ -198,7 +198,7 @@ class OriginManager:
             self._ahead -= ahead
 
         self._ahead += ahead
-        flight = self._flights[origin] = SingleFlight(work, name=f"polite robots {origin}", on_end=ended)
+        flight = self._flights[origin] = SingleFlight(work, name=f"polite robots {origin.text}", on_end=ended)
         return flight
 
     async def _joined(

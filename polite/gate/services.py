@@ -1,7 +1,7 @@
 """What a permit and a frontier need of a gate: made once for each gate."""
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from inspect import ismethod
@@ -281,26 +281,9 @@ class OpenPermits(dict[asyncio.Task[Any], dict[EnteredPermit, None]]):
             task = asyncio.current_task(self._loop)
         return task
 
-    def remove(self, task: asyncio.Task[Any], permit: EnteredPermit) -> None:
-        """Remove a permit that the task had entered. May be called twice."""
-        if (held := self.get(task)) is not None:
-            held.pop(permit, None)
-            if not held:
-                del self[task]
-
     def of(self, task: asyncio.Task[Any] | None) -> list[EnteredPermit]:
         """Return the task's open permits, in the order of entering."""
         return [] if task is None else list(self.get(task, ()))
-
-    def filling(
-        self, task: asyncio.Task[Any], limits: Iterable[tuple[Hashable, int]]
-    ) -> EnteredPermit | None:
-        """Return an open permit of the task at a scope where the task alone has reached the scope's limit, or None."""
-        for scope, limit in limits:
-            there = [permit for permit in self.of(task) if scope in permit.scopes]
-            if there and len(there) >= limit:
-                return there[0]
-        return None
 
 
 # A permit entered so soon after its grant (seconds) needs no second look at the age of its rules.
@@ -349,6 +332,22 @@ class Services:
         # A new tuple: another thread may be reading.
         self._queues = (*(each for each in self._queues if each() is not None), ref(queue))
 
+    def let_go(self, turn: Turn, permit: EnteredPermit, task: asyncio.Task[Any] | None) -> bool:
+        """End the hold of a permit that the task has entered, if one has. Return whether it still held the turn."""
+        if task is not None and (inside := self.open_permits.get(task)) is not None:
+            inside.pop(permit, None)
+            if not inside:
+                del self.open_permits[task]
+        return self.held_turns.pop(turn, None) is not None
+
+    def in_the_way(self, task: asyncio.Task[Any], target: Target) -> EnteredPermit | None:
+        """Return an open permit of the task at a scope of the URL where the task alone has all turns, or None."""
+        for scope in self.turns.scopes_of(target):
+            there = [permit for permit in self.open_permits.of(task) if scope in permit.scopes]
+            if there and len(there) >= self.turns.policies.concurrency(scope):
+                return there[0]
+        return None
+
     def require_open(self, target: Target) -> None:
         """Raise GateClosed if the gate is closed."""
         if self.shutdown.begun:
@@ -376,7 +375,7 @@ class Services:
             return await self.origins.learn(origin)
 
         def held(awaited: Target) -> _TurnHeld | None:
-            permit = self.open_permits.filling(task, self.turns.limits(awaited))
+            permit = self.in_the_way(task, awaited)
             return None if permit is None else _TurnHeld(permit)
 
         try:

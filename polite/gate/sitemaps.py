@@ -281,7 +281,7 @@ class Sitemaps:
     _since: datetime | None
     _policy: SitemapPolicy
 
-    def __aiter__(self) -> AsyncGenerator[SitemapEntry, None]:  # noqa: PYI058 - who breaks off may close it
+    async def __aiter__(self) -> AsyncGenerator[SitemapEntry, None]:
         """Yield entries.
 
         A file that cannot be read, or not to its end, is told in `files` and ends nothing else.
@@ -290,9 +290,6 @@ class Sitemaps:
             RobotsUnreachable: The robots.txt of the site, which names its sitemaps, could not be fetched.
             GateClosed, Overloaded, PermitMisused: As `Gate.permit`.
         """
-        return self._entries()
-
-    async def _entries(self) -> AsyncGenerator[SitemapEntry, None]:
         self.files = []
         first = await self._named() if self._given is None else self._given
         queue = deque((target, 0) for target in dict.fromkeys(first))

@@ -345,10 +345,6 @@ class Turns:
             self.listener(BackedOff(str(target.origin), status or 0, pause.seconds, pause.because))
         return pause
 
-    def limits(self, target: Target) -> list[tuple[Hashable, int]]:
-        """Return the URL's scopes, and the concurrency of each."""
-        return [(scope, self.policies.concurrency(scope)) for scope in self.scopes_of(target)]
-
     def release(self, turn: Turn) -> None:
         """End a request: another one may take its place in its scopes."""
         if self.budgets is not None and (origin := self.budgets.origin(turn)) is not None:

@@ -74,13 +74,6 @@ class ProcessDelays:
             for each in self.members:
                 each.active = True
 
-    def keep(self, scope: Hashable, left: _Left) -> None:
-        """Keep a delay of a turnstile that is closed. The lock is held."""
-        before = self.left.get(scope, left)
-        self.left[scope] = _Left(
-            max(left.since, before.since), max(left.ready_at, before.ready_at), left.shared and before.shared
-        )
-
     def forget(self, now: float) -> None:
         """Forget the delays that are over, and some more if they are too many. The lock is held."""
         if self.left and self._forget_at <= now:
@@ -173,7 +166,12 @@ class Member:
                 self.active = False
             for key, each in left.items():
                 if each.end > now:
-                    self._delays.keep(key, each)
+                    before = self._delays.left.get(key, each)
+                    self._delays.left[key] = _Left(
+                        max(each.since, before.since),
+                        max(each.ready_at, before.ready_at),
+                        each.shared and before.shared,
+                    )
             self._delays.forget(now)
             self._delays.alert()
 
