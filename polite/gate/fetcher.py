@@ -79,6 +79,7 @@ class NetworkTimeout:
             self.timeout.reschedule(None if ends_at is None else ends_at + waited_s)
 
 
+@dataclass(eq=False, repr=False)
 class Downloads:
     """What the gate's own requests are sent with: its User-Agent and its guarded addresses.
 
@@ -89,13 +90,12 @@ class Downloads:
         connections: How many requests other than those for robots.txt may be in flight: half of the gate's connections.
     """
 
-    def __init__(
-        self, transports: Mapping[str, Transport], fetching: FetchPolicy, signatures: Signatures | None = None
-    ) -> None:
-        self.transports = transports
-        self.fetching = fetching
-        self.signatures = signatures
-        self.connections: asyncio.Semaphore = asyncio.Semaphore(max(1, fetching.connections // 2))
+    transports: Mapping[str, Transport]
+    fetching: FetchPolicy
+    signatures: Signatures | None = None
+
+    def __post_init__(self) -> None:
+        self.connections: asyncio.Semaphore = asyncio.Semaphore(max(1, self.fetching.connections // 2))
 
     async def answer(
         self,

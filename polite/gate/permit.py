@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine, Hashable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -36,6 +36,7 @@ _READ_FIELDS = RELEVANT_FIELDS | PACING_FIELDS.names | DEMAND_FIELDS | LENGTH_FI
 NEW, ENTERED, ENDED = "not entered", "waiting", "left"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Permit:
     """The right to send one request, from entering to leaving and only then. Made by `Gate.permit` and `Gate.acquire`.
 
@@ -49,32 +50,19 @@ class Permit:
     `enter` and `leave` instead of `async with`.
     """
 
-    __slots__ = (
-        "_demand",
-        "_grounds",
-        "_holder",
-        "_lost",
-        "_outcome",
-        "_pace",
-        "_page",
-        "_services",
-        "_stage",
-        "_target",
-        "_turn",
-    )
-
-    def __init__(self, services: Services, target: Target) -> None:
-        self._services = services
-        self._target = target
-        self._turn: Turn | None = None
-        self._grounds: Grounds | None = None
-        self._pace: RequestedPace | None = None
-        self._outcome: Outcome | None = None
-        self._demand: Demand | None = None
-        self._page: PageReport | None = None
-        self._stage = NEW
-        self._lost = False  # the turn was taken back, while the block goes on
-        self._holder: asyncio.Task[Any] | None = None  # the task that entered the block, if it did
+    _services: Services
+    _target: Target
+    _turn: Turn | None = field(default=None, init=False)
+    _grounds: Grounds | None = field(default=None, init=False)
+    _pace: RequestedPace | None = field(default=None, init=False)
+    _outcome: Outcome | None = field(default=None, init=False)
+    _demand: Demand | None = field(default=None, init=False)
+    _page: PageReport | None = field(default=None, init=False)
+    _stage: str = field(default=NEW, init=False)
+    _lost: bool = field(default=False, init=False)  # the turn was taken back, while the block goes on
+    _holder: asyncio.Task[Any] | None = field(
+        default=None, init=False
+    )  # the task that entered the block, if it did
 
     @property
     def scopes(self) -> tuple[Hashable, ...]:

@@ -86,6 +86,7 @@ _CROWD, _LOOKS = 3, 2
 _REUSED = 4
 
 
+@dataclass(slots=True, eq=False)
 class WaitingPermits:
     """Counts of permits that began to wait, and of those that ceased to without a grant.
 
@@ -95,18 +96,15 @@ class WaitingPermits:
         given: Grants of which no permit waited: those of frontiers.
     """
 
-    __slots__ = ("_crowded", "_here", "_origin", "_since", "_told", "_waits", "begun", "failed", "given")
-
-    def __init__(self) -> None:
-        self.begun: int = 0
-        self.failed: int = 0
-        self.given: int = 0
-        self._waits: int = 0  # for turns that were not free
-        self._told: bool = False
-        self._crowded: int = 0  # looks that found a crowd, less those that found none
-        self._since: int = 0  # `begun` when the first of them did
-        self._origin: Origin | None = None  # where the last of them did
-        self._here: int = 0  # about how many waits were there since
+    begun: int = 0
+    failed: int = 0
+    given: int = 0
+    _waits: int = 0  # for turns that were not free
+    _told: bool = False
+    _crowded: int = 0  # looks that found a crowd, less those that found none
+    _since: int = 0  # `begun` when the first of them did
+    _origin: Origin | None = None  # where the last of them did
+    _here: int = 0  # about how many waits were there since
 
     def now(self, granted: int) -> int:
         """Return how many wait. `granted` counts all grants."""

@@ -295,7 +295,7 @@ class Sitemaps:
         queue = deque((target, 0) for target in dict.fromkeys(first))
         seen = {target.url for target, _ in queue}
         while queue:
-            file = _File(self._services, self._origin, self._policy, *queue.popleft())
+            file = _File(self._services, _site(self._origin), self._policy, *queue.popleft())
             async with aclosing(file.read()) as found:
                 async for each in found:
                     if self._since is not None and not each.changed_since(self._since):
@@ -327,6 +327,7 @@ class Sitemaps:
         return named[: self._policy.max_files] or [usual]
 
 
+@dataclass(eq=False, repr=False)
 class _File:
     """One file of a walk: what it names, and what becomes of it.
 
@@ -334,20 +335,19 @@ class _File:
         depth: How many indexes led to it.
     """
 
-    def __init__(
-        self, services: Services, origin: Origin, policy: SitemapPolicy, target: Target, depth: int
-    ) -> None:
-        self.depth = depth
-        self._services = services
-        self._policy = policy
-        self._target = target
-        self._fetched = Fetched(target)
-        self._parser: SitemapParser | None = None
-        self._skipped = 0
-        self._problem: str | None = None
-        self._site = _site(origin)
+    _services: Services
+    _site: str
+    _policy: SitemapPolicy
+    _target: Target
+    depth: int
+    _parser: SitemapParser | None = None
+    _skipped: int = 0
+    _problem: str | None = None
+
+    def __post_init__(self) -> None:
+        self._fetched = Fetched(self._target)
         # The hosts of sitemaps that it may name: the site's, and its own, which robots.txt has named or redirected to.
-        self._hosts = {self._site, _site(target.origin)}
+        self._hosts = {self._site, _site(self._target.origin)}
 
     async def read(self) -> AsyncGenerator[SitemapEntry | SitemapLink, None]:
         """Fetch the file, and then yield what it names."""

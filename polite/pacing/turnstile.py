@@ -245,7 +245,7 @@ class Turnstile:
             return 0.0
         spacings = [_spacing(scope, turn) for scope in turn.scope_states]
         # Of two threads, the other one sees that this request is sent.
-        with member.lock:
+        with member.delays.lock:
             sent_at = max(now, member.sendable_at(turn, spacings))
             for scope in turn.scope_states:
                 if scope.spaced_by != turn.order and scope.spaced_until > sent_at:
