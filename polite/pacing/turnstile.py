@@ -131,9 +131,12 @@ class Turnstile:
             the scope is first used and at `relimit`.
         provisional_s: Seconds by which a grant delays a scope with more than one turn: a number, or a function of the scope.
         max_waiting: Turns that may wait at one time.
+
+    Attributes:
+        member: What other gates of this process know of the same scopes; until `join` there are none.
     """
 
-    __slots__ = ("_member", "_requests", "_scopes", "_wait_queue", "max_waiting")
+    __slots__ = ("_requests", "_scopes", "_wait_queue", "max_waiting", "member")
 
     def __init__(
         self,
@@ -146,8 +149,7 @@ class Turnstile:
         self.max_waiting: int = max_waiting
         self._wait_queue = WaitQueue()
         self._requests = 0
-        # What other gates of this process know of the same scopes; until `join` there are none.
-        self._member: Member = ProcessDelays().join(self._scopes.by_key, log.warning)
+        self.member: Member = ProcessDelays().join(self._scopes.by_key, log.warning)
 
     def __len__(self) -> int:
         """Return how many scopes are remembered."""
@@ -188,7 +190,7 @@ class Turnstile:
             ValueError: There is no scope.
         """
         self._requests = requests = self._requests + 1
-        beside_others: bool = self._member.active
+        beside_others: bool = self.member.active
         if not requests % _SWEEP_EVERY:
             self._scopes.sweep(now, _SWEEP_EVERY, beside_others=beside_others)
         named = self._scopes.named(scopes)
@@ -218,13 +220,13 @@ class Turnstile:
 
     def join(self, delays: ProcessDelays, tell: Callable[[str], None], *, shared: bool = False) -> Member:
         """Keep to the delays of other turnstiles of this process from now on; see ProcessDelays.join."""
-        self._member = delays.join(self._scopes.by_key, tell, shared=shared)
-        return self._member
+        self.member = delays.join(self._scopes.by_key, tell, shared=shared)
+        return self.member
 
     def due(self, now: float) -> list[Turn]:
         """Return the turns whose time has come, now open, in the order in which they were granted."""
         granted: list[Turn] = []
-        renew = self._renew if self._scopes.epoch or self._member.active else None
+        renew = self._renew if self._scopes.epoch or self.member.active else None
         while (turn := self._wait_queue.next_through(now, renew)) is not None:
             if self._open(turn, now, wait=True):
                 granted.append(turn)
@@ -237,10 +239,8 @@ class Turnstile:
         waits for a turn 60 seconds at most. Until its delay is over, no other turn is granted there. If the result is 0, the
         scopes' delays count from now instead of the grant. Otherwise ask again after the wait: several may have waited.
         """
-        member, crowded = (
-            self._member,
-            [scope for scope in turn.scope_states if max(scope.limit, scope.open) > 1],
-        )
+        member = self.member
+        crowded = [scope for scope in turn.scope_states if max(scope.limit, scope.open) > 1]
         if turn.state is not OPEN or not (crowded or member.active):
             return 0.0
         spacings = [_spacing(scope, turn) for scope in turn.scope_states]
@@ -417,8 +417,8 @@ class Turnstile:
 
     def _renew(self, scope: ScopeState, now: float) -> None:
         """Delay a scope as other gates of this process require, and look up its limits if they are outdated."""
-        if self._member.active:
-            self._member.delay(scope, now)
+        if self.member.active:
+            self.member.delay(scope, now)
         if scope.epoch != self._scopes.epoch:
             self._relimit(scope, now)
 
@@ -460,7 +460,7 @@ class Turnstile:
                 scope.spaced_by, scope.spaced_until, scope.own_since = turn.order, until, now
                 self._wait_queue.schedule(scope)
         # Read again: another gate may have been opened since.
-        if not self._member.active or self._member.confirm(turn, now):
+        if not self.member.active or self.member.confirm(turn, now):
             return True
         # Its scopes are delayed already.
         turn.granted_at = None
