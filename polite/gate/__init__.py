@@ -5,6 +5,6 @@ origin. If an origin has no valid rules, it gets them once for all that wait (si
 `RobotsFetcher`, which drives an `Exchange` over the transports; each of its requests takes a turn. A `Permit` first requires that
 the rules allow its URL, then waits for a turn (`Turns` calls the pacer), and looks at the rules again if they changed meanwhile.
 While it waits it keeps only its `Grounds`, and holds no rules and no connection. `report` settles the turn: the origin's delay runs
-from then. Leaving the block releases it. `HeldTurns` takes back a turn that is held for too long; `OpenPermits` refuses a task that
+from then. Leaving the block releases it. `HeldTurns` takes back a turn that is held for too long; `Services` refuse a task that
 would wait for its own turn.
 """
