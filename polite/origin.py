@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from polite.url.parse import DEFAULT_PORTS, MAX_URL, ParsedURL, canonical_origin, canonical_path, parse_url
+from polite.url.parse import DEFAULT_PORTS, MAX_URL, ParsedURL, parse_url
 
 _put = object.__setattr__
 
@@ -109,7 +109,7 @@ class Target:
     @property
     def url(self) -> str:
         """The canonical URL to fetch: without credentials, fragment and default port."""
-        return f"{self.origin}{self.path}"
+        return f"{self.origin.text}{self.path}"
 
     def join(self, reference: str) -> "Target":
         """Resolve a reference (a link, or a Location) that was found at this URL. Raises what `of` raises."""
@@ -146,20 +146,35 @@ _SPELLING = re.compile(r"https?://[^/\\?#@\x00-\x20]{1,253}").fullmatch
 _MAX_PLAIN = MAX_URL // 16
 
 
+# Most URLs are canonical already. A host's name has non-empty labels. The last one starts with a letter, so it cannot be an IPv4
+# address. Possessive repeats (*+, ++) never backtrack: each character is read once.
+_PLAIN_ORIGIN = re.compile(r"(https?)://((?:[a-z0-9_\-]++\.)*+[a-z][a-z0-9_\-]*+)").fullmatch
+# Characters that the path and query states keep, up to a fragment or the end. Dots and %2e are checked separately.
+_PLAIN_PATH = re.compile(r"(/[!$-;=@-Z\[\]_a-z|~]*+(?:\?[!$-&(-;=?-~]*+)?)(?:#|\Z)").match
+_ENCODED_DOT = re.compile(r"%2e", re.IGNORECASE).search
+
+
 def _plain(url: object) -> Target | None:
-    """Return the target without parsing, if origin and path are known or canonical, else None."""
+    """Return the target without parsing, if the origin is known or canonical, and the path canonical; else None."""
     if not isinstance(url, str) or len(url) > _MAX_PLAIN:
         return None
     end = url.find("/", 8)
     spelling = url if end < 0 else url[:end]
     origin = _spellings.get(spelling)
     if origin is None:
-        found = canonical_origin(spelling)
-        if found is None:
+        named = _PLAIN_ORIGIN(spelling)
+        if named is None:
             return None
-        origin = _remember(spelling, Origin(*found, None))
-    path = "/" if end < 0 else canonical_path(url, end)
-    return None if path is None else Target(origin, path)
+        origin = _remember(spelling, Origin(named[1], named[2], None))
+    if end < 0:
+        return Target(origin, "/")
+    found = _PLAIN_PATH(url, end)
+    if found is None:
+        return None
+    path: str = found[1]
+    if "/." in path or ("%2" in path and _ENCODED_DOT(path)):
+        return None
+    return Target(origin, path)
 
 
 def _target(parsed: ParsedURL, url: str) -> Target:
@@ -176,6 +191,6 @@ def _remember(spelling: str, origin: Origin) -> Origin:
     """Cache the origin. All spellings share one object, so most comparisons end at `is`."""
     if len(_spellings) >= _MAX_SPELLINGS - 1:
         _spellings.clear()
-    shared = _spellings.setdefault(str(origin), origin)
+    shared = _spellings.setdefault(origin.text, origin)
     _spellings[spelling] = shared
     return shared

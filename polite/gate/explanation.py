@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from polite.gate.rules_cache import OriginRules
 from polite.gate.services import Services
 from polite.origin import Target
+from polite.pacing.budgets import shown
 from polite.pacing.outcome import Pause
 from polite.pacing.turn import Outlook
 from polite.robots.decision import Decision
@@ -125,7 +126,8 @@ class Explanation:
 
 async def explained(services: Services, target: Target, known: OriginRules) -> Explanation:
     """Return what decides about the URL now, by these rules of its origin. Nothing is fetched, and no turn taken."""
-    turns = services.turns
+    turns, budgets = services.turns, services.turns.budgets
+    policy = turns.policies.of(target.origin).policy
     outlook = turns.outlook(target, known.pace)
     now = services.clock.monotonic()
     declined = turns.declined(target.origin, known.pace)
@@ -141,7 +143,7 @@ async def explained(services: Services, target: Target, known: OriginRules) -> E
         request_rate=_slowest_rate(known),
         attempt=known.attempt,
         declined=None if declined is None else declined.because,
-        budget=turns.budget(target.origin),
+        budget="" if budgets is None else shown(policy, budgets.of(target.origin)),
     )
 
 

@@ -15,15 +15,14 @@ from polite.gate.turns import LONG_BACK_OFF_S, Turns
 from polite.log import fields, log
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
-from polite.pacing.circuit import is_failure
-from polite.pacing.outcome import Outcome, retry_after_s
+from polite.pacing.outcome import Outcome, is_failure, retry_after_s
 from polite.pacing.rate_limits import RateLimits
 from polite.pacing.turn import Turn
 from polite.ports import Ask, Clock, Failed, Reply, Signer, Transport
 from polite.robots.exchange import Exchange, MissingProbe
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
-from polite.robots.result import FetchResult, Found, Unreachable, timed
+from polite.robots.result import FetchResult, Unreachable
 from polite.sitemaps.entry import SitemapPolicy
 
 # RFC 9110, 5.6.2. A longer name is no method.
@@ -80,6 +79,7 @@ class NetworkTimeout:
             self.timeout.reschedule(None if ends_at is None else ends_at + waited_s)
 
 
+@dataclass(eq=False, repr=False)
 class Downloads:
     """What the gate's own requests are sent with: its User-Agent and its guarded addresses.
 
@@ -90,13 +90,12 @@ class Downloads:
         connections: How many requests other than those for robots.txt may be in flight: half of the gate's connections.
     """
 
-    def __init__(
-        self, transports: Mapping[str, Transport], fetching: FetchPolicy, signatures: Signatures | None = None
-    ) -> None:
-        self.transports = transports
-        self.fetching = fetching
-        self.signatures = signatures
-        self.connections: asyncio.Semaphore = asyncio.Semaphore(max(1, fetching.connections // 2))
+    transports: Mapping[str, Transport]
+    fetching: FetchPolicy
+    signatures: Signatures | None = None
+
+    def __post_init__(self) -> None:
+        self.connections: asyncio.Semaphore = asyncio.Semaphore(max(1, self.fetching.connections // 2))
 
     async def answer(
         self,
@@ -269,17 +268,16 @@ class RobotsFetcher:
                 access = await self._to_the_end(fetch, step)
         finally:
             self._begun.discard(origin)
-        if not isinstance(access, Found) and access.reason.hostile:
-            detail = access.detail if isinstance(access, Unreachable) else ""
+        if isinstance(access, Unreachable) and access.reason.hostile:
             log.warning(
                 "the robots.txt of %s was not fetched: at %s %s (%s)",
                 origin,
                 access.url,
                 access.reason.value,
-                detail,
+                access.detail,
                 extra=fields("robots_hostile", origin=origin, url=access.url, reason=access.reason.name),
             )
-        return timed(access, fetch.spent_s)
+        return replace(access, elapsed_s=fetch.spent_s)
 
     def only_waits(self, origin: Origin) -> bool:
         """Whether a fetch waits for its first turn: no request was sent yet."""
@@ -290,28 +288,28 @@ class RobotsFetcher:
     ) -> FetchResult:
         """Make one hop after another, each in its turn. `turn` is that of the first one, if it was granted already."""
         while isinstance(step, Exchange | MissingProbe):
-            ask, kept, response = step.ask, fetch.kept, None
-            while response is None:
-                # Without a response, the turn was lost during the wait for a connection.
-                if turn is None:
-                    if kept is not None:
-                        # Two fetches that redirect to each other's origins would wait for ever.
-                        kept.close()
-                    turn = await self._turn(fetch, ask.target)
-                self._begun.add(fetch.origin)
-                if kept is not None and ask.target.origin == fetch.origin:
-                    kept.callback(self.turns.pacer.keep(turn))
-                response, turn = await self._send(fetch, turn, ask), None
-            step = step.next(response, retry_after_s=self._retry_after(response))
+            target, kept = step.ask.target, fetch.kept
+            if turn is None:
+                if kept is not None:
+                    # Two fetches that redirect to each other's origins would wait for ever.
+                    kept.close()
+                turn = await self._turn(fetch, target)
+            self._begun.add(fetch.origin)
+            if kept is not None and target.origin == fetch.origin:
+                kept.callback(self.turns.pacer.keep(turn))
+            step, turn = await self._send(fetch, turn, step), None
         return step
 
-    async def _send(self, fetch: _Fetch, turn: Turn, ask: Ask) -> Reply | Failed | None:
-        """Send one request, and end its turn. Return None, and send nothing, if the turn is of no use when a connection is free.
+    async def _send(
+        self, fetch: _Fetch, turn: Turn, step: Exchange | MissingProbe
+    ) -> Exchange | MissingProbe | FetchResult:
+        """Send the request of a step, end its turn, and return the next step.
 
-        The time it waits for a connection is not the server's.
+        That is the same one, and nothing was sent, if the turn is of no use when a connection is free: it was lost, say. The time
+        it waits for a connection is not the server's.
         """
         outcome: Outcome | None = Outcome()
-        target, turns = ask.target, self.turns
+        target, turns = step.ask.target, self.turns
         try:
             async with self._connections:
 
@@ -320,19 +318,20 @@ class RobotsFetcher:
 
                 # A store, or requests that hold the connections, may have been waited for since the grant. A back-off (another
                 # request was refused meanwhile) must not keep the connection from other origins.
-                if not (backs_off := turns.pacer.ask_again(turn) > LONG_BACK_OFF_S):
-                    await ready()
-                if backs_off or not turns.holds(turn):
+                pace = fetch.pace_of(target.origin)
+                may_send = await turns.ask_again(turn, target, pace, most_s=LONG_BACK_OFF_S)
+                if not may_send or not turns.holds(turn):
                     outcome = None
-                    return None
+                    return step
                 downloads = self.downloads
                 network = NetworkTimeout(downloads.fetching.timeout - fetch.spent_s, ready)
                 started = self.clock.monotonic()
                 send = downloads.transports[target.origin.scheme].get
-                response = await downloads.answer(ask, send, network, downloads.fetching)
+                response = await downloads.answer(step.ask, send, network, downloads.fetching)
             elapsed = self.clock.monotonic() - started - network.waited_s
             fetch.spent_s += elapsed
             outcome = self._outcome(response, elapsed)
+            retry_s = outcome.retry_after_s
         finally:
             if outcome is None:
                 turns.give_back(turn)
@@ -344,7 +343,7 @@ class RobotsFetcher:
                     turns.settle(turn, target, outcome, fetch.pace_of(target.origin), most_s=most_s)
                 finally:
                     turns.release(turn)
-        return response
+        return step.next(response, retry_after_s=retry_s)
 
     async def _turn(self, fetch: _Fetch, target: Target) -> Turn:
         """Wait for the turn of a hop. At its own origin, robots.txt goes before the pages, which need it.
@@ -367,15 +366,12 @@ class RobotsFetcher:
                 pace = fetch.pace_of(there)
                 return await turns.take(target, pace=pace, urgent=True, overtake=False)
 
-    def _retry_after(self, response: Reply | Failed) -> float | None:
-        if isinstance(response, Failed) or response.retry_after is None:
-            return None
-        return retry_after_s(response.retry_after, self.clock.wall())
-
     def _outcome(self, response: Reply | Failed, elapsed: float) -> Outcome:
         if isinstance(response, Failed):
             # What the signer raised says nothing of the server: its ordinary delay follows.
             return Outcome(elapsed_s=elapsed, failed=response.reason is not Reason.SIGNER_FAILED)
         given = response.rate_limit, response.rate_limit_policy
         limits = None if given == (None, None) else RateLimits.of(*([value or ""] for value in given))
-        return Outcome.of_answer(response.status, self._retry_after(response), elapsed, limits)
+        retry = response.retry_after
+        retry_s = None if retry is None else retry_after_s(retry, self.clock.wall())
+        return Outcome.of_answer(response.status, retry_s, elapsed, limits)

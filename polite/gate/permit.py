@@ -9,7 +9,7 @@ begins the block.
 
 import asyncio
 from collections.abc import Coroutine, Hashable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -43,6 +43,7 @@ _READ_FIELDS = RELEVANT_FIELDS | PACING_FIELDS.names | DEMAND_FIELDS | LENGTH_FI
 NEW, ENTERED, ENDED = "not entered", "waiting", "left"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Permit:
     """The right to send one request, from entering to leaving and only then. Made by `Gate.permit` and `Gate.acquire`.
 
@@ -56,32 +57,19 @@ class Permit:
     `enter` and `leave` instead of `async with`.
     """
 
-    __slots__ = (
-        "_demand",
-        "_grounds",
-        "_holder",
-        "_lost",
-        "_outcome",
-        "_pace",
-        "_page",
-        "_services",
-        "_stage",
-        "_target",
-        "_turn",
-    )
-
-    def __init__(self, services: Services, target: Target) -> None:
-        self._services = services
-        self._target = target
-        self._turn: Turn | None = None
-        self._grounds: Grounds | None = None
-        self._pace: RequestedPace | None = None
-        self._outcome: Outcome | None = None
-        self._demand: Demand | None = None
-        self._page: PageReport | None = None
-        self._stage = NEW
-        self._lost = False  # the turn was taken back, while the block goes on
-        self._holder: asyncio.Task[Any] | None = None  # the task that entered the block, if it did
+    _services: Services
+    _target: Target
+    _turn: Turn | None = field(default=None, init=False)
+    _grounds: Grounds | None = field(default=None, init=False)
+    _pace: RequestedPace | None = field(default=None, init=False)
+    _outcome: Outcome | None = field(default=None, init=False)
+    _demand: Demand | None = field(default=None, init=False)
+    _page: PageReport | None = field(default=None, init=False)
+    _stage: str = field(default=NEW, init=False)
+    _lost: bool = field(default=False, init=False)  # the turn was taken back, while the block goes on
+    _holder: asyncio.Task[Any] | None = field(
+        default=None, init=False
+    )  # the task that entered the block, if it did
 
     @property
     def scopes(self) -> tuple[Hashable, ...]:
@@ -286,11 +274,9 @@ class Permit:
         self._stage = ENDED
         if turn is None:
             return
-        services, task = self._services, self._holder
+        services = self._services
         turns = services.turns
-        services.held_turns.pop(turn, None)
-        if task is not None:
-            services.open_permits.remove(task, self)
+        services.let_go(turn, self, self._holder)
         try:
             if self._outcome is None:
                 # Left without a report, perhaps by an exception: a request may have been sent, so the delay runs from now. An
@@ -326,12 +312,9 @@ class Permit:
         self._stage = ENDED
         if turn is None:
             return
-        services = self._services
-        if self._holder is not None:
-            services.open_permits.remove(self._holder, self)
         # A turn that was taken back is settled and released already.
-        if services.held_turns.pop(turn, None) is not None:
-            services.turns.skip(turn, self._target, "nothing was sent")
+        if self._services.let_go(turn, self, self._holder):
+            self._services.turns.skip(turn, self._target, "nothing was sent")
 
     def unread(self) -> None:
         """Remember nothing of the response for `Gate.conditional`: it was not read to its end. May be called twice, until the end.
@@ -381,8 +364,7 @@ class Permit:
     def lose(self, turn: Turn) -> None:
         """Take the turn back from the block, which may go on: its report still counts. No part of the public API."""
         self._lost, turns = True, self._services.turns
-        if self._holder is not None:
-            self._services.open_permits.remove(self._holder, self)
+        self._services.let_go(turn, self, self._holder)
         try:
             if not turn.settled:
                 turns.settle(turn, self._target, self._outcome or _BEGUN, self._pace)
@@ -444,9 +426,7 @@ class Permit:
         except BaseException:
             # What ends the program, or a listener that is not guarded: the block is never entered, so it is never left.
             self._turn = None
-            services.held_turns.pop(turn, None)
-            if self._holder is not None:
-                services.open_permits.remove(self._holder, self)
+            services.let_go(turn, self, self._holder)
             turns.give_back(turn)
             raise
         return self
@@ -517,14 +497,13 @@ class Permit:
         services, task = self._services, self._holder
         services.held_turns.hold(turn, self)
         if task is not None:
-            services.open_permits.add(task, self)
+            services.open_permits.setdefault(task, {})[self] = None
         if services.turns.declines:
             services.turns.begin(turn, self._target)
 
     def _refuse_to_wait_for_itself(self, task: asyncio.Task[Any]) -> None:
         """Raise PermitMisused for a task whose own permits hold all turns of a scope: it would deadlock."""
-        services = self._services
-        outer = services.open_permits.filling(task, services.turns.limits(self._target))
+        outer = self._services.in_the_way(task, self._target)
         if outer is not None:
             raise waits_for_itself(outer, self._target)
 

@@ -1,7 +1,7 @@
 """What a gate remembers of pages between two fetches: their validators, and when they are due again."""
 
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from polite.http.header_fields import Fields
 from polite.log import fields, log
@@ -35,6 +35,7 @@ class PageReport:
     validators: Validators | None
 
 
+@dataclass(eq=False, repr=False)
 class Recrawl:
     """Makes conditional requests of what a store remembers, and tells the store what was reported.
 
@@ -44,15 +45,14 @@ class Recrawl:
         clock: Dates the responses.
     """
 
-    def __init__(self, policy: RecrawlPolicy, store: ValidatorStore, clock: Clock) -> None:
-        self._policy = policy
-        self._store = store
-        self._clock = clock
-        self._requested: OrderedDict[str, Validators] = OrderedDict()
+    policy: RecrawlPolicy
+    store: ValidatorStore
+    clock: Clock
+    _requested: OrderedDict[str, Validators] = field(default_factory=OrderedDict, init=False)
 
     async def conditional(self, target: Target) -> dict[str, str]:
         """Return the header fields of a conditional request; none if nothing is known. Raises StoreFailed."""
-        known = await self._store.validators(target)
+        known = await self.store.validators(target)
         if not known:
             return {}
         requested = self._requested
@@ -68,8 +68,8 @@ class Recrawl:
         requested = self._requested.pop(target.url, None)
         if outcome.status == _NOT_MODIFIED and requested is not None:
             found = replace(found, validators=requested.renewed(found.validators))
-        now = self._clock.wall()
-        wait_s = interval_s(self._policy, outcome.status, found, now, retry_after_s=outcome.retry_after_s)
+        now = self.clock.wall()
+        wait_s = interval_s(self.policy, outcome.status, found, now, retry_after_s=outcome.retry_after_s)
         return PageReport(
             now + wait_s, _to_remember(outcome.status, found, conditional=requested is not None)
         )
@@ -79,7 +79,7 @@ class Recrawl:
         if report.validators is None or len(target.url) > _LONGEST_URL:
             return
         try:
-            self._store.remember(target, report.validators)
+            self.store.remember(target, report.validators)
         except Exception as error:
             # A defect of a store that a user wrote. The page will be fetched whole.
             extra = fields("validators_failed", origin=target.origin, url=target.url, error=error)

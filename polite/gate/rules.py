@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 from polite.errors import GateClosed
@@ -106,7 +107,7 @@ class OriginManager:
         if not known.fresh(now):
             return None
         if origin not in self._flights and self._ahead < _MAX_REFRESHES and not self._closed:
-            self._start(origin, lambda: self._refresh(origin, known), ahead=True)
+            self._start(origin, partial(self._refresh, origin, known), ahead=True)
         return known
 
     def still_valid(self, grounds: Grounds, *, renewed: bool = False) -> bool:
@@ -138,7 +139,7 @@ class OriginManager:
             flight = self._flights.get(origin)
             if flight is None:
                 self.known.admit(origin, self.clock.monotonic())
-                flight = self._start(origin, lambda: self._ask(origin))
+                flight = self._start(origin, partial(self._ask, origin))
             elif flight.leaving:
                 # A fetch that is being cancelled cannot be joined: wait until it has ended, then look again.
                 await flight.ended()
@@ -203,7 +204,7 @@ class OriginManager:
             self._ahead -= ahead
 
         self._ahead += ahead
-        flight = self._flights[origin] = SingleFlight(work, name=f"polite robots {origin}", on_end=ended)
+        flight = self._flights[origin] = SingleFlight(work, name=f"polite robots {origin.text}", on_end=ended)
         return flight
 
     async def _joined(
@@ -225,10 +226,11 @@ class OriginManager:
 
     async def _ask(self, origin: Origin) -> OriginRules:
         """Look into the store, then fetch; but do not fetch from a failed server before its back-off is over."""
-        known = self.known.get(origin)
-        before = await self._look_up(origin, known)
-        if self._decides(before, known):
-            return self._put(origin, before)
+        before = known = self.known.get(origin)
+        if self.store is not None:
+            before = await self._look_up(self.store, origin, known)
+            if self._decides(before, known):
+                return self._put(origin, before)
         if before is not None and before.back_off_left_s(self.clock.monotonic()) > CLOCK_TOLERANCE_S:
             # A refresh ahead of time failed, or the clock was set: the failure decides, in dates of the clock as it is now.
             known = before.dated(skew(self.clock))
@@ -242,7 +244,9 @@ class OriginManager:
     async def _refresh(self, origin: Origin, before: OriginRules) -> OriginRules:
         """Fetch ahead of time. A defect, or a store that fails, must not make each request fetch again."""
         try:
-            known = await self._look_up(origin, before)
+            known: OriginRules | None = before
+            if self.store is not None:
+                known = await self._look_up(self.store, origin, before)
             return (
                 self._put(origin, known) if self._decides(known, before) else await self._fetch(origin, known)
             )
@@ -257,14 +261,14 @@ class OriginManager:
                 self._put(origin, replace(before, refresh_at=before.fresh_until))
             raise
 
-    async def _look_up(self, origin: Origin, known: OriginRules | None) -> OriginRules | None:
+    async def _look_up(
+        self, store: RobotsStore, origin: Origin, known: OriginRules | None
+    ) -> OriginRules | None:
         """Return what the store and this gate know together: `known` itself if no other gate has learned more (K4).
 
         The origin is delayed for as long as a back-off there still runs, of another gate too.
         """
-        store, clock = self.store, self.clock
-        if store is None:
-            return known
+        clock = self.clock
         stored = await store.load(origin)
         held = await store.held(origin) if isinstance(store, BackOffStore) else None
         if held is not None:
@@ -298,16 +302,12 @@ class OriginManager:
 
     async def _fetch(self, origin: Origin, before: OriginRules | None) -> OriginRules:
         """Fetch, save and remember."""
-
-        async def meanwhile() -> None:
-            found = await self._look_up(origin, before)
-            if self._decides(found, before):
-                raise _Spared(found)
+        shared, store = self.turns.shared, self.store
 
         def pace_of(there: Origin) -> RequestedPace | None:
             return before.pace if before is not None and there == origin else self.known.pace(there)
 
-        shared = self.turns.shared
+        meanwhile = None if store is None else partial(self._look_again, store, origin, before)
         # Until the result is saved: the origin's next owner looks for it there.
         with ExitStack() as kept:
             try:
@@ -315,7 +315,7 @@ class OriginManager:
                     origin,
                     had_file=before is not None and isinstance(before.snapshot.good, Found),
                     pace_of=pace_of,
-                    meanwhile=meanwhile if shared and self.store is not None else None,
+                    meanwhile=meanwhile if shared else None,
                     kept=kept if shared else None,
                 )
             except _Spared as spared:
@@ -328,9 +328,15 @@ class OriginManager:
                 self._delay(origin, known.pace)
             known = self._put(origin, self._extended(origin, known))
             self._tell(origin, snapshot, known)
-            if self.store is not None:
-                await self.store.save(origin, snapshot)
+            if store is not None:
+                await store.save(origin, snapshot)
             return known
+
+    async def _look_again(self, store: RobotsStore, origin: Origin, before: OriginRules | None) -> None:
+        """Raise _Spared if another process has fetched the robots.txt meanwhile."""
+        found = await self._look_up(store, origin, before)
+        if self._decides(found, before):
+            raise _Spared(found)
 
     async def _renewed(
         self, origin: Origin, access: FetchResult, before: OriginRules | None
@@ -387,8 +393,8 @@ class OriginManager:
             before: The rules that were in force.
             read: What `_read` returned for the latest result, if that is a file.
         """
-        good = snapshot.last_good
-        if good is not None and snapshot.failures and good.fresh(self.clock.wall()):
+        good = snapshot.last_good if snapshot.failures else None
+        if good is not None and good.fresh(self.clock.wall()):
             return (await self._rules_of(origin, good, before)).attempted(snapshot)
         access, reason = snapshot.effective(self.policy, self.clock.wall())
         match access:

@@ -89,7 +89,13 @@ class OriginRules:
         asked = rules.crawl_delay, rules.request_rates, rules.visit_time
         # Of the groups that bind our agent (T3).
         pace = None if asked == (None, (), None) else RequestedPace(*asked)
-        return cls(rules, snapshot, pace, since, until, refresh_at, skew, _meaning(rules, snapshot))
+        # What the rules were made of: the file's octets, or the kind of result that allows or denies all.
+        if rules.access is not None:
+            meaning: Hashable = type(rules.access).__name__
+        else:
+            file = snapshot.good if isinstance(snapshot.good, Found) else snapshot.access
+            meaning = hash(file.file) if isinstance(file, Found) else None
+        return cls(rules, snapshot, pace, since, until, refresh_at, skew, meaning)
 
     @property
     def file(self) -> Found | None:
@@ -188,14 +194,6 @@ class OriginRules:
         )
 
 
-def _meaning(rules: RuleSet, snapshot: Snapshot) -> Hashable:
-    """What the rules were made of: the file's octets, or the kind of result that allows or denies all."""
-    if rules.access is not None:
-        return type(rules.access).__name__
-    file = snapshot.good if isinstance(snapshot.good, Found) else snapshot.access
-    return hash(file.file) if isinstance(file, Found) else None
-
-
 # Back-offs that one call looks at, to find those that are over.
 _SWEPT = 1_000
 # Forgotten rules of fewer octets are not counted.
@@ -262,11 +260,7 @@ class RulesCache:
     def put(self, origin: Origin, known: OriginRules, now: float) -> OriginRules:
         """Remember the rules in place of older ones, and return them with the origin's lineage."""
         key = origin.text
-        before = self._known.pop(key, None)
-        if before is not None:
-            self._subtract(before)
-        else:
-            before = self._dropped(key)
+        before = self._removed(key)
         lineage = self._evicted.pop(key, None) if before is None else before.lineage
         if lineage is not None and lineage is not known.lineage:
             known = replace(known, lineage=lineage)
@@ -284,20 +278,16 @@ class RulesCache:
 
     def admit(self, origin: Origin, now: float) -> None:
         """Raise Overloaded for a new origin while `limit` back-offs are set aside: none of them may be forgotten."""
-        if not self._full or self.peek(origin):
+        if len(self._backing_off) < self._limit or self.peek(origin):
             return
         if now >= self._earliest_retry:
             self._sweep(now)
-        if self._full:
+        if len(self._backing_off) >= self._limit:
             raise Overloaded(
                 f"{origin}: {len(self._backing_off)} other origins failed and may not be requested again yet; "
                 f"RobotsPolicy.max_origins={self._limit} is the limit",
                 url=str(origin),
             )
-
-    @property
-    def _full(self) -> bool:
-        return len(self._backing_off) >= self._limit
 
     @property
     def _crowded(self) -> bool:
@@ -313,7 +303,7 @@ class RulesCache:
             left = known.back_off_left_s(now)
             if left <= 0:
                 self._evicted[key] = known.lineage
-                self._dropped(key)
+                self._removed(key)
             else:
                 self._backing_off.move_to_end(key)
                 left_s = min(left_s, left)
@@ -343,13 +333,13 @@ class RulesCache:
         self._add(bare)
         self._subtract(whole)
 
-    def _dropped(self, key: str) -> OriginRules | None:
-        """Remove and return what was set aside."""
-        dropped = self._backing_off.pop(key, None)
-        if dropped is not None:
-            self._subtract(dropped)
+    def _removed(self, key: str) -> OriginRules | None:
+        """Remove and return what is remembered, or was set aside."""
+        removed = self._known.pop(key, None) or self._backing_off.pop(key, None)
+        if removed is not None:
+            self._subtract(removed)
             self._with_rules.pop(key, None)
-        return dropped
+        return removed
 
     def _add(self, known: OriginRules) -> None:
         if known.is_bare:

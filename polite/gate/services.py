@@ -1,7 +1,7 @@
 """What a permit and a frontier need of a gate: made once for each gate."""
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from inspect import ismethod
@@ -86,6 +86,7 @@ _CROWD, _LOOKS = 3, 2
 _REUSED = 4
 
 
+@dataclass(slots=True, eq=False)
 class WaitingPermits:
     """Counts of permits that began to wait, and of those that ceased to without a grant.
 
@@ -95,18 +96,15 @@ class WaitingPermits:
         given: Grants of which no permit waited: those of frontiers.
     """
 
-    __slots__ = ("_crowded", "_here", "_origin", "_since", "_told", "_waits", "begun", "failed", "given")
-
-    def __init__(self) -> None:
-        self.begun: int = 0
-        self.failed: int = 0
-        self.given: int = 0
-        self._waits: int = 0  # for turns that were not free
-        self._told: bool = False
-        self._crowded: int = 0  # looks that found a crowd, less those that found none
-        self._since: int = 0  # `begun` when the first of them did
-        self._origin: Origin | None = None  # where the last of them did
-        self._here: int = 0  # about how many waits were there since
+    begun: int = 0
+    failed: int = 0
+    given: int = 0
+    _waits: int = 0  # for turns that were not free
+    _told: bool = False
+    _crowded: int = 0  # looks that found a crowd, less those that found none
+    _since: int = 0  # `begun` when the first of them did
+    _origin: Origin | None = None  # where the last of them did
+    _here: int = 0  # about how many waits were there since
 
     def now(self, granted: int) -> int:
         """Return how many wait. `granted` counts all grants."""
@@ -211,21 +209,18 @@ class HeldTurns(dict[Turn, EnteredPermit | Target]):
     operations, and no timer of its own.
 
     Args:
-        limit: Gives the seconds from a grant after which a turn is taken back.
+        turns: Their pacing policy says after how many seconds from its grant a turn is taken back.
         reclaim: Takes a turn back, which is not in the dict any more.
     """
 
-    __slots__ = ("_clock", "_closed", "_limit", "_reclaim", "_timer")
+    __slots__ = ("_clock", "_closed", "_reclaim", "_timer", "_turns")
 
     def __init__(
-        self,
-        clock: Clock,
-        limit: Callable[[], float],
-        reclaim: Callable[[Turn, EnteredPermit | Target], None],
+        self, clock: Clock, turns: Turns, reclaim: Callable[[Turn, EnteredPermit | Target], None]
     ) -> None:
         super().__init__()
         self._clock = clock
-        self._limit = limit
+        self._turns = turns
         self._reclaim = reclaim
         self._timer: Timer | None = None
         self._closed = False
@@ -254,7 +249,7 @@ class HeldTurns(dict[Turn, EnteredPermit | Target]):
         self.set_timer()
 
     def _end_of(self, turn: Turn) -> float:
-        return (turn.granted_at or 0.0) + self._limit()
+        return (turn.granted_at or 0.0) + self._turns.policies.policy.max_hold
 
     def _look(self) -> None:
         try:
@@ -284,30 +279,9 @@ class OpenPermits(dict[asyncio.Task[Any], dict[EnteredPermit, None]]):
             task = asyncio.current_task(self._loop)
         return task
 
-    def add(self, task: asyncio.Task[Any], permit: EnteredPermit) -> None:
-        """Add a permit that the task has entered."""
-        self.setdefault(task, {})[permit] = None
-
-    def remove(self, task: asyncio.Task[Any], permit: EnteredPermit) -> None:
-        """Remove a permit that the task had entered. May be called twice."""
-        if (held := self.get(task)) is not None:
-            held.pop(permit, None)
-            if not held:
-                del self[task]
-
     def of(self, task: asyncio.Task[Any] | None) -> list[EnteredPermit]:
         """Return the task's open permits, in the order of entering."""
         return [] if task is None else list(self.get(task, ()))
-
-    def filling(
-        self, task: asyncio.Task[Any], limits: Iterable[tuple[Hashable, int]]
-    ) -> EnteredPermit | None:
-        """Return an open permit of the task at a scope where the task alone has reached the scope's limit, or None."""
-        for scope, limit in limits:
-            there = [permit for permit in self.of(task) if scope in permit.scopes]
-            if there and len(there) >= limit:
-                return there[0]
-        return None
 
 
 # A permit entered so soon after its grant (seconds) needs no second look at the age of its rules.
@@ -340,7 +314,7 @@ class Services:
         self.counters: Counters = turns.counters
         self.decider: Decider = Decider()
         self.open_permits: OpenPermits = OpenPermits()
-        self.held_turns: HeldTurns = HeldTurns(clock, lambda: turns.policies.policy.max_hold, self._reclaim)
+        self.held_turns: HeldTurns = HeldTurns(clock, turns, self._reclaim)
         self.shutdown: Shutdown = Shutdown()
         self.resources: AsyncExitStack = AsyncExitStack()
         self.waiting: WaitingPermits = WaitingPermits()
@@ -355,6 +329,22 @@ class Services:
         """Count one more frontier's queue by its `queued`: the tasks that may still be given out. It is held weakly."""
         # A new tuple: another thread may be reading.
         self._queues = (*(each for each in self._queues if each() is not None), ref(queue))
+
+    def let_go(self, turn: Turn, permit: EnteredPermit, task: asyncio.Task[Any] | None) -> bool:
+        """End the hold of a permit that the task has entered, if one has. Return whether it still held the turn."""
+        if task is not None and (inside := self.open_permits.get(task)) is not None:
+            inside.pop(permit, None)
+            if not inside:
+                del self.open_permits[task]
+        return self.held_turns.pop(turn, None) is not None
+
+    def in_the_way(self, task: asyncio.Task[Any], target: Target) -> EnteredPermit | None:
+        """Return an open permit of the task at a scope of the URL where the task alone has all turns, or None."""
+        for scope in self.turns.scopes_of(target):
+            there = [permit for permit in self.open_permits.of(task) if scope in permit.scopes]
+            if there and len(there) >= self.turns.policies.concurrency(scope):
+                return there[0]
+        return None
 
     def require_open(self, target: Target) -> None:
         """Raise GateClosed if the gate is closed."""
@@ -383,7 +373,7 @@ class Services:
             return await self.origins.learn(origin)
 
         def held(awaited: Target) -> _TurnHeld | None:
-            permit = self.open_permits.filling(task, self.turns.limits(awaited))
+            permit = self.in_the_way(task, awaited)
             return None if permit is None else _TurnHeld(permit)
 
         try:

@@ -281,7 +281,7 @@ class Sitemaps:
     _since: datetime | None
     _policy: SitemapPolicy
 
-    def __aiter__(self) -> AsyncGenerator[SitemapEntry, None]:  # noqa: PYI058 - who breaks off may close it
+    async def __aiter__(self) -> AsyncGenerator[SitemapEntry, None]:
         """Yield entries.
 
         A file that cannot be read, or not to its end, is told in `files` and ends nothing else.
@@ -290,15 +290,12 @@ class Sitemaps:
             RobotsUnreachable: The robots.txt of the site, which names its sitemaps, could not be fetched.
             GateClosed, Overloaded, PermitMisused: As `Gate.permit`.
         """
-        return self._entries()
-
-    async def _entries(self) -> AsyncGenerator[SitemapEntry, None]:
         self.files = []
         first = await self._named() if self._given is None else self._given
         queue = deque((target, 0) for target in dict.fromkeys(first))
         seen = {target.url for target, _ in queue}
         while queue:
-            file = _File(self._services, self._origin, self._policy, *queue.popleft())
+            file = _File(self._services, _site(self._origin), self._policy, *queue.popleft())
             async with aclosing(file.read()) as found:
                 async for each in found:
                     if self._since is not None and not each.changed_since(self._since):
@@ -330,6 +327,7 @@ class Sitemaps:
         return named[: self._policy.max_files] or [usual]
 
 
+@dataclass(eq=False, repr=False)
 class _File:
     """One file of a walk: what it names, and what becomes of it.
 
@@ -337,20 +335,19 @@ class _File:
         depth: How many indexes led to it.
     """
 
-    def __init__(
-        self, services: Services, origin: Origin, policy: SitemapPolicy, target: Target, depth: int
-    ) -> None:
-        self.depth = depth
-        self._services = services
-        self._policy = policy
-        self._target = target
-        self._fetched = Fetched(target)
-        self._parser: SitemapParser | None = None
-        self._skipped = 0
-        self._problem: str | None = None
-        self._site = _site(origin)
+    _services: Services
+    _site: str
+    _policy: SitemapPolicy
+    _target: Target
+    depth: int
+    _parser: SitemapParser | None = None
+    _skipped: int = 0
+    _problem: str | None = None
+
+    def __post_init__(self) -> None:
+        self._fetched = Fetched(self._target)
         # The hosts of sitemaps that it may name: the site's, and its own, which robots.txt has named or redirected to.
-        self._hosts = {self._site, _site(target.origin)}
+        self._hosts = {self._site, _site(self._target.origin)}
 
     async def read(self) -> AsyncGenerator[SitemapEntry | SitemapLink, None]:
         """Fetch the file, and then yield what it names."""

@@ -11,12 +11,11 @@ from polite.events import BackedOff, BudgetSpent, CircuitClosed, CircuitOpened, 
 from polite.gate.tally import Counters
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
-from polite.pacing.budgets import Budgets, Declined, Spent, shown
-from polite.pacing.circuit import is_failure, is_response
+from polite.pacing.budgets import Budgets, Declined, Spent
 from polite.pacing.effective_policy import EffectivePolicies, OpeningHours
-from polite.pacing.outcome import Outcome, Pause, ThrottleContext
+from polite.pacing.outcome import Outcome, Pause, ThrottleContext, is_failure, is_response
 from polite.pacing.pacer import LocalPacer, TurnRequest
-from polite.pacing.policy import Anchor, PacingPolicy
+from polite.pacing.policy import Anchor, PacingPolicy, by_origin
 from polite.pacing.rate_limits import Gap
 from polite.pacing.scopes import ScopePolicy
 from polite.pacing.turn import Outlook, Turn
@@ -108,7 +107,9 @@ class Turns:
         self._ordinary = policies.general.ordinary if alike else None
         # Whether a scope's own delay follows any ordinary response: then a grant needs to name none.
         self._plain = policies.plain and not policies.concurrent
-        self._plainly = self._plain and self.find is None and not self.declines
+        # Whether a page's turn is at its origin alone, and a look at the turnstile tells all.
+        alone = self.scopes_of is by_origin and self.find is None
+        self._plainly = alone and self._plain and not self.declines
 
     async def meet(self, target: Target) -> bool:
         """Resolve what names the URL's scopes. Return whether that took a wait."""
@@ -121,7 +122,7 @@ class Turns:
         """
         # Hot path: nearly every permit takes this branch.
         if pace is None and self._plainly:
-            return self.pacer.acquire_now(self.scopes_of(target))
+            return self.pacer.acquire_now((target.origin,))
         if self.declined(target.origin, pace) is not None or not self._at_once(pace):
             return None
         return self.pacer.acquire_now(self.scopes_of(target), provisional_s=self._provisional_s(target, pace))
@@ -171,18 +172,20 @@ class Turns:
             OriginDeclined: The policy permits no more requests to the page's origin, perhaps since it waits.
         """
         first = first or (urgent and overtake)
-        waited = await self.meet(target)
+        waited = self.find is not None and await self.meet(target)
+        has_hours = not urgent and pace is not None and pace.visit_time is not None
         moves = 0
         while True:
             if self.declines and not urgent:
                 self.require(target, pace)
-            if not urgent and self._closed_s(target, pace):
+            if has_hours and self._closed_s(target, pace):
                 await self._opening(target, pace)
                 waited = True
             provisional_s = self._provisional_s(target, pace)
             turn = await self.pacer.acquire(self.scopes_of(target), urgent=first, provisional_s=provisional_s)
             turn.waited = turn.waited or waited
-            moved = turn.waited and moves < _MOST_MOVES and await self._moved(turn, target)
+            may_move = self.find is not None and turn.waited and moves < _MOST_MOVES
+            moved = may_move and await self._moved(turn, target)
             if moved or not self.holds(turn):
                 moves += moved
                 waited = first = True
@@ -190,18 +193,16 @@ class Turns:
             elif urgent:
                 self.counters.robots += 1
                 return turn
-            elif self.declined(target.origin, pace) is not None:
+            elif self.declines and self.policies.declined(target.origin, pace) is not None:
                 # Others have spent the budget while it waited.
                 self.pacer.give_back(turn)
-            elif self._closed_s(target, pace):
+            elif has_hours and self._closed_s(target, pace):
                 self.skip(turn, target, "the site closed while it waited")
             else:
                 return turn
 
     async def _moved(self, turn: Turn, target: Target) -> bool:
         """Whether the turn is outdated: the host has other addresses by now, or resolving them took a wait."""
-        if self.find is None:
-            return False
         try:
             return await self.meet(target) or tuple(dict.fromkeys(self.scopes_of(target))) != turn.scopes
         except BaseException:
@@ -234,10 +235,6 @@ class Turns:
         """Return why the policy permits no more requests to an origin; None if it does."""
         return self.policies.declined(origin, pace) if self.declines else None
 
-    def budget(self, origin: Origin) -> str:
-        """Return what was spent of an origin's budget, for people; empty if it has none."""
-        return "" if self.budgets is None else shown(self.policies.of(origin).policy, self.budgets.of(origin))
-
     def require(self, target: Target, pace: RequestedPace | None) -> None:
         """Raise OriginDeclined if the policy permits no more requests to the URL's origin."""
         declined = self.declined(target.origin, pace)
@@ -264,16 +261,21 @@ class Turns:
         if before is None and (declined := self.declined(origin, None)) is not None:
             self.listener(BudgetSpent(origin.text, *declined))
 
-    async def ask_again(self, turn: Turn, target: Target, pace: RequestedPace | None) -> None:
+    async def ask_again(
+        self, turn: Turn, target: Target, pace: RequestedPace | None, *, most_s: float = math.inf
+    ) -> bool:
         """Wait until an open turn's request may be sent, if something else was waited for since the grant, such as a connection.
 
-        Turns of its scopes that were granted meanwhile have begun delays there.
+        Turns of its scopes that were granted meanwhile have begun delays there. Return True after the wait, or False at once if it
+        takes longer than `most_s` seconds.
         """
         provisional_s = self._provisional_s(target, pace)
         if provisional_s is not None:
             # The file may have been read since.
             turn.provisional_s = provisional_s
         while (wait_s := self.pacer.ask_again(turn)) > 0.0:
+            if wait_s > most_s:
+                return False
             over = asyncio.Event()
             # A turn that is taken back meanwhile need not wait.
             wait_s = min(max(wait_s, _MOMENT_S), LONG_BACK_OFF_S)
@@ -282,6 +284,7 @@ class Turns:
                 await over.wait()
             finally:
                 timer.cancel()
+        return True
 
     def settle(
         self,
@@ -344,10 +347,6 @@ class Turns:
             self.counters.slowed += 1
             self.listener(BackedOff(str(target.origin), status or 0, pause.seconds, pause.because))
         return pause
-
-    def limits(self, target: Target) -> list[tuple[Hashable, int]]:
-        """Return the URL's scopes, and the concurrency of each."""
-        return [(scope, self.policies.concurrency(scope)) for scope in self.scopes_of(target)]
 
     def release(self, turn: Turn) -> None:
         """End a request: another one may take its place in its scopes."""

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from polite.origin import Origin
-from polite.pacing.circuit import is_failure, is_response
-from polite.pacing.outcome import Outcome
+from polite.pacing.outcome import Outcome, is_failure, is_response
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.turn import Turn
 

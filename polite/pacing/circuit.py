@@ -6,7 +6,6 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from polite.pace import exponential
-from polite.pacing.outcome import Outcome
 from polite.pacing.policy import PacingPolicy
 
 # Seconds after which failures are forgotten, if their circuit is not open.
@@ -14,16 +13,6 @@ _KEPT_S = 3_600.0
 # Scopes that are remembered; beyond it, the one that failed longest ago is forgotten.
 _MOST_ROWS = 100_000
 _SPREAD = 0.25
-
-
-def is_failure(outcome: Outcome) -> bool:
-    """Whether the outcome is a failure: no response, or a server error (5xx). A 429 is not: it has its own back-off."""
-    return outcome.failed or (outcome.status is not None and outcome.status >= 500)
-
-
-def is_response(outcome: Outcome) -> bool:
-    """Whether the outcome ends a series of failures: any status but 5xx and 429, which neither counts nor resets."""
-    return outcome.status is not None and outcome.status < 500 and outcome.status != 429
 
 
 @dataclass(slots=True)

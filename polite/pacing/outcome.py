@@ -65,6 +65,16 @@ class Outcome:
         return cls(status, retry_after_s, elapsed_s, rate_limits=rate_limits)
 
 
+def is_failure(outcome: Outcome) -> bool:
+    """Whether the outcome is a failure: no response, or a server error (5xx). A 429 is not: it has its own back-off."""
+    return outcome.failed or (outcome.status is not None and outcome.status >= 500)
+
+
+def is_response(outcome: Outcome) -> bool:
+    """Whether the outcome ends a series of failures: any status but 5xx and 429, which neither counts nor resets."""
+    return outcome.status is not None and outcome.status < 500 and outcome.status != 429
+
+
 @dataclass(frozen=True, slots=True)
 class Pause:
     """The delay after an outcome, and its reason.

@@ -18,7 +18,7 @@ from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from polite.errors import GateClosed
-from polite.pacing.process_delays import Member, ProcessDelays
+from polite.pacing.process_delays import ProcessDelays
 from polite.pacing.turn import Concurrency, Delay, Outlook, Provisional, Turn
 from polite.pacing.turnstile import Turnstile
 from polite.ports import Clock, Timer
@@ -76,9 +76,6 @@ class LocalPacer:
         concurrency: Turns of one scope that may be open at one time: a number, or a function of the scope.
         provisional_s: Seconds by which a grant delays a scope with more than one turn: a number, or a function of the scope.
         max_waiting: Requests that may wait at one time.
-
-    Attributes:
-        member: Its place among the pacers of this process, after `join`.
     """
 
     def __init__(
@@ -98,7 +95,6 @@ class LocalPacer:
         self._timer: Timer | None = None
         self._timer_at = 0.0
         self._closed = False
-        self.member: Member | None = None
 
     def join(self, delays: ProcessDelays, *, instead_of: "LocalPacer | None" = None) -> None:
         """Keep to the delays of other pacers of this process from now on.
@@ -107,9 +103,9 @@ class LocalPacer:
             delays: Those of the same clock (`process_delays`).
             instead_of: The pacer that this one replaces, if this one keeps to the delays of its like by way of a shared store.
         """
-        if instead_of is not None and instead_of.member is not None:
-            instead_of.member.leave(self._now())
-        self.member = self._turnstile.join(delays, _warn, shared=instead_of is not None)
+        if instead_of is not None:
+            instead_of._turnstile.member.leave(self._now())  # noqa: SLF001 - of its own class
+        self._turnstile.join(delays, _warn, shared=instead_of is not None)
 
     @property
     def untouched(self) -> bool:
@@ -224,12 +220,14 @@ class LocalPacer:
     def release(self, turn: Turn) -> None:
         """End the turn: its scopes may open another. A turn that was never settled is settled first."""
         self._turnstile.release(turn, self._now())
-        self._ended(turn)
+        if self._waiters or self._closed:
+            self._ended(turn)
 
     def give_back(self, turn: Turn) -> None:
         """Give an unused turn back: no request was sent, so no delay starts."""
         self._turnstile.cancel(turn, self._now())
-        self._ended(turn)
+        if self._waiters or self._closed:
+            self._ended(turn)
 
     def withdraw(self, turn: Turn) -> None:
         """Cancel a request that waits, or give back its turn if that was granted a moment ago."""
@@ -272,8 +270,7 @@ class LocalPacer:
     async def close(self) -> None:
         """Fail all waiting requests with GateClosed. May be called twice."""
         self._closed = True
-        if self.member is not None:
-            self.member.leave(self._now())
+        self._turnstile.member.leave(self._now())
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -283,10 +280,9 @@ class LocalPacer:
 
     def _ended(self, turn: Turn) -> None:
         """An open turn has ended: another may be granted."""
-        if self._waiters:
-            self._arm()
-        if self._closed and self.member is not None:
-            self.member.leave(self._now(), turn.scopes)
+        self._arm()
+        if self._closed:
+            self._turnstile.member.leave(self._now(), turn.scopes)
 
     async def _wait_for(self, turn: Turn) -> None:
         waiter = self._waiters[turn] = asyncio.get_running_loop().create_future()

@@ -7,13 +7,14 @@ same moment, one takes it back. A gate that closes leaves the delays that still 
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from heapq import nlargest
 from threading import Lock
 from typing import NamedTuple
 from weakref import WeakSet
 
 from polite.pacing.scopes import ScopeName
-from polite.pacing.turn import ScopeState, ScopeTable, Turn
+from polite.pacing.turn import ScopeState, Turn
 
 # Delays of closed gates that are kept. Beyond it, those that end first are forgotten.
 _MOST_LEFT = 100_000
@@ -52,15 +53,17 @@ class ProcessDelays:
         self._forget_at = -math.inf
         self.told: bool = False
 
-    def join(self, scopes: ScopeTable, tell: Callable[[str], None], *, shared: bool = False) -> "Member":
+    def join(
+        self, scopes: dict[Hashable, ScopeState], tell: Callable[[str], None], *, shared: bool = False
+    ) -> "Member":
         """Add a turnstile.
 
         Args:
-            scopes: Its scopes.
+            scopes: Its scopes by key.
             tell: Called if it is the first that is delayed by another, with what to do about it.
             shared: Whether it keeps to the delays of other such ones already, by way of a shared store.
         """
-        member = Member(self, scopes, tell, shared=shared)
+        member = Member(self, scopes, tell, shared)
         with self.lock:
             self.members.add(member)
             self.alert()
@@ -72,13 +75,6 @@ class ProcessDelays:
             for each in self.members:
                 each.active = True
 
-    def keep(self, scope: Hashable, left: _Left) -> None:
-        """Keep a delay of a turnstile that is closed. The lock is held."""
-        before = self.left.get(scope, left)
-        self.left[scope] = _Left(
-            max(left.since, before.since), max(left.ready_at, before.ready_at), left.shared and before.shared
-        )
-
     def forget(self, now: float) -> None:
         """Forget the delays that are over, and some more if they are too many. The lock is held."""
         if self.left and self._forget_at <= now:
@@ -88,32 +84,29 @@ class ProcessDelays:
             self.left = dict(nlargest(_MOST_LEFT * 9 // 10, self.left.items(), key=lambda item: item[1].end))
 
 
+@dataclass(eq=False, repr=False)
 class Member:
-    """One turnstile among those of its process.
+    """One turnstile among those of its process. For the arguments see `ProcessDelays.join`.
 
     Attributes:
         active: Whether there are others, or delays that they left. Other threads set it, too.
     """
 
-    def __init__(
-        self, delays: ProcessDelays, scopes: ScopeTable, tell: Callable[[str], None], *, shared: bool
-    ) -> None:
-        self._delays = delays
-        self._scopes = scopes.by_key
-        self._tell = tell
-        self._shared = shared
-        # Once its gate is closed: scopes with turns that are open still.
-        self._open: set[Hashable] | None = None
-        self.active: bool = False
-        self.lock: Lock = delays.lock
+    delays: ProcessDelays
+    _scopes: dict[Hashable, ScopeState]
+    _tell: Callable[[str], None]
+    _shared: bool
+    # Once its gate is closed: scopes with turns that are open still.
+    _open: set[Hashable] | None = None
+    active: bool = False
 
     def delay(self, scope: ScopeState, now: float) -> None:
         """Delay a scope as the turns of others require."""
         own_s = _own_s(scope)
-        with self._delays.lock:
-            self._delays.forget(now)
+        with self.delays.lock:
+            self.delays.forget(now)
             others = self._others()
-            if not others and not self._delays.left:
+            if not others and not self.delays.left:
                 self.active = False
                 return
             until = self._free_at(scope, others, own_s, scope.open + 1, now)
@@ -128,7 +121,7 @@ class Member:
     def confirm(self, turn: Turn, now: float) -> bool:
         """Return whether a turn that was just opened may stay open. If not, it is closed again, and its scopes are delayed."""
         own = [_own_s(scope) for scope in turn.scope_states]
-        with self._delays.lock:
+        with self.delays.lock:
             others = self._others()
             free = [
                 self._free_at(scope, others, own_s, scope.open, now)
@@ -160,15 +153,20 @@ class Member:
                 if scope.open:
                     since, ready_at = now, max(ready_at, now + _own_s(scope))
                 left[key] = _Left(since, ready_at, self._shared)
-        with self._delays.lock:
+        with self.delays.lock:
             if not self._open:
-                self._delays.members.discard(self)
+                self.delays.members.discard(self)
                 self.active = False
             for key, each in left.items():
                 if each.end > now:
-                    self._delays.keep(key, each)
-            self._delays.forget(now)
-            self._delays.alert()
+                    before = self.delays.left.get(key, each)
+                    self.delays.left[key] = _Left(
+                        max(each.since, before.since),
+                        max(each.ready_at, before.ready_at),
+                        each.shared and before.shared,
+                    )
+            self.delays.forget(now)
+            self.delays.alert()
 
     def sendable_at(self, turn: Turn, own_s: Sequence[float]) -> float:
         """Return when others let an open turn's request be sent, which something has kept since the grant. The lock is held.
@@ -192,13 +190,13 @@ class Member:
     def _others(self) -> list[dict[Hashable, ScopeState]]:
         return [
             each._scopes  # noqa: SLF001 - of its own class
-            for each in self._delays.members
+            for each in self.delays.members
             if each is not self and not (each._shared and self._shared)  # noqa: SLF001
         ]
 
     def _left_until(self, scope: ScopeState, own_s: float) -> float:
         """Return when what closed gates left lets the scope have a turn."""
-        left = self._delays.left.get(scope.key)
+        left = self.delays.left.get(scope.key)
         if left is None or (left.shared and self._shared):
             return -math.inf
         return max(left.ready_at, left.since + own_s)
@@ -239,8 +237,8 @@ class Member:
                 scope.own_until = scope.ready_at
             scope.ready_at = until
             scope.because = _BECAUSE
-            with self._delays.lock:
-                told, self._delays.told = self._delays.told, True
+            with self.delays.lock:
+                told, self.delays.told = self.delays.told, True
             if not told:
                 self._tell(
                     f"{_BECAUSE} at {scope.key}, so this one waits for {until - now:.3g} s. Open one gate or session for "

@@ -1,13 +1,24 @@
-"""A turn, the state of each scope that it is taken at, and the table of the scopes that are remembered."""
+"""A turn, the state of each scope that it is taken at, and the queue of turns that wait.
+
+A waiting turn passes its scopes one after the other until it has passed all of them. It waits at ONE scope, in a queue ordered by
+(urgent, order of requests). When it is first in the queue of a free scope, it becomes that scope's front, where no other turn
+overtakes it, and goes on to the next scope of its path. At the end all scopes are verified. If one became busy meanwhile, the turn
+waits there as its front and leaves the later ones: it blocks only the turns behind it.
+
+Paths go from narrow to broad, so that an origin's long back-off never blocks the queue of the whole crawl. If two turns name the
+same scopes in opposite orders, each could be the front that the other waits for. The turn that would close such a cycle leaves
+its fronts and takes that scope first.
+
+Each scope has at most one entry in the calendar, a heap. Delays only grow, so an entry is never too late, and one that is too early
+is set again. So no entry needs to be searched, deleted or rebuilt, and there are never more of them than remembered scopes.
+"""
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from enum import Enum
 from heapq import heapify, heappop, heappush
 from typing import Any
-
-from polite.errors import InvalidOption
 
 Concurrency = int | Callable[[Hashable], int]
 """How many turns of a scope may be open: the same for all scopes, or a function of the scope."""
@@ -77,7 +88,7 @@ class ScopeState:
         front: The first in its queue. It may wait at its next scope already.
         queue: The turns behind the front: (order, turn), a heap. None when empty, as it is for most scopes most of the time.
         stale: Cancelled turns in the queue.
-        scheduled: Whether the calendar queue has an entry for it.
+        scheduled: Whether the calendar has an entry for it.
         epoch: That of the limits; see ScopeTable.
     """
 
@@ -109,15 +120,6 @@ class ScopeState:
     def busy(self, now: float) -> bool:
         """Whether its delay runs, no turn may be opened, or a turn waits."""
         return self.ready_at > now or self.open >= self.limit or self.front is not None
-
-    def delay_until(self, until: float, because: str | None, now: float) -> None:
-        """Grant no turn before `until`, if that is later than the delay ends already."""
-        if until > self.ready_at:
-            self.ready_at = until
-            self.because = because
-            self.since = now
-        elif until > self.own_until:
-            self.own_until = until
 
     def join(self, turn: "Turn") -> None:
         """Queue a turn behind the urgent ones, the ones requested earlier, and a front that waits at its next scope."""
@@ -208,84 +210,122 @@ class Turn:
         return f"Turn({self.scopes!r}, {self.state.value}, granted_at={self.granted_at!r})"
 
 
-# A scope that granted a turn a moment ago (seconds) is likely to be asked for another: to add it anew would cost more.
-_KEPT_S = 1.0
-# Refusals are remembered for so long (seconds).
-_STRIKES_KEPT_S = 3_600.0
-# Beside other gates of the process, whose delays may be longer.
-_KEPT_BESIDE_OTHERS_S = 60.0
+# A chain of fronts, each waiting for the next, is as long as a path; beyond this it counts as a cycle.
+_CHAIN = 32
 
 
-class ScopeTable:
-    """A dict of scopes, of which a few are looked at now and then, in turn, and the idle ones forgotten: O(1) for each request.
-
-    A scope is idle if no turn is open or waits, its delay is over and its last grant some time ago, and it has refused nothing for
-    an hour since. A scope whose delay runs is never forgotten, since its next request would come too early.
+class WaitQueue:
+    """The turns that wait.
 
     Attributes:
-        by_key: The remembered scopes. Read it only.
-        concurrency: The limit of a new scope.
-        provisional_s: The delay of a new scope.
-        epoch: How often these limits have changed. A scope of an earlier epoch is looked up again before it is used.
+        calendar: The times at which the queue of a scope can move on: (time, order of entry, scope), a heap. Read it only.
+        waiting: How many turns wait.
     """
 
-    __slots__ = ("_added", "_round", "by_key", "concurrency", "epoch", "provisional_s")
+    __slots__ = ("_entries", "calendar", "waiting")
 
-    def __init__(self, concurrency: Concurrency, provisional_s: Delay) -> None:
-        self.by_key: dict[Hashable, ScopeState] = {}
-        self.concurrency: Concurrency = concurrency
-        self.provisional_s: Delay = provisional_s
-        self.epoch: int = 0
-        self._round: Iterator[ScopeState] = iter(())  # those that the sweep comes to next
-        self._added = 0  # since the last sweep
+    def __init__(self) -> None:
+        self.calendar: list[tuple[float, int, ScopeState]] = []
+        self.waiting: int = 0
+        self._entries = 0
 
-    def named(self, keys: Sequence[Hashable]) -> tuple[ScopeState, ...]:
-        """Return the scopes of these keys, each once, in order. New ones are added. Raises ValueError if there is no key."""
-        if len(keys) == 1:
-            key = keys[0]
-            return (self.by_key.get(key) or self._add(key),)
-        if not keys:
-            raise ValueError("a turn needs at least one scope: without one, nothing would delay it")
-        return tuple([self.by_key.get(key) or self._add(key) for key in dict.fromkeys(keys)])
+    def enter(self, turn: Turn, now: float) -> None:
+        """Add a turn, at least one of whose scopes is busy."""
+        self.waiting += 1
+        for scope in turn.scope_states:
+            scope.awaited += 1
+        self._pass(turn, 0, now)
 
-    def sweep(self, now: float, requests: int, *, beside_others: bool) -> None:
-        """Look at some scopes, and forget those that are idle. To be called once every `requests` requests.
+    def next_through(
+        self, now: float, renew: Callable[[ScopeState, float], None] | None = None
+    ) -> Turn | None:
+        """Return a turn that has passed all its scopes, which are free for it now, or None.
 
-        Twice as many are looked at as were added, and more, so that the sweep outruns them: the number of remembered scopes stays
-        below a small multiple of those in use.
+        The caller opens it at once. `renew` is called with each scope, and now, before its limit counts.
         """
-        kept_s = _KEPT_BESIDE_OTHERS_S if beside_others else _KEPT_S
-        for _ in range(min(len(self.by_key), requests // 2 + 2 * self._added)):
-            scope = next(self._round, None)
-            if scope is None:
-                self._round = iter(list(self.by_key.values()))
-            elif (
-                not scope.open
-                and not scope.awaited
-                and scope.ready_at + (_STRIKES_KEPT_S if scope.strikes else 0.0) <= now
-                and max(scope.since, scope.own_since) + kept_s <= now
-            ):
-                del self.by_key[scope.key]
-        self._added = 0
+        while self.calendar and self.calendar[0][0] <= now:
+            scope = heappop(self.calendar)[2]
+            scope.scheduled = False
+            turn = scope.front
+            if renew is not None:
+                for each in (scope,) if turn is None else turn.path:
+                    renew(each, now)
+            if turn is None or scope.open >= scope.limit:
+                continue
+            if scope.ready_at > now:
+                self.schedule(scope)
+                continue
+            if turn.path[turn.stage] is scope and self._pass(turn, turn.stage + 1, now):
+                self.waiting -= 1
+                for passed in turn.path:
+                    passed.awaited -= 1
+                    passed.advance()
+                return turn
+        return None
 
-    def limits(self, key: Hashable) -> tuple[int, float]:
-        """Return a scope's limits: how many turns may be open, and the delay that a grant arms. Raises InvalidOption."""
-        limit, delay_s = self.concurrency, self.provisional_s
-        if callable(limit):
-            limit = limit(key)
-            if limit < 1:
-                raise InvalidOption(
-                    f"PacingPolicy: concurrency of {key!r} must be an integer >= 1, got {limit!r}"
-                )
-        if callable(delay_s):
-            delay_s = delay_s(key)
-            if not 0 <= delay_s < math.inf:
-                raise InvalidOption(
-                    f"PacingPolicy: the delay of {key!r} must be a finite number >= 0, got {delay_s!r}"
-                )
-        return limit, delay_s
+    def schedule(self, scope: ScopeState) -> None:
+        """Schedule the scope for the end of its delay, if its front could go on then."""
+        if not scope.scheduled and scope.open < scope.limit:
+            front = scope.front
+            if front is not None and front.path[front.stage] is scope:
+                scope.scheduled = True
+                self._entries += 1
+                heappush(self.calendar, (scope.ready_at, self._entries, scope))
 
-    def _add(self, key: Hashable) -> ScopeState:
-        scope = self.by_key[key] = ScopeState(key, *self.limits(key), self.epoch)
-        self._added += 1
-        return scope
+    def leave(self, turn: Turn) -> None:
+        """Cancel a waiting turn: it leaves its queue, and the scopes that it is the front of."""
+        turn.state = CANCELLED
+        here = turn.path[turn.stage]
+        if here.front is turn:
+            self._leave_fronts(turn, 0, turn.stage + 1)
+        else:
+            here.quit()
+            self._leave_fronts(turn, 0, turn.stage)
+        self.waiting -= 1
+        for scope in turn.scope_states:
+            scope.awaited -= 1
+
+    def _pass(self, turn: Turn, start: int, now: float) -> bool:
+        """Make the turn the front of one scope after the other. Return whether all are free; else it waits at a busy one."""
+        path = turn.path
+        for stage in range(start, len(path)):
+            scope = path[stage]
+            if scope.busy(now):
+                # At its first scope it is no front that another waits for.
+                if stage and _closes_cycle(turn, scope):
+                    self._leave_fronts(turn, 0, stage)
+                    turn.path = (scope, *path[:stage], *path[stage + 1 :])
+                    turn.stage = 0
+                else:
+                    turn.stage = stage
+                scope.join(turn)
+                self.schedule(scope)
+                return False
+            scope.front = turn
+        # An earlier one may have become busy meanwhile.
+        for stage, scope in enumerate(path):
+            if scope.ready_at > now or scope.open >= scope.limit:
+                turn.stage = stage
+                self._leave_fronts(turn, stage + 1, len(path))
+                self.schedule(scope)
+                return False
+        return True
+
+    def _leave_fronts(self, turn: Turn, start: int, stop: int) -> None:
+        """Remove the turn as the front of these scopes: the next turn of each queue goes on."""
+        for scope in turn.path[start:stop]:
+            scope.advance()
+            self.schedule(scope)
+
+
+def _closes_cycle(turn: Turn, scope: ScopeState) -> bool:
+    """Whether the scope's front waits, by way of other fronts, for this turn: then none of them would ever go on."""
+    for _ in range(_CHAIN):
+        front = scope.front
+        if front is None or front is turn:
+            return front is turn
+        waits_at = front.path[front.stage]
+        if waits_at is scope:
+            return False
+        scope = waits_at
+    return True

@@ -2,7 +2,7 @@
 
 A scope is free if its delay is over (`ready_at`), a turn may be opened (`open < limit`) and no turn waits in its queue. If all
 scopes of a request are free, its turn is granted at once. Any other request waits, and holds no scope while it waits
-(see `wait_queue.py`).
+(see `turn.py`).
 
 Order: at one scope, a turn is overtaken only by urgent turns and by turns that were requested before it, once a turn that is
 already at the front has passed. So if every open turn is released, a waiting turn is granted after at most as many grants of
@@ -11,10 +11,9 @@ scope's delay is lengthened meanwhile. A decision costs O(scopes x log n).
 """
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
-from polite.errors import Overloaded
+from polite.errors import InvalidOption, Overloaded
 from polite.log import fields, log
 from polite.pacing.process_delays import Member, ProcessDelays
 from polite.pacing.turn import (
@@ -27,16 +26,97 @@ from polite.pacing.turn import (
     Outlook,
     Provisional,
     ScopeState,
-    ScopeTable,
     Turn,
-    TurnState,
+    WaitQueue,
 )
-from polite.pacing.wait_queue import WaitQueue
 
 # Subtracted from the order of an urgent turn, so that it precedes all others: no crawl makes so many requests.
 _URGENT = 1 << 62
 # Requests between two sweeps for idle scopes.
 _SWEEP_EVERY = 64
+
+
+# A scope that granted a turn a moment ago (seconds) is likely to be asked for another: to add it anew would cost more.
+_KEPT_S = 1.0
+# Refusals are remembered for so long (seconds).
+_STRIKES_KEPT_S = 3_600.0
+# Beside other gates of the process, whose delays may be longer.
+_KEPT_BESIDE_OTHERS_S = 60.0
+
+
+class ScopeTable:
+    """A dict of scopes, of which a few are looked at now and then, in turn, and the idle ones forgotten: O(1) for each request.
+
+    A scope is idle if no turn is open or waits, its delay is over and its last grant some time ago, and it has refused nothing for
+    an hour since. A scope whose delay runs is never forgotten, since its next request would come too early.
+
+    Attributes:
+        by_key: The remembered scopes. Read it only.
+        concurrency: The limit of a new scope.
+        provisional_s: The delay of a new scope.
+        epoch: How often these limits have changed. A scope of an earlier epoch is looked up again before it is used.
+    """
+
+    __slots__ = ("_added", "_round", "by_key", "concurrency", "epoch", "provisional_s")
+
+    def __init__(self, concurrency: Concurrency, provisional_s: Delay) -> None:
+        self.by_key: dict[Hashable, ScopeState] = {}
+        self.concurrency: Concurrency = concurrency
+        self.provisional_s: Delay = provisional_s
+        self.epoch: int = 0
+        self._round: Iterator[ScopeState] = iter(())  # those that the sweep comes to next
+        self._added = 0  # since the last sweep
+
+    def named(self, keys: Sequence[Hashable]) -> tuple[ScopeState, ...]:
+        """Return the scopes of these keys, each once, in order. New ones are added. Raises ValueError if there is no key."""
+        if len(keys) == 1:
+            key = keys[0]
+            return (self.by_key.get(key) or self._add(key),)
+        if not keys:
+            raise ValueError("a turn needs at least one scope: without one, nothing would delay it")
+        return tuple([self.by_key.get(key) or self._add(key) for key in dict.fromkeys(keys)])
+
+    def sweep(self, now: float, requests: int, *, beside_others: bool) -> None:
+        """Look at some scopes, and forget those that are idle. To be called once every `requests` requests.
+
+        Twice as many are looked at as were added, and more, so that the sweep outruns them: the number of remembered scopes stays
+        below a small multiple of those in use.
+        """
+        kept_s = _KEPT_BESIDE_OTHERS_S if beside_others else _KEPT_S
+        for _ in range(min(len(self.by_key), requests // 2 + 2 * self._added)):
+            scope = next(self._round, None)
+            if scope is None:
+                self._round = iter(list(self.by_key.values()))
+            elif (
+                not scope.open
+                and not scope.awaited
+                and scope.ready_at + (_STRIKES_KEPT_S if scope.strikes else 0.0) <= now
+                and max(scope.since, scope.own_since) + kept_s <= now
+            ):
+                del self.by_key[scope.key]
+        self._added = 0
+
+    def limits(self, key: Hashable) -> tuple[int, float]:
+        """Return a scope's limits: how many turns may be open, and the delay that a grant arms. Raises InvalidOption."""
+        limit, delay_s = self.concurrency, self.provisional_s
+        if callable(limit):
+            limit = limit(key)
+            if limit < 1:
+                raise InvalidOption(
+                    f"PacingPolicy: concurrency of {key!r} must be an integer >= 1, got {limit!r}"
+                )
+        if callable(delay_s):
+            delay_s = delay_s(key)
+            if not 0 <= delay_s < math.inf:
+                raise InvalidOption(
+                    f"PacingPolicy: the delay of {key!r} must be a finite number >= 0, got {delay_s!r}"
+                )
+        return limit, delay_s
+
+    def _add(self, key: Hashable) -> ScopeState:
+        scope = self.by_key[key] = ScopeState(key, *self.limits(key), self.epoch)
+        self._added += 1
+        return scope
 
 
 class Turnstile:
@@ -51,9 +131,12 @@ class Turnstile:
             the scope is first used and at `relimit`.
         provisional_s: Seconds by which a grant delays a scope with more than one turn: a number, or a function of the scope.
         max_waiting: Turns that may wait at one time.
+
+    Attributes:
+        member: What other gates of this process know of the same scopes; until `join` there are none.
     """
 
-    __slots__ = ("_member", "_requests", "_scopes", "_wait_queue", "max_waiting")
+    __slots__ = ("_requests", "_scopes", "_wait_queue", "max_waiting", "member")
 
     def __init__(
         self,
@@ -66,8 +149,7 @@ class Turnstile:
         self.max_waiting: int = max_waiting
         self._wait_queue = WaitQueue()
         self._requests = 0
-        # What other gates of this process know of the same scopes.
-        self._member: Member | None = None
+        self.member: Member = ProcessDelays().join(self._scopes.by_key, log.warning)
 
     def __len__(self) -> int:
         """Return how many scopes are remembered."""
@@ -81,7 +163,8 @@ class Turnstile:
     @property
     def next_at(self) -> float | None:
         """The time at which `due` may grant a turn; never too late, sometimes too early. None if time alone grants none."""
-        return self._wait_queue.calendar.next_at
+        calendar = self._wait_queue.calendar
+        return calendar[0][0] if calendar else None
 
     def request(
         self,
@@ -107,16 +190,16 @@ class Turnstile:
             ValueError: There is no scope.
         """
         self._requests = requests = self._requests + 1
-        member = self._beside_others()
+        beside_others: bool = self.member.active
         if not requests % _SWEEP_EVERY:
-            self._scopes.sweep(now, _SWEEP_EVERY, beside_others=member is not None)
+            self._scopes.sweep(now, _SWEEP_EVERY, beside_others=beside_others)
         named = self._scopes.named(scopes)
         turn = Turn(named, requests - _URGENT if urgent else requests, named)
         if provisional_s is not None:
             turn.provisional_s = named[0].asked_s = (
                 provisional_s if callable(provisional_s) else _seconds(provisional_s)
             )
-        if self._scopes.epoch or member is not None:
+        if self._scopes.epoch or beside_others:
             for scope in named:
                 self._renew(scope, now)
         # Hot path: inlines ScopeState.busy.
@@ -137,13 +220,13 @@ class Turnstile:
 
     def join(self, delays: ProcessDelays, tell: Callable[[str], None], *, shared: bool = False) -> Member:
         """Keep to the delays of other turnstiles of this process from now on; see ProcessDelays.join."""
-        self._member = delays.join(self._scopes, tell, shared=shared)
-        return self._member
+        self.member = delays.join(self._scopes.by_key, tell, shared=shared)
+        return self.member
 
     def due(self, now: float) -> list[Turn]:
         """Return the turns whose time has come, now open, in the order in which they were granted."""
         granted: list[Turn] = []
-        renew = self._renew if self._scopes.epoch or self._beside_others() is not None else None
+        renew = self._renew if self._scopes.epoch or self.member.active else None
         while (turn := self._wait_queue.next_through(now, renew)) is not None:
             if self._open(turn, now, wait=True):
                 granted.append(turn)
@@ -156,21 +239,21 @@ class Turnstile:
         waits for a turn 60 seconds at most. Until its delay is over, no other turn is granted there. If the result is 0, the
         scopes' delays count from now instead of the grant. Otherwise ask again after the wait: several may have waited.
         """
-        member = self._beside_others()
-        alone = member is None and all(scope.limit == 1 and scope.open == 1 for scope in turn.scope_states)
-        if turn.state is not OPEN or alone:
+        member = self.member
+        crowded = [scope for scope in turn.scope_states if max(scope.limit, scope.open) > 1]
+        if turn.state is not OPEN or not (crowded or member.active):
             return 0.0
         spacings = [_spacing(scope, turn) for scope in turn.scope_states]
         # Of two threads, the other one sees that this request is sent.
-        with nullcontext() if member is None else member.lock:
-            sent_at = now if member is None else max(now, member.sendable_at(turn, spacings))
+        with member.delays.lock:
+            sent_at = max(now, member.sendable_at(turn, spacings))
             for scope in turn.scope_states:
                 if scope.spaced_by != turn.order and scope.spaced_until > sent_at:
                     sent_at = scope.spaced_until
             for scope, spacing_s in zip(turn.scope_states, spacings, strict=True):
-                if scope.limit > 1 or scope.open > 1:
+                if scope in crowded:
                     until = sent_at + spacing_s
-                    scope.delay_until(until, "a request was just sent", now)
+                    _delay_until(scope, until, "a request was just sent", now)
                     if sent_at <= now:
                         scope.spaced_by, scope.spaced_until = turn.order, until
                 if sent_at <= now:
@@ -237,8 +320,17 @@ class Turnstile:
         """
         if turn.state is WAITING:
             raise ValueError(f"{turn!r} was not given here, so it cannot be released")
-        if turn.state is OPEN:
-            self._vacate(turn, RELEASED, now)
+        if turn.state is not OPEN:
+            return
+        if not turn.settled:
+            delays = {scope.key: scope.provisional_s for scope in turn.scope_states}
+            delays[turn.narrowest] = _spacing(turn.scope_states[0], turn)
+            self.settle(turn, now, delays, forgive=False)
+        turn.state = RELEASED
+        for scope in turn.scope_states:
+            scope.open -= 1
+            if scope.awaited:
+                self._wait_queue.schedule(scope)
 
     def cancel(self, turn: Turn, now: float) -> None:
         """Cancel a turn: a waiting one leaves its queue, an open one is given back unused.
@@ -249,7 +341,9 @@ class Turnstile:
         if turn.state is WAITING:
             self._wait_queue.leave(turn)
         elif turn.state is OPEN:
-            self._vacate(turn, CANCELLED, now)
+            turn.settled = True
+            self.release(turn, now)
+            turn.state = CANCELLED
 
     def hold(
         self, scope: Hashable, until: float, because: str | None = None, *, now: float = -math.inf
@@ -261,7 +355,7 @@ class Turnstile:
         """
         if not -math.inf < until < math.inf:
             raise ValueError(f"a delay of {scope!r} until {until!r}: a finite time is needed")
-        self._scopes.named((scope,))[0].delay_until(until, because, now)
+        _delay_until(self._scopes.named((scope,))[0], until, because, now)
 
     def limit(self, concurrency: Concurrency, provisional_s: Delay) -> None:
         """Change the limits of scopes: of new ones from now, of known ones at `relimit`."""
@@ -307,23 +401,24 @@ class Turnstile:
 
     def outlook(self, scopes: Sequence[Hashable], now: float) -> Outlook:
         """Return when a request for these scopes could go, and which scope becomes free last. Changes nothing."""
-        known = map(self.state_of, scopes)
-        busy = [scope for scope in known if scope is not None and scope.busy(now)]
-        if not busy:
+        last: ScopeState | None = None
+        for key in scopes:
+            scope = self._scopes.by_key.get(key)
+            if scope is None or not scope.busy(now):
+                continue
+            ready_at = max(now, scope.ready_at)
+            if last is None or (ready_at, scope.waiting) > (max(now, last.ready_at), last.waiting):
+                last = scope
+        if last is None:
             return Outlook(now, None, 0, 0, None)
-        last = max(busy, key=lambda scope: (max(now, scope.ready_at), scope.waiting))
         because = last.because if last.ready_at > now else None
         since = None if last.since == -math.inf else last.since
         return Outlook(max(now, last.ready_at), last.key, last.waiting, last.open, because, since)
 
-    def _beside_others(self) -> Member | None:
-        """Return the member if other gates of this process may delay its scopes."""
-        return self._member if self._member is not None and self._member.active else None
-
     def _renew(self, scope: ScopeState, now: float) -> None:
         """Delay a scope as other gates of this process require, and look up its limits if they are outdated."""
-        if (member := self._beside_others()) is not None:
-            member.delay(scope, now)
+        if self.member.active:
+            self.member.delay(scope, now)
         if scope.epoch != self._scopes.epoch:
             self._relimit(scope, now)
 
@@ -340,7 +435,7 @@ class Turnstile:
             limit = 1
         if limit > scope.limit and scope.open:
             delay_s = max(scope.provisional_s, _provisional(scope.asked_s))
-            scope.delay_until(now + delay_s, "more may go at one time, one by one", now)
+            _delay_until(scope, now + delay_s, "more may go at one time, one by one", now)
         scope.limit = limit
         if scope.awaited:
             self._wait_queue.schedule(scope)
@@ -361,12 +456,11 @@ class Turnstile:
             scope.since = now
             if scope.limit > 1:
                 until = now + _spacing(scope, turn)
-                scope.delay_until(until, "a turn was just given", now)
+                _delay_until(scope, until, "a turn was just given", now)
                 scope.spaced_by, scope.spaced_until, scope.own_since = turn.order, until, now
                 self._wait_queue.schedule(scope)
         # Read again: another gate may have been opened since.
-        member = self._beside_others()
-        if member is None or member.confirm(turn, now):
+        if not self.member.active or self.member.confirm(turn, now):
             return True
         # Its scopes are delayed already.
         turn.granted_at = None
@@ -379,16 +473,15 @@ class Turnstile:
                 self._wait_queue.schedule(scope)
         return False
 
-    def _vacate(self, turn: Turn, state: TurnState, now: float) -> None:
-        if state is RELEASED and not turn.settled:
-            delays = {scope.key: scope.provisional_s for scope in turn.scope_states}
-            delays[turn.narrowest] = _spacing(turn.scope_states[0], turn)
-            self.settle(turn, now, delays, forgive=False)
-        turn.state = state
-        for scope in turn.scope_states:
-            scope.open -= 1
-            if scope.awaited:
-                self._wait_queue.schedule(scope)
+
+def _delay_until(scope: ScopeState, until: float, because: str | None, now: float) -> None:
+    """Grant no turn of the scope before `until`, if that is later than its delay ends already."""
+    if until > scope.ready_at:
+        scope.ready_at = until
+        scope.because = because
+        scope.since = now
+    elif until > scope.own_until:
+        scope.own_until = until
 
 
 def _delay(
@@ -396,7 +489,7 @@ def _delay(
 ) -> None:
     """Start the delay of one scope of a turn."""
     until = now + _seconds(delay_s)
-    scope.delay_until(until, because, now)
+    _delay_until(scope, until, because, now)
     scope.own_since = now
     # Open turns keep the delay after a refusal, or one that is longer than that of each request, when they ask again.
     beside_others = scope.limit > 1 or scope.open > 1

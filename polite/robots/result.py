@@ -169,11 +169,6 @@ FetchResult = Found | Unavailable | Unreachable
 """The result of a robots fetch: a file, no file, or nothing reliable (RFC 9309, 2.3.1)."""
 
 
-def timed(result: FetchResult, elapsed_s: float) -> FetchResult:
-    """Return the result of a fetch that took so long on the network."""
-    return replace(result, elapsed_s=elapsed_s)
-
-
 def length(*results: FetchResult | None) -> int:
     """Return the octets or characters that these results keep: their files, compressed or not, and URLs.
 

@@ -4,7 +4,6 @@ Theory of operation. `parse.parse_url` splits a URL and hands each part to its r
 idna's tables, and Punycode, RFC 3492; addresses) and `percent` (one encoder for each percent-encode set). A reader raises
 `InvalidPart` with a position in its part; `parse_url` turns it into an `InvalidURL` with the position in the whole URL.
 
-Most URLs of a crawl are canonical already. `canonical_origin` and `canonical_path` recognise these with two regular expressions,
-and `polite.origin` tries them first. Both ways give the same result; `tests/url/test_parse.py` compares them. Every step is
-linear and bounded.
+Most URLs of a crawl are canonical already. `polite.origin` recognises these with two regular expressions, and parses the others.
+Both ways give the same result; `tests/url/test_parse.py` compares them. Every step is linear and bounded.
 """

@@ -3,8 +3,8 @@
 import pytest
 
 from polite.pacing import circuit
-from polite.pacing.circuit import Circuits, is_failure, is_response
-from polite.pacing.outcome import Outcome
+from polite.pacing.circuit import Circuits
+from polite.pacing.outcome import Outcome, is_failure, is_response
 from polite.pacing.policy import PacingPolicy
 
 A, B = "a.example", "b.example"

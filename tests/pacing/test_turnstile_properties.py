@@ -1,16 +1,15 @@
-"""Random requests to a turnstile beside a slow, obvious model, and its calendar queue beside a sorted list."""
+"""Random requests to a turnstile beside a slow, obvious model."""
 
 import math
 from collections import defaultdict
 from itertools import permutations
 
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from polite.pacing.turn import ScopeState, Turn, TurnState
+from polite.pacing.turn import Turn, TurnState
 from polite.pacing.turnstile import Turnstile
-from polite.pacing.wait_queue import CalendarQueue
 from tests.support import examples
 
 LIMITS = {"a": 1, "b": 1, "c": 2, "ip": 2, "all": 3}
@@ -182,31 +181,3 @@ TestLives = Lives.TestCase
 TestLives.settings = settings(examples(150, fast=15), stateful_step_count=50)
 TestLivesInAnyOrder = LivesInAnyOrder.TestCase
 TestLivesInAnyOrder.settings = settings(examples(150, fast=15), stateful_step_count=50)
-
-
-# Close together, far apart, before zero, and beyond what a float can tell apart.
-whens = st.one_of(
-    st.sampled_from([-math.inf, -1e300, -1.0, 0.0, 1e16, 1e300]),
-    st.floats(-1.0, 1.0),
-    st.floats(0.0, 1e6),
-)
-
-
-@given(st.lists(st.one_of(whens, st.none()), max_size=200))
-def test_the_earliest_comes_first_whatever_comes_in_between(steps: list[float | None]) -> None:
-    calendar = CalendarQueue()
-    left: list[tuple[float, int]] = []
-
-    for number, when in enumerate(steps):
-        if when is not None:
-            calendar.push(when, ScopeState(number, 1, 1.0))
-            left.append((when, number))
-        elif left:
-            left.sort()
-            earliest, key = left.pop(0)
-            before = math.nextafter(earliest, -math.inf)
-            assert before == earliest or calendar.pop(before) is None
-            scope = calendar.pop(earliest)
-            assert scope is not None
-            assert scope.key == key
-        assert calendar.next_at == (min(left)[0] if left else None)
