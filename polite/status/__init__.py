@@ -15,11 +15,16 @@ it.
 
 from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
 
 from polite.errors import InvalidOption
 from polite.frontier.frontier import Frontier
 from polite.gate.gate import Gate
 from polite.options import integer
+
+if TYPE_CHECKING:
+    from polite.status.monitor import Monitor
+    from polite.status.server import StatusServer
 
 __all__ = ["StatusPage", "serve"]
 
@@ -32,14 +37,18 @@ class StatusPage:
         port: The port that it listens at.
     """
 
-    def __init__(self, url: str, port: int, parts: AsyncExitStack) -> None:
+    def __init__(self, url: str, port: int, server: "StatusServer", monitor: "Monitor") -> None:
         self.url = url
         self.port = port
-        self._parts = parts
+        self._server = server
+        self._monitor = monitor
 
     async def close(self) -> None:
         """End all connections, and stop listening, within about two seconds. May be called twice. The gate goes on."""
-        await self._parts.aclose()
+        try:
+            await self._server.close()
+        finally:
+            await self._monitor.stop()
 
     def __repr__(self) -> str:
         return f"<StatusPage {self.url}>"
@@ -103,4 +112,4 @@ async def serve(
         # Both addresses of localhost would get different ports.
         listening = await server.listen("127.0.0.1" if host == "localhost" else host, port)
         shown = f"[{host}]" if ":" in host else host
-        yield StatusPage(f"http://{shown}:{listening}/", listening, stack)
+        yield StatusPage(f"http://{shown}:{listening}/", listening, server, monitor)
