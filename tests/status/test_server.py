@@ -279,14 +279,19 @@ async def test_connections_that_ask_for_nothing_do_not_lock_the_operator_out_and
 # The end, and failures.
 
 
-async def test_close_ends_connections_soon_and_the_gate_goes_on():
+async def test_close_ends_connections_soon_though_one_was_cancelled_and_the_gate_goes_on():
     async with served({f"{A}/robots.txt": RULES}) as crawl:
         reader, writer = await asyncio.open_connection("127.0.0.1", crawl.page.port)
         writer.write(b"GET /api/status HTTP/1.1\r\nHost: ")
         began = time.monotonic()
+        cancelled = asyncio.create_task(crawl.page.close())
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        await asyncio.gather(cancelled, return_exceptions=True)
         await crawl.page.close()
         await crawl.page.close()
         assert time.monotonic() - began < 20.0
+        assert all(task.get_coro().__qualname__ != "RequestHandler.start" for task in asyncio.all_tasks())
         with suppress(ConnectionError):
             assert await reader.read() == b""
         writer.close()
