@@ -8,8 +8,8 @@ Theory of operation:
    `_take` waits for a turn that a callback cannot wait for (`Turns._at_once`). `_failed` is the one place for what either raises.
 3. When a turn comes, the queue is ready, and holds the turn until the end of the step. `_match`, once in a step, has the
    scheduler choose among ready queues while workers are idle, and `_give` gives the task out: with the turn that its queue holds,
-   or one that is free now. Without either, its queue requests one. If that does not come in this step, the task goes back to the
-   scheduler.
+   or one that is free now. Without either, its queue requests one. If that does not come by the next step's `_match`, the task
+   goes back to the scheduler.
 4. A turn is held for one step only, so that other requests of the gate are not delayed: `_dispatch` gives back what was not used.
 """
 

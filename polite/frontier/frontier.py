@@ -235,7 +235,10 @@ class Frontier:
             FrontierClosed, GateClosed, SchedulerFailed, StoreFailed: The frontier takes no more.
         """
         draft = draft_of(priority, depth, not_before, deadline, payload, key, unique=unique)
-        offered = await self._offer(url, draft, again=again, wait=wait)
+        target = Target.of(url)
+        offered = self._offer(target, draft, again=again)
+        if offered is None:
+            offered = await self._offer_when_free(target, draft, again=again, wait=wait)
         if isinstance(offered, Admission):
             return offered
         admission = await offered
@@ -279,11 +282,9 @@ class Frontier:
         """
         draft = draft_of(priority, depth, not_before, deadline, payload, key, unique=unique)
         target = Target.of(url)
-        self._require_open(target)
-        if self._progress.waiting.full:
+        offered = self._offer(target, draft, again=again)
+        if offered is None:
             raise Overloaded(self._full(target), url=target.url)
-        self._progress.waiting.add()
-        offered = self._add(target, draft, again=again)
         if isinstance(offered, asyncio.Future):
             return offered
         added: asyncio.Future[Admission] = asyncio.get_running_loop().create_future()
@@ -325,7 +326,11 @@ class Frontier:
             async with contextlib.aclosing(_each(urls)) as each:
                 async for url in each:
                     try:
-                        offers.append(await self._offer(url, draft, again=again, wait=wait))
+                        target = Target.of(url)
+                        offered = self._offer(target, draft, again=again)
+                        if offered is None:
+                            offered = await self._offer_when_free(target, draft, again=again, wait=wait)
+                        offers.append(offered)
                     except InvalidURL as error:
                         self._progress.tell(Dropped(redact_url(url), str(error), 0))
                         offers.append(Admission.INVALID)
@@ -392,15 +397,21 @@ class Frontier:
         await put()
         return PutSitemaps({each: admissions[each] for each in Admission}, tuple(sitemaps.files))
 
-    async def _offer(
-        self, url: str, draft: TaskDraft, *, again: bool, wait: bool
+    def _offer(
+        self, target: Target, draft: TaskDraft, *, again: bool
+    ) -> "Admission | asyncio.Future[Admission] | None":
+        """Give a URL to the store; None if there is no capacity."""
+        self._require_open(target)
+        if self._progress.waiting.full:
+            return None
+        self._progress.waiting.add()
+        return self._add(target, draft, again=again)
+
+    async def _offer_when_free(
+        self, target: Target, draft: TaskDraft, *, again: bool, wait: bool
     ) -> "Admission | asyncio.Future[Admission]":
         """Wait for capacity, and give a URL to the store."""
-        target = Target.of(url)
-        self._require_open(target)
-        if not self._progress.waiting.full:
-            self._progress.waiting.add()
-        elif not await self._took_slot(target, draft.identity, again=again, wait=wait):
+        if not await self._took_slot(target, draft.identity, again=again, wait=wait):
             self._require_open(target)
             return Admission.DUPLICATE
         return self._add(target, draft, again=again)
@@ -522,24 +533,23 @@ class Frontier:
         return True
 
     async def _next(self, *, leaves: bool = False) -> TaskPermit | None:
-        while (permit := await self._given(leaves=leaves)) is not None and not permit.stands:
+        workers, store = self._progress.workers, self._dispatcher.store
+        while True:
+            worker = workers.enter(leaves=leaves)
+            store.awaited()
+            self._dispatcher.schedule_dispatch()
+            try:
+                permit: TaskPermit | None = await worker
+            except BaseException:
+                workers.leave(worker)
+                raise
+            if permit is None or permit.stands:
+                return permit
             # Its store took longer to write its start than its turn was held: another process may have the task by now.
             permit.unsent()
             if self._progress.over:
                 # Nothing would wake a worker that came now.
                 return None
-        return permit
-
-    async def _given(self, *, leaves: bool) -> TaskPermit | None:
-        worker = self._progress.workers.enter(leaves=leaves)
-        self._dispatcher.store.awaited()
-        self._dispatcher.schedule_dispatch()
-        try:
-            permit: TaskPermit | None = await worker
-        except BaseException:
-            self._progress.workers.leave(worker)
-            raise
-        return permit
 
     def pause(self) -> None:
         """Give out nothing until `resume`. What is in flight may be finished; robots.txt is still fetched."""

@@ -50,7 +50,7 @@ class OriginQueue:
     large, but what they decided: rules of `meaning` allowed all tasks at the scheduler. Only if these rules replaced others while
     tasks waited, `decided` says about which tasks they have decided, and how.
 
-    What goes together ("-": not set). `chosen` is set for one step in any state, until that step's `_match` or `_learn`.
+    What goes together ("-": not set). `chosen` is set in any state until the next step's `_match`, or `_learn`.
 
         state           wait                                    turn           drop_reason
         WAITING_SLOT    -, it is in `Dispatcher._for_slot`      -              -

@@ -52,7 +52,7 @@ class WaitReason(Enum):
     UNREACHABLE = "robots.txt was out of reach; it is requested again later"
     ERROR = "the next try, after an error that says nothing about robots.txt"
     CIRCUIT = "the circuit is open, after failures in a row"
-    BACK_OFF = "a back-off, after 429 or 503"
+    BACK_OFF = "a back-off, after a refusal such as 429 or 503"
     HOURS = "the site's hours (Visit-time)"
     DELAY = "the delay between two requests"
     SHARED_SCOPE = "a turn of a scope shared with other origins"

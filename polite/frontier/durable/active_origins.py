@@ -131,7 +131,8 @@ class ActiveOrigins:
         self._store_clock = time
         self._max_active = dispatcher.limits.max_active_origins
         self._last_origin = last_origin
-        self._by_origin: dict[Origin, ActiveOrigin] = {}
+        # Hot path: by text, as the Dispatcher's queues.
+        self._by_origin: dict[str, ActiveOrigin] = {}
         self._by_id: dict[int, ActiveOrigin] = {}
         self._to_load: list[ActiveOrigin] = []
         self._own = OwnNumbers() if shared else None
@@ -159,7 +160,7 @@ class ActiveOrigins:
             return
         to_load, self._to_load = self._to_load, []
         for active in to_load:
-            if self._by_origin.get(active.origin) is active:
+            if self._by_origin.get(active.origin.text) is active:
                 size = TASKS_PER_ORIGIN if active.drop_reason is None else _DROPPED_AT_ONCE
                 wanted = size + len(active.in_memory)
                 self._batches.batch.loads.append((active.origin_id, wanted))
@@ -243,7 +244,7 @@ class ActiveOrigins:
         if not self.crowded:
             return
         if not self._round:
-            self._round = list(self._by_origin)
+            self._round = [active.origin for active in self._by_origin.values()]
         for _ in range(min(_SWEPT_AT_ONCE, len(self._round))):
             self._dispatcher.deactivate(self._round.pop())
         if self._round:
@@ -255,17 +256,17 @@ class ActiveOrigins:
 
     def concerns(self, origin: Origin) -> bool:
         """Whether a task of the origin that was just put is more than stored: it joins others in memory, or is refused."""
-        return origin in self._by_origin or self._origins.current(origin) is not None
+        return origin.text in self._by_origin or self._origins.current(origin) is not None
 
     def admit(self, task: Task) -> Admission:
         """Take in a ready task that was just put."""
-        active = self._by_origin.get(task.origin)
+        active = self._by_origin.get(task.target.origin.text)
         if self._has_met(active, task):
             # A shared store told of it before it acknowledged the put.
             return Admission.WAITING
         if active is not None and active.drop_reason is not None:
             self._keep_if_reachable(active)
-            active = self._by_origin.get(task.origin)
+            active = self._by_origin.get(task.target.origin.text)
         if active is None:
             return self._admit_inactive(task)
         if self._fits(active, task):
@@ -296,7 +297,7 @@ class ActiveOrigins:
     def _activate(self, activated: Activation) -> None:
         origin = Origin.of(activated.text)
         active = ActiveOrigin(origin, activated.origin_id, activated.crawl_delay)
-        self._by_origin[origin] = self._by_id[activated.origin_id] = active
+        self._by_origin[origin.text] = self._by_id[activated.origin_id] = active
         self._keep_last_delay(active)
         if activated.spent is not None:
             self._turns.restore_spent(origin, activated.spent)
@@ -316,7 +317,7 @@ class ActiveOrigins:
             self._turns.hold(Target(active.origin, "/"), left, because)
 
     def _loaded(self, active: ActiveOrigin, rows: list[Row], wanted: int) -> None:
-        if self._by_origin.get(active.origin) is not active:
+        if self._by_origin.get(active.origin.text) is not active:
             # It was deactivated meanwhile.
             return
         # The origin stays `loading` until its last row is in: a row that is refused at once may leave it without tasks, and it
@@ -325,7 +326,7 @@ class ActiveOrigins:
         self._keep_if_reachable(active)
         active.more_stored = len(rows) >= wanted
         for row in rows:
-            if self._by_origin.get(active.origin) is not active:
+            if self._by_origin.get(active.origin.text) is not active:
                 # It was postponed meanwhile. The other rows stay in the store.
                 return
             task = task_of(active.origin, row, self._clock.monotonic())
@@ -364,7 +365,7 @@ class ActiveOrigins:
 
     def requeue(self, task: Task) -> None:
         """Requeue a task that was in flight: in memory if its origin is active, otherwise only in the store."""
-        active = self._by_origin.get(task.origin)
+        active = self._by_origin.get(task.target.origin.text)
         if active is not None and active.drop_reason is None:
             self._enqueue(active, task)
         else:
@@ -374,7 +375,7 @@ class ActiveOrigins:
 
     def _load_missed(self, task: Task) -> None:
         """Load a task that was written while its origin was not active, if an earlier batch has activated it."""
-        active = self._by_origin.get(task.origin)
+        active = self._by_origin.get(task.target.origin.text)
         if active is None or task.number in active.in_memory or task.number in self._progress.in_flight:
             return
         if not active.more_stored or self._position(task) < active.last_loaded:
@@ -382,7 +383,7 @@ class ActiveOrigins:
 
     def remove(self, task: Task) -> ActiveOrigin | None:
         """Remove a task that ended from memory; return its origin if that is active."""
-        active = self._by_origin.get(task.origin)
+        active = self._by_origin.get(task.target.origin.text)
         if active is not None and task.number in active.in_memory:
             del active.in_memory[task.number]
             self._replenish(active)
@@ -406,7 +407,7 @@ class ActiveOrigins:
         Not twice with robots.txt fetched and no task given out: if origins wait to become active for longer than rules last,
         its robots.txt would be fetched each time, and never a page.
         """
-        active = self._by_origin.get(origin)
+        active = self._by_origin.get(origin.text)
         if active is None or (fetched is not None and active.drop_reason is not None):
             return False
         if fetched:
@@ -422,7 +423,7 @@ class ActiveOrigins:
 
     def drop(self, origin: Origin, because: str) -> None:
         """Drop all tasks of the origin, those in the store too."""
-        active = self._by_origin.get(origin)
+        active = self._by_origin.get(origin.text)
         if active is not None:
             active.drop_reason = because
             active.more_stored = True
@@ -432,7 +433,7 @@ class ActiveOrigins:
         if (
             active.loading
             or len(active.in_memory) > RELOAD_AT
-            or self._by_origin.get(active.origin) is not active
+            or self._by_origin.get(active.origin.text) is not active
         ):
             return
         if active.more_stored and (active.drop_reason is not None or not self._origins_waiting):
@@ -451,6 +452,6 @@ class ActiveOrigins:
             self._batches.schedule_flush()
 
     def _deactivate(self, active: ActiveOrigin) -> None:
-        del self._by_origin[active.origin], self._by_id[active.origin_id]
+        del self._by_origin[active.origin.text], self._by_id[active.origin_id]
         for task in active.in_memory.values():
             self.forget(task)

@@ -106,9 +106,10 @@ class DurableTaskStore:
             # It tells the task from others when a reply is lost and the put is repeated.
             identity += token_urlsafe(9)
         offered: asyncio.Future[Admission] = asyncio.get_running_loop().create_future()
-        kept = draft._replace(payload=payload, identity=identity)
         again = again and draft.identity != NOT_UNIQUE
-        self._batches.put(Put(target, kept, again, ready_at), offered)
+        if not (payload is identity is None):
+            draft = draft._replace(payload=payload, identity=identity)
+        self._batches.put(Put(target, draft, again, ready_at), offered)
         return offered
 
     # TaskStore: tasks that are given out, and end.

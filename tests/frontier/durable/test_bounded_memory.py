@@ -32,7 +32,7 @@ async def test_only_the_first_tasks_of_an_origin_are_in_memory(path: Path) -> No
         await frontier.put_many(f"{B}/{n}" for n in range(5))
         frontier.pause()
         await asyncio.sleep(10)
-        held = len(in_memory(frontier)[polite.Origin.of(A)].in_memory)
+        held = len(in_memory(frontier)[A].in_memory)
         frontier.resume()
         frontier.close()
         fetched = await urls_of(frontier)
@@ -62,7 +62,7 @@ async def test_a_flood_of_better_tasks_leaves_memory_bounded_and_loses_nothing(p
         await asyncio.sleep(5)
         for number in range(600):
             await frontier.put(f"{A}/{number}", priority=number)
-        held = len(in_memory(frontier)[polite.Origin.of(A)].in_memory)
+        held = len(in_memory(frontier)[A].in_memory)
         frontier.close()
         fetched = await urls_of(frontier)
 
