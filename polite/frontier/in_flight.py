@@ -237,7 +237,9 @@ class InFlight:
             self._services.turns.begin(turn, task.target)
         permit = TaskPermit(self._services, task, turn, grounds, self, worker.get_loop())
         crawl_delay = None if grounds.pace is None else grounds.pace.slowest_s
-        self._store.start(task, crawl_delay, partial(self._progress.workers.give, worker, permit))
+        workers = self._progress.workers
+        workers.promise(worker, permit)
+        self._store.start(task, crawl_delay, partial(workers.give, worker))
         if self._services.listener.on_granted is not None:
             waited_s = self._services.clock.monotonic() - task.queued_at
             self._services.listener.on_granted(task.target, waited_s, task)

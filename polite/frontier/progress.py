@@ -98,6 +98,7 @@ class Workers:
     def __init__(self) -> None:
         # Whether each leaves when nothing is left.
         self._waiting: OrderedDict[asyncio.Future[Any], bool] = OrderedDict()
+        self._promised: dict[asyncio.Future[Any], Any] = {}
         self._leaving = 0
         self.paused = False
 
@@ -116,7 +117,10 @@ class Workers:
     def leave(self, worker: "asyncio.Future[Any]") -> None:
         """Remove a worker that was cancelled. A permit that it was about to receive goes back."""
         self._leaving -= self._waiting.pop(worker, False)
-        if worker.done() and not worker.cancelled() and (missed := worker.result()) is not None:
+        missed = self._promised.pop(worker, None)
+        if worker.done() and not worker.cancelled() and worker.exception() is None:
+            missed = worker.result()
+        if missed is not None:
             missed.unsent()
 
     def next(self) -> "asyncio.Future[Any] | None":
@@ -128,15 +132,21 @@ class Workers:
                 return worker
         return None
 
-    def give(self, worker: "asyncio.Future[Any]", permit: Any, *, written: bool = True) -> None:  # noqa: ANN401
-        """Give a permit to a worker that `next` returned. It goes back if the worker was cancelled, or if nothing is written."""
-        if not written:
-            permit.unsent()
-            permit = None
-        if not worker.done():
+    def promise(self, worker: "asyncio.Future[Any]", permit: Any) -> None:  # noqa: ANN401
+        """A worker that `next` returned gets this permit, unless it is cancelled before `give`."""
+        self._promised[worker] = permit
+
+    def give(self, worker: "asyncio.Future[Any]", error: Exception | None = None) -> None:
+        """Give a worker what it was promised; or the error for which it gets nothing."""
+        permit = self._promised.pop(worker, None)
+        if permit is None:
+            return
+        if error is None and not worker.done():
             worker.set_result(permit)
-        elif permit is not None:
-            permit.unsent()
+            return
+        permit.unsent()
+        if error is not None and not worker.done():
+            worker.set_exception(error)
 
     def dismiss_leaving(self) -> None:
         """Tell the workers that do not wait when nothing is left that no permit comes now."""

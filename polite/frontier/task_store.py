@@ -149,7 +149,7 @@ class TaskStore(Protocol):
         """The task is given to a worker; `crawl_delay` is the delay of its robots.txt in seconds, if any.
 
         Args:
-            give: To be called when the worker may have it: now, or as soon as that is written; with `written=False` if not.
+            give: To be called when the worker may have it: now, or as soon as that is written; with the error if it cannot be.
         """
 
     def requeue(self, task: Task, after: float | None) -> None:

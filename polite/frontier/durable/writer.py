@@ -65,7 +65,7 @@ class PendingReplies:
     def fail(self, error: Exception) -> None:
         """Set the error on every future. Tasks that were given out go back."""
         for give in self.started:
-            give(written=False)
+            give(error)
         futures: tuple[asyncio.Future[Any], ...] = (*self.puts, *self.seen, *self.flushes)
         for future in futures:
             if not future.done():
