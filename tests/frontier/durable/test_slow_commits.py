@@ -65,6 +65,25 @@ def test_one_of_three_tasks_of_an_origin_that_comes_back_is_given_out_again(
         assert len(runner.run(go())) == 4
 
 
+def test_a_worker_that_is_cancelled_while_its_start_is_written_gives_its_turn_back_at_once(
+    path: Path,
+) -> None:
+    async def go() -> int:
+        async with opened(path) as frontier:
+            await frontier.put(f"{A}/1")
+            worker = asyncio.ensure_future(anext(frontier))
+            while not frontier.in_flight:
+                await asyncio.sleep(0.1)
+            worker.cancel()
+            await asyncio.wait([worker])
+            assert (frontier.waiting, frontier.in_flight) == (1, 0)
+            async with await anext(frontier) as permit:
+                return permit.task.tries
+
+    with slow_file(5.0) as runner:
+        assert runner.run(go()) == 0
+
+
 # A wall clock that is set back.
 
 
