@@ -64,14 +64,14 @@ class PendingReplies:
 
     def fail(self, error: Exception) -> None:
         """Set the error on every future. Tasks that were given out go back."""
-        for give in self.started:
-            give(error)
         futures: tuple[asyncio.Future[Any], ...] = (*self.puts, *self.seen, *self.flushes)
         for future in futures:
             if not future.done():
                 future.set_exception(error)
                 # A future that nothing awaits any more must not log its error.
                 future.exception()
+        for give in self.started:
+            give(error)
 
 
 class BatchOwner(Protocol):
