@@ -128,7 +128,7 @@ def _joined(error: Exception, base: type[Exception], **details: object) -> Excep
 
 
 @cache
-def _both(kind: type[object], base: type[object]) -> Any:
+def _both(kind: type[object], base: type[object]) -> Any:  # noqa: ANN401 - it is both
     names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
     # An error of one client may pass through another, as in a store of your own.
     bases = (kind, base) if issubclass(kind, _Joined) else (_Joined, kind, base)
@@ -147,7 +147,7 @@ class _Joined(Exception):
         return str(self._parts[0])
 
 
-async def settled(value: Any) -> Any:
+async def settled(value: Any) -> Any:  # noqa: ANN401 - of either kind
     """Return what a call returned, awaited if the client runs on an event loop."""
     return await value if isawaitable(value) else value
 
@@ -172,7 +172,7 @@ class Hop:
         method: The request's method.
     """
 
-    def __init__(self, gate: Gate | blocking.Gate, permit: Any, method: str | None) -> None:
+    def __init__(self, gate: Gate | blocking.Gate, permit: Any, method: str | None) -> None:  # noqa: ANN401 - of either kind
         self.gate = gate
         self.permit = permit
         self.method: str = method or ""
@@ -254,10 +254,10 @@ class PacedRetry:
         made.hop = self.hop
         return made
 
-    def sleep(self, response: Any = None) -> None:
+    def sleep(self, response: Any = None) -> None:  # noqa: ANN401 - of either urllib3
         run_now(self.async_sleep(response))
 
-    async def async_sleep(self, response: Any = None) -> None:
+    async def async_sleep(self, response: Any = None) -> None:  # noqa: ANN401 - of either urllib3
         """End the turn after a response, or after an error, and wait for another."""
         hop, permit = self.hop, self.hop.permit
         if response is None:
@@ -269,7 +269,7 @@ class PacedRetry:
 
 
 @cache
-def _mixed(mixin: type, kind: Any) -> Any:
+def _mixed(mixin: type, kind: Any) -> Any:  # noqa: ANN401 - a class
     return type(kind.__name__, (mixin, kind), {})
 
 
@@ -285,7 +285,7 @@ class PoliteSending:
     _default_agent: Callable[[], str]
     _parse_url: Callable[[str], Any]
 
-    async def exchange(self, request: Any, args: tuple[Any, ...], options: dict[str, Any], send: Any) -> Any:
+    async def exchange(self, request: Any, args: tuple[Any, ...], options: dict[str, Any], send: Any) -> Any:  # noqa: ANN401
         """Send a request in its turn.
 
         Args:
@@ -332,7 +332,7 @@ class PoliteSending:
                 finalize(raw, _end_on, asyncio.get_running_loop(), hop).atexit = False
             return response
 
-    def _spelled(self, request: Any, args: tuple[Any, ...], options: dict[str, Any]) -> str:
+    def _spelled(self, request: Any, args: tuple[Any, ...], options: dict[str, Any]) -> str:  # noqa: ANN401
         """Return the request's URL as it will be sent. Raises InvalidURL.
 
         urllib3 spells escapes in upper case, and escapes more characters than browsers do. A module drops a `?` without a query,
@@ -346,12 +346,12 @@ class PoliteSending:
         return f"{target.origin}{self._parse_url(f'http://host{path}').request_uri}"
 
     @property
-    def max_retries(self) -> Any:
+    def max_retries(self) -> Any:  # noqa: ANN401 - of either urllib3
         """How requests are sent again."""
         return _paced.get() or self._retries
 
     @max_retries.setter
-    def max_retries(self, retries: Any) -> None:
+    def max_retries(self, retries: Any) -> None:  # noqa: ANN401 - of either urllib3
         self._retries = retries
 
 
@@ -377,7 +377,7 @@ class LeavingBody:
     closed_early: bool = False
     in_chunks: int = 0
 
-    def read_chunked(self, *args: Any, **options: Any) -> Iterator[bytes]:
+    def read_chunked(self, *args: Any, **options: Any) -> Iterator[bytes]:  # noqa: ANN401 - as urllib3 has them
         for piece in super().read_chunked(*args, **options):  # type: ignore[misc]
             self.note_chunk(piece)
             yield piece
@@ -411,7 +411,7 @@ class LeavingBody:
 class AsyncLeavingBody(LeavingBody):
     """The same, where closing is awaited."""
 
-    async def read_chunked(self, *args: Any, **options: Any) -> AsyncIterator[bytes]:  # type: ignore[override]
+    async def read_chunked(self, *args: Any, **options: Any) -> AsyncIterator[bytes]:  # type: ignore[override]  # noqa: ANN401
         async for piece in super(LeavingBody, self).read_chunked(*args, **options):  # type: ignore[misc]
             self.note_chunk(piece)
             yield piece

@@ -29,7 +29,11 @@ _SENDING = "send_request_headers.started"
 _NO_BODY = frozenset({204, 304})
 
 
-def transport(gate: Gate | blocking.Gate, module: ModuleType, wrapped: Any = None) -> Any:
+def transport(
+    gate: Gate | blocking.Gate,
+    module: ModuleType,
+    wrapped: Any = None,  # noqa: ANN401 - of either module
+) -> Any:  # noqa: ANN401 - of either module
     """Return a transport for `AsyncClient(transport=...)`, or for `Client` if the gate is one of `polite.blocking`.
 
     Example:
@@ -67,12 +71,12 @@ def transport(gate: Gate | blocking.Gate, module: ModuleType, wrapped: Any = Non
 class _Transport:
     """Waits for a permit, and has the wrapped transport send the request: what a client of either kind calls."""
 
-    def __init__(self, gate: Gate | blocking.Gate, module: ModuleType, wrapped: Any) -> None:
+    def __init__(self, gate: Gate | blocking.Gate, module: ModuleType, wrapped: Any) -> None:  # noqa: ANN401 - of either module
         self._gate = gate
         self._module = module
         self._wrapped = wrapped
 
-    def _of(self, client: str) -> Any:
+    def _of(self, client: str) -> Any:  # noqa: ANN401 - of either module
         """Return what the client uses. Raises InvalidOption if the gate is of the other kind."""
         require_gate(self._gate, user=f"{client}(transport=...)", threads=client == "Client")
         return self._wrapped
@@ -105,7 +109,7 @@ class _Transport:
     def __exit__(self, *error: object) -> None:
         self._wrapped.__exit__(*error)
 
-    async def _exchange(self, request: "Request", send: Any, stream: type) -> "Response":
+    async def _exchange(self, request: "Request", send: Any, stream: type) -> "Response":  # noqa: ANN401 - of either kind
         module = self._module
         with raised_as(module.RequestError, request=request):
             default = f"python-{module.__name__}/{module.__version__}"
@@ -124,7 +128,7 @@ class _Transport:
                     hop.fail(error, module.LocalProtocolError, module.UnsupportedProtocol)
                     raise
 
-    async def _sent(self, request: "Request", hop: Hop, send: Any, stream: type) -> "Response":
+    async def _sent(self, request: "Request", hop: Hop, send: Any, stream: type) -> "Response":  # noqa: ANN401
         # The URL that the gate decided about.
         target, before = hop.permit.target, request.url.netloc.decode("ascii")
         netloc, path = target.origin.text.partition("://")[2], target.path.encode("ascii")
@@ -167,7 +171,7 @@ class _Body:
         whole: There is nothing to read.
     """
 
-    def __init__(self, stream: Any, hop: Hop, *, whole: bool) -> None:
+    def __init__(self, stream: Any, hop: Hop, *, whole: bool) -> None:  # noqa: ANN401 - of either kind
         self._stream = stream
         self._hop = hop
         self._whole = whole
@@ -207,7 +211,7 @@ class _Body:
 
 
 @cache
-def _derived(kind: type, base: type) -> Any:
+def _derived(kind: type, base: type) -> Any:  # noqa: ANN401 - it has both types
     """Return the class as one of the module's own: it checks the types of streams."""
     return type(kind.__name__.lstrip("_"), (kind, base), {})
 

@@ -32,7 +32,7 @@ class PoliteDispatcher(MemoryAdaptiveDispatcher):
         options: Those of MemoryAdaptiveDispatcher.
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401 - as crawl4ai has them
         super().__init__(**{"max_session_permit": PLACES, **options})
 
     async def run_urls(
@@ -88,7 +88,7 @@ class PoliteCrawler(AsyncWebCrawler):
         InvalidOption: The strategy is not one of polite's.
     """
 
-    def __init__(self, crawler_strategy: PoliteHTTPStrategy | PoliteBrowserStrategy, **options: Any) -> None:
+    def __init__(self, crawler_strategy: PoliteHTTPStrategy | PoliteBrowserStrategy, **options: Any) -> None:  # noqa: ANN401 - as crawl4ai has them
         if not isinstance(crawler_strategy, PoliteHTTPStrategy | PoliteBrowserStrategy):
             raise InvalidOption(
                 f"PoliteCrawler needs a PoliteHTTPStrategy or a PoliteBrowserStrategy, got {crawler_strategy!r}"
@@ -107,8 +107,8 @@ class PoliteCrawler(AsyncWebCrawler):
         urls: list[str],
         config: CrawlerRunConfig | list[CrawlerRunConfig] | None = None,
         dispatcher: BaseDispatcher | None = None,
-        **kwargs: Any,
-    ) -> Any:
+        **kwargs: Any,  # noqa: ANN401 - as crawl4ai has them
+    ) -> Any:  # noqa: ANN401 - a list, or a generator if `config.stream`
         """Crawl many URLs, as AsyncWebCrawler does. The default dispatcher has 1,000 places and no rate limiter.
 
         Raises:
@@ -132,17 +132,22 @@ class PoliteCrawler(AsyncWebCrawler):
                 )
         return await super().arun_many(urls, config, dispatcher, **kwargs)
 
-    async def aseed_urls(self, *args: Any, **kwargs: Any) -> Any:
+    async def aseed_urls(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as crawl4ai has them
         """Discover URLs past the gate, as AsyncWebCrawler does, with a warning. `gate.sitemaps` is polite."""
         self._warn(f"aseed_urls {_DISCOVERS}")
         return await super().aseed_urls(*args, **kwargs)
 
-    async def amap_domain(self, *args: Any, **kwargs: Any) -> Any:
+    async def amap_domain(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as crawl4ai has them
         """Discover URLs past the gate, as AsyncWebCrawler does, with a warning. `gate.sitemaps` is polite."""
         self._warn(f"amap_domain {_DISCOVERS}")
         return await super().amap_domain(*args, **kwargs)
 
-    async def arun(self, url: str, config: CrawlerRunConfig | None = None, **kwargs: Any) -> Any:
+    async def arun(
+        self,
+        url: str,
+        config: CrawlerRunConfig | None = None,
+        **kwargs: Any,  # noqa: ANN401 - as crawl4ai has them
+    ) -> Any:  # noqa: ANN401 - a container of a result; for deep crawls a list or a generator of them
         """Crawl one URL, or deeper from there if `config.deep_crawl_strategy` is set, as AsyncWebCrawler does.
 
         Raises:
@@ -166,7 +171,7 @@ class PoliteCrawler(AsyncWebCrawler):
             self.logger.error_status(url=url, error=str(ended), tag="POLITE")
             return CrawlResultContainer(ended.result(url))
 
-    async def aprocess_html(self, *args: Any, **kwargs: Any) -> CrawlResult:
+    async def aprocess_html(self, *args: Any, **kwargs: Any) -> CrawlResult:  # noqa: ANN401 - as crawl4ai has them
         """Parse a page, as AsyncWebCrawler does, which takes some milliseconds without a pause.
 
         Pages that came at the same moment are parsed one for each step of the event loop. Between them requests are sent whose turn
@@ -176,7 +181,12 @@ class PoliteCrawler(AsyncWebCrawler):
             await asyncio.sleep(0)
         return await super().aprocess_html(*args, **kwargs)
 
-    async def _arun_checked(self, url: str, config: CrawlerRunConfig | None = None, **kwargs: Any) -> Any:
+    async def _arun_checked(
+        self,
+        url: str,
+        config: CrawlerRunConfig | None = None,
+        **kwargs: Any,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
         self._check(config)
         active = DeepCrawlDecorator.deep_crawl_active.get()
         try:

@@ -180,7 +180,7 @@ class PoliteHTTPStrategy(AsyncHTTPCrawlerStrategy):
         *,
         connector: Callable[[], aiohttp.BaseConnector] | None = None,
         max_connections: int = CONNECTIONS,
-        **options: Any,
+        **options: Any,  # noqa: ANN401 - as crawl4ai has them
     ) -> None:
         require_gate(gate, user="PoliteHTTPStrategy")
         self.gate = gate
@@ -227,7 +227,10 @@ class PoliteHTTPStrategy(AsyncHTTPCrawlerStrategy):
         super().set_hook(hook_type, before_request)
 
     async def crawl(
-        self, url: str, config: CrawlerRunConfig | None = None, **kwargs: Any
+        self,
+        url: str,
+        config: CrawlerRunConfig | None = None,
+        **kwargs: Any,  # noqa: ANN401 - as crawl4ai has them
     ) -> AsyncCrawlResponse:
         """Fetch a page in its turn.
 
@@ -297,7 +300,7 @@ class PoliteBrowserStrategy(AsyncPlaywrightCrawlerStrategy):
         *,
         subresources: Subresources = "check",
         max_pages: int = PAGES,
-        **options: Any,
+        **options: Any,  # noqa: ANN401 - as crawl4ai has them
     ) -> None:
         require_gate(gate, user="PoliteBrowserStrategy")
         self.gate = gate
@@ -310,7 +313,12 @@ class PoliteBrowserStrategy(AsyncPlaywrightCrawlerStrategy):
         own.headers = {name: value for name, value in own.headers.items() if name.lower() != "user-agent"}
         super().__init__(own, **options)
 
-    async def crawl(self, url: str, config: CrawlerRunConfig, **kwargs: Any) -> AsyncCrawlResponse:
+    async def crawl(
+        self,
+        url: str,
+        config: CrawlerRunConfig,
+        **kwargs: Any,  # noqa: ANN401 - as crawl4ai has them
+    ) -> AsyncCrawlResponse:
         """Fetch a page in its turn.
 
         Raises:
@@ -348,7 +356,7 @@ class PoliteBrowserStrategy(AsyncPlaywrightCrawlerStrategy):
             )
         return response
 
-    async def execute_hook(self, hook_type: str, *args: Any, **kwargs: Any) -> Any:
+    async def execute_hook(self, hook_type: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as crawl4ai has them
         """Call a hook, as crawl4ai does. A page is guarded before any hook has it."""
         if hook_type == "on_page_context_created":
             await self._guard(args[0], kwargs["context"])
@@ -359,7 +367,7 @@ class PoliteBrowserStrategy(AsyncPlaywrightCrawlerStrategy):
         if "goto" in vars(page):
             return
 
-        async def in_turn(url: str, **options: Any) -> Response | None:
+        async def in_turn(url: str, **options: Any) -> Response | None:  # noqa: ANN401 - of page.goto
             """Load a page with the permit of its crawl."""
             ahead = _ahead.get()
             if not url.startswith(("http:", "https:")):

@@ -151,7 +151,11 @@ class PoliteHttpClient(HttpClient):
         self._followed = ""
 
     async def crawl(
-        self, request: Request, *, statistics: Statistics | None = None, **options: Any
+        self,
+        request: Request,
+        *,
+        statistics: Statistics | None = None,
+        **options: Any,  # noqa: ANN401 - as crawlee has them
     ) -> HttpCrawlingResult:
         """See crawlee's HttpClient."""
 
@@ -176,10 +180,10 @@ class PoliteHttpClient(HttpClient):
         self,
         url: str,
         *,
-        method: Any = "GET",
+        method: Any = "GET",  # noqa: ANN401 - an HttpMethod
         headers: HttpHeaders | dict[str, str] | None = None,
-        payload: Any = None,
-        **options: Any,
+        payload: Any = None,  # noqa: ANN401
+        **options: Any,  # noqa: ANN401 - as crawlee has them
     ) -> HttpResponse:
         """See crawlee's HttpClient."""
 
@@ -195,10 +199,10 @@ class PoliteHttpClient(HttpClient):
         self,
         url: str,
         *,
-        method: Any = "GET",
+        method: Any = "GET",  # noqa: ANN401
         headers: HttpHeaders | dict[str, str] | None = None,
-        payload: Any = None,
-        **options: Any,
+        payload: Any = None,  # noqa: ANN401
+        **options: Any,  # noqa: ANN401 - as crawlee has them
     ) -> AbstractAsyncContextManager[HttpResponse]:
         """See crawlee's HttpClient. The turn is held until the block is left."""
 
@@ -359,7 +363,7 @@ class GuardedPages:
         self._manager = manager
         self._contexts: Any = None
 
-    async def before(self, context: Any) -> None:
+    async def before(self, context: Any) -> None:  # noqa: ANN401 - crawlee's PlaywrightPreNavCrawlingContext
         """A hook before a page is loaded. crawlee calls the page's `goto` next, with the URL of the request."""
         page = context.page
         if self._contexts is None:
@@ -370,7 +374,7 @@ class GuardedPages:
         guarded = await self._contexts.guard_of(page.context)
         goto, requests = page.goto, [context.request]
 
-        async def in_turn(url: str, **options: Any) -> Any:
+        async def in_turn(url: str, **options: Any) -> Any:  # noqa: ANN401 - as the page has them
             if not requests:
                 # The handler loads another page.
                 return await guarded.goto(page, url, **options)
@@ -418,7 +422,7 @@ def _is(kind: type, name: str) -> bool:
 C = TypeVar("C", bound=BasicCrawler[Any, Any])
 
 
-def polite_crawler(kind: type[C], gate: Gate, **options: Any) -> C:
+def polite_crawler(kind: type[C], gate: Gate, **options: Any) -> C:  # noqa: ANN401 - those of any crawler
     """Return a crawler whose every request is checked by robots.txt, waits for its turn, and is reported.
 
     Example:
@@ -472,7 +476,7 @@ def _connected(kind: type[C], manager: PoliteRequestManager) -> type[C]:
             super().on_skipped_request(callback)
             return callback
 
-        def stop(self, *args: Any, **options: Any) -> None:
+        def stop(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 - as the crawler has it
             super().stop(*args, **options)
             manager.stop()
 
