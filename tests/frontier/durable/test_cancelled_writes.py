@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from tests.frontier.durable.support import opened, urls_of
-from tests.support import A, now
+from tests.support import A
 
 
 async def test_a_put_that_is_cancelled_while_it_is_written_is_in_or_not_and_is_counted_once(
@@ -22,17 +22,3 @@ async def test_a_put_that_is_cancelled_while_it_is_written_is_in_or_not_and_is_c
 
     assert putting.cancelled()
     assert fetched == [f"{A}/1"]
-
-
-async def test_a_worker_cancelled_while_its_task_is_written_as_in_flight_loses_nothing(path: Path) -> None:
-    async with opened(path) as frontier:
-        await frontier.put(f"{A}/1")
-        worker = asyncio.create_task(anext(frontier))
-        while not frontier.in_flight:
-            await asyncio.sleep(0 if now() >= 1.0 else 0.01)
-        worker.cancel()
-        await asyncio.wait([worker])
-        permit = await anext(frontier)
-
-    assert worker.cancelled()
-    assert (permit.url, permit.task.tries) == (f"{A}/1", 0)

@@ -113,8 +113,9 @@ async def test_a_full_disk_fails_loudly_for_all_and_loses_nothing_acknowledged(p
         assert set(await frontier.put_many(acknowledged)) == {Admission.DUPLICATE}
 
 
-async def test_a_worker_whose_permit_could_not_be_written_down_gets_none(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("stopped", [False, True])
+async def test_a_worker_whose_permit_could_not_be_written_down_gets_the_error(
+    path: Path, monkeypatch: pytest.MonkeyPatch, stopped: bool
 ) -> None:
     def broken(*_: Any) -> None:
         error = sqlite3.DatabaseError("malformed")
@@ -125,8 +126,13 @@ async def test_a_worker_whose_permit_could_not_be_written_down_gets_none(
         await frontier.put(f"{A}/1")
         await asyncio.sleep(5)
         monkeypatch.setattr(task_store(frontier).backend.file, "_applied", broken)
+        worker = asyncio.create_task(anext(frontier))
+        while not frontier.in_flight:
+            await asyncio.sleep(0)
+        if stopped:
+            frontier.stop()
         with pytest.raises(polite.StoreFailed, match="is corrupt .malformed.: it was left where it is"):
-            await anext(frontier)
+            await worker
 
         assert frontier.in_flight == 0
 
