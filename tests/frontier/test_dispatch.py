@@ -10,7 +10,7 @@ import pytest
 import polite
 from polite import schedulers
 from polite.events import Event, Refused
-from tests.frontier.support import Opened, one_process, turns_of
+from tests.frontier.support import Opened, memory_only, one_process, turns_of
 from tests.support import RULES, A, B, fetch_all, now
 
 pytestmark = pytest.mark.virtual_time
@@ -205,6 +205,19 @@ async def test_every_gap_holds_whatever_the_scheduler_and_the_number_of_workers(
     if workers > 1_000:
         # As fast as politeness lets anybody be: ten pages, each with its time, and a rest between them.
         assert now() == pytest.approx(1.0 + 9 * 1.05 + 0.05)
+
+
+@memory_only
+async def test_at_most_500_tasks_are_given_out_in_one_step_of_the_loop(opened: Opened) -> None:
+    async with opened() as (frontier, _):
+        await frontier.put_many(f"https://h{number}.test/" for number in range(700))
+        await asyncio.sleep(10)
+        workers, given = [asyncio.ensure_future(anext(frontier)) for _ in range(700)], [0]
+        while given[-1] < 700:
+            await asyncio.sleep(0)
+            given.append(frontier.in_flight)
+        assert max(later - earlier for earlier, later in pairwise(given)) == 500
+        await asyncio.gather(*workers)
 
 
 async def test_an_origin_with_its_turn_blocks_no_other_while_no_worker_is_idle(opened: Opened) -> None:
