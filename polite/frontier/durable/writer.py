@@ -125,7 +125,9 @@ class BatchWriter:
         """Begin a batch after those that wait."""
         self._last: tuple[Batch, PendingReplies] = Batch(), PendingReplies()
         self._waiting.append(self._last)
-        self.batch, self.pending = self._waiting[0]
+        batch, pending = self._waiting[0]
+        self.batch: Batch = batch
+        self.pending: PendingReplies = pending
 
     async def close(self) -> None:
         """Write the last batch, and close the backend. May be called twice.
