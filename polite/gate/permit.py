@@ -1,7 +1,7 @@
 """The right to send one request now: a permit waits for its turn, holds it until it is left, and settles it.
 
 The way of `_acquire`: `_require` raises what stands against waiting at all (a closed gate, a spent budget, a task that would wait
-for itself). `OriginManager.current`, or else `Services.learn`, gives the rules. `_allowed` raises Disallowed, or decides about a
+for itself). `RulesCache.get`, or else `Services.learn`, gives the rules. `_allowed` raises Disallowed, or decides about a
 long URL in a thread. `Turns.take_now` takes a free turn, or `_wait` waits for one. After a wait, `_grounds_after` looks whether
 rules still allow the URL. If not, the turn is skipped and the rules are learned again; the next turn then comes first. `_hold`
 begins the block.
@@ -24,7 +24,7 @@ from polite.http.header_fields import LENGTH_FIELDS, Headers, body_length, selec
 from polite.options import integer
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
-from polite.pacing.outcome import PACING_FIELDS, Outcome, reported
+from polite.pacing.outcome import ORDINARY, PACING_FIELDS, Outcome, reported
 from polite.pacing.policy import Anchor
 from polite.pacing.turn import Turn
 from polite.recrawl import RELEVANT_FIELDS
@@ -197,7 +197,9 @@ class Permit:
         services, turn = self._services, self._turn
         turns, recrawl, told = services.turns, services.recrawl, services.listener
         if recrawl is None and status not in DEMANDING and turns.budgets is None:
-            outcome = reported(status, headers, services.clock.wall)
+            # Hot path: the outcome of a status alone is ready.
+            ready = ORDINARY.get(status) if headers is None and type(status) is int else None
+            outcome = ready or reported(status, headers, services.clock.wall)
         else:
             # Read once: they may be pairs of an iterator.
             fields = selected(headers or (), _READ_FIELDS)
@@ -276,7 +278,7 @@ class Permit:
             return
         services = self._services
         turns = services.turns
-        services.let_go(turn, self, self._holder)
+        self._let_go(turn)
         try:
             if self._outcome is None:
                 # Left without a report, perhaps by an exception: a request may have been sent, so the delay runs from now. An
@@ -313,7 +315,7 @@ class Permit:
         if turn is None:
             return
         # A turn that was taken back is settled and released already.
-        if self._services.let_go(turn, self, self._holder):
+        if self._let_go(turn):
             self._services.turns.skip(turn, self._target, "nothing was sent")
 
     def unread(self) -> None:
@@ -330,7 +332,9 @@ class Permit:
         if self._stage != NEW:
             raise self._entered_twice()
         open_permits = self._services.open_permits
-        self._holder = task = open_permits.current_task()
+        # Hot path: inlines OpenPermits.current_task.
+        task = None if (loop := open_permits.loop) is None else asyncio.current_task(loop)
+        self._holder = task = task or open_permits.current_task()
         if task is not None and task in open_permits:
             self._refuse_to_wait_for_itself(task)
         self._stage = ENTERED
@@ -364,7 +368,7 @@ class Permit:
     def lose(self, turn: Turn) -> None:
         """Take the turn back from the block, which may go on: its report still counts. No part of the public API."""
         self._lost, turns = True, self._services.turns
-        self._services.let_go(turn, self, self._holder)
+        self._let_go(turn)
         try:
             if not turn.settled:
                 turns.settle(turn, self._target, self._outcome or _BEGUN, self._pace)
@@ -389,7 +393,10 @@ class Permit:
                     or (task is not None and task in services.open_permits)
                 ):
                     await self._require(task)
-                known = services.origins.current(target.origin) or await services.learn(target, to_enter=True)
+                known = services.origins.known.get(target.origin)
+                # Inlines OriginRules.suffices.
+                if known is None or not known.fresh_from < services.clock.wall() < known.refresh_at:
+                    known = await services.learn(target, to_enter=True)
                 if len(target.path) > known.rules.quick_length or not known.rules.allows(target.path):
                     known = await self._allowed(known)
                 # While it waits, the rules, which may be large, can be forgotten.
@@ -426,7 +433,7 @@ class Permit:
         except BaseException:
             # What ends the program, or a listener that is not guarded: the block is never entered, so it is never left.
             self._turn = None
-            services.let_go(turn, self, self._holder)
+            self._let_go(turn)
             turns.give_back(turn)
             raise
         return self
@@ -458,7 +465,7 @@ class Permit:
     def _wait(self, grounds: Grounds, *, first: bool) -> Coroutine[Any, Any, Turn]:
         """Wait for a turn that is not free."""
         services, target, pace = self._services, self._target, grounds.pace
-        if services.listener.wants(PermitDelayed):
+        if PermitDelayed in services.listener.wanted:
             outlook = services.turns.outlook(target, pace)
             if outlook.scope is not None:
                 for_s = max(0.0, outlook.ready_at - services.clock.monotonic())
@@ -495,11 +502,24 @@ class Permit:
         self._grounds = grounds
         self._pace = grounds.pace
         services, task = self._services, self._holder
-        services.held_turns.hold(turn, self)
+        # Hot path: inlines HeldTurns.hold.
+        held = services.held_turns
+        held[turn] = self
+        if held.timer is None:
+            held.set_timer()
         if task is not None:
             services.open_permits.setdefault(task, {})[self] = None
         if services.turns.declines:
             services.turns.begin(turn, self._target)
+
+    def _let_go(self, turn: Turn) -> bool:
+        """End the hold of the turn, and of the task that has entered, if one has. Return whether the turn was still held."""
+        services, task = self._services, self._holder
+        if task is not None and (inside := services.open_permits.get(task)) is not None:
+            inside.pop(self, None)
+            if not inside:
+                del services.open_permits[task]
+        return services.held_turns.pop(turn, None) is not None
 
     def _refuse_to_wait_for_itself(self, task: asyncio.Task[Any]) -> None:
         """Raise PermitMisused for a task whose own permits hold all turns of a scope: it would deadlock."""

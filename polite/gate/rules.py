@@ -26,6 +26,7 @@ from polite.pace import RequestedPace
 from polite.ports import BackOffStore, Clock, Listener, RobotsStore
 from polite.robots.agent import UserAgent
 from polite.robots.parse import PARSE_SIZE_FOR_THREAD, parse
+from polite.robots.pattern import grammar
 from polite.robots.policy import RobotsPolicy
 from polite.robots.result import FetchResult, Found, Unavailable, Unreachable
 from polite.robots.rules import RuleSet
@@ -57,11 +58,6 @@ class _Spared(Exception):
     def __init__(self, known: OriginRules) -> None:
         super().__init__()
         self.known = known
-
-
-def skew(clock: Clock) -> float:
-    """Return the monotonic clock minus the wall clock."""
-    return clock.monotonic() - clock.wall()
 
 
 @dataclass(eq=False, repr=False)
@@ -97,12 +93,13 @@ class OriginManager:
     def __post_init__(self) -> None:
         self._reading = asyncio.Semaphore(1)
         self.known: RulesCache = RulesCache(self.policy.max_origins, self.policy.max_memory)
+        # Its tables take half a millisecond to make, for which no request should wait.
+        grammar(self.policy.dialect)
 
     def current(self, origin: Origin) -> OriginRules | None:
         """Return the rules if they are known and valid, without waiting; else None. Near their end, a refresh of them starts."""
         known = self.known.get(origin)
-        # Hot path: inlines OriginRules.suffices.
-        if known is None or known.fresh_from < (now := self.clock.wall()) < known.refresh_at:
+        if known is None or known.suffices(now := self.clock.wall()):
             return known
         if not known.fresh(now):
             return None
@@ -199,13 +196,16 @@ class OriginManager:
     def _start(
         self, origin: Origin, work: Callable[[], Coroutine[Any, Any, OriginRules]], *, ahead: bool = False
     ) -> SingleFlight[OriginRules]:
-        def ended() -> None:
-            del self._flights[origin]
-            self._ahead -= ahead
-
         self._ahead += ahead
-        flight = self._flights[origin] = SingleFlight(work, name=f"polite robots {origin.text}", on_end=ended)
+        on_end = partial(self._refreshed if ahead else self._flights.pop, origin)
+        flight = self._flights[origin] = SingleFlight(
+            work, name=f"polite robots {origin.text}", on_end=on_end
+        )
         return flight
+
+    def _refreshed(self, origin: Origin) -> None:
+        self._ahead -= 1
+        del self._flights[origin]
 
     async def _joined(
         self, flight: SingleFlight[OriginRules], origin: Origin, unless: Callable[[Target], Exception | None]
@@ -233,7 +233,7 @@ class OriginManager:
                 return self._put(origin, before)
         if before is not None and before.back_off_left_s(self.clock.monotonic()) > CLOCK_TOLERANCE_S:
             # A refresh ahead of time failed, or the clock was set: the failure decides, in dates of the clock as it is now.
-            known = before.dated(skew(self.clock))
+            known = before.dated(self.clock)
             # By one of the clocks the good copy is old now, whatever the dates say.
             known = await self._rules_of(origin, replace(known.latest, good_until=None), known)
             if self.store is not None:
@@ -276,7 +276,7 @@ class OriginManager:
         if stored is None:
             return known
         if known is not None:
-            ours = known.dated(skew(clock)).latest
+            ours = known.dated(clock).latest
             both = merged(stored, ours, clock.wall())
             return known if both is ours or both == ours else await self._rules_of(origin, both, known)
         known = await self._rules_of(origin, stored.restored(clock.wall()))
@@ -303,10 +303,7 @@ class OriginManager:
     async def _fetch(self, origin: Origin, before: OriginRules | None) -> OriginRules:
         """Fetch, save and remember."""
         shared, store = self.turns.shared, self.store
-
-        def pace_of(there: Origin) -> RequestedPace | None:
-            return before.pace if before is not None and there == origin else self.known.pace(there)
-
+        pace_of = self.known.pace if before is None else partial(self._pace_of, origin, before)
         meanwhile = None if store is None else partial(self._look_again, store, origin, before)
         # Until the result is saved: the origin's next owner looks for it there.
         with ExitStack() as kept:
@@ -332,6 +329,9 @@ class OriginManager:
                 await store.save(origin, snapshot)
             return known
 
+    def _pace_of(self, origin: Origin, before: OriginRules, there: Origin) -> RequestedPace | None:
+        return before.pace if there == origin else self.known.pace(there)
+
     async def _look_again(self, store: RobotsStore, origin: Origin, before: OriginRules | None) -> None:
         """Raise _Spared if another process has fetched the robots.txt meanwhile."""
         found = await self._look_up(store, origin, before)
@@ -346,7 +346,7 @@ class OriginManager:
         access = access if read is None else read.file
         now = self.clock.wall()
         still_good = before is not None and before.fresh(now)
-        before = None if before is None else before.dated(skew(self.clock))
+        before = None if before is None else before.dated(self.clock)
         last = None if before is None else before.latest
         snapshot = renewed(last, access, self.policy, now, jitter=self.jitter())
         if snapshot.failures:
@@ -408,7 +408,7 @@ class OriginManager:
                 rules = RuleSet.allow_all(reason, access=access, dialect=self.policy.dialect)
             case Unreachable():
                 rules = RuleSet.deny_all(reason, access=access, dialect=self.policy.dialect)
-        return OriginRules.of(rules, snapshot, ahead=self.policy.refresh_ahead, skew=skew(self.clock))
+        return OriginRules.of(rules, snapshot, self.clock, ahead=self.policy.refresh_ahead)
 
     async def _apart(self, origin: Origin, file: Found, work: Callable[[], T]) -> T:
         """Call `work`, which compresses or parses the file; in a thread if that may take milliseconds."""
@@ -444,7 +444,7 @@ class OriginManager:
         access = snapshot.access
         self.listener(
             RobotsFetched(
-                str(origin),
+                origin.text,
                 type(access).__name__.lower(),
                 access.reason.name,
                 access.status,

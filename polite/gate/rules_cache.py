@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary, ref
 from polite.errors import Overloaded
 from polite.origin import Origin
 from polite.pace import RequestedPace
+from polite.ports import Clock
 from polite.robots.dialect import Lifetime
 from polite.robots.reason import Reason
 from polite.robots.result import Found, Unreachable, length
@@ -81,8 +82,9 @@ class OriginRules:
         object.__setattr__(self, "grounds", Grounds(self.meaning, self.lineage, self.pace))
 
     @classmethod
-    def of(cls, rules: RuleSet, snapshot: Snapshot, *, ahead: float, skew: float) -> "OriginRules":
+    def of(cls, rules: RuleSet, snapshot: Snapshot, clock: Clock, *, ahead: float) -> "OriginRules":
         """Return the rules of a snapshot. `ahead`: the last part of its lifetime, in which it is refreshed."""
+        skew = clock.monotonic() - clock.wall()
         since, until = snapshot.fresh_between
         # After a failure robots.txt is fetched again when the back-off is over, and not before.
         refresh_at = until if snapshot.failures else until - ahead * (until - snapshot.fetched_at)
@@ -177,8 +179,9 @@ class OriginRules:
         latest = self.latest
         return latest.expires_at + self.skew - monotonic if latest.failures else 0.0
 
-    def dated(self, skew: float) -> "OriginRules":
-        """Return the same rules, in dates of the wall clock as it is now. `skew` tells whether the clock was set."""
+    def dated(self, clock: Clock) -> "OriginRules":
+        """Return the same rules, in dates of the wall clock as it is now, if that was set."""
+        skew = clock.monotonic() - clock.wall()
         step = self.skew - skew
         if abs(step) < CLOCK_TOLERANCE_S:
             return self
@@ -292,6 +295,8 @@ class RulesCache:
     @property
     def _crowded(self) -> bool:
         """Whether rules take more memory than is left to them."""
+        if self._octets <= self._max_memory // 2:
+            return False
         others = self._bare + self._in_use.octets
         return self._octets > self._max_memory - min(others, self._max_memory // 2)
 
@@ -342,14 +347,14 @@ class RulesCache:
         return removed
 
     def _add(self, known: OriginRules) -> None:
-        if known.is_bare:
+        if known.snapshot.failures and known.is_bare:
             self._bare += known.octets
         else:
             self._octets += known.octets
         self._in_use.remove(known.rules)
 
     def _subtract(self, known: OriginRules) -> None:
-        if known.is_bare:
+        if known.snapshot.failures and known.is_bare:
             self._bare -= known.octets
         else:
             self._octets -= known.octets

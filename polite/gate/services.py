@@ -211,9 +211,12 @@ class HeldTurns(dict[Turn, EnteredPermit | Target]):
     Args:
         turns: Their pacing policy says after how many seconds from its grant a turn is taken back.
         reclaim: Takes a turn back, which is not in the dict any more.
+
+    Attributes:
+        timer: Looks at the oldest turn, if it is set.
     """
 
-    __slots__ = ("_clock", "_closed", "_reclaim", "_timer", "_turns")
+    __slots__ = ("_clock", "_closed", "_reclaim", "_turns", "timer")
 
     def __init__(
         self, clock: Clock, turns: Turns, reclaim: Callable[[Turn, EnteredPermit | Target], None]
@@ -222,13 +225,13 @@ class HeldTurns(dict[Turn, EnteredPermit | Target]):
         self._clock = clock
         self._turns = turns
         self._reclaim = reclaim
-        self._timer: Timer | None = None
+        self.timer: Timer | None = None
         self._closed = False
 
     def hold(self, turn: Turn, holder: EnteredPermit | Target) -> None:
         """Hold a turn. A second call for the same turn names another holder, from the same grant."""
         self[turn] = holder
-        if self._timer is None:
+        if self.timer is None:
             self.set_timer()
 
     def set_timer(self) -> None:
@@ -237,24 +240,23 @@ class HeldTurns(dict[Turn, EnteredPermit | Target]):
         It fires once per limit at most, however many permits come and go meanwhile.
         """
         oldest = next(iter(self), None)
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
         if oldest is not None and not self._closed:
-            self._timer = self._clock.call_at(self._end_of(oldest), self._look)
+            ends_at = (oldest.granted_at or 0.0) + self._turns.policies.policy.max_hold
+            self.timer = self._clock.call_at(ends_at, self._look)
 
     def close(self) -> None:
         """Take no turn back any more. May be called twice."""
         self._closed = True
         self.set_timer()
 
-    def _end_of(self, turn: Turn) -> float:
-        return (turn.granted_at or 0.0) + self._turns.policies.policy.max_hold
-
     def _look(self) -> None:
         try:
             while (turn := next(iter(self), None)) is not None:
-                if self._end_of(turn) > self._clock.monotonic():
+                held_s = self._clock.monotonic() - (turn.granted_at or 0.0)
+                if held_s < self._turns.policies.policy.max_hold:
                     return
                 self._reclaim(turn, self.pop(turn))
         finally:
@@ -262,21 +264,25 @@ class HeldTurns(dict[Turn, EnteredPermit | Target]):
 
 
 class OpenPermits(dict[asyncio.Task[Any], dict[EnteredPermit, None]]):
-    """Permits by the task that entered them, in the order of entering. They may be left in any order, and by other tasks."""
+    """Permits by the task that entered them, in the order of entering. They may be left in any order, and by other tasks.
 
-    __slots__ = ("_loop",)
+    Attributes:
+        loop: The event loop that ran last; None before the first permit.
+    """
+
+    __slots__ = ("loop",)
 
     def __init__(self) -> None:
         super().__init__()
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
 
     def current_task(self) -> asyncio.Task[Any] | None:
         """Return the running task. Finding out which loop runs costs a system call each time on Python 3.11: it is kept."""
-        task = asyncio.current_task(self._loop)
-        if task is None or self._loop is None:
+        task = asyncio.current_task(self.loop)
+        if task is None or self.loop is None:
             # The first permit, or one of another loop than the last.
-            self._loop = asyncio.get_running_loop()
-            task = asyncio.current_task(self._loop)
+            self.loop = asyncio.get_running_loop()
+            task = asyncio.current_task(self.loop)
         return task
 
     def of(self, task: asyncio.Task[Any] | None) -> list[EnteredPermit]:
@@ -329,14 +335,6 @@ class Services:
         """Count one more frontier's queue by its `queued`: the tasks that may still be given out. It is held weakly."""
         # A new tuple: another thread may be reading.
         self._queues = (*(each for each in self._queues if each() is not None), ref(queue))
-
-    def let_go(self, turn: Turn, permit: EnteredPermit, task: asyncio.Task[Any] | None) -> bool:
-        """End the hold of a permit that the task has entered, if one has. Return whether it still held the turn."""
-        if task is not None and (inside := self.open_permits.get(task)) is not None:
-            inside.pop(permit, None)
-            if not inside:
-                del self.open_permits[task]
-        return self.held_turns.pop(turn, None) is not None
 
     def in_the_way(self, task: asyncio.Task[Any], target: Target) -> EnteredPermit | None:
         """Return an open permit of the task at a scope of the URL where the task alone has all turns, or None."""
@@ -403,7 +401,7 @@ class Services:
     def refusal(self, target: Target, known: OriginRules, decision: Decision) -> Disallowed:
         """Count a URL that the rules disallow, tell the listener, and return the error to raise."""
         self.counters.refused += 1
-        if self.listener.wants(Refused):
+        if Refused in self.listener.wanted:
             self.listener(refused(target, decision))
         if decision.reason is not Reason.UNREACHABLE:
             return Disallowed(decision, url=target.url)

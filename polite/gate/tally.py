@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeVar, get_args
 
@@ -103,11 +103,12 @@ class Notifier:
     A listener that names its events (see ports.Listener) receives these only. What nothing wants is not worked out.
 
     Attributes:
+        wanted: The listeners of each class of events. An event of another class need not be built.
         on_granted, on_left: Called with each permit that is granted or ends; None if no meter and no listener wants to know.
         elapsed_wanted: Whether a listener wants to know after what time a response was reported (Left).
     """
 
-    __slots__ = ("_listeners", "_meters", "_wanting", "elapsed_wanted", "on_granted", "on_left")
+    __slots__ = ("_listeners", "_meters", "elapsed_wanted", "on_granted", "on_left", "wanted")
 
     def __init__(self) -> None:
         self._listeners: dict[object, tuple[Listener, frozenset[type]]] = {}
@@ -126,15 +127,11 @@ class Notifier:
         """Pass the times of each permit to one more meter, until the returned function is called."""
         return self._until_removed(self._meters, meter)
 
-    def wants(self, kind: type[Event]) -> bool:
-        """Return whether any listener receives events of this class. If not, they need not be built."""
-        return kind in self._wanting
-
     def __call__(self, event: Event, /) -> None:
         """Pass an event on, if it is wanted."""
         if log.isEnabledFor(logging.INFO):
             log_event(event)
-        for listener in self._wanting.get(type(event), ()):
+        for listener in self.wanted.get(type(event), ()):
             try:
                 listener(event)
             except (Exception, asyncio.CancelledError) as error:
@@ -160,19 +157,19 @@ class Notifier:
         for listener, wanted in self._listeners.values():
             for kind in wanted:
                 wanting[kind] = (*wanting.get(kind, ()), listener)
-        self._wanting = wanting
+        self.wanted: Mapping[type, tuple[Listener, ...]] = wanting
         self.on_granted: OnGranted | None = self._granted if self._meters or Granted in wanting else None
         self.on_left: OnLeft | None = self._left if self._meters or Left in wanting else None
         self.elapsed_wanted: bool = Left in wanting
 
     def _granted(self, target: Target, waited_s: float, task: Task | None) -> None:
         self._measure(lambda meter: meter.granted(waited_s, task))
-        if Granted in self._wanting:
+        if Granted in self.wanted:
             self(Granted(target.url, waited_s, target.origin.text, task))
 
     def _left(self, target: Target, status: int | None, elapsed_s: float | None, held_s: float) -> None:
         self._measure(lambda meter: meter.left(status, held_s))
-        if Left in self._wanting:
+        if Left in self.wanted:
             self(Left(target.url, status, elapsed_s, held_s))
 
     def _measure(self, tell: Callable[[Meter], object]) -> None:

@@ -1,9 +1,8 @@
 """The outcome of a request as pacing sees it, how it is made of what a crawler reports, and what a throttle makes of it."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 from polite.errors import InvalidOption
@@ -130,12 +129,8 @@ def retry_after_s(value: str, now_wall: float) -> float | None:
     return until - now_wall if until is not None and until >= now_wall else None
 
 
-@lru_cache(maxsize=1_000)
-def _ordinary(status: int) -> Outcome:
-    """Return the outcome of a status alone, as nearly every response has. Raises InvalidOption."""
-    if not 0 <= status <= 999:
-        raise _no_status(status)
-    return Outcome.of_answer(status)
+# The outcomes of a status alone, as nearly every response has.
+ORDINARY: Mapping[int, Outcome] = {status: Outcome(status) for status in range(_LEAST_STATUS, 600)}
 
 
 def reported(status: int, headers: Headers | Fields | None, wall: Callable[[], float]) -> Outcome:
@@ -152,7 +147,9 @@ def reported(status: int, headers: Headers | Fields | None, wall: Callable[[], f
         if isinstance(status, bool) or not isinstance(status, int):
             raise _no_status(status)
         status = int(status)
-    outcome = _ordinary(status)
+    if not 0 <= status <= 999:
+        raise _no_status(status)
+    outcome = ORDINARY.get(status) or Outcome.of_answer(status)
     if headers is None or not (fields := found(headers, PACING_FIELDS)):
         return outcome
     waits = [

@@ -240,8 +240,13 @@ class Turnstile:
         scopes' delays count from now instead of the grant. Otherwise ask again after the wait: several may have waited.
         """
         member = self.member
-        crowded = [scope for scope in turn.scope_states if max(scope.limit, scope.open) > 1]
-        if turn.state is not OPEN or not (crowded or member.active):
+        for scope in turn.scope_states:
+            if scope.limit > 1 or scope.open > 1:
+                break
+        else:
+            if not member.active:
+                return 0.0
+        if turn.state is not OPEN:
             return 0.0
         spacings = [_spacing(scope, turn) for scope in turn.scope_states]
         # Of two threads, the other one sees that this request is sent.
@@ -251,7 +256,7 @@ class Turnstile:
                 if scope.spaced_by != turn.order and scope.spaced_until > sent_at:
                     sent_at = scope.spaced_until
             for scope, spacing_s in zip(turn.scope_states, spacings, strict=True):
-                if scope in crowded:
+                if scope.limit > 1 or scope.open > 1:
                     until = sent_at + spacing_s
                     _delay_until(scope, until, "a request was just sent", now)
                     if sent_at <= now:
@@ -488,7 +493,9 @@ def _delay(
     scope: ScopeState, turn: Turn, now: float, delay_s: float, because: str | None, *, refused: bool
 ) -> None:
     """Start the delay of one scope of a turn."""
-    until = now + _seconds(delay_s)
+    if not 0 <= delay_s < math.inf:
+        raise _no_delay(delay_s)
+    until = now + delay_s
     _delay_until(scope, until, because, now)
     scope.own_since = now
     # Open turns keep the delay after a refusal, or one that is longer than that of each request, when they ask again.
@@ -500,8 +507,12 @@ def _delay(
 def _seconds(delay_s: float) -> float:
     """Refuse a delay that is not a finite number >= 0: it would be no delay."""
     if not 0 <= delay_s < math.inf:
-        raise ValueError(f"a delay of {delay_s!r} s: a finite number of 0 or more is needed")
+        raise _no_delay(delay_s)
     return delay_s
+
+
+def _no_delay(delay_s: float) -> ValueError:
+    return ValueError(f"a delay of {delay_s!r} s: a finite number of 0 or more is needed")
 
 
 def _spacing(scope: ScopeState, turn: Turn) -> float:

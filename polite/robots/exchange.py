@@ -144,6 +144,7 @@ class Exchange:
         schemes: the schemes that have a transport.
         retried: whether this request is a repetition, because the first response concerned the request, not the file.
         downgraded: whether a redirect led from https to a scheme without encryption.
+        hops: the redirects that were followed.
     """
 
     ask: Ask
@@ -153,6 +154,7 @@ class Exchange:
     schemes: frozenset[str]
     retried: bool = False
     downgraded: bool = False
+    hops: int = 0
 
     @classmethod
     def begin(
@@ -171,11 +173,6 @@ class Exchange:
         fetching = fetching or FetchPolicy()
         ask = Ask(target, fetching.max_bytes)
         return cls(ask, (target.url,), robots or RobotsPolicy(), fetching, schemes)
-
-    @property
-    def hops(self) -> int:
-        """The number of redirects that were followed."""
-        return len(self.visited) - 1
 
     def next(
         self, response: Reply | Failed, *, retry_after_s: float | None = None
@@ -259,6 +256,7 @@ class Exchange:
             self,
             ask=replace(self.ask, target=target),
             visited=(*self.visited, target.url),
+            hops=self.hops + 1,
             retried=False,
             downgraded=self.downgraded or downgrade,
         )

@@ -203,7 +203,7 @@ class RuleSet:
         self._index: RuleIndex | None = None
         # Whether there is no Allow. Then any match decides, whichever rule it is. Set with the prefilter.
         self._only_disallows = False
-        self.quick_length: int = _quick_length(_STEPS_OF_ANY_RULE * len(paths))
+        self.quick_length: int = _quick_length(_STEPS_OF_ANY_RULE * len(paths)) if paths else maxsize
         self._order: Sequence[int] = ()
         self._made = _NONE_MADE
         self._memory = 0  # not estimated yet

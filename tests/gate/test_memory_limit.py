@@ -15,7 +15,7 @@ from polite.robots.result import Unreachable
 from polite.robots.rules import RuleSet
 from polite.robots.snapshot import renewed
 from polite.stores.memory import MemoryStore
-from polite.testing import ScriptedTransport
+from polite.testing import ManualClock, ScriptedTransport
 from tests.support import OpenedGate, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
@@ -114,9 +114,8 @@ def failing(number: int, kind: str) -> tuple[Origin, OriginRules]:
         where += "x" * 20_000
     access = Unreachable(Reason.DNS_NXDOMAIN, where, detail=f"{where}: no such name", elapsed_s=number / 7)
     snapshot = renewed(None, access, polite.RobotsPolicy(), at, jitter=0.3)
-    standing = OriginRules.of(
-        RuleSet.deny_all(Reason.UNREACHABLE, access=access), snapshot, ahead=0.1, skew=-1e9
-    )
+    denied, clock = RuleSet.deny_all(Reason.UNREACHABLE, access=access), ManualClock(monotonic=0.0, wall=1e9)
+    standing = OriginRules.of(denied, snapshot, clock, ahead=0.1)
     return origin, standing.bare() if kind == "bare" else standing
 
 
