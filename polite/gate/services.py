@@ -255,8 +255,8 @@ class HeldTurns(dict[Turn, EnteredPermit | Target]):
     def _look(self) -> None:
         try:
             while (turn := next(iter(self), None)) is not None:
-                held_s = self._clock.monotonic() - (turn.granted_at or 0.0)
-                if held_s < self._turns.policies.policy.max_hold:
+                # The sum that the timer was set for: a difference may be rounded to less, and the timer would be set for now again.
+                if (turn.granted_at or 0.0) + self._turns.policies.policy.max_hold > self._clock.monotonic():
                     return
                 self._reclaim(turn, self.pop(turn))
         finally:
