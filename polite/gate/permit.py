@@ -515,6 +515,8 @@ class Permit:
     def _let_go(self, turn: Turn) -> bool:
         """End the hold of the turn, and of the task that has entered, if one has. Return whether the turn was still held."""
         services, task = self._services, self._holder
+        # A permit that is kept keeps no task, nor what that refers to.
+        self._holder = None
         if task is not None and (inside := services.open_permits.get(task)) is not None:
             inside.pop(self, None)
             if not inside:

@@ -222,7 +222,7 @@ class RulesCache:
         self._max_memory = max_memory
         self._octets = 0  # of rules and files
         self._bare = 0  # of failures without rules
-        self._in_use = _InUse()
+        self._in_use = RulesInUse()
         # Hot path: by text, since a str caches its hash and an Origin does not, and each page looks here.
         self._known: OrderedDict[str, OriginRules] = OrderedDict()
         self._backing_off: OrderedDict[str, OriginRules] = OrderedDict()
@@ -361,19 +361,23 @@ class RulesCache:
         self._in_use.add(known.rules)
 
 
-class _InUse:
-    """The sizes of large rules that were forgotten while something else refers to them, by weak references."""
+class RulesInUse:
+    """The sizes of large rules that were forgotten while something else refers to them, by weak references.
+
+    Attributes:
+        freed: The sizes of those that are gone, and counted still.
+    """
 
     def __init__(self) -> None:
         self._sizes = 0
         self._by_id: dict[int, tuple[ref[Lifetime], int]] = {}
         # An object may be freed in any thread, and only this operation of the callback must be atomic.
-        self._freed: deque[int] = deque()
+        self.freed: deque[int] = deque()
 
     @property
     def octets(self) -> int:
-        while self._freed:
-            self._sizes -= self._freed.popleft()
+        while self.freed:
+            self._sizes -= self.freed.popleft()
         return self._sizes
 
     def add(self, rules: RuleSet) -> None:
@@ -381,14 +385,15 @@ class _InUse:
         key, size = id(rules), rules.memory
         if size < _LARGE or key in self._by_id:
             return
-        by_id, freed = self._by_id, self._freed
+        by_id, freed = self._by_id, self.freed
+        # What was freed since is counted here too, however seldom `octets` is read.
+        self._sizes = self.octets + size
 
         def gone(_: object) -> None:
             if by_id.pop(key, None) is not None:
                 freed.append(size)
 
         self._by_id[key] = (ref(rules.lifetime, gone), size)
-        self._sizes += size
 
     def remove(self, rules: RuleSet) -> None:
         """The rules are in the cache again, or still."""

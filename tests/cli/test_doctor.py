@@ -125,14 +125,7 @@ _HTTP = "http://acme.dev/bot is not https: anyone on the way can change what it 
         ),
     ],
 )  # fmt: skip
-def test_what_a_page_is_told(
-    page,
-    robots,
-    status,
-    verdicts,
-    acme,
-    capsys,
-):
+def test_what_a_page_is_told(page, robots, status, verdicts, acme, capsys):
     acme.pages = {"/bot": [page], "/robots.txt": [{"text": robots}]}
 
     ended, found = visited(acme, capsys)

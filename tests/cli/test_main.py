@@ -68,12 +68,7 @@ def test_help_and_version_load_neither_aiohttp_nor_rich(option):
         "sys.exit(bool({'aiohttp', 'rich', 'aiodns'} & set(sys.modules)))"
     )
 
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        cwd=ROOT,
-        check=False,
-    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, cwd=ROOT, check=False)
 
     assert (done.returncode, done.stderr) == (0, b"")
 

@@ -81,11 +81,7 @@ async def test_put_nowait_returns_a_future_of_the_admission(opened: Opened) -> N
         await gate.check(A)
         futures = [frontier.put_nowait(f"{A}/{path}", depth=3) for path in ("1", "1", "private")]
 
-        assert await asyncio.gather(*futures) == [
-            Admission.WAITING,
-            Admission.DUPLICATE,
-            Admission.REFUSED,
-        ]
+        assert await asyncio.gather(*futures) == [Admission.WAITING, Admission.DUPLICATE, Admission.REFUSED]
         permit = await frontier.next()
         assert permit is not None
         assert permit.task.depth == 3

@@ -6,15 +6,7 @@ import logging
 import pytest
 
 import polite
-from polite.events import (
-    BackedOff,
-    Event,
-    Granted,
-    Left,
-    PermitDelayed,
-    Refused,
-    RobotsFetched,
-)
+from polite.events import BackedOff, Event, Granted, Left, PermitDelayed, Refused, RobotsFetched
 from tests.gate.support import PAGE, opened, visit
 from tests.support import scripted_gate
 

@@ -7,7 +7,7 @@ import pytest
 
 import polite
 from polite.errors import Overloaded
-from polite.gate.rules_cache import OriginRules, RulesCache
+from polite.gate.rules_cache import OriginRules, RulesCache, RulesInUse
 from polite.origin import Origin
 from polite.robots.exchange import Reply
 from polite.robots.reason import Reason
@@ -107,16 +107,12 @@ async def test_back_offs_beyond_the_memory_keep_no_origin_out_and_leave_half_of_
     assert used > 2 * MIB
 
 
-def failing(number: int, kind: str) -> tuple[Origin, OriginRules]:
+def failing(number: int) -> tuple[Origin, OriginRules]:
     origin = Origin.of(f"https://some-host-{number}.example.com")
-    where, at = f"{origin}/robots.txt", 1e9 + number / 3
-    if kind == "redirected to a long URL":
-        where += "x" * 20_000
-    access = Unreachable(Reason.DNS_NXDOMAIN, where, detail=f"{where}: no such name", elapsed_s=number / 7)
-    snapshot = renewed(None, access, polite.RobotsPolicy(), at, jitter=0.3)
+    access = Unreachable(Reason.DNS_NXDOMAIN, f"{origin}/robots.txt")
+    snapshot = renewed(None, access, polite.RobotsPolicy(), 1e9 + number / 3, jitter=0.3)
     denied, clock = RuleSet.deny_all(Reason.UNREACHABLE, access=access), ManualClock(monotonic=0.0, wall=1e9)
-    standing = OriginRules.of(denied, snapshot, clock, ahead=0.1)
-    return origin, standing.bare() if kind == "bare" else standing
+    return origin, OriginRules.of(denied, snapshot, clock, ahead=0.1).bare()
 
 
 async def test_rules_that_a_decision_refers_to_count_until_it_is_gone() -> None:
@@ -135,6 +131,13 @@ async def test_rules_that_a_decision_refers_to_count_until_it_is_gone() -> None:
         assert gate.memory_used <= 8 * MIB
 
 
+def test_rules_that_are_gone_leave_nothing_however_seldom_their_memory_is_asked_for() -> None:
+    in_use = RulesInUse()
+    for _ in range(100):
+        in_use.add(polite.parse(b"User-agent: *\n" + b"Disallow: /a\n" * 5_000).rules_for("Bot"))
+    assert len(in_use.freed) <= 1
+
+
 def test_a_new_origin_looks_at_few_of_many_back_offs_and_is_let_in_once_some_are_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -145,7 +148,7 @@ def test_a_new_origin_looks_at_few_of_many_back_offs_and_is_let_in_once_some_are
     )
     cache = RulesCache(2_500)
     for number in range(5_000):
-        cache.put(*failing(number, "bare"), now=0.0)
+        cache.put(*failing(number), now=0.0)
     new = Origin.of("https://new.test")
 
     with pytest.raises(Overloaded):

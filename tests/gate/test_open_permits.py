@@ -1,6 +1,7 @@
 """A task never waits for a turn that it holds itself, in whatever order its permits are left; and what is left is freed."""
 
 import asyncio
+import gc
 
 import pytest
 
@@ -16,6 +17,7 @@ pytestmark = pytest.mark.virtual_time
 # Less than PacingPolicy.max_hold, after which a turn is taken back.
 PATIENCE_S = 3_000.0
 EXPIRING = Reply(200, b"User-agent: *\nDisallow: /private\n", cache_control="no-cache")
+TO_HTTPS = Reply(301, location="https://h0.test/robots.txt")
 WHOLE_CRAWL = polite.PacingPolicy(scopes=polite.Scopes(crawl=polite.ScopeLimit(1.0)))
 
 
@@ -44,6 +46,10 @@ async def test_a_permit_left_before_an_inner_one_hides_none_of_the_others() -> N
         await leave(await entered(gate, 1))
 
         assert len(gate.services.open_permits) == 0
+        # A permit that is kept keeps no task.
+        task = asyncio.create_task(entered(gate, 0))
+        await leave(kept := await task)
+        assert task not in gc.get_referents(kept)
 
 
 @pytest.mark.parametrize("what", ["join", "drain"])
@@ -106,11 +112,7 @@ async def test_rules_that_expire_inside_a_block_answer_there_and_are_fetched_aga
     ("asked", "script", "pacing"),
     [
         ("https://h1.test/page", {}, WHOLE_CRAWL),
-        (
-            "http://h0.test/link",
-            {"http://h0.test/robots.txt": Reply(301, location="https://h0.test/robots.txt")},
-            None,
-        ),
+        ("http://h0.test/link", {"http://h0.test/robots.txt": TO_HTTPS}, None),
     ],
     ids=["of a shared scope", "redirected to the origin held"],
 )
@@ -122,10 +124,8 @@ async def test_a_robots_txt_that_needs_the_turn_held_is_not_waited_for(
             with pytest.raises(
                 polite.PermitMisused, match=rf"{asked}.*inside the permit for https://h0\.test/page"
             ):
-                if question == "permit":
-                    await gate.permit(asked).__aenter__()
-                else:
-                    await getattr(gate, question)(asked)
+                answer = getattr(gate, question)(asked)
+                await (answer.__aenter__() if question == "permit" else answer)
         assert (await gate.check(asked)).allowed
 
 

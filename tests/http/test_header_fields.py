@@ -171,8 +171,7 @@ def test_a_price_on_another_status_asks_for_nothing(status: int | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "challenge",
-    ['License error="invalid_request"', 'Basic realm="a, License b", License error="x"'],
+    "challenge", ['License error="invalid_request"', 'Basic realm="a, License b", License error="x"']
 )
 @pytest.mark.parametrize("status", [401, 402])
 def test_a_licence_challenge_is_found_among_others(status: int, challenge: str) -> None:

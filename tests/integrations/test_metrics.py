@@ -122,10 +122,7 @@ def exported(request: pytest.FixtureRequest) -> Any:
 
 
 async def test_counts_times_and_gauges_of_a_gate_are_exported(exported: Any) -> None:
-    script = {
-        "https://site.test/robots.txt": Reply(200, RULES),
-        "https://down.test/robots.txt": Reply(503),
-    }
+    script = {"https://site.test/robots.txt": Reply(200, RULES), "https://down.test/robots.txt": Reply(503)}
     async with opened(ScriptedTransport(script)) as (gate, _):
         exported.observe(gate)
         await visit(gate)

@@ -128,12 +128,7 @@ class TestWhenTheConnectionIsThere:
     @pytest.fixture
     async def gate(self, signer: polite.WebBotAuth) -> AsyncIterator[polite.Gate]:
         async with polite.open_gate(
-            AGENT,
-            fetching=LOOPBACK,
-            pacing=PACING,
-            clock=LoopClock(),
-            signer=signer,
-            resolver=SlowLookups(),
+            AGENT, fetching=LOOPBACK, pacing=PACING, clock=LoopClock(), signer=signer, resolver=SlowLookups()
         ) as gate:
             yield gate
 
@@ -158,9 +153,7 @@ class TestWhenTheConnectionIsThere:
         connector = polite.guarded_connector(LOOPBACK, resolver=SlowLookups())
         async with (
             aiohttp.ClientSession(
-                connector=connector,
-                middlewares=[middleware(gate)],
-                timeout=aiohttp.ClientTimeout(total=None),
+                connector=connector, middlewares=[middleware(gate)], timeout=aiohttp.ClientTimeout(total=None)
             ) as session,
             session.get(site.url("/").replace("127.0.0.1", "slow.test")) as response,
         ):

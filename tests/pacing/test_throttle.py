@@ -65,11 +65,7 @@ def test_a_refusal_that_asks_for_nothing_backs_off_twice_as_long_each_time(asked
     chance=st.floats(0.0, 1.0),
 )
 def test_jitter_only_adds_and_every_pause_can_be_settled(
-    status: int | None,
-    retry_after_s: float | None,
-    crawl_delay: float | None,
-    strikes: int,
-    chance: float,
+    status: int | None, retry_after_s: float | None, crawl_delay: float | None, strikes: int, chance: float
 ) -> None:
     plain, jittery = (DelayThrottle(jitter=jitter, random=lambda: chance) for jitter in (0.0, 0.5))
     outcome = Outcome(status, retry_after_s)

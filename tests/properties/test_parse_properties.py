@@ -140,10 +140,7 @@ def length(rule: str, equal: str) -> int:
 
 
 SPELT = "/ a b * $ %2A %24 %61 %2f %2F %c3%BC ü %20 ' %27 % ?"
-spelt = st.lists(
-    st.sampled_from([" ", *SPELT.split()]),
-    max_size=8,
-).map("".join)
+spelt = st.lists(st.sampled_from([" ", *SPELT.split()]), max_size=8).map("".join)
 
 
 def file_of(rules: list[tuple[bool, str]]) -> str:

@@ -313,8 +313,7 @@ def test_a_page_for_any_path_is_no_file(body: bytes):
 
 
 @pytest.mark.parametrize(
-    "body",
-    [FILE[:-20], b"[" * 300_000, b"[" + b"9" * 10_000 + b"]", b"\xef\xbb\xbf [,]", FILE + b"]"],
+    "body", [FILE[:-20], b"[" * 300_000, b"[" + b"9" * 10_000 + b"]", b"\xef\xbb\xbf [,]", FILE + b"]"]
 )
 def test_broken_json_reserves_everything(body: bytes):
     file = parse_tdm_file(body)

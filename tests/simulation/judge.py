@@ -182,7 +182,6 @@ class RobotsLog:
         return versions[max(0, min(first, _MAX_OLD)) :]
 
 
-_DAY_S = 86_400.0
 # The redirects that are followed (FetchPolicy.max_redirects).
 _MAX_HOPS = 5
 _CRAWL = "crawl"
@@ -245,6 +244,7 @@ class Judge:
         self.crawl_limit: ScopeLimit | None = scopes.crawl if isinstance(scopes, Scopes) else None
         self.pages: int = 0
         self._concurrent = has_concurrency(scene.plan)
+        self._was_beside = self.pacing.concurrency > 1  # turns may have been granted beside others
         self._scopes: dict[str, _Scope] = {}
         self._pacing_set_at = -math.inf
 
@@ -258,6 +258,7 @@ class Judge:
                 scope.next_turn_at, scope.turn = -math.inf, None
         self.pacing = policy
         self._pacing_set_at = self._now()
+        self._was_beside |= policy.concurrency > 1
 
     def restarted(self, *, kept: bool, delayed: set[str]) -> None:
         """The process was killed. Its successor knows of no request.
@@ -280,8 +281,9 @@ class Judge:
         forgot = self.robots.may_have_forgotten(origin)
         self.robots.requested(about, first=first)
         request = Request(origin, self._now(), robots=True, forgot=forgot)
-        # When its turn was granted is known only if it is sent at once.
-        self._begin(request, -math.inf if self._plan.sends_late else request.began_at)
+        # When its turn was granted is known only if it is sent at once, and not asked for again beside others.
+        late = self._plan.sends_late or self._was_beside
+        self._begin(request, -math.inf if late else request.began_at)
         # Its Crawl-delay may not be known yet.
         self._take_turn(Request(origin, self._now(), forgot=True), f"{origin}/robots.txt")
         return request

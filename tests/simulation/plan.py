@@ -260,11 +260,7 @@ def _replaced(chance: Random, plan: Plan) -> Plan:
         return RobotsResponse(until, "found", disallowed, cache_control=age)
 
     sites = tuple(
-        Site(
-            f"h{host}.example",
-            tuple(map(file, (*times[host], math.inf))),
-            chance.choice([0.0, 0.01, 0.1]),
-        )
+        Site(f"h{host}.example", tuple(map(file, (*times[host], math.inf))), chance.choice([0.0, 0.01, 0.1]))
         for host in hosts
     )
     frontier = replace(

@@ -262,7 +262,7 @@ class Visitor:
                 )
             finally:
                 # Its traceback refers to this frame. The cycle would keep the task's next permit alive.
-                error = None
+                del error, leave
 
     async def _behave(self, visit: "_Visit", chance: Random) -> None:
         await self._hold(chance)

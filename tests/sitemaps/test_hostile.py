@@ -42,9 +42,7 @@ def test_an_external_dtd_is_not_read():
 
 
 @pytest.mark.parametrize(
-    "token",
-    [b"<url a='", b"<!-- ", b"<![CDATA[", b"<"],
-    ids=["attribute", "comment", "cdata", "name"],
+    "token", [b"<url a='", b"<!-- ", b"<![CDATA[", b"<"], ids=["attribute", "comment", "cdata", "name"]
 )
 def test_a_token_that_does_not_end_is_not_read_again_and_again(token):
     data = urlset(BEFORE).encode().replace(b"</urlset>", b"") + token + b"x" * 8_000_000

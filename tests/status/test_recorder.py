@@ -2,11 +2,7 @@
 
 import pytest
 
-from polite.events import (
-    CircuitOpened,
-    Dropped,
-    Left,
-)
+from polite.events import CircuitOpened, Dropped, Left
 from polite.status.monitor import notices
 from polite.status.recorder import LENGTH_S, Recorder, Second, Timeline
 

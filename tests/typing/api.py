@@ -117,10 +117,7 @@ async def with_aiohttp(gate: polite.Gate, url: str) -> None:
     async with polite.open_session("ExampleBot/1.0", pacing=polite.PacingPolicy(min_delay=2)) as session:
         assert_type(session, aiohttp.ClientSession)
         assert_type(polite.gate_of(session), polite.Gate)
-    async with (
-        aiohttp.ClientSession(middlewares=[middleware(gate)]) as session,
-        session.get(url) as response,
-    ):
+    async with aiohttp.ClientSession(middlewares=[middleware(gate)]) as session, session.get(url) as response:
         assert_type(response, aiohttp.ClientResponse)
 
 

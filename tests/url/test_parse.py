@@ -8,12 +8,7 @@ from hypothesis import strategies as st
 
 from polite.errors import InvalidURL
 from polite.origin import Target
-from polite.url.parse import (
-    MAX_URL,
-    ParsedURL,
-    normalise_path,
-    parse_url,
-)
+from polite.url.parse import MAX_URL, ParsedURL, normalise_path, parse_url
 
 _BASE = parse_url("http://user:pw@example.com:8080/a/b?c#d")
 
@@ -123,8 +118,7 @@ def test_a_host_and_port_without_a_scheme_have_a_hint(url, meant):
 
 
 @pytest.mark.parametrize(
-    "url",
-    ["a.test", "mailto:x@y", "user.name:1234/5@host", "a.test:80@host", "a.test:secret", "me:1234"],
+    "url", ["a.test", "mailto:x@y", "user.name:1234/5@host", "a.test:80@host", "a.test:secret", "me:1234"]
 )
 def test_other_texts_have_none(url):
     with pytest.raises(InvalidURL) as caught:

@@ -31,12 +31,7 @@ def _page(body=b"hello", *fields, end=BodyEnd.COMPLETE):
 def _read(path):
     with path.open("rb") as file:
         return [
-            (
-                record.rec_type,
-                record.rec_headers,
-                record.http_headers,
-                record.content_stream().read(),
-            )
+            (record.rec_type, record.rec_headers, record.http_headers, record.content_stream().read())
             for record in ArchiveIterator(file, check_digests="raise")
         ]
 

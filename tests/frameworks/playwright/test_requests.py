@@ -15,8 +15,7 @@ IMAGES = f"{NO_ICON}<img src=/1.png><img src=/2.png><img src=/private/3.png>"
 
 
 @pytest.mark.parametrize(
-    ("subresources", "seen", "short"),
-    [("check", 3, True), ("pace", 3, False), ("allow", 4, True)],
+    ("subresources", "seen", "short"), [("check", 3, True), ("pace", 3, False), ("allow", 4, True)]
 )
 async def test_three_ways_to_treat_them(subresources: Subresources, seen: int, short: bool, context, site):
     site.pages["/page"] = IMAGES

@@ -45,10 +45,7 @@ class Media(Noting):
 
 
 def test_files_of_media_pipelines_wait_for_their_turn(reactor: Reactor, site: Site, tmp_path: Path) -> None:
-    settings = {
-        "ITEM_PIPELINES": {"scrapy.pipelines.files.FilesPipeline": 1},
-        "FILES_STORE": str(tmp_path),
-    }
+    settings = {"ITEM_PIPELINES": {"scrapy.pipelines.files.FilesPipeline": 1}, "FILES_STORE": str(tmp_path)}
     done = crawl(reactor, Media, [site.url("/a"), site.url("/b")], settings=settings)
 
     judge(site)

@@ -14,13 +14,7 @@ from polite.frontier.durable.backend import Note
 from polite.robots.exchange import Reply
 from polite.task import Admission
 from polite.testing import LoopClock
-from tests.frontier.durable.support import (
-    fetch,
-    in_memory,
-    opened,
-    task_store,
-    urls_of,
-)
+from tests.frontier.durable.support import fetch, in_memory, opened, task_store, urls_of
 from tests.support import RULES, A, B
 
 pytestmark = pytest.mark.virtual_time

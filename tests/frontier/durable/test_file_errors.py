@@ -15,12 +15,7 @@ from polite.frontier.sqlite.queue_file import QueueFile
 from polite.frontier.task_store import draft_of
 from polite.origin import Target
 from polite.task import Admission
-from tests.frontier.durable.support import (
-    connection_of,
-    in_its_thread,
-    opened,
-    task_store,
-)
+from tests.frontier.durable.support import connection_of, in_its_thread, opened, task_store
 from tests.support import A, B
 
 pytestmark = pytest.mark.virtual_time

@@ -10,12 +10,7 @@ from polite.events import Dropped, Event, OriginPostponed
 from polite.robots.exchange import Reply
 from polite.task import Admission
 from polite.testing import LoopClock, ScriptedTransport
-from tests.frontier.durable.support import (
-    each_left,
-    fetch,
-    opened,
-    urls_of,
-)
+from tests.frontier.durable.support import each_left, fetch, opened, urls_of
 from tests.support import RULES, A, B, now
 
 pytestmark = pytest.mark.virtual_time

@@ -96,8 +96,7 @@ def test_a_redirect_that_leads_nowhere_denies_or_is_a_404_where_the_policy_says_
 
 
 @pytest.mark.parametrize(
-    "location",
-    ["javascript:alert(1)", "file:///etc/passwd", " \x01FILE://host/x", "java\tscript:x"],
+    "location", ["javascript:alert(1)", "file:///etc/passwd", " \x01FILE://host/x", "java\tscript:x"]
 )
 def test_a_redirect_to_what_is_no_server_denies_whatever_the_policy(location: str) -> None:
     access = begun(RobotsPolicy(deny_bad_redirects=False)).next(Reply(302, location=location))
@@ -152,10 +151,7 @@ def test_h5_a_server_error_denies_and_never_means_no_file(status: int) -> None:
         *((Reply(status), Unreachable(Reason.ODD_STATUS, URL, status)) for status in (0, 101, 304, 600, 999)),
         # Our own proxy's refusal is not the site's word.
         (Reply(407), Unreachable(Reason.PROXY_FAILED, URL, 407)),
-        (
-            Reply(200, b"User-agent: *\nDis", BodyEnd.CUT_SHORT),
-            Unreachable(Reason.BODY_CUT_SHORT, URL, 200),
-        ),
+        (Reply(200, b"User-agent: *\nDis", BodyEnd.CUT_SHORT), Unreachable(Reason.BODY_CUT_SHORT, URL, 200)),
         (Reply(200, b"", BodyEnd.CORRUPT), Unreachable(Reason.BODY_CORRUPT, URL, 200)),
         (Reply(200, b"", BodyEnd.UNKNOWN_CODING), Unreachable(Reason.CODING_UNKNOWN, URL, 200)),
         (Failed(Reason.TIMEOUT, "detail"), Unreachable(Reason.TIMEOUT, URL, None, "detail")),

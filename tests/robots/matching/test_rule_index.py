@@ -206,8 +206,7 @@ def test_a_text_is_rewritten_alike_wherever_it_stands_in_a_long_one(text: str, b
 
 
 @pytest.mark.parametrize(
-    ("raw", "octets"),
-    [("/a*", 3), ("/\xc3\xbc", 7), ("/%62", 2), ("/%2A", 4), ("/a b", 6), ("/a%20b", 6)],
+    ("raw", "octets"), [("/a*", 3), ("/\xc3\xbc", 7), ("/%62", 2), ("/%2A", 4), ("/a b", 6), ("/a%20b", 6)]
 )
 def test_precedence_counts_the_octets_of_the_normal_form(raw: str, octets: int):
     assert grammar(RFC9309).pattern(raw).octets == octets
