@@ -103,7 +103,7 @@ def _network(timeout: str = "limit for one robots.txt with its redirects", neede
 
 _DIALECT: _Arguments = {
     "--dialect DIALECT": {
-        "help": "how to read robots.txt: classic, google-2010, google-2019, rfc9309 (default) or google",
+        "help": f"how to read robots.txt: {', '.join(BY_NAME)} (default: %(default)s)",
         "type": typed(dialect),
         "default": "rfc9309",
     }

@@ -361,10 +361,10 @@ class RobotsFetcher:
         await turns.meet(target)
         with self.awaited.waiting(fetch.origin, target):
             if there == fetch.origin:
-                return await turns.take(target, pace=fetch.pace_of(there), urgent=True)
+                return await turns.take(target, pace=fetch.pace_of(there), robots=True)
             async with self._redirect_locks.setdefault(there, asyncio.Lock()):
                 pace = fetch.pace_of(there)
-                return await turns.take(target, pace=pace, urgent=True, overtake=False)
+                return await turns.take(target, pace=pace, robots=True, overtake=False)
 
     def _outcome(self, response: Reply | Failed, elapsed: float) -> Outcome:
         if isinstance(response, Failed):

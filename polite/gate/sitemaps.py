@@ -19,7 +19,7 @@ from polite.http.header_fields import REDIRECTS
 from polite.origin import Origin, Target
 from polite.ports import Ask, Failed, Reply, StreamingTransport
 from polite.robots.decision import Disallowed, RobotsUnreachable
-from polite.robots.exchange import BodyEnd, as_sent
+from polite.robots.exchange import BodyEnd, as_sent, downgrades
 from polite.robots.parse import PARSE_SIZE_FOR_THREAD, Robots, parse
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
@@ -73,7 +73,6 @@ _UNREADABLE = {
     BodyEnd.UNKNOWN_CODING: Reason.CODING_UNKNOWN.value,
     BodyEnd.CORRUPT: Reason.BODY_CORRUPT.value,
 }
-_OPEN_SCHEMES = frozenset({"http", "ftp"})
 # Octets of a body that a transport can only return whole.
 _MOST_WHOLE = 16 << 20
 # Times that a turn may be lost to another process before the file is given up.
@@ -208,8 +207,7 @@ class FileFetch:
             return Reason.REDIRECT_WITHOUT_TARGET.value
         if scheme not in downloads.transports:
             return f"{Reason.REDIRECT_SCHEME.value}: {scheme}:"
-        downgrade = target.origin.scheme == "https" and scheme in _OPEN_SCHEMES
-        if downgrade and not downloads.fetching.allow_downgrade:
+        if downgrades(target, following) and not downloads.fetching.allow_downgrade:
             return Reason.REDIRECT_DOWNGRADE.value
         if following.url in visited:
             return Reason.REDIRECT_LOOP.value

@@ -155,7 +155,7 @@ class Turns:
         target: Target,
         *,
         pace: RequestedPace | None = None,
-        urgent: bool = False,
+        robots: bool = False,
         first: bool = False,
         overtake: bool = True,
     ) -> Turn:
@@ -164,19 +164,20 @@ class Turns:
         Args:
             target: The URL.
             pace: The pace that the origin's robots.txt requests.
-            urgent: robots.txt, for which pages wait. It goes while the site is closed, too (Visit-time): it says when it opens.
+            robots: A request for robots.txt, for which pages wait. It goes while the site is closed, too (Visit-time): it says
+                when it opens.
             first: A page that gave back its turn to have the rules renewed. It goes before other pages.
-            overtake: Whether an urgent request goes before those that wait.
+            overtake: Whether robots.txt goes before those that wait.
 
         Raises:
             OriginDeclined: The policy permits no more requests to the page's origin, perhaps since it waits.
         """
-        first = first or (urgent and overtake)
+        first = first or (robots and overtake)
         waited = self.find is not None and await self.meet(target)
-        has_hours = not urgent and pace is not None and pace.visit_time is not None
+        has_hours = not robots and pace is not None and pace.visit_time is not None
         moves = 0
         while True:
-            if self.declines and not urgent:
+            if self.declines and not robots:
                 self.require(target, pace)
             if has_hours and self._closed_s(target, pace):
                 await self._opening(target, pace)
@@ -190,7 +191,7 @@ class Turns:
                 moves += moved
                 waited = first = True
                 self.pacer.give_back(turn)
-            elif urgent:
+            elif robots:
                 self.counters.robots += 1
                 return turn
             elif self.declines and self.policies.declined(target.origin, pace) is not None:

@@ -57,7 +57,6 @@ class BodyEnd(Enum):
 # A Disallow with a path; and the rest of a character or an escape that was cut.
 _DISALLOW = re.compile(rb"[ \t]*disallow[ \t]*:[ \t]*[^ \t#]", re.IGNORECASE)
 _CUT_OCTETS = re.compile(rb"(?:%[0-9A-Fa-f]?|[\xc2-\xf4][\x80-\xbf]{0,2})\Z")
-_OPEN_SCHEMES = frozenset({"http", "ftp"})
 
 _BROKEN = {
     BodyEnd.CUT_SHORT: Reason.BODY_CUT_SHORT,
@@ -245,7 +244,7 @@ class Exchange:
         scheme = target.origin.scheme
         if scheme not in self.schemes:
             return self._bad_redirect(Reason.REDIRECT_SCHEME, reply.status, f"no transport for {scheme}:")
-        downgrade = self.ask.target.origin.scheme == "https" and scheme in _OPEN_SCHEMES
+        downgrade = downgrades(self.ask.target, target)
         if downgrade and not self.fetching.allow_downgrade:
             return self._unreachable(Reason.REDIRECT_DOWNGRADE, reply.status, detail=target.url)
         if target.url in self.visited:
@@ -295,6 +294,11 @@ def as_sent(location: str) -> str:
     Octets that are not UTF-8 arrive as lone surrogates, and are percent-encoded.
     """
     return _SURROGATE.sub(lambda octet: f"%{ord(octet[0]) - 0xDC00:02X}", location)
+
+
+def downgrades(from_: Target, to: Target) -> bool:
+    """Whether a redirect leaves https for a scheme whose replies anybody on the way can change."""
+    return from_.origin.scheme == "https" and to.origin.scheme in ("http", "ftp")
 
 
 def _without_cut_line(body: bytes) -> bytes:
