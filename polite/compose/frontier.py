@@ -93,6 +93,8 @@ async def open_frontier(
             yield frontier
         finally:
             frontier.stop()
+            # A drain that was given up: what is still in flight may put nothing into a store that is closed.
+            dispatcher.progress.draining = False
     finally:
         await dispatcher.store.close()
 

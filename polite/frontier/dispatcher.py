@@ -326,6 +326,9 @@ class Dispatcher:
     def _postpone(self, queue: OriginQueue, seconds: float, wake: Callable[[OriginQueue], None]) -> None:
         """Request nothing for the queue before `wake` is called."""
         queue.state, queue.wakes_at = QueueState.POSTPONED, self._clock.monotonic() + seconds
+        if self.progress.stopped:
+            # By a listener that was told of it.
+            return
         queue.wait = self._timers.at(queue.wakes_at, partial(self._guarded, wake, queue))
         self._offer(queue)
 

@@ -45,7 +45,7 @@ class TaskPermit(Permit):
     task goes back untried.
     """
 
-    __slots__ = ("_again_in", "_granted", "_loop", "_owner", "_task")
+    __slots__ = ("_again_in", "_granted", "_loop", "_needed", "_owner", "_task")
 
     def __init__(
         self,
@@ -62,6 +62,7 @@ class TaskPermit(Permit):
         self._task = task
         self._owner = owner
         self._again_in: float | None = None
+        self._needed = True
         # That of the worker, which knows it: on Python 3.11, asyncio finds the running loop by a system call.
         self._loop = loop
         services.held_turns.hold(turn, task.target)
@@ -135,7 +136,7 @@ class TaskPermit(Permit):
             if isinstance(error, Disallowed) and not isinstance(error, RobotsUnreachable):
                 self._owner.disallowed(self._task, error.decision)
             else:
-                self._owner.unused(self._task, turn)
+                (self._owner.unused if self._needed else self._owner.unneeded)(self._task, turn)
             raise
 
     def leave(self, error: BaseException | None = None) -> None:
@@ -174,6 +175,8 @@ class TaskPermit(Permit):
         turn = self._turn if self._granted is None else self._granted
         super().unsent()
         self._granted = None
+        # While it waits for a turn anew, its wait ends the task.
+        self._needed = self._needed and requeue
         if turn is not None:
             (self._owner.unused if requeue else self._owner.unneeded)(self._task, turn)
 

@@ -307,12 +307,14 @@ class LocalPacer:
     def _grant(self) -> None:
         """Grant the turns that are due. A timer that fires a little early finds none, and is set again."""
         self._timer = None
-        for turn in self._turnstile.due(self._now()):
-            waiter = self._waiters.pop(turn)
-            # If its task was cancelled in this step of the loop and has not run yet, it gives the turn back itself.
-            if not waiter.done():
-                waiter.set_result(None)
-        self._arm()
+        try:
+            for turn in self._turnstile.due(self._now()):
+                waiter = self._waiters.pop(turn)
+                # If its task was cancelled in this step of the loop and has not run yet, it gives the turn back itself.
+                if not waiter.done():
+                    waiter.set_result(None)
+        finally:
+            self._arm()
 
 
 def process_delays(clock: Clock) -> ProcessDelays:

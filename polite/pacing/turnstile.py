@@ -11,6 +11,7 @@ scope's delay is lengthened meanwhile. A decision costs O(scopes x log n).
 """
 
 import math
+from asyncio import CancelledError
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
 from polite.errors import InvalidOption, Overloaded
@@ -431,7 +432,7 @@ class Turnstile:
         scope.epoch = self._scopes.epoch
         try:
             limit, scope.provisional_s = self._scopes.limits(scope.key)
-        except Exception as error:
+        except (Exception, CancelledError) as error:
             log.exception(
                 "the limits of %s could not be worked out: one request goes at a time",
                 scope.key,

@@ -12,7 +12,7 @@ from polite.events import Event, OriginPostponed
 from polite.robots.exchange import Reply
 from polite.task import Task
 from tests.frontier.support import Drained, Opened
-from tests.support import A, B, fetch_all
+from tests.support import A, B, fetch_all, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -144,6 +144,22 @@ async def test_tasks_whose_scopes_always_fail_are_dropped_after_the_limit_of_tri
         async with asyncio.timeout(10_000):
             assert [permit async for permit in frontier] == []
         assert frontier.dropped == 2
+
+
+async def test_a_listener_that_stops_the_frontier_when_an_origin_is_postponed_leaves_no_timer() -> None:
+    frontiers: list[polite.Frontier] = []
+
+    def stop(event: Event) -> None:
+        if isinstance(event, OriginPostponed):
+            frontiers[0].stop()
+
+    away = {f"{A}/robots.txt": Reply(503, retry_after="600")}
+    async with scripted_gate(away, listener=stop) as gate:
+        frontiers.append(polite.Frontier(gate))
+        await frontiers[0].put(A)
+        await asyncio.sleep(100)
+        timers = asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined]
+        assert not [each for each in timers if "TimerQueue" in repr(each) and not each.cancelled()]
 
 
 async def test_scopes_that_cannot_be_worked_out_end_the_frontier_with_their_error(

@@ -135,6 +135,25 @@ async def test_a_task_that_needs_no_request_any_more_is_done_and_delays_nothing(
         assert (frontier.done, frontier.waiting, frontier.in_flight) == (2, 0, 0)
 
 
+@one_process
+async def test_a_task_that_needs_no_request_any_more_is_done_though_its_permit_waits_anew(
+    opened: Opened,
+) -> None:
+    async with opened(pacing=polite.PacingPolicy(max_hold=30.0, min_delay=10.0)) as (frontier, gate):
+        await frontier.put(A)
+        permit = await anext(frontier)
+        await asyncio.sleep(31)
+        async with gate.permit(f"{A}/other"):
+            pass
+        entering = asyncio.create_task(permit.enter())
+        await asyncio.sleep(1)
+        permit.unsent(requeue=False)
+        with pytest.raises(PermitMisused):
+            await entering
+
+        assert (frontier.done, frontier.waiting, frontier.in_flight) == (1, 0, 0)
+
+
 async def test_a_permit_asked_for_inside_a_frontiers_permit_of_its_origin_is_an_error_and_no_hang(
     opened: Opened,
 ) -> None:

@@ -38,6 +38,28 @@ async def test_the_hosts_of_one_domain_take_turns_and_others_do_not_wait() -> No
         assert await visits(gate, "one.co.uk", "two.co.uk") == [0.0]
 
 
+@pytest.mark.parametrize("error", [ValueError(), asyncio.CancelledError()])
+async def test_a_limit_that_raises_hinders_no_request_that_waits(error: BaseException) -> None:
+    raised: list[BaseException] = []
+
+    class Limited:
+        def __call__(self, target: polite.Target) -> tuple[polite.Origin]:
+            return (target.origin,)
+
+        def limit(self, scope: object) -> None:
+            if raised:
+                raise raised.pop()
+
+    scopes = Limited()
+    async with scripted_gate(pacing=PacingPolicy(scopes=scopes)) as gate, asyncio.timeout(100):
+        await visit(gate, "https://a.test/1")
+        waiting = asyncio.gather(*(visit(gate, "https://a.test/2") for _ in range(2)))
+        await asyncio.sleep(0.5)
+        gate.pacing = PacingPolicy(scopes=scopes, min_delay=2.0)
+        raised.append(error)
+        await waiting
+
+
 async def test_hosts_at_one_address_take_turns() -> None:
     names = Names({"a.test": "192.0.2.1", "b.test": "192.0.2.1", "c.test": "192.0.2.2"})
     async with opened(Scopes(address=ScopeLimit(delay=2.0)), names) as gate:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
+from polite.errors import StoreFailed
 from polite.frontier.durable.backend import Backend, Batch, BatchResult, EndedTask, Lookup, Note, Put, Row
 from polite.log import fields, log
 from polite.ports import Clock
@@ -218,6 +219,10 @@ class BatchWriter:
 
     def schedule_flush(self) -> None:
         """Write the batch at the end of this step of the loop, or when the one under way is written."""
+        if self._released:
+            self.pending.fail(
+                StoreFailed("the frontier's block was left: its store is closed, and keeps nothing more")
+            )
         if not self._scheduled and not self._busy and not self.closed:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._flush)

@@ -16,7 +16,7 @@ from polite.frontier.task_store import draft_of
 from polite.origin import Target
 from polite.task import Admission
 from tests.frontier.durable.support import connection_of, in_its_thread, opened, task_store
-from tests.support import A, B
+from tests.support import A, B, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -86,6 +86,24 @@ async def test_a_task_in_flight_learns_of_a_disk_that_fills_while_it_drains(path
                 with pytest.raises(polite.StoreFailed):
                     await frontier.put(B)
         assert await draining == []
+
+
+async def test_what_is_in_flight_when_the_block_is_left_though_it_drains_waits_for_no_closed_file(
+    path: Path,
+) -> None:
+    async with scripted_gate() as gate:
+        async with polite.open_frontier(gate, store=path) as frontier:
+            await frontier.put(A)
+            permit = await (await anext(frontier)).enter()
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(30):
+                    await frontier.drain()
+        async with asyncio.timeout(100):
+            with pytest.raises(polite.FrontierClosed):
+                await frontier.put(B)
+            with pytest.raises(polite.StoreFailed, match="its store is closed"):
+                await task_store(frontier).flush()
+        permit.leave()
 
 
 async def test_a_full_disk_fails_loudly_for_all_and_loses_nothing_acknowledged(path: Path) -> None:
