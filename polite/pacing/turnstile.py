@@ -11,7 +11,6 @@ scope's delay is lengthened meanwhile. A decision costs O(scopes x log n).
 """
 
 import math
-from asyncio import CancelledError
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
 from polite.errors import InvalidOption, Overloaded
@@ -432,7 +431,10 @@ class Turnstile:
         scope.epoch = self._scopes.epoch
         try:
             limit, scope.provisional_s = self._scopes.limits(scope.key)
-        except (Exception, CancelledError) as error:
+        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise
+        except BaseException as error:
+            # CancelledError too: a plain function cannot be cancelled, and the turns that wait must not be lost.
             log.exception(
                 "the limits of %s could not be worked out: one request goes at a time",
                 scope.key,
