@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, NoReturn, ParamSpec, TypeVar
@@ -168,6 +169,9 @@ async def open_gate(
     robots = checked("robots", robots, RobotsPolicy)
     pacing = checked("pacing", pacing, PacingPolicy)
     fetching = checked("fetching", fetching, FetchPolicy)
+    if fetching.max_bytes > robots.dialect.max_bytes:
+        # What is read beyond the dialect's limit counts.
+        robots = replace(robots, dialect=replace(robots.dialect, max_bytes=fetching.max_bytes))
     _refuse_odd(locals())
     clock = clock or getattr(asyncio.get_running_loop(), "polite_clock", None) or SystemClock()
     if throttle is not None:

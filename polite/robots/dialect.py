@@ -71,8 +71,10 @@ class Dialect:
         nul_ends_line: ignore the rest of a line after a NUL, as in a C string.
         misspellings: pairs of lower-case texts (as written, what is meant) of fields that are accepted (F7).
         extends_fields: the names that a field need only start with, or with a misspelling of them: `Disallow; /a`,
-            `disallow-all: /a`. Google's library accepts what starts with any name it knows. Of these lines, only an Allow could
-            allow more.
+            `disallow-all: /a`. Google's library accepts what starts with any name it knows.
+        extends_by_words: such a line counts like any other, whatever follows the name. Otherwise only if that is an `s` or begins
+            with no letter, digit, `-` or `_`: `User-agents`, `Disallow;`. A longer `disallow-all` is a rule that separates no
+            groups then, and anything else, such as `user-agent-note`, is unknown: so neither can allow more.
         colon_optional: a line of exactly two words needs no colon.
         colonless_values: with `colon_optional`, a line without a colon may have a value of any words, or none, and a colon before
             anything but white space may be part of the value: `visit-time 0200 0630`, `Sitemap https://example.com/s.xml`.
@@ -122,6 +124,7 @@ class Dialect:
     nul_ends_line: bool = False
     misspellings: tuple[tuple[str, str], ...] = _FREQUENT_MISSPELLINGS
     extends_fields: tuple[str, ...] = ("user-agent", "disallow")
+    extends_by_words: bool = False
     colon_optional: bool = True
     colonless_values: bool = False
     allow_needs_colon: bool = True
@@ -245,6 +248,7 @@ GOOGLE = replace(
     nul_ends_line=True,
     misspellings=(*_FREQUENT_MISSPELLINGS, ("site-map", "sitemap")),
     extends_fields=("user-agent", "allow", "disallow", "sitemap"),
+    extends_by_words=True,
     colon_optional=True,
     allow_needs_colon=False,
     derives_general_names=False,

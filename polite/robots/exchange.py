@@ -8,6 +8,7 @@ from enum import Enum, auto
 from polite.errors import InvalidURL, redact_url
 from polite.http.header_fields import CacheControl, age_s
 from polite.origin import Origin, Target
+from polite.robots.lines import readable_body, without_cut_line
 from polite.robots.policy import BODY_LIMIT, FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
 from polite.robots.result import FetchResult, Found, Unavailable, Unreachable
@@ -53,10 +54,6 @@ class BodyEnd(Enum):
     CORRUPT = auto()
     UNKNOWN_CODING = auto()
 
-
-# A Disallow with a path; and the rest of a character or an escape that was cut.
-_DISALLOW = re.compile(rb"[ \t]*disallow[ \t]*:[ \t]*[^ \t#]", re.IGNORECASE)
-_CUT_OCTETS = re.compile(rb"(?:%[0-9A-Fa-f]?|[\xc2-\xf4][\x80-\xbf]{0,2})\Z")
 
 _BROKEN = {
     BodyEnd.CUT_SHORT: Reason.BODY_CUT_SHORT,
@@ -205,8 +202,9 @@ class Exchange:
                 detail = "partial content, though the whole file was requested"
                 return self._no_response(Reason.ODD_STATUS, 206, detail)
         capped = reply.end is BodyEnd.CAPPED
+        body, dialect = reply.body, self.robots.dialect
         return Found(
-            _without_cut_line(reply.body) if capped else reply.body,
+            without_cut_line(readable_body(body, dialect).octets, dialect) if capped else body,
             reply.status,
             self.ask.target.url,
             self.hops,
@@ -299,18 +297,6 @@ def as_sent(location: str) -> str:
 def downgrades(from_: Target, to: Target) -> bool:
     """Whether a redirect leaves https for a scheme whose replies anybody on the way can change."""
     return from_.origin.scheme == "https" and to.origin.scheme in ("http", "ftp")
-
-
-def _without_cut_line(body: bytes) -> bytes:
-    """Drop the last line if the limit cut it, unless it is a Disallow.
-
-    A cut Disallow is shorter, so it forbids more. A cut Allow would allow more, a cut Crawl-delay would request less,
-    and a cut User-agent would name another crawler.
-    """
-    start = max(body.rfind(b"\n"), body.rfind(b"\r")) + 1
-    if start == len(body) or not _DISALLOW.match(body, start):
-        return body[:start]
-    return body[: -len(loose[0])] if (loose := _CUT_OCTETS.search(body, len(body) - 4)) else body
 
 
 # Only the status counts, and one octet is the least that a transport accepts.

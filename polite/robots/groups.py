@@ -119,7 +119,7 @@ class Sections:
         if text.find("\n", start, stop) < 0 and "#" not in (row := text[start:stop]):
             # Hot path: one line, as in a file that has a group for each rule.
             name, colon, _ = row.partition(":")
-            if colon and fields[name] in _RULES:
+            if colon and fields[name] in _RULES and fields.separates(row):
                 return True
         # A known field, or an unknown one such as `x:`.
         least = min(fields.least, 2)
@@ -136,7 +136,9 @@ class Sections:
         field = self._fields[name] if colon else Field.NONE
         if field is Field.NONE:
             field, _ = self._fields.read(row)
-        return field in _RULES or (self._dialect.any_field_ends_agents and field not in _UNGROUPED)
+        if field in _RULES:
+            return self._fields.separates(row)
+        return self._dialect.any_field_ends_agents and field not in _UNGROUPED
 
     def _blank_before(self, stop: int) -> bool:
         """Return whether the last line before this position that is no comment is blank."""

@@ -37,7 +37,7 @@ def readable_body(body: bytes, dialect: Dialect) -> ReadableBody:
 
     Octets that are not UTF-8 stay as they are.
     """
-    cut = len(body) >= dialect.max_bytes
+    cut = len(body) > dialect.max_bytes
     body = body[: dialect.max_bytes]
     encoding = wide_encoding(body) if dialect.reads_utf16 else None
     if encoding is not None:
@@ -45,7 +45,7 @@ def readable_body(body: bytes, dialect: Dialect) -> ReadableBody:
         decoder = codecs.getincrementaldecoder(encoding)("replace")
         octets = decoder.decode(body).encode("utf-8")
         # Two octets of UTF-16 may be three of UTF-8; the limit applies to the result, too.
-        cut = cut or bool(decoder.getstate()[0]) or len(octets) >= dialect.max_bytes
+        cut = cut or bool(decoder.getstate()[0]) or len(octets) > dialect.max_bytes
         body = octets[: dialect.max_bytes]
     return ReadableBody(body[_mark_length(body, dialect) :], cut)
 
@@ -153,6 +153,10 @@ def readable(text: str) -> str:
     return text if text.isascii() else text.encode("latin-1").decode("utf-8", "backslashreplace")
 
 
+# The rest of a character or an escape that was cut.
+_CUT_OCTETS = re.compile(rb"(?:%[0-9A-Fa-f]?|[\xc2-\xf4][\x80-\xbf]{0,2})\Z")
+
+
 def lines(body: bytes, dialect: Dialect) -> Iterator[Line]:
     """Iterate over every line with content, valid or not (F1 to F5). Never raises on content.
 
@@ -178,16 +182,23 @@ def rows(body: bytes, dialect: Dialect) -> list[str]:
 def text(body: bytes, dialect: Dialect) -> str:
     """Return the text of all lines that count, with LF as line end (F1, F3, F4).
 
-    The text has one character per octet. If a limit may have cut the last line short, that line counts only if it is a
-    Disallow, which then forbids more than intended. Any other incomplete line, such as an Allow or a name, could allow
-    more, so it is dropped.
+    The text has one character per octet.
     """
     octets, cut = readable_body(body, dialect)
-    whole = _text(octets, dialect)
-    if not cut:
-        return whole
-    before, _, last = whole.rpartition("\n")
-    return whole if fields_of(dialect).read(last)[0] is Field.DISALLOW else before
+    return _text(without_cut_line(octets, dialect) if cut else octets, dialect)
+
+
+def without_cut_line(body: bytes, dialect: Dialect) -> bytes:
+    """Drop the last line, which a limit cut short, unless it is a Disallow, which then forbids more than intended (H9).
+
+    A cut Allow would allow more, a cut Crawl-delay would request less, and a cut User-agent would name another crawler. Of a cut
+    Disallow, the rest of a character or of an escape is dropped.
+    """
+    start = max(body.rfind(b"\n"), body.rfind(b"\r")) + 1
+    loose = _CUT_OCTETS.search(body, max(start, len(body) - 4))
+    whole = body if loose is None else body[: loose.start()]
+    field, path = fields_of(dialect).read(whole[start:].decode("latin-1"))
+    return whole if field is Field.DISALLOW and path else body[:start]
 
 
 def _text(octets: bytes, dialect: Dialect) -> str:
@@ -205,6 +216,10 @@ def _text(octets: bytes, dialect: Dialect) -> str:
 # Spellings that are cached: enough for honest files, and bounded for hostile ones.
 _MOST_SPELLINGS = 1_000
 _LONGEST_SPELLING = 40
+
+
+# What may follow a field's name in a line that can be no other field: an `s`, or what no name contains.
+_PLAIN_REST = re.compile(r"s|[^a-z0-9_-].*", re.DOTALL)
 
 
 class Fields(dict[str, Field]):
@@ -227,6 +242,7 @@ class Fields(dict[str, Field]):
         self._exact = _KNOWN | {written: _KNOWN[meant] for written, meant in dialect.misspellings}
         if not dialect.has_allow:
             del self._exact[Field.ALLOW.value]
+        self._by_words = dialect.extends_by_words
         extended = {_KNOWN[name] for name in dialect.extends_fields}
         self._starts = tuple(name for name, field in self._exact.items() if field in extended)
         self._initials = {name[0] for name in self._starts}
@@ -267,7 +283,23 @@ class Fields(dict[str, Field]):
 
     def _extended(self, name: str) -> Field:
         """Return the field that a name in lower case starts with."""
-        return next((self._exact[start] for start in self._starts if name.startswith(start)), _UNKNOWN)
+        start = next((start for start in self._starts if name.startswith(start)), None)
+        if start is None:
+            return _UNKNOWN
+        field = self._exact[start]
+        return field if field is Field.DISALLOW or self._is_plain(name, start) else _UNKNOWN
+
+    def _is_plain(self, name: str, start: str) -> bool:
+        """Whether a name in lower case, of which more follows `start`, can be nothing else than that field's."""
+        return self._by_words or _PLAIN_REST.fullmatch(name, len(start)) is not None
+
+    def separates(self, row: str) -> bool:
+        """Whether a row that states a rule separates groups: not if it is one by tolerance, of a field that may be another."""
+        name = row.partition(":")[0].strip(WHITE).lower()
+        if name in self._exact or self._by_words or "#" in name:
+            return True
+        starts = [start for start in self._starts if name.startswith(start)]
+        return not starts or self._is_plain(name, starts[0])
 
     def read(self, row: str) -> tuple[Field, str]:
         """Return the field and the value of a line as it is; a line without a field has no value."""
@@ -376,13 +408,15 @@ def to_text(body: bytes, dialect: Dialect, group_starts: Collection[int]) -> str
         dialect: how it is read.
         group_starts: the numbers of the lines that begin a group.
     """
-    effective = [line for line in lines(body, dialect) if line.field is not Field.NONE]
-    if effective and effective[-1].field is not Field.DISALLOW and readable_body(body, dialect).cut:
-        # The limit may have cut the last line short, so the parser drops it.
-        number = len(rows(body, dialect))
-        effective = [line for line in effective if line.number < number]
+    counted = text(body, dialect).split("\n")
+    found = [
+        line_of(number, row, dialect)
+        for number, row in enumerate(counted, 1)
+        if row.partition("#")[0].strip(WHITE)
+    ]
+    effective = [line for line in found if line.field is not Field.NONE]
     tidy = _normalized(effective, dialect, group_starts, tidy=True)
-    if len(octets(tidy)) < dialect.max_bytes:
+    if len(octets(tidy)) <= dialect.max_bytes:
         return tidy
     return _normalized(effective, dialect, group_starts, tidy=False)
 
@@ -411,7 +445,8 @@ def _row(line: Line, dialect: Dialect, *, tidy: bool) -> str:
     if is_path and not line.value.isascii():
         # Octets that are not UTF-8 become escapes, which are equal in every dialect (M5).
         value = _STRAY_CHARACTER.sub(lambda stray: f"%{ord(stray[0]) - 0xDC00:02X}", _as_it_was(line.value))
-    if tidy:
+    # A rule by tolerance that separates no groups stays what it is.
+    if tidy and fields_of(dialect).separates(line.text):
         name = line.field.value.capitalize() if line.field is not Field.UNKNOWN else readable(line.name)
         text = f"{name}: {value}".rstrip(" ")
         if dialect.max_line_bytes is None or len(octets(text)) <= dialect.max_line_bytes:

@@ -295,8 +295,9 @@ def parse(body: bytes | str, dialect: Dialect = RFC9309) -> Robots:
         raise TypeError(f"dialect must be a Dialect, got {dialect!r}; see polite.dialect(name)")
     if isinstance(body, str):
         # A character has at least one octet, so the rest could not count.
-        body = octets(body[: dialect.max_bytes])
+        body = octets(body[: dialect.max_bytes + 1])
     elif not isinstance(body, bytes):
         raise TypeError(f"a robots.txt must be bytes or str, got {type(body).__name__}")
-    body = body[: dialect.max_bytes]
+    # One octet more tells that the last line may be cut.
+    body = body[: dialect.max_bytes + 1]
     return Robots(body, dialect)

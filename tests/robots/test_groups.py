@@ -24,6 +24,23 @@ def test_what_stands_below_keeps_its_line():
     assert [(rule.line, rule.pattern) for rule in long.rules] == [(2 * n + 2, f"/{n}") for n in range(20_000)]
 
 
+@pytest.mark.parametrize(
+    "file",
+    [
+        "User-agent: foobot\nDisallow-note: see wiki\nUser-agent: barbot\nDisallow: /p\n",
+        "User-agent: foobot\nAllow: /a\nUser-agent-note: see wiki\nDisallow: /p\n",
+        "User-agent: *\nDisallow: /p\n\nUser-agent-contact: foobot@example.com\n",
+        "User-agents: foobot\nDisallow; /p\nUser-agent: barbot\nAllow: /\n",
+        "User-agent: foobot\nDisallow-all: /p\n",
+    ],
+)
+def test_a_field_that_only_begins_as_another_can_forbid_but_takes_no_rule_from_a_group(file: str):
+    robots = parse(file)
+
+    assert not robots.decide("foobot", "/p")
+    assert not parse(robots.to_text()).decide("foobot", "/p")
+
+
 # UserAgent.
 
 

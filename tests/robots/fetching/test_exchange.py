@@ -1,12 +1,18 @@
 """The robots exchange step by step, without a socket: what each answer leads to, and what is inferred of a file that is missing."""
 
+from dataclasses import replace
+
 import pytest
 
+import polite
 from polite.origin import Origin
+from polite.robots.dialect import RFC9309
 from polite.robots.exchange import BodyEnd, Exchange, Failed, MissingProbe, Reply
+from polite.robots.parse import parse
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
 from polite.robots.result import FetchResult, Found, Unavailable, Unreachable
+from tests.support import scripted_gate
 
 ORIGIN = Origin.of("https://example.com/")
 URL = ORIGIN.robots_url
@@ -178,6 +184,9 @@ def test_h8_what_says_nothing_of_the_file_denies(response: Reply | Failed, acces
         (b"Disallow: /a%4", b"Disallow: /a"),
         (b"Disallow: /a\xe2\x82", b"Disallow: /a"),
         (b"Disallow: ", b""),
+        (b"Dissallow: /a", b"Dissallow: /a"),
+        (b"Disallow /a", b"Disallow /a"),
+        (b"Disallow-all: /a%2", b"Disallow-all: /a"),
         (b"Allow: /public/bu", b""),
         (b"User-agent: Goo", b""),
         *((b"Allow: /" + end, b"Allow: /" + end) for end in (b"\r", b"\n", b"\r\n")),
@@ -189,6 +198,27 @@ def test_h9_of_the_line_at_the_cap_only_a_disallow_counts_which_then_forbids_mor
     assert begun().next(Reply(200, start + cut, BodyEnd.CAPPED)) == Found(
         start + counts, 200, URL, capped=True
     )
+    if cut.endswith((b"a", b"2", b"4")):
+        # What is parsed beyond a limit, too.
+        short = replace(RFC9309, name="short", max_bytes=len(start + cut))
+        assert not parse(start + cut + b"x", short).decide("Bot", "/ax")
+
+
+def test_h9_the_last_octet_that_counts_may_end_a_line():
+    tail = b"\nUser-agent: *\nDisallow: /\nAllow: /p"
+
+    assert parse(b"#" * (512_000 - len(tail)) + tail).decide("Bot", "/p")
+    assert not parse(b"#" * (512_001 - len(tail)) + tail).decide("Bot", "/p")
+
+
+@pytest.mark.virtual_time
+async def test_h9_what_is_read_beyond_the_limit_of_the_dialect_counts():
+    file = b"User-agent: *\n" + b"#" * 600_000 + b"\nDisallow: /p\n"
+
+    async with scripted_gate(
+        {"https://a.test/robots.txt": Reply(200, file)}, fetching=polite.FetchPolicy(max_bytes=1_000_000)
+    ) as gate:
+        assert not await gate.check("https://a.test/p")
 
 
 # H7: what a page that cannot exist and the front page tell of a robots.txt that answers 5xx.
