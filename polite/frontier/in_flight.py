@@ -18,6 +18,7 @@ from polite.gate.services import Services, refused
 from polite.http.challenge import Demand
 from polite.log import fields, log, without_query
 from polite.options import number
+from polite.pacing.outcome import Outcome
 from polite.pacing.turn import Turn
 from polite.robots.decision import Decision, Disallowed, RobotsUnreachable
 from polite.task import Task
@@ -188,7 +189,7 @@ class TaskPermit(Permit):
         if self._granted is not None:
             # Perhaps in another thread, and in the middle of anything: only noted here. A loop that is closed has no next.
             with contextlib.suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._owner.unused, self._task, self._granted)
+                self._loop.call_soon_threadsafe(self._owner.dropped, self._task, self._granted, self._grounds)
 
 
 def require_plain(on_end: object) -> None:
@@ -280,6 +281,19 @@ class InFlight:
         self._progress.returned(task)
         self._give_back(task, turn)
         self._store.requeue(task, None)
+
+    def dropped(self, task: Task, turn: Turn, grounds: Grounds | None) -> None:
+        """Requeue a task whose permit was collected, and never entered. Its request may have been sent all the same: the delay runs."""
+        if turn in self._services.held_turns:
+            log.warning(
+                "%s: its permit was dropped without being entered; use `async with permit`, or permit.unsent()",
+                redact_url(task.url),
+                extra=fields("permit_dropped", url=task.url),
+            )
+            self._services.turns.settle(
+                turn, task.target, Outcome(), None if grounds is None else grounds.pace
+            )
+        self.unused(task, turn)
 
     def unneeded(self, task: Task, turn: Turn) -> None:
         """End a task for which no request was needed."""

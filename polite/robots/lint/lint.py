@@ -5,7 +5,7 @@ from difflib import get_close_matches
 
 from polite.robots.dialect import RFC9309, Dialect
 from polite.robots.groups import Sections, groups
-from polite.robots.lines import Field, Line, lines, octets, text, wide_encoding
+from polite.robots.lines import Field, Line, fields_of, lines, octets, text, wide_encoding
 from polite.robots.lint import checks
 
 # A hostile file has a mistake in every line.
@@ -158,7 +158,7 @@ class _LineChecks:
 
     def _rule(self, line: Line) -> Iterator[checks.Finding]:
         self._forbids = self._forbids or line.field is Field.DISALLOW
-        self._in_rules = True
+        self._in_rules = self._in_rules or fields_of(self._dialect).separates(line.text)
         if not self._agents:
             yield checks.found(line.number, "X6", line.field.value.capitalize())
         yield from checks.path_findings(line, self._dialect, inverted=self._inverted)
