@@ -283,7 +283,7 @@ class InFlight:
         self._store.requeue(task, None)
 
     def dropped(self, task: Task, turn: Turn, grounds: Grounds | None) -> None:
-        """Requeue a task whose permit was collected, and never entered. Its request may have been sent all the same: the delay runs."""
+        """Requeue a task whose permit was collected, and never entered. It may have been used all the same: the delay runs."""
         if turn in self._services.held_turns:
             log.warning(
                 "%s: its permit was dropped without being entered; use `async with permit`, or permit.unsent()",

@@ -237,6 +237,8 @@ class Visitor:
 
     def _unused(self, permit: Permit, ledger: Ledger) -> None:
         ledger.requeued(permit.url, unused=True)
+        # It may have been sent, for all that the gate knows: its origin's delay runs.
+        self._progress.responded(origin_of(permit.url), failed=False)
         self._progress.released(origin_of(permit.url))
 
     async def _inside(self, permit, ledger, chance, granted_at, *, moved):
