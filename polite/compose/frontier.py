@@ -10,7 +10,7 @@ from polite.compose.shared import is_shared, join_frontier, memberships, refuse_
 from polite.errors import InvalidOption
 from polite.frontier.checked_scheduler import CheckedScheduler
 from polite.frontier.dispatcher import Dispatcher
-from polite.frontier.frontier import Frontier, FrontierOptions, in_memory
+from polite.frontier.frontier import Frontier, FrontierOptions, in_memory, require_gate
 from polite.frontier.in_flight import OnEnd, require_plain
 from polite.frontier.task_store import Limits, TaskStore
 from polite.gate.gate import Gate
@@ -63,6 +63,7 @@ async def open_frontier(
         InvalidOption: An option has the wrong type or value, or a shared crawl has other terms.
         StoreFailed: The file cannot be used, or the shared store's server is not reached or refuses.
     """
+    require_gate(gate)
     shared = crawl is not None or is_shared(store)
     if lease is not None and not shared:
         raise InvalidOption(f'lease={lease!r} needs a shared store, such as store="redis://example.com/0"')

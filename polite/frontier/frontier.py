@@ -126,6 +126,7 @@ class Frontier:
         max_outage: float = _DEFAULTS.max_outage,
         on_end: OnEnd | None = None,
     ) -> None:
+        require_gate(gate)
         limits = Limits(
             max_waiting=max_waiting,
             max_done=max_done,
@@ -626,6 +627,14 @@ class Frontier:
             self._dispatcher.fail(
                 GateClosed(f"the gate was closed while {self.waiting} tasks of the frontier waited")
             )
+
+
+def require_gate(gate: object) -> None:
+    """Raise InvalidOption if this is no gate."""
+    if not isinstance(gate, Gate):
+        raise InvalidOption(
+            f"frontier: gate must be a Gate, as `async with polite.open_gate(...)` gives it, got {gate!r}"
+        )
 
 
 def _no_more() -> FrontierClosed:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from inspect import iscoroutinefunction
 from typing import TypeVar, get_args
 
 from polite.errors import InvalidOption
@@ -119,8 +120,12 @@ class Notifier:
         """Pass events to this listener too, after the others, until the returned function is called.
 
         Raises:
-            InvalidOption: The listener's `events` are not classes of polite.events.
+            InvalidOption: The listener's `events` are not classes of polite.events; or it is a coroutine function.
         """
+        if iscoroutinefunction(listener) or iscoroutinefunction(type(listener).__call__):
+            raise InvalidOption(
+                f"listener={listener!r}: a plain function of an event is needed, not a coroutine function"
+            )
         return self._until_removed(self._listeners, (listener, _wanted(listener)))
 
     def measure(self, meter: Meter) -> Callable[[], None]:

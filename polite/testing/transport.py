@@ -5,6 +5,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
+from polite.errors import InvalidOption
 from polite.robots.exchange import Ask, Failed, Reply
 
 Answer = Reply | Failed | Exception
@@ -35,7 +36,13 @@ class ScriptedTransport:
             self.answer(url, *(answers if isinstance(answers, Sequence) else (answers,)))
 
     def answer(self, url: str, *answers: Answer) -> None:
-        """Replace the entries of a URL by these answers."""
+        """Replace the entries of a URL by these answers. Raises InvalidOption if one is none."""
+        for each in answers:
+            answer: object = each
+            if not isinstance(answer, Reply | Failed | Exception):
+                raise InvalidOption(
+                    f"the script of {url}: a Reply, a Failed or an exception is needed, got {answer!r}"
+                )
         self._script[url] = list(answers)
 
     def hold(self) -> None:
