@@ -54,6 +54,8 @@ class TcpProxy:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def _stop(self) -> None:
+        # asyncio forgets a connection that was accepted and is not made yet when its server closes: all shall be made.
+        await asyncio.sleep(_CLOSING_S)
         self._server.close()
         await self._cut()
         # Aborted connections close their sockets in the loop's next rounds.
@@ -70,33 +72,32 @@ class TcpProxy:
             each.cancel()
         await asyncio.gather(*connections, return_exceptions=True)
 
-    async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = self._loop.create_task(self._connect(reader, writer))
         self._connections.add(task)
-        try:
-            await self._connect(reader, writer)
-        except (OSError, asyncio.CancelledError):
-            pass  # the server is away, or the connection is cut: its client shall find that
-        finally:
+
+        # A task that is cancelled before its first step runs nothing of its own, not even what stands in `finally`.
+        def ended(task: asyncio.Task[None]) -> None:
             self._connections.discard(task)
             writer.transport.abort()
+
+        task.add_done_callback(ended)
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await self._passing.wait()
         if self._target is None:
             return
-        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
-        ways = [
-            asyncio.create_task(self._pass(reader, far_writer)),
-            asyncio.create_task(self._pass(far_reader, writer)),
-        ]
         try:
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
+        except OSError:
+            return  # the server is away: its client shall find that
+        try:
+            async with asyncio.TaskGroup() as ways:
+                for source, sink in ((reader, far_writer), (far_reader, writer)):
+                    ways.create_task(self._pass(source, sink))
+        except* EOFError:
+            pass  # one end has closed: the other way ends too
         finally:
-            for each in ways:
-                each.cancel()
-            await asyncio.gather(*ways, return_exceptions=True)
             far_writer.transport.abort()
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -105,3 +106,4 @@ class TcpProxy:
                 await self._passing.wait()
                 writer.write(chunk)
                 await writer.drain()
+        raise EOFError
