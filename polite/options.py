@@ -11,11 +11,12 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
-from typing import Any, get_args, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from polite.errors import InvalidOption
 
 _FINITE = sys.float_info.max
+T = TypeVar("T")
 
 
 @contextmanager
@@ -66,6 +67,17 @@ def number(option: str, value: object, *, least: float = 0.0, most: float = _FIN
     else:
         needed = f"a {'finite ' if most == _FINITE else ''}number >= {least:g}"
     raise InvalidOption(f"must be {needed}, got {value!r}", option=option)
+
+
+def instance(option: str, value: object, kind: type[T], must: str = "") -> T:
+    """Return the value if it has that type. `must` says what it must be in other words.
+
+    Raises:
+        InvalidOption: It has another type.
+    """
+    if not isinstance(value, kind):
+        raise InvalidOption(f"must be {must or f'a {kind.__name__}'}, got {value!r}", option=option)
+    return value
 
 
 def statuses(option: str, value: object, *, least: int, most: int) -> None:

@@ -10,12 +10,12 @@ from polite.compose.shared import is_shared, join_frontier, memberships, refuse_
 from polite.errors import InvalidOption
 from polite.frontier.checked_scheduler import CheckedScheduler
 from polite.frontier.dispatcher import Dispatcher
-from polite.frontier.frontier import Frontier, FrontierOptions, in_memory, require_gate
+from polite.frontier.frontier import Frontier, FrontierOptions, in_memory
 from polite.frontier.in_flight import OnEnd, require_plain
 from polite.frontier.task_store import Limits, TaskStore
 from polite.gate.gate import Gate
 from polite.log import fields, log
-from polite.options import boolean
+from polite.options import boolean, instance
 from polite.ports import Scheduler
 from polite.schedulers import ORDERS, Fifo, FileOrder
 
@@ -63,7 +63,7 @@ async def open_frontier(
         InvalidOption: An option has the wrong type or value, or a shared crawl has other terms.
         StoreFailed: The file cannot be used, or the shared store's server is not reached or refuses.
     """
-    require_gate(gate)
+    instance("frontier: gate", gate, Gate)
     shared = crawl is not None or is_shared(store)
     if lease is not None and not shared:
         raise InvalidOption(f'lease={lease!r} needs a shared store, such as store="redis://example.com/0"')
@@ -94,10 +94,8 @@ async def open_frontier(
             yield frontier
         finally:
             frontier.stop()
-            # A drain that was given up: what is still in flight may put nothing into a store that is closed.
-            dispatcher.progress.draining = False
     finally:
-        await dispatcher.store.close()
+        await dispatcher.close()
 
 
 def _in_file(

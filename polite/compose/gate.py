@@ -21,6 +21,7 @@ from polite.gate.rules import OriginManager
 from polite.gate.services import Services
 from polite.gate.tally import Notifier
 from polite.gate.turns import Turns
+from polite.options import instance
 from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.pacer import LocalPacer, process_delays
 from polite.pacing.policy import PacingPolicy
@@ -98,11 +99,7 @@ def opening(function: Callable[P, AsyncIterator[Opened]]) -> Callable[P, Abstrac
 
 def checked(option: str, value: T | None, kind: type[T]) -> T:
     """Return a policy, the default one for None. Raises InvalidOption."""
-    if value is None:
-        return kind()
-    if not isinstance(value, kind):
-        raise InvalidOption(f"{option} must be a {kind.__name__}, got {value!r}")
-    return value
+    return kind() if value is None else instance(option, value, kind)
 
 
 @opening

@@ -20,7 +20,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
-from polite.errors import GateClosed, OriginDeclined, Overloaded, StoreFailed, TurnLost
+from polite.errors import GateClosed, OriginDeclined, Overloaded, PoliteError, StoreFailed, TurnLost
 from polite.events import OriginPostponed
 from polite.frontier.checked_scheduler import CheckedScheduler, SchedulerFailed
 from polite.frontier.in_flight import InFlight, OnEnd
@@ -374,11 +374,12 @@ class Dispatcher:
                 extra = fields("turn_failed", origin=queue.origin, error=error)
                 log.error("no turn could be requested at %s", queue.origin, exc_info=error, extra=extra)
                 seconds = exponential(_FIRST_S, queue.failures_in_a_row, _LONGEST_S)
+                because = str(error) if isinstance(error, PoliteError) else type(error).__name__
                 queue.turn_failures = queue.failures_in_a_row + 1
                 if queue.turn_failures >= self.limits.max_robots_tries:
-                    self._drop(queue, type(error).__name__)
+                    self._drop(queue, because)
                 else:
-                    self._retry(queue, seconds, type(error).__name__)
+                    self._retry(queue, seconds, because)
             case _:
                 self.fail(error)
 
@@ -711,6 +712,11 @@ class Dispatcher:
             self._release(queue)
         self._timers.clear()
         self.store.stop()
+
+    async def close(self) -> None:
+        """End a drain that was given up: what is still in flight may put nothing into a store that is closed."""
+        self.progress.draining = False
+        await self.store.close()
 
     def fail(self, error: BaseException) -> None:
         """Give out nothing more; all that wait get the error."""

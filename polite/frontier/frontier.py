@@ -23,7 +23,7 @@ from polite.frontier.dispatcher import Dispatcher
 from polite.frontier.in_flight import OnEnd, TaskPermit
 from polite.frontier.task_store import Limits, MemoryTaskStore, PutOptions, TaskDraft, draft_of
 from polite.gate.gate import Gate
-from polite.options import integer
+from polite.options import instance, integer
 from polite.origin import Origin, Target
 from polite.ports import Scheduler
 from polite.schedulers import Fifo
@@ -126,7 +126,7 @@ class Frontier:
         max_outage: float = _DEFAULTS.max_outage,
         on_end: OnEnd | None = None,
     ) -> None:
-        require_gate(gate)
+        instance("frontier: gate", gate, Gate)
         limits = Limits(
             max_waiting=max_waiting,
             max_done=max_done,
@@ -627,14 +627,6 @@ class Frontier:
             self._dispatcher.fail(
                 GateClosed(f"the gate was closed while {self.waiting} tasks of the frontier waited")
             )
-
-
-def require_gate(gate: object) -> None:
-    """Raise InvalidOption if this is no gate."""
-    if not isinstance(gate, Gate):
-        raise InvalidOption(
-            f"frontier: gate must be a Gate, as `async with polite.open_gate(...)` gives it, got {gate!r}"
-        )
 
 
 def _no_more() -> FrontierClosed:

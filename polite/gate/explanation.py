@@ -77,7 +77,7 @@ class Explanation:
     def _robots(self) -> str:
         access = self.snapshot.access
         status = "" if access.status is None else f", status {access.status}"
-        hops = f", {access.hops} redirects" if access.hops else ""
+        hops = "" if not access.hops else ", 1 redirect" if access.hops == 1 else f", {access.hops} redirects"
         if not isinstance(access, Found) and access.probes:
             hops += f", and {access.probes} other pages requested"
         age = self.now - self.snapshot.fetched_at

@@ -13,6 +13,7 @@ from polite.gate.single_flight import start_later
 from polite.gate.sitemaps import Sitemaps, fetch_tdm_file, parsed
 from polite.gate.tally import Counters
 from polite.log import fields, log
+from polite.options import instance
 from polite.origin import Origin, Target
 from polite.pacing.policy import PacingPolicy
 from polite.ports import Listener, Meter
@@ -250,9 +251,7 @@ class Gate:
 
     @pacing.setter
     def pacing(self, policy: PacingPolicy) -> None:
-        if not isinstance(policy, PacingPolicy):
-            raise InvalidOption(f"pacing must be a PacingPolicy, got {policy!r}")
-        self.services.turns.repace(policy)
+        self.services.turns.repace(instance("pacing", policy, PacingPolicy))
         self.services.held_turns.set_timer()
 
     @property

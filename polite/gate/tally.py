@@ -123,9 +123,7 @@ class Notifier:
             InvalidOption: The listener's `events` are not classes of polite.events; or it is a coroutine function.
         """
         if iscoroutinefunction(listener) or iscoroutinefunction(type(listener).__call__):
-            raise InvalidOption(
-                f"listener={listener!r}: a plain function of an event is needed, not a coroutine function"
-            )
+            raise InvalidOption(f"listener={listener!r}: a plain function is needed, no coroutine function")
         return self._until_removed(self._listeners, (listener, _wanted(listener)))
 
     def measure(self, meter: Meter) -> Callable[[], None]:

@@ -24,6 +24,7 @@ from polite.errors import InvalidOption, InvalidUserAgent, PermitMisused, Polite
 from polite.gate.fetcher import SignerFailed
 from polite.gate.gate import Gate
 from polite.http.header_fields import Headers
+from polite.options import instance
 from polite.origin import Target
 
 T = TypeVar("T")
@@ -64,10 +65,8 @@ def require_gate(gate: object, *, user: str, threads: bool = False) -> None:
 
 def require_any_gate(gate: object) -> None:
     """Raise InvalidOption unless this is a gate of either kind."""
-    if not isinstance(gate, Gate | blocking.Gate):
-        raise InvalidOption(
-            f"gate must be a gate of polite.open_gate or polite.blocking.open_gate, got {gate!r}"
-        )
+    kinds: Any = Gate | blocking.Gate
+    instance("gate", gate, kinds, "a gate of polite.open_gate or polite.blocking.open_gate")
 
 
 def require_agent(sent: str | bytes | None, agent: str, *, default: str) -> bool:

@@ -11,6 +11,7 @@ from polite.errors import InvalidOption
 from polite.gate.gate import Gate
 from polite.integrations import metrics
 from polite.integrations.hop import needing, require_any_gate
+from polite.options import instance
 
 with needing("prometheus-client", "prometheus"):
     from prometheus_client import REGISTRY, CollectorRegistry
@@ -46,8 +47,7 @@ def observe(gate: Gate | blocking.Gate, *, registry: CollectorRegistry = REGISTR
         GateClosed: The gate is one for threads, and was closed.
     """
     require_any_gate(gate)
-    if not isinstance(registry, CollectorRegistry):
-        raise InvalidOption(f"registry must be a prometheus_client.CollectorRegistry, got {registry!r}")
+    instance("registry", registry, CollectorRegistry, "a prometheus_client.CollectorRegistry")
     with _lock:
         collector = _collectors.setdefault(registry, _Collector(registry))
     return collector.gates.add(gate, metrics.Measures())

@@ -11,9 +11,9 @@ from polite.pace import RequestedPace
 from polite.pacing.budgets import Budgets, Declined, declined
 from polite.pacing.circuit import Circuits
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
-from polite.pacing.policy import Overrides, PacingPolicy, overrides_of
+from polite.pacing.policy import Overrides, PacingPolicy, by_origin, overrides_of
 from polite.pacing.rate_limits import KnownQuotas
-from polite.pacing.scopes import ScopePolicy, ScopeResolver, Scopes
+from polite.pacing.scopes import ScopePolicy, ScopeResolver, Scopes, checked
 from polite.pacing.throttle import DELAYS, DelayThrottle, Rest, Throttle, guarded
 from polite.pacing.turn import Concurrency, Delay
 
@@ -89,9 +89,11 @@ class EffectivePolicies:
     ) -> None:
         self._throttle = throttle
         self._require_throttle(policy)
-        named = policy.scopes
-        self.scopes: ScopePolicy = scopes or (ScopeResolver(named) if isinstance(named, Scopes) else named)
-        self._limit = getattr(self.scopes, "limit", None)
+        named = scopes or policy.scopes
+        named = ScopeResolver(named) if isinstance(named, Scopes) else named
+        self._limit = getattr(named, "limit", None)
+        trusted = named is by_origin or isinstance(named, ScopeResolver)
+        self.scopes: ScopePolicy = named if trusted else checked(named)
         self.circuits: Circuits = Circuits()
         self.quotas: KnownQuotas = KnownQuotas()
         self.budgets: Budgets = Budgets()

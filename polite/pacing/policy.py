@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Self, TypedDict, Unpack, get_args
 
 from polite.errors import InvalidOption
-from polite.options import boolean, integer, number
+from polite.options import boolean, instance, integer, number
 from polite.origin import Origin, Target
 from polite.pacing.scopes import HomeKind, ScopePolicy, Scopes
 from polite.pacing.throttle import REFUSALS, LongDelay
@@ -187,10 +187,7 @@ class PacingPolicy:
             _check(name, getattr(self, name))
         object.__setattr__(self, "backoff_statuses", frozenset(self.backoff_statuses))
         number("PacingPolicy: max_hold", self.max_hold, least=_LEAST_HOLD_S)
-        if not isinstance(self.anchor, Anchor):
-            raise InvalidOption(
-                f"PacingPolicy: anchor must be one of {[str(a) for a in Anchor]}, got {self.anchor!r}"
-            )
+        instance("PacingPolicy: anchor", self.anchor, Anchor, f"one of {[str(a) for a in Anchor]}")
         if not callable(self.scopes) and not isinstance(self.scopes, Scopes):
             raise InvalidOption(
                 f"PacingPolicy: scopes must be Scopes(...) or a function of a Target that "

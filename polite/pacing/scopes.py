@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple, Protocol
 
 from polite.errors import InvalidOption
-from polite.options import boolean, integer, needing, number
+from polite.options import boolean, instance, integer, needing, number
 from polite.origin import Target
 from polite.url.host import is_address
 
@@ -127,7 +127,7 @@ class CustomScope:
             raise InvalidOption(f"CustomScope: kind must be a name that is not taken, got {self.kind!r}")
         if not callable(self.by):
             raise InvalidOption(f"CustomScope: by must be a function of a Target, got {self.by!r}")
-        _limit("CustomScope: limit", self.limit)
+        instance("CustomScope: limit", self.limit, ScopeLimit)
         boolean("CustomScope: divide", self.divide)
 
 
@@ -156,7 +156,7 @@ class Scopes:
     def __post_init__(self) -> None:
         for name in ("domain", "address", "crawl"):
             if getattr(self, name) is not None:
-                _limit(f"Scopes: {name}", getattr(self, name))
+                instance(f"Scopes: {name}", getattr(self, name), ScopeLimit)
         given: object = self.custom
         if not isinstance(given, list | tuple) or not all(isinstance(each, CustomScope) for each in given):
             raise InvalidOption(f"Scopes: custom must be a list or tuple of CustomScope, got {given!r}")
@@ -170,6 +170,19 @@ class Scopes:
         limits = {"domain": self.domain, "address": self.address, "crawl": self.crawl}
         limits |= {each.kind: each.limit for each in self.custom}
         return {kind: limit for kind, limit in limits.items() if limit is not None}
+
+
+def checked(named: ScopePolicy) -> ScopePolicy:
+    """Return a user's function of scopes that raises InvalidOption for a result that names none: a text would be many scopes."""
+
+    def scopes_of(target: Target, /) -> tuple[Hashable, ...]:
+        found: object = named(target)
+        if type(found) is tuple and found and all(isinstance(each, Hashable) for each in found):
+            return found
+        must = f"must return a tuple of hashable scopes, one at least, for {target.url}, got {found!r}"
+        raise InvalidOption(f"PacingPolicy: scopes ({named!r}) {must}", url=target.url)
+
+    return scopes_of
 
 
 class KnownAddresses(Protocol):
@@ -214,6 +227,7 @@ class ScopeResolver:
             names += [ScopeName("address", address) for address in self.addresses.known(host)]
         for custom in self._scopes.custom:
             if (name := custom.by(target)) is not None:
+                instance(f"CustomScope: what by returns for {target.url}", name, str, "a str or None")
                 names.append(ScopeName(custom.kind, name))
         return (*names, *self._crawl)
 
@@ -238,8 +252,3 @@ class ScopeResolver:
     def divides(self) -> bool:
         """Whether any scope is divided."""
         return not self._divided.isdisjoint(self._limits)
-
-
-def _limit(option: str, value: object) -> None:
-    if not isinstance(value, ScopeLimit):
-        raise InvalidOption(f"{option} must be a ScopeLimit, got {value!r}")

@@ -159,8 +159,11 @@ class Decision(_Fields):
             if isinstance(access, Unreachable) and access.reason is Reason.INTERNAL_ERROR:
                 # What a transport raised, or returned that is nonsense: a defect of this program, which its user can mend.
                 detail = f": {access.detail}"
+            reason = self.reason.value
+            if self.cause is not None and not self.cause.may_pass:
+                reason = reason.replace("for now", f"until {self.cause.option} changes")
             because = "" if self.cause is None else f"{self.cause.value}{detail}; "
-            return f"{verdict}: {because}{self.reason.value}"
+            return f"{verdict}: {because}{reason}"
         opposed = self.decider.conflict(self.path) if self.reason is Reason.RULE else None
         conflict = "" if opposed is None else f", whose conflict with {opposed} is undefined"
         return f"{verdict} by {self.rule}{conflict}"

@@ -2,7 +2,7 @@
 
 import codecs
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import Enum
 from functools import lru_cache
 from os.path import commonprefix
@@ -162,8 +162,12 @@ def lines(body: bytes, dialect: Dialect) -> Iterator[Line]:
 
     The last line is included even if a limit cut it short.
     """
+    return _with_content(rows(body, dialect), dialect)
+
+
+def _with_content(texts: Iterable[str], dialect: Dialect) -> Iterator[Line]:
     fields = fields_of(dialect)
-    for number, text in enumerate(rows(body, dialect), 1):
+    for number, text in enumerate(texts, 1):
         content = text.partition("#")[0].strip(WHITE)
         if content:
             yield Line(number, *fields.split(content), text)
@@ -408,13 +412,8 @@ def to_text(body: bytes, dialect: Dialect, group_starts: Collection[int]) -> str
         dialect: how it is read.
         group_starts: the numbers of the lines that begin a group.
     """
-    counted = text(body, dialect).split("\n")
-    found = [
-        line_of(number, row, dialect)
-        for number, row in enumerate(counted, 1)
-        if row.partition("#")[0].strip(WHITE)
-    ]
-    effective = [line for line in found if line.field is not Field.NONE]
+    counted = _with_content(text(body, dialect).split("\n"), dialect)
+    effective = [line for line in counted if line.field is not Field.NONE]
     tidy = _normalized(effective, dialect, group_starts, tidy=True)
     if len(octets(tidy)) <= dialect.max_bytes:
         return tidy

@@ -28,7 +28,7 @@ _AT_A_TIME = 65_536
 
 
 class EscapeNormaliser:
-    """Rewrites percent-escapes in a text of one character per octet. Linear and idempotent.
+    """Rewrites percent-escapes in a text of one character per octet. Linear.
 
     A text without `%` and without octets outside ASCII is returned as it is. Octets outside ASCII become escapes.
     """

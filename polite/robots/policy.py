@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from polite.errors import InvalidOption, InvalidURL, redact_url
-from polite.options import boolean, integer, number, statuses
+from polite.options import boolean, instance, integer, number, statuses
 from polite.origin import Origin
 from polite.robots.dialect import RFC9309, Dialect
 
@@ -98,10 +98,8 @@ class RobotsPolicy:
             ("retry_once_statuses", 400, 499),
         ):
             statuses(f"RobotsPolicy: {option}", getattr(self, option), least=least, most=most)
-        if not isinstance(self.dialect, Dialect):
-            raise InvalidOption(
-                f"RobotsPolicy: dialect must be a Dialect, such as polite.dialect(name), got {self.dialect!r}"
-            )
+        must = "a Dialect, such as polite.dialect(name)"
+        instance("RobotsPolicy: dialect", self.dialect, Dialect, must)
 
 
 def _networks(option: str, values: Sequence[str]) -> tuple[Network, ...]:

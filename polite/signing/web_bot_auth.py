@@ -7,7 +7,7 @@ from typing import Self
 
 from polite.errors import InvalidOption, InvalidURL, redact_url
 from polite.http.message_signature import Component
-from polite.options import boolean, number
+from polite.options import boolean, instance, number
 from polite.origin import Target
 from polite.signing.key import SigningKey, signed_fields
 
@@ -141,8 +141,7 @@ def _checked_components(components: object) -> tuple[str, ...]:
 
 def _checked_url(url: object) -> str:
     """Return the URL as it is sent. A bare origin has no path, not even `/` (RFC 6454, 6.2)."""
-    if not isinstance(url, str):
-        raise InvalidOption(f"must be a URL, got {url!r}", option="WebBotAuth: signature_agent")
+    url = instance("WebBotAuth: signature_agent", url, str, "a URL")
     try:
         target = Target.of(url)
     except InvalidURL as error:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from polite.errors import InvalidOption
 from polite.frontier.frontier import Frontier
 from polite.gate.gate import Gate
-from polite.options import integer
+from polite.options import instance, integer
 
 if TYPE_CHECKING:
     from polite.status.monitor import Monitor
@@ -89,11 +89,11 @@ async def serve(
         InvalidOption: An option has the wrong type or value, or a token is missing.
         OSError: The port is taken, or the address is not one of this machine.
     """
-    if not isinstance(gate, Gate):
-        raise InvalidOption(f"status: gate must be a Gate, got {gate!r}")
-    if frontier is not None and not isinstance(frontier, Frontier):
-        raise InvalidOption(f"status: frontier must be a Frontier, got {frontier!r}")
-    if frontier is not None and frontier.dispatcher.services is not gate.services:
+    instance("status: gate", gate, Gate)
+    if (
+        frontier is not None
+        and instance("status: frontier", frontier, Frontier).dispatcher.services is not gate.services
+    ):
         raise InvalidOption("status: the frontier is one of another gate")
     integer("status: port", port, least=0, most=65_535)
     integer("status: max_clients", max_clients, least=1, most=100)

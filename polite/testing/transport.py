@@ -5,7 +5,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from polite.errors import InvalidOption
+from polite.options import instance
 from polite.robots.exchange import Ask, Failed, Reply
 
 Answer = Reply | Failed | Exception
@@ -37,12 +37,8 @@ class ScriptedTransport:
 
     def answer(self, url: str, *answers: Answer) -> None:
         """Replace the entries of a URL by these answers. Raises InvalidOption if one is none."""
-        for each in answers:
-            answer: object = each
-            if not isinstance(answer, Reply | Failed | Exception):
-                raise InvalidOption(
-                    f"the script of {url}: a Reply, a Failed or an exception is needed, got {answer!r}"
-                )
+        for answer in answers:
+            instance(f"the script of {url}", answer, Answer, "a Reply, a Failed or an exception")  # type: ignore[arg-type]
         self._script[url] = list(answers)
 
     def hold(self) -> None:

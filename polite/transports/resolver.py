@@ -13,6 +13,7 @@ from aiodns import error as ares
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from polite.errors import InvalidOption, redact_url
+from polite.options import instance
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 from polite.url.errors import InvalidPart
@@ -191,8 +192,7 @@ def parsed_names(names: Mapping[str, str]) -> dict[_Endpoint, _Endpoint]:
 
 def _named(name: object) -> _Endpoint:
     """Return the canonical host, and the port if the name is "host:port"."""
-    if not isinstance(name, str):
-        raise InvalidOption(f"resolver: a host must be a str, got {name!r}")
+    name = instance("resolver: a host", name, str)
     if "/" in name:
         raise InvalidOption(f"resolver: {redact_url(name)!r} must be a host, not a URL")
     if "*" in name:

@@ -5,6 +5,7 @@ import copy
 import gc
 from collections.abc import Callable
 from typing import Any, cast
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -12,6 +13,7 @@ import polite
 from polite.events import BackedOff, Event, Granted, Left, PermitDelayed, Refused, RobotsFetched
 from polite.origin import Origin
 from polite.robots.exchange import Failed, Reply
+from polite.robots.rules import RuleSet
 from polite.robots.snapshot import Snapshot
 from polite.stores.memory import MemoryStore
 from polite.testing import LoopClock, ScriptedTransport
@@ -137,8 +139,12 @@ async def test_an_option_that_cannot_be_what_it_should_is_refused_by_name(option
             pass
 
 
-class OwnTransport(ScriptedTransport):
+class OwnTransport:
     """One of the user's own."""
+
+    def __init__(self, answer: Any) -> None:
+        self.get = AsyncMock(return_value=answer)
+        self.close = AsyncMock()
 
 
 @pytest.mark.parametrize(
@@ -153,12 +159,31 @@ class OwnTransport(ScriptedTransport):
 async def test_a_transport_that_fails_or_returns_nonsense_is_named_and_the_url_is_denied(
     answer: object, message: str
 ) -> None:
-    async with opened(OwnTransport({ROBOTS: answer})) as (gate, _):  # type: ignore[dict-item]
+    async with opened(OwnTransport(answer)) as (gate, _):  # type: ignore[arg-type]
         with pytest.raises(polite.RobotsUnreachable) as refusal:
             await visit(gate)
 
     assert message in str(refusal.value)
     assert refusal.value.decision.cause is polite.Reason.INTERNAL_ERROR
+
+
+def test_a_refusal_that_only_an_option_can_end_names_it() -> None:
+    refused = RuleSet.deny_all(polite.Reason.UNREACHABLE, cause=polite.Reason.ADDRESS_REFUSED).decide("/")
+
+    assert "until FetchPolicy.allow_private changes" in str(refused)
+
+
+async def test_a_script_a_listener_and_a_frontiers_gate_of_the_wrong_kind_are_refused_by_name() -> None:
+    async def listener(event: Event) -> None: ...
+
+    with pytest.raises(polite.InvalidOption, match=f"the script of {ROBOTS} must be a Reply"):
+        ScriptedTransport({ROBOTS: "User-agent: *"})  # type: ignore[dict-item]
+    with pytest.raises(polite.InvalidOption, match="frontier: gate must be a Gate"):
+        async with polite.open_frontier(cast("polite.Gate", None)):
+            pass
+    with pytest.raises(polite.InvalidOption, match="no coroutine function"):
+        async with scripted_gate(ScriptedTransport(), listener=listener):
+            pass
 
 
 @pytest.mark.parametrize(

@@ -164,3 +164,15 @@ def _require_gaps(servers: SlowServers, scope_of: Callable[[polite.Target], str]
         times[scope_of(polite.Target.of(url))].append(at)
     for scope, arrived in times.items():
         assert min(gaps(arrived), default=delay) >= delay, scope
+
+
+@pytest.mark.parametrize("returned", ["site", None, (), ([],), ["site"]])
+async def test_a_function_that_returns_no_scopes_is_named_with_the_url(returned: Any) -> None:
+    def groups(target: polite.Target) -> Any:
+        return returned
+
+    custom = Scopes(custom=[polite.CustomScope("customer", lambda target: 5)])  # type: ignore[arg-type,return-value]
+    for scopes, said in [(groups, r"scopes \(<function .*groups"), (custom, "CustomScope: what by returns")]:
+        async with scripted_gate(pacing=PacingPolicy(scopes=scopes)) as gate:
+            with pytest.raises(polite.InvalidOption, match=f"{said}.*https://a.test/robots.txt"):
+                await visit(gate, "https://a.test/")

@@ -1,4 +1,4 @@
-"""The examples in the docstrings of the names on the API pages run, and print what they say."""
+"""The examples in the docstrings of the names on the API pages, and of pacing's modules, run, and print what they say."""
 
 import asyncio
 import contextlib
@@ -17,6 +17,7 @@ import aiohttp
 import pytest
 
 import polite
+import polite.pacing
 from polite.integrations.aiohttp import middleware
 from polite.stores.redis.opening import open_shared
 from polite.stores.sqlite import SqliteStore
@@ -47,6 +48,9 @@ def examples() -> Iterator[doctest.DocTest]:
             names = {public: getattr(polite, public) for public in polite.__all__}
             names |= vars(value if inspect.ismodule(value) else sys.modules[value.__module__])
             yield from (found for found in finder.find(value, name, globs=names) if found.examples)
+    inside = [each.name for each in pkgutil.iter_modules(polite.pacing.__path__, "polite.pacing.")]
+    for name in ("polite.pace", "polite.options", "polite.ports", *inside):
+        yield from (found for found in finder.find(pkgutil.resolve_name(name), name) if found.examples)
 
 
 def all_blocks() -> dict[str, str]:

@@ -11,7 +11,7 @@ from crawl4ai import AsyncWebCrawler, BaseDispatcher, CrawlerRunConfig, CrawlRes
 from crawl4ai.deep_crawling import ContentRelevanceFilter, DeepCrawlDecorator, SEOFilter
 from crawl4ai.models import CrawlerTaskResult, CrawlResultContainer
 
-from polite.errors import InvalidOption, PoliteError
+from polite.errors import PoliteError
 from polite.gate.gate import Gate
 from polite.integrations.crawl4ai.strategies import (
     CrawlEnded,
@@ -20,6 +20,7 @@ from polite.integrations.crawl4ai.strategies import (
     catching_endings,
 )
 from polite.integrations.hop import require_agent
+from polite.options import instance
 
 # URLs that wait for their turn keep their place. crawl4ai's default is 20.
 PLACES = 1000
@@ -89,10 +90,9 @@ class PoliteCrawler(AsyncWebCrawler):
     """
 
     def __init__(self, crawler_strategy: PoliteHTTPStrategy | PoliteBrowserStrategy, **options: Any) -> None:  # noqa: ANN401 - as crawl4ai has them
-        if not isinstance(crawler_strategy, PoliteHTTPStrategy | PoliteBrowserStrategy):
-            raise InvalidOption(
-                f"PoliteCrawler needs a PoliteHTTPStrategy or a PoliteBrowserStrategy, got {crawler_strategy!r}"
-            )
+        kinds: Any = PoliteHTTPStrategy | PoliteBrowserStrategy
+        must = "a PoliteHTTPStrategy or a PoliteBrowserStrategy"
+        instance("PoliteCrawler: crawler_strategy", crawler_strategy, kinds, must)
         super().__init__(crawler_strategy, **options)
         self._gate = crawler_strategy.gate
         self._warned: set[str] = set()

@@ -19,6 +19,7 @@ from polite.gate.permit import Permit
 from polite.http.header_fields import REDIRECTS, Headers
 from polite.integrations.crawlee.request_manager import PoliteRequestManager, Skipped
 from polite.integrations.hop import PRIVATE_FIELDS, Hop, becomes_get, require_agent
+from polite.options import instance
 from polite.origin import Target
 from polite.robots.decision import Disallowed, RobotsUnreachable
 
@@ -135,8 +136,7 @@ class PoliteHttpClient(HttpClient):
     def __init__(
         self, manager: PoliteRequestManager, wrapped: HttpClient | None = None, *, max_redirects: int = 20
     ) -> None:
-        if not isinstance(manager, PoliteRequestManager):
-            raise InvalidOption(f"PoliteHttpClient needs a PoliteRequestManager, got {manager!r}")
+        instance("PoliteHttpClient: manager", manager, PoliteRequestManager)
         if wrapped is None:
             wrapped = ImpitHttpClient(browser=None, follow_redirects=False)
         if isinstance(wrapped, PoliteHttpClient) or not isinstance(wrapped, HttpClient):

@@ -22,6 +22,7 @@ from polite.errors import InvalidOption, InvalidURL, PoliteError
 from polite.gate.gate import Gate
 from polite.http.header_fields import Headers
 from polite.integrations.hop import require_agent, require_gate
+from polite.options import instance
 from polite.origin import Target
 
 Subresources = Literal["check", "pace", "allow"]
@@ -555,10 +556,7 @@ async def guard(context: BrowserContext, gate: Gate, subresources: Subresources 
     require_gate(gate, user="guard")
     if subresources not in get_args(Subresources):
         raise InvalidOption(f"subresources must be check, pace or allow, got {subresources!r}")
-    asked: object = context
-    if not isinstance(asked, BrowserContext):
-        raise InvalidOption(f"guard needs a BrowserContext of playwright.async_api, got {context!r}")
-    browser = context.browser
+    browser = instance("guard: context", context, BrowserContext).browser
     if browser is None or browser.browser_type.name != "chromium":
         raise InvalidOption("guard needs a context of Chromium: other browsers have no CDP")
     requests = _of_browsers.setdefault(browser, PausedRequests(browser))

@@ -161,19 +161,15 @@ CODINGS = [
         http(ok(PACKED + b"junk", GZIP), fetching={"junk_after_gzip": False}),
     ),
     parsed("67", "a gzip bomb of 512 MiB: the first 512,000 decoded octets count", http(bomb()), heavy=True),
-    denied(
-        "68",
-        "a brotli body, which polite does not accept",
-        Reason.CODING_UNKNOWN,
-        http(endless(OK + b"Content-Encoding: br\r\n\r\n", bytes(65_536))),
-        heavy=True,
-    ),
-    denied(
-        "69",
-        "a zstd body, which polite does not accept",
-        Reason.CODING_UNKNOWN,
-        http(endless(OK + b"Content-Encoding: zstd\r\n\r\n", bytes(65_536))),
-        heavy=True,
+    *(
+        denied(
+            row,
+            f"a {name} body, which polite does not accept",
+            Reason.CODING_UNKNOWN,
+            http(endless(OK + b"Content-Encoding: %s\r\n\r\n" % coding, bytes(65_536))),
+            heavy=True,
+        )
+        for row, name, coding in [("68", "brotli", b"br"), ("69", "zstd", b"zstd")]
     ),
     denied(
         "70",

@@ -111,7 +111,7 @@ SLOW: dict[str, tuple[Any, int]] = {
     "Crawl-delay, not to be cached": (UNCACHED, 200),
     "Retry-After of a page": (RULES, 429),
     "Retry-After of robots.txt": (RESTING, 200),
-    "closed": ("closed", 200),
+    "closed": (RULES, 200),
 }
 
 
@@ -126,7 +126,7 @@ def test_origins_with_a_long_wait_are_deactivated_for_others(
 
     async def go() -> None:
         crawl = Crawl(path, slow, status=status, max_active_origins=3, scheduler=scheduler())
-        if slow == "closed":
+        if reason == "closed":
             for number in range(40):
                 crawl.transport.answer(f"https://slow{number}.test/robots.txt", closed_now(crawl.clock))
         async with crawl:
