@@ -43,7 +43,7 @@ if LOOP not in ("", "eager", "uvloop"):
     raise pytest.UsageError(f"POLITE_TEST_LOOP must be eager or uvloop, got {LOOP!r}")
 # Their code has no event loop, so another loop changes nothing there.
 _WITHOUT_A_LOOP = frozenset(
-    "pacing properties robots standards typing url".split()  # noqa: SIM905
+    "pacing properties robots standards typing url".split()
 )
 
 

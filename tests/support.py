@@ -38,23 +38,8 @@ STRICT = replace(
 
 # Paths that clients rewrite: a request must be sent letter by letter as it was decided.
 REWRITTEN = (
-    "/a?",
-    "/?",
-    "/a?next=http%3A%2F%2Fx%2F",
-    "/%3a",
-    "/%ZZ",
-    "/]",
-    "/%",
-    "/a?x?",
-    "/a??",
-    "/a?%ZZ&]=%",
-    "//a",
-    "/a//%2F..",
-    "/a/%2e.",
-    "/a/..;/b",
-    "/\u00e9?\u00e9",
-    "/a|b^{c}'\"`?'\"`\\",
-    "/a:b@c?d+e%20f",
+    *"/a? /? /a?next=http%3A%2F%2Fx%2F /%3a /%ZZ /] /% /a?x? /a?? /a?%ZZ&]=% //a /a//%2F.. /a/%2e. /a/..;/b".split(),
+    *("/\u00e9?\u00e9", "/a|b^{c}'\"`?'\"`\\", "/a:b@c?d+e%20f"),
 )
 
 

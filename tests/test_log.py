@@ -210,10 +210,8 @@ async def test_events_are_logged_at_their_levels_and_hostile_sites_flood_nothing
     pay = {"status": 402, "crawler_price": "USD 0.01"}
     licence = {"status": 401, "WWW_Authenticate": "License error=invalid_request"}
     with caplog.at_level(logging.DEBUG, logger="polite"):
-        async with opened(ScriptedTransport(script), pacing=polite.PacingPolicy(circuit_failures=1)) as (
-            gate,
-            _,
-        ):
+        opening = opened(ScriptedTransport(script), pacing=polite.PacingPolicy(circuit_failures=1))
+        async with opening as (gate, _):
             for response in ({"status": 429}, {"status": 0}, {"status": 200}, pay, licence):
                 await visit(gate, **response)  # type: ignore[arg-type]
             frontier = polite.Frontier(gate)
@@ -231,6 +229,3 @@ async def test_events_are_logged_at_their_levels_and_hostile_sites_flood_nothing
     assert set(logged) == {"robots_fetched", *names.split()}
     # Hostile sites cause no line for each of them.
     assert [vars(record)["polite_event"] for record in caplog.records].count("robots_hostile") == 10
-
-
-# Without any configuration.

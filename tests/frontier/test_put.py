@@ -169,20 +169,13 @@ async def test_two_keys_are_two_tasks_and_one_key_is_one(opened: Opened) -> None
         assert frontier.done == 2
 
 
-async def test_a_url_and_a_key_are_no_duplicates_of_each_other(opened: Opened) -> None:
+async def test_a_key_is_compared_with_the_keys_of_its_origin_alone(opened: Opened) -> None:
     async with opened() as (frontier, _):
-        url = f"{A}/a"
-        puts = [await frontier.put(url), await frontier.put(url, key=url), await frontier.put(url, key="/a")]
+        keys = [(A, None), (A, f"{A}/"), (A, "/"), (B, "/"), (HTTP, "/"), (A, "/")]
+        puts = [await frontier.put(f"{origin}/", key=key) for origin, key in keys]
 
-        assert puts == [WAITING] * 3
-        assert [task.key for task in await fetched_tasks(frontier)] == [None, url, "/a"]
-
-
-async def test_a_key_is_compared_within_its_origin(opened: Opened) -> None:
-    async with opened() as (frontier, _):
-        puts = [await frontier.put(f"{origin}/", key="k") for origin in (A, B, HTTP, A)]
-
-        assert puts == [WAITING, WAITING, WAITING, DUPLICATE]
+        assert puts == [WAITING] * 5 + [DUPLICATE]
+        assert sum(task.key == "/" for task in await fetched_tasks(frontier)) == 3
 
 
 async def test_a_task_that_is_not_unique_is_never_a_duplicate(opened: Opened) -> None:
@@ -197,15 +190,10 @@ async def test_a_task_that_is_not_unique_is_never_a_duplicate(opened: Opened) ->
         assert [(task.unique, task.key) for task in tasks] == [(True, None), *[(False, None)] * 6]
         assert frontier.done == 7
         assert await frontier.put(f"{A}/1") is DUPLICATE
-
-
-async def test_what_was_not_unique_is_not_remembered(opened: Opened) -> None:
-    async with opened() as (frontier, _):
-        await frontier.put(f"{A}/1", unique=False)
+        # It is not remembered.
+        await frontier.put(f"{A}/2", unique=False)
         await fetched_tasks(frontier)
-
-        assert await frontier.put(f"{A}/1") is WAITING
-        assert await frontier.put(f"{A}/1", unique=False) is WAITING
+        assert await frontier.put(f"{A}/2") is WAITING
 
 
 async def test_a_task_that_is_not_unique_waits_for_capacity_and_no_lookup(opened: Opened) -> None:

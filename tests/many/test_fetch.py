@@ -25,27 +25,9 @@ def test_an_interrupted_run_leaves_its_pages_to_others_and_goes_on_with_the_same
     log = tmp_path / "hits"
     with sites(WORLD, log) as port:
         urls = [WORLD.url(host, page, port) for page in range(WORLD.pages) for host in range(WORLD.hosts)]
-        command = [
-            sys.executable,
-            "-m",
-            "polite",
-            "fetch",
-            "--agent",
-            "TestBot/1.0",
-            "--allow-private",
-            "--quiet",
-        ]
-        command += [
-            "--delay",
-            "0.2",
-            "--output",
-            str(tmp_path),
-            "--store",
-            valkey.url,
-            "--crawl",
-            "news",
-            *urls,
-        ]
+        options = "--agent TestBot/1.0 --allow-private --quiet --delay 0.2 --crawl news".split()
+        options += ["--output", str(tmp_path), "--store", valkey.url]
+        command = [sys.executable, "-m", "polite", "fetch", *options, *urls]
         first = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
         until = time.monotonic() + LIMIT_S
         while log.read_text().count("/p/") < 6 and time.monotonic() < until:

@@ -37,12 +37,7 @@ def is_found(mutation: dict[str, str], slow: bool, root: Path) -> bool:
     tier = [] if slow else ["-m", "not slow"]
     command = [
         sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "-p",
-        "no:cacheprovider",
+        *"-m pytest -x -q -p no:cacheprovider".split(),
         *tier,
         *mutation["tests"].split(),
     ]

@@ -33,11 +33,11 @@ NOT_PUBLIC = """
     2606:4700::5efe:a00:1 2606:4700::200:5efe:a9fe:a9fe fd12::5efe:101:101 fe80::5efe:101:101
     2002:7f00:1:: 2002:c0a8:101::1 2001:0:a00:1::fefe:fefe
     2001:0:4136:e378:8000:63bf:3fff:fdd2 2001:0:4136:e378:8000:63bf:f5ff:fffe
-""".split()  # noqa: SIM905
+""".split()
 PUBLIC = """
     1.1.1.1 93.184.216.34 2606:4700::1111 2a00:1450:4001:81b::200e ::ffff:1.1.1.1 64:ff9b::101:101
     2606:4700::5efe:101:101 2606:4700::200:5efe:101:101 2606:4700::100:5efe:a00:1
-""".split()  # noqa: SIM905
+""".split()
 # Metadata services that are not link-local, and private addresses inside an IPv6 one.
 METADATA = ["100.100.100.200", "168.63.129.16", "192.0.0.192"]
 METADATA_IPV6 = ["fd00:ec2::254", "fd20:ce::254", "fd00:42::42", "fd00:a9fe:a9fe::1"]

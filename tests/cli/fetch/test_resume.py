@@ -204,18 +204,7 @@ def test_another_value_is_refused_and_named_and_nothing_is_sent(prompt, queue, f
 
 
 def test_the_same_values_are_no_change(prompt, queue):
-    same = [
-        "--agent",
-        "A/1",
-        "--header",
-        "Cookie:a",
-        "--header",
-        "X:1",
-        "--back-off-on",
-        "403",
-        "--delay",
-        "0.10",
-    ]
+    same = "--agent A/1 --header Cookie:a --header X:1 --back-off-on 403 --delay 0.10".split()
     same += ["--max-pages", str(10**15)]
 
     for path in ("/a", "/b"):

@@ -41,7 +41,7 @@ SETS = {
 PATHS = """
     / /a /a/b /a/b/c/d /a/b/x /a/y /a/yy/ /az /a/bz /ab /b /y /c /a/ /d /ab/x /abcc/long /abc/long-rule
     /abcde /a*bc /a$b /axbc /b/120 /d/120 /nowhere
-""".split()  # noqa: SIM905
+""".split()
 
 
 @pytest.mark.parametrize("texts", SETS.values(), ids=SETS)
