@@ -42,9 +42,7 @@ LOOP = os.environ.get("POLITE_TEST_LOOP", "")
 if LOOP not in ("", "eager", "uvloop"):
     raise pytest.UsageError(f"POLITE_TEST_LOOP must be eager or uvloop, got {LOOP!r}")
 # Their code has no event loop, so another loop changes nothing there.
-_WITHOUT_A_LOOP = frozenset(
-    "pacing properties robots standards typing url".split()
-)
+_WITHOUT_A_LOOP = frozenset("pacing properties robots standards typing url".split())
 
 
 _FAST_S = 5.0  # ten times what the slowest fast test takes on a usual machine (seconds of processor time)

@@ -12,7 +12,7 @@ from typing import NamedTuple, TextIO
 
 from polite.cli import stdin
 from polite.cli.options import explained, file_rules, open_gate_for, read_octets, unnamed_agent
-from polite.cli.terminal import Exit, complain, printable, spelled
+from polite.cli.terminal import OPTIONS, Exit, complain, printable, spelled
 from polite.errors import InvalidOption, InvalidURL, InvalidUserAgent, redact_url
 from polite.gate.gate import Gate
 from polite.options import needing
@@ -293,13 +293,16 @@ def _table_printer() -> Callable[[_Agents, Iterable[_Row]], None]:
 # The limit on lines of robots.txt that are printed.
 _MAX_LINES = 60
 _MAX_LICENSES = 10
+# The options of `explain` that its text may name; those of a crawl it has not.
+_ITS = ("--timeout", "--allow-private", "--dialect")
+_OPTIONS = {name: option for name, option in OPTIONS.items() if option in _ITS}
 
 
 def explain(options: argparse.Namespace) -> Exit:
     """Print the explanation. Return the exit status of its decision."""
     if options.robots is None:
         explanation = asyncio.run(explained(options, options.url))
-        print(spelled(str(explanation)))
+        print(spelled(str(explanation), _OPTIONS))
         access, decision = explanation.snapshot.access, explanation.decision
         if isinstance(access, Found):
             _show(access.body, options)

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING, TextIO
 
@@ -88,18 +89,18 @@ def message_of(error: Exception) -> str:
     return spelled(str(error))
 
 
-def spelled(text: str) -> str:
-    """Return what the library says of a URL or an origin in terms of the command line."""
+def spelled(text: str, options: Mapping[str, str] = OPTIONS) -> str:
+    """Return what the library says of a URL or an origin in terms of the command line, whose options these are."""
     for phrase, plain in _PHRASES.items():
         text = text.replace(phrase, plain)
-    text = _CHANGES.sub(lambda found: OPTIONS.get(found[1], "no command-line option"), text)
-    return _NAMED.sub(_spelled_name, text)
+    text = _CHANGES.sub(lambda found: options.get(found[1], "no command-line option"), text)
+    return _NAMED.sub(lambda found: _spelled_name(found, options), text)
 
 
-def _spelled_name(found: re.Match[str]) -> str:
+def _spelled_name(found: re.Match[str], options: Mapping[str, str]) -> str:
     name, sign = found[1], found[2] or ""
-    if name in OPTIONS:
-        return OPTIONS[name] + sign
+    if name in options:
+        return options[name] + sign
     field = name.rpartition(".")[2]
     if sign:
         return "the limit of "

@@ -98,8 +98,7 @@ class RobotsPolicy:
             ("retry_once_statuses", 400, 499),
         ):
             statuses(f"RobotsPolicy: {option}", getattr(self, option), least=least, most=most)
-        must = "a Dialect, such as polite.dialect(name)"
-        instance("RobotsPolicy: dialect", self.dialect, Dialect, must)
+        instance("RobotsPolicy: dialect", self.dialect, Dialect, "a Dialect, such as polite.dialect(name)")
 
 
 def _networks(option: str, values: Sequence[str]) -> tuple[Network, ...]:

@@ -90,9 +90,8 @@ class PoliteCrawler(AsyncWebCrawler):
     """
 
     def __init__(self, crawler_strategy: PoliteHTTPStrategy | PoliteBrowserStrategy, **options: Any) -> None:  # noqa: ANN401 - as crawl4ai has them
-        kinds: Any = PoliteHTTPStrategy | PoliteBrowserStrategy
-        must = "a PoliteHTTPStrategy or a PoliteBrowserStrategy"
-        instance("PoliteCrawler: crawler_strategy", crawler_strategy, kinds, must)
+        its: Any = PoliteHTTPStrategy | PoliteBrowserStrategy
+        instance("PoliteCrawler: crawler_strategy", crawler_strategy, its, "a strategy of polite's own")
         super().__init__(crawler_strategy, **options)
         self._gate = crawler_strategy.gate
         self._warned: set[str] = set()
