@@ -189,7 +189,11 @@ def test_a_site_is_explained_with_its_delay_and_turn_and_without_python_names(si
     assert "turn: in" in out
     assert "  >     2 | Disallow: /*.htm\n" in out
     assert not re.search(r"Policy|open_gate|[a-z]+_[a-z]+", out)
+
+
+def test_no_option_is_named_that_explain_lacks(site, capsys):
     site.robots = (404, b"")
+
     assert main(["explain", "--allow-private", site.origin]) == 0
     assert "delay: 1 s between requests (min delay 1 s)" in capsys.readouterr().out
 
