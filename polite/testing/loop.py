@@ -217,11 +217,11 @@ def _describe(tasks: "set[asyncio.Task[Any]]", now: float) -> str:
 
 
 def _waiting_at(task: "asyncio.Task[Any]") -> str:
-    """Return the line where the task's innermost coroutine waits for a future."""
-    coroutine: Any = task.get_coro()
-    while getattr(inner := getattr(coroutine, "cr_await", None), "cr_frame", None) is not None:
-        coroutine = inner
-    frame = getattr(coroutine, "cr_frame", None)
-    if frame is None:
-        return repr(coroutine)
-    return f"{coroutine.__qualname__}, line {frame.f_lineno} of {frame.f_code.co_filename}"
+    """Return the line where the task waits, in its innermost coroutine that is none of asyncio's own."""
+    inner: Any = task.get_coro()
+    own = inner
+    while getattr(inner := getattr(inner, "cr_await", None), "cr_frame", None) is not None:
+        own = own if inner.cr_code.co_filename.startswith(asyncio.__path__[0]) else inner
+    if (frame := getattr(own, "cr_frame", None)) is None:
+        return repr(own)
+    return f"{own.__qualname__}, line {frame.f_lineno} of {frame.f_code.co_filename}"

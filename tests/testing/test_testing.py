@@ -116,7 +116,7 @@ def runner():
 
 def test_a_loop_that_nothing_can_wake_raises_a_deadlock(runner) -> None:
     async def wait() -> None:
-        await asyncio.get_running_loop().create_future()
+        await asyncio.Event().wait()
 
     async def main() -> None:
         await asyncio.sleep(5.0)
