@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 PROCESSES = 8
 _LOOK_S = 0.05
 # A crawl that takes longer than so many times the ideal, and so many seconds, hangs.
-_HANGS, _HANGS_S = 4, 60.0
+_HANGS, _HANGS_S = 4, 240.0
 # Harm begins when this part of all pages has been requested.
 _BEGIN = 0.3
 _LOST_S = 1.5
