@@ -91,7 +91,9 @@ class PoliteCrawler(AsyncWebCrawler):
 
     def __init__(self, crawler_strategy: PoliteHTTPStrategy | PoliteBrowserStrategy, **options: Any) -> None:  # noqa: ANN401 - as crawl4ai has them
         its: Any = PoliteHTTPStrategy | PoliteBrowserStrategy
-        instance("PoliteCrawler: crawler_strategy", crawler_strategy, its, "a strategy of polite's own")
+        instance(
+            "PoliteCrawler: strategy", crawler_strategy, its, "a PoliteHTTPStrategy or PoliteBrowserStrategy"
+        )
         super().__init__(crawler_strategy, **options)
         self._gate = crawler_strategy.gate
         self._warned: set[str] = set()
