@@ -90,9 +90,9 @@ class PoliteCrawler(AsyncWebCrawler):
     """
 
     def __init__(self, crawler_strategy: PoliteHTTPStrategy | PoliteBrowserStrategy, **options: Any) -> None:  # noqa: ANN401 - as crawl4ai has them
-        its: Any = PoliteHTTPStrategy | PoliteBrowserStrategy
+        of: Any = PoliteHTTPStrategy | PoliteBrowserStrategy
         instance(
-            "PoliteCrawler: strategy", crawler_strategy, its, "a PoliteHTTPStrategy or PoliteBrowserStrategy"
+            "PoliteCrawler: strategy", crawler_strategy, of, "PoliteHTTPStrategy or PoliteBrowserStrategy"
         )
         super().__init__(crawler_strategy, **options)
         self._gate = crawler_strategy.gate
