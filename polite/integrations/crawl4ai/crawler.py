@@ -91,7 +91,7 @@ class PoliteCrawler(AsyncWebCrawler):
 
     def __init__(self, crawler_strategy: PoliteHTTPStrategy | PoliteBrowserStrategy, **options: Any) -> None:  # noqa: ANN401 - as crawl4ai has them
         of: Any = PoliteHTTPStrategy | PoliteBrowserStrategy
-        instance("PoliteCrawler: strategy", crawler_strategy, of, "one of polite, such as PoliteHTTPStrategy")
+        instance("PoliteCrawler: crawler_strategy", crawler_strategy, of, "one such as PoliteHTTPStrategy")
         super().__init__(crawler_strategy, **options)
         self._gate = crawler_strategy.gate
         self._warned: set[str] = set()

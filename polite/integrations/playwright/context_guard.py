@@ -556,7 +556,7 @@ async def guard(context: BrowserContext, gate: Gate, subresources: Subresources 
     require_gate(gate, user="guard")
     if subresources not in get_args(Subresources):
         raise InvalidOption(f"subresources must be check, pace or allow, got {subresources!r}")
-    browser = instance("guard: context", context, BrowserContext).browser
+    browser = instance("guard: context", context, BrowserContext, "one of playwright.async_api").browser
     if browser is None or browser.browser_type.name != "chromium":
         raise InvalidOption("guard needs a context of Chromium: other browsers have no CDP")
     requests = _of_browsers.setdefault(browser, PausedRequests(browser))

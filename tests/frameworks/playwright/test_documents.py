@@ -152,7 +152,7 @@ async def test_what_cannot_be_guarded_is_refused_by_name(context: BrowserContext
                 await guard(**{"context": context, "gate": gate, **options})
 
         await refused("check, pace or allow", subresources="block")
-        await refused("context must be a BrowserContext", context="context")
+        await refused("context must be one of playwright.async_api", context="context")
         await refused("needs a gate of polite.open_gate", gate="gate")
         await guard(context, gate)
         await refused("has a guard already")
