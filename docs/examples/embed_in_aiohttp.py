@@ -9,6 +9,7 @@ import aiohttp
 from aiohttp import web
 
 import polite
+from polite.integrations.aiohttp import send_once
 
 AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
 SITE = {
@@ -73,7 +74,7 @@ async def main() -> None:
     async with (
         site() as start,
         polite.open_gate(AGENT, fetching=loopback, pacing=pacing) as gate,
-        aiohttp.ClientSession(headers={"User-Agent": AGENT}) as session,
+        aiohttp.ClientSession(headers={"User-Agent": AGENT}, middlewares=[send_once]) as session,
     ):
         await crawl(gate, session, start)
         print((await gate.explain(start)).pause.because)

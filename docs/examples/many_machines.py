@@ -18,6 +18,7 @@ import aiohttp
 
 import polite
 from polite.events import StoreAway, StoreBack
+from polite.integrations.aiohttp import send_once
 
 AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
 WORKERS = 20
@@ -33,7 +34,9 @@ async def crawl(options: argparse.Namespace) -> None:
         polite.open_gate(AGENT, fetching=fetching, pacing=pacing, listener=tell) as gate,
         # The gate is shared as well: its delays and robots.txt results are those of the crawl.
         polite.open_frontier(gate, store=options.store, crawl=options.crawl, max_tries=TRIES) as frontier,
-        aiohttp.ClientSession(headers={"User-Agent": AGENT}, trace_configs=[require_the_turn()]) as session,
+        aiohttp.ClientSession(
+            headers={"User-Agent": AGENT}, middlewares=[send_once], trace_configs=[require_the_turn()]
+        ) as session,
     ):
         end_cleanly(frontier)
         with contextlib.suppress(polite.FrontierClosed):  # SIGTERM came at once

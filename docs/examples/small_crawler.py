@@ -13,6 +13,7 @@ from contextlib import suppress
 import aiohttp
 
 import polite
+from polite.integrations.aiohttp import send_once
 
 AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
 PACING = polite.PacingPolicy(max_pages=1_000)  # of each site: some have no end
@@ -28,7 +29,7 @@ async def crawl(seeds: list[str]) -> None:
     async with (
         polite.open_gate(AGENT, pacing=PACING) as gate,
         polite.open_frontier(gate, on_end=tell) as frontier,
-        aiohttp.ClientSession(connector=connector, headers={"User-Agent": AGENT}) as session,
+        aiohttp.ClientSession(connector=connector, headers={"User-Agent": AGENT}, middlewares=[send_once]) as session,
         asyncio.TaskGroup() as workers,
     ):
         await frontier.put_many(seeds)

@@ -284,15 +284,15 @@ class InFlight:
 
     def dropped(self, task: Task, turn: Turn, grounds: Grounds | None) -> None:
         """Requeue a task whose permit was collected, and never entered. It may have been used all the same: the delay runs."""
-        if turn in self._services.held_turns:
+        if self._services.held_turns.pop(turn, None) is not None:
             log.warning(
                 "%s: its permit was dropped without being entered; use `async with permit`, or permit.unsent()",
                 redact_url(task.url),
                 extra=fields("permit_dropped", url=task.url),
             )
-            self._services.turns.settle(
-                turn, task.target, Outcome(), None if grounds is None else grounds.pace
-            )
+            turns = self._services.turns
+            turns.settle(turn, task.target, Outcome(), None if grounds is None else grounds.pace)
+            turns.release(turn)
         self.unused(task, turn)
 
     def unneeded(self, task: Task, turn: Turn) -> None:

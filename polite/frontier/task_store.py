@@ -72,9 +72,12 @@ def draft_of(
     key: str | None = None,
     *,
     unique: bool = True,
-    **_: object,
+    again: bool = False,
+    wait: bool = True,
 ) -> TaskDraft:
     """Return the options as a store takes them. Raises InvalidOption."""
+    boolean("again", again)
+    boolean("wait", wait)
     for name, value in (("priority", priority), ("depth", depth)):
         _finite(name, value)
     for name, when in (("not_before", not_before), ("deadline", deadline)):

@@ -79,6 +79,28 @@ def middleware(gate: Gate, *handler: Never) -> ClientMiddlewareType:
     return polite_middleware
 
 
+class ConnectionLost(aiohttp.ClientConnectionError):
+    """The server closed the connection before its response began."""
+
+
+async def send_once(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
+    """A client middleware for a session whose requests have permits of their own: `ClientSession(middlewares=[send_once])`.
+
+    Without it, aiohttp sends a GET a second time, at once, if its connection breaks before the response begins. That request has no
+    permit. With it, such a request fails, and may be sent again with another permit.
+
+    Raises:
+        ConnectionLost: The connection broke.
+    """
+    try:
+        return await handler(request)
+    except aiohttp.ClientConnectorError:
+        # Nothing was sent.
+        raise
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise ConnectionLost(str(error) or type(error).__name__) from error
+
+
 class PacedRequest(ClientRequest):
     """A request that is sent only by `middleware`: one with middlewares of its own would be sent without a turn."""
 

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from polite.errors import InvalidOption
+from polite.options import instance
 from polite.origin import Origin
 from polite.pace import RequestedPace
 from polite.pacing.budgets import Budgets, Declined, declined
@@ -13,7 +14,7 @@ from polite.pacing.circuit import Circuits
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.pacing.policy import Overrides, PacingPolicy, by_origin, overrides_of
 from polite.pacing.rate_limits import KnownQuotas
-from polite.pacing.scopes import ScopePolicy, ScopeResolver, Scopes, checked
+from polite.pacing.scopes import ScopeLimit, ScopePolicy, ScopeResolver, Scopes, checked
 from polite.pacing.throttle import DELAYS, DelayThrottle, Rest, Throttle, guarded
 from polite.pacing.turn import Concurrency, Delay
 
@@ -210,6 +211,7 @@ class EffectivePolicies:
         """Return a field of the scope's own ScopeLimit, or else the option that applies there, without making its policy."""
         limit = None if self._limit is None else self._limit(scope)
         if limit is not None:
+            instance(f"PacingPolicy: what limit returns for {scope!r}", limit, ScopeLimit, "a ScopeLimit or None")
             return float(getattr(limit, name))
         own = self._own.options(scope) if self._own and isinstance(scope, Origin) else ()
         return float(dict(own).get(option, getattr(self.general.policy, option)))

@@ -176,9 +176,15 @@ def checked(named: ScopePolicy) -> ScopePolicy:
     """Return a user's function of scopes that raises InvalidOption for a result that names none: a text would be many scopes."""
 
     def scopes_of(target: Target, /) -> tuple[Hashable, ...]:
-        found: object = named(target)
-        if type(found) is tuple and found and all(isinstance(each, Hashable) for each in found):
-            return found
+        found: object
+        try:
+            found = named(target)
+            if type(found) is tuple and found:
+                # A tuple inside may hold what has no hash.
+                hash(found)
+                return found
+        except Exception as error:
+            found = error
         must = f"must return a tuple of hashable scopes, one at least, for {target.url}, got {found!r}"
         raise InvalidOption(f"PacingPolicy: scopes ({named!r}) {must}", url=target.url)
 

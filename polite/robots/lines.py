@@ -222,8 +222,8 @@ _MOST_SPELLINGS = 1_000
 _LONGEST_SPELLING = 40
 
 
-# What may follow a field's name in a line that can be no other field: an `s`, or what no name contains.
-_PLAIN_REST = re.compile(r"s|[^a-z0-9_-].*", re.DOTALL)
+# What may follow a field's name in a line that can be no other field: an `s`, or what no name contains and no word follows.
+_PLAIN_REST = re.compile(rf"s|(?![{WHITE}]+[a-z0-9_-])[^a-z0-9_-].*", re.DOTALL)
 
 
 class Fields(dict[str, Field]):
@@ -299,8 +299,8 @@ class Fields(dict[str, Field]):
 
     def separates(self, row: str) -> bool:
         """Whether a row that states a rule separates groups: not if it is one by tolerance, of a field that may be another."""
-        name = row.partition(":")[0].strip(WHITE).lower()
-        if name in self._exact or self._by_words or "#" in name:
+        name = row.partition("#")[0].partition(":")[0].strip(WHITE).lower()
+        if name in self._exact or self._by_words:
             return True
         starts = [start for start in self._starts if name.startswith(start)]
         return not starts or self._is_plain(name, starts[0])

@@ -228,7 +228,9 @@ class Workers:
                     # Its turn is taken back before it is entered.
                     await asyncio.sleep(HOLD_S * 2)
                     await self.use(permit, "sent")
-                elif way != "dropped":
+                elif way == "dropped":
+                    self.pages[permit.target.origin.text] += 1
+                else:
                     await self.use(permit, way)
             del permit
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from random import Random
 from typing import Any
 
@@ -166,7 +166,7 @@ def _require_gaps(servers: SlowServers, scope_of: Callable[[polite.Target], str]
         assert min(gaps(arrived), default=delay) >= delay, scope
 
 
-@pytest.mark.parametrize("returned", ["site", None, (), ([],), ["site"]])
+@pytest.mark.parametrize("returned", ["site", None, (), ([],), ["site"], ("site", ([],))])
 async def test_a_function_that_returns_no_scopes_is_named_with_the_url(returned: Any) -> None:
     def groups(target: polite.Target) -> Any:
         return returned
@@ -175,4 +175,21 @@ async def test_a_function_that_returns_no_scopes_is_named_with_the_url(returned:
     for scopes, said in [(groups, r"scopes \(<function .*groups"), (custom, "CustomScope: what by returns")]:
         async with scripted_gate(pacing=PacingPolicy(scopes=scopes)) as gate:
             with pytest.raises(polite.InvalidOption, match=f"{said}.*https://a.test/robots.txt"):
+                await visit(gate, "https://a.test/")
+
+
+async def test_a_function_of_scopes_that_fails_and_a_limit_that_is_none_are_named() -> None:
+    class Nonsense:
+        def __call__(self, target: polite.Target, /) -> tuple[str, ...]:
+            return ("site",)
+
+        def limit(self, scope: Hashable) -> Any:
+            return 5
+
+    def fails(target: polite.Target) -> tuple[str, ...]:
+        raise KeyError(target.url)
+
+    for scopes, said in [(fails, "scopes .*fails.*KeyError.*a.test"), (Nonsense(), "limit returns for 'site'")]:
+        async with scripted_gate(pacing=PacingPolicy(scopes=scopes)) as gate:
+            with pytest.raises(polite.InvalidOption, match=said):
                 await visit(gate, "https://a.test/")

@@ -12,6 +12,7 @@ import trustme
 from aiohttp import web
 
 import polite
+from polite.integrations.aiohttp import ConnectionLost, send_once
 from polite.testing import LoopClock, ScriptedTransport, scripted_server
 from polite.transports.connection_pool import ConnectionPool
 from tests.integrations.site import AGENT, LOOPBACK, PACING, Site, served, slow
@@ -172,3 +173,15 @@ async def test_another_session_has_no_gate_of_polite() -> None:
         for other in (session, None):
             with pytest.raises(polite.InvalidOption, match="needs a session of polite.open_session"):
                 polite.gate_of(other)  # type: ignore[arg-type]
+
+
+async def test_a_request_with_a_permit_of_its_own_is_sent_once(site: Site) -> None:
+    connector = polite.guarded_connector(LOOPBACK, resolver=aiohttp.ThreadedResolver())
+    async with aiohttp.ClientSession(connector=connector, middlewares=[send_once]) as session:
+        assert await read(session, site.url("/kept")) == "page /kept"
+        with pytest.raises(ConnectionLost, match="Server disconnected"):
+            await read(session, site.url("/broken"))
+        with pytest.raises(aiohttp.ClientConnectorError):
+            await read(session, "http://127.0.0.1:1/")
+
+    assert site.paths == ["/kept", "/broken"]

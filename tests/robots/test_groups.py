@@ -32,6 +32,8 @@ def test_what_stands_below_keeps_its_line():
         "User-agent: *\nDisallow: /p\n\nUser-agent-contact: foobot@example.com\n",
         "User-agents: foobot\nDisallow; /p\nUser-agent: barbot\nAllow: /\n",
         "User-agent: foobot\nDisallow-all: /p\n",
+        "User-agent: foobot\nDisallow-all /x # c\nUser-agent: *\nDisallow: /p\n",
+        "User-agent: foobot\nAllow: /a\nUser-agent note: see wiki\nDisallow: /p\n",
     ],
 )
 def test_a_field_that_only_begins_as_another_can_forbid_but_takes_no_rule_from_a_group(file: str):

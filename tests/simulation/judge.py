@@ -244,7 +244,7 @@ class Judge:
         self.crawl_limit: ScopeLimit | None = scopes.crawl if isinstance(scopes, Scopes) else None
         self.pages: int = 0
         self._concurrent = has_concurrency(scene.plan)
-        self._was_beside = self.pacing.concurrency > 1  # turns may have been granted beside others
+        self._robots_turns: dict[str, float] = {}
         self._scopes: dict[str, _Scope] = {}
         self._pacing_set_at = -math.inf
 
@@ -258,7 +258,6 @@ class Judge:
                 scope.next_turn_at, scope.turn = -math.inf, None
         self.pacing = policy
         self._pacing_set_at = self._now()
-        self._was_beside |= policy.concurrency > 1
 
     def restarted(self, *, kept: bool, delayed: set[str]) -> None:
         """The process was killed. Its successor knows of no request.
@@ -276,14 +275,16 @@ class Judge:
 
     # Robots.txt.
 
+    def robots_turn_granted(self, about: str) -> None:
+        """The next request for the robots.txt of `about` has its turn: it may be sent later."""
+        self._robots_turns[about] = self._now()
+
     def robots_requested(self, origin: str, about: str, *, first: bool) -> Request:
         """`origin` gets a request for the robots.txt of `about`: the `first` one, or a redirect hop."""
         forgot = self.robots.may_have_forgotten(origin)
         self.robots.requested(about, first=first)
         request = Request(origin, self._now(), robots=True, forgot=forgot)
-        # When its turn was granted is known only if it is sent at once, and not asked for again beside others.
-        late = self._plan.sends_late or self._was_beside
-        self._begin(request, -math.inf if late else request.began_at)
+        self._begin(request, self._robots_turns[about])
         # Its Crawl-delay may not be known yet.
         self._take_turn(Request(origin, self._now(), forgot=True), f"{origin}/robots.txt")
         return request

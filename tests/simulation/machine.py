@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest import mock
 
 from polite import schedulers
 from polite.compose.frontier import open_frontier
@@ -13,6 +14,7 @@ from polite.compose.gate import open_gate
 from polite.errors import Overloaded, StoreFailed
 from polite.events import Dropped, Event, Granted, OriginPostponed, Reclaimed, Refused, Skipped
 from polite.frontier.frontier import Frontier, FrontierClosed
+from polite.gate.fetcher import RobotsFetcher
 from polite.gate.gate import Gate
 from polite.ports import RobotsStore
 from polite.robots.decision import Disallowed
@@ -226,6 +228,7 @@ class Machine:
 
     async def open(self, stack: AsyncExitStack) -> None:
         plan, scene = self._plan, self._scene
+        stack.enter_context(self._tell_turns(scene.judge))
         faults = {each for each in plan.faults if each.startswith("throttle")}
         throttle = FaultyThrottle(lambda: scene.judge.pacing, Random(plan.seed), faults) if faults else None
         opened = open_gate(
@@ -245,6 +248,17 @@ class Machine:
         self.gate.pacing = scene.judge.pacing
         for number, each in enumerate(plan.frontiers):
             await self._open_frontier(stack, number, each)
+
+    def _tell_turns(self, judge: Judge) -> AbstractContextManager[object]:
+        """Tell the judge when a request for robots.txt gets its turn: no event does."""
+        take = RobotsFetcher._turn
+
+        async def told(fetcher, fetch, target):
+            turn = await take(fetcher, fetch, target)
+            judge.robots_turn_granted(str(fetch.origin))
+            return turn
+
+        return mock.patch.object(RobotsFetcher, "_turn", told)
 
     def _store(self) -> RobotsStore | Path | None:
         stores: dict[str, RobotsStore | Path] = {

@@ -159,11 +159,6 @@ class Plan:
         return tuple(self.hop(site, hop) for hop in range(0, 6, 2))
 
     @property
-    def sends_late(self) -> bool:
-        """Whether other turns may be granted between the turn of a robots.txt fetch and its request."""
-        return has_concurrency(self) and (self.connections < len(self.sites) or self.connect_s > 0)
-
-    @property
     def slack_s(self) -> float:
         """The longest time that threads take for one response: jobs queued before it, parsing it, and storing it."""
         return 4.0 * max(self.thread_s) * (1 + len(self.sites)) + 0.001

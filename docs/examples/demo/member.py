@@ -17,6 +17,7 @@ from polite.compose.frontier import open_frontier
 from polite.compose.gate import open_gate
 from polite.events import Event
 from polite.frontier.frontier import Frontier
+from polite.integrations.aiohttp import send_once
 from polite.origin import Target
 from polite.transports.resolver import Resolver
 
@@ -27,7 +28,7 @@ async def crawl(store: str, nameserver: str, seeds: list[str]) -> None:
     """Crawl until nothing waits in any process."""
     connector = aiohttp.TCPConnector(resolver=Resolver((nameserver,)), limit=0)
     async with (
-        aiohttp.ClientSession(connector=connector, headers={"User-Agent": AGENT}) as session,
+        aiohttp.ClientSession(connector=connector, headers={"User-Agent": AGENT}, middlewares=[send_once]) as session,
         open_gate(AGENT, store=store, crawl=CRAWL, listener=_print, **policies(nameserver)) as gate,
         open_frontier(gate, store=store, crawl=CRAWL, max_tries=TRIES) as frontier,
     ):

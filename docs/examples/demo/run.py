@@ -22,6 +22,7 @@ from docs.examples.demo.status_picture import write_status_picture
 from docs.examples.demo.table import print_table, rows
 from polite.compose.gate import open_gate
 from polite.events import Event
+from polite.integrations.aiohttp import send_once
 from polite.origin import Origin
 from polite.transports.resolver import Resolver
 
@@ -105,7 +106,7 @@ async def _crawl_here(
 ) -> None:
     connector = aiohttp.TCPConnector(resolver=Resolver((names,)), limit=0)
     async with (
-        aiohttp.ClientSession(connector=connector, headers={"User-Agent": AGENT}) as session,
+        aiohttp.ClientSession(connector=connector, headers={"User-Agent": AGENT}, middlewares=[send_once]) as session,
         open_gate(AGENT, listener=listener, **policies(names)) as gate,
     ):
         await crawl(gate, session, seeds, found)

@@ -12,6 +12,7 @@ from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
 from polite.cli.options import SECRET, merged
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
+from polite.integrations.aiohttp import send_once
 from polite.integrations.hop import Hop
 from polite.robots.exchange import BodyEnd, as_sent
 from polite.robots.policy import FetchPolicy
@@ -55,23 +56,6 @@ class NoFinalResponse(aiohttp.ClientError):
 
 class AddressBlocked(aiohttp.ClientError):
     """The options permit no address of the host. A retry cannot succeed."""
-
-
-class ConnectionLost(aiohttp.ClientError):
-    """The server closed the connection before its response was complete."""
-
-
-async def without_hidden_retry(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
-    """aiohttp middleware that prevents aiohttp's own repetition of a GET after a disconnect.
-
-    That hidden request is neither paced nor counted.
-    """
-    try:
-        return await handler(request)
-    except aiohttp.ClientConnectorError:
-        raise
-    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        raise ConnectionLost(str(error) or type(error).__name__) from error
 
 
 # Those of the request which the task sends: a response that has ended has no connection.
@@ -124,7 +108,7 @@ class Pages:
             auto_decompress=False,
             trust_env=False,
             timeout=aiohttp.ClientTimeout(total=options.timeout),
-            middlewares=(without_hidden_retry,),
+            middlewares=(send_once,),
             request_class=_PermittedRequest,
         )
 

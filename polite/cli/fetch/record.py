@@ -15,7 +15,8 @@ from typing import Any, NamedTuple, TextIO
 
 import aiohttp
 
-from polite.cli.fetch.page import AddressBlocked, ConnectionLost, NoFinalResponse, Page
+from polite.cli.fetch.page import AddressBlocked, NoFinalResponse, Page
+from polite.integrations.aiohttp import ConnectionLost
 from polite.cli.fetch.progress import OriginStats, words_of
 from polite.cli.fetch.queue_file import QueueNotes, kind_of_drop
 from polite.cli.stdin import ListedURL
