@@ -29,7 +29,9 @@ async def crawl(seeds: list[str]) -> None:
     async with (
         polite.open_gate(AGENT, pacing=PACING) as gate,
         polite.open_frontier(gate, on_end=tell) as frontier,
-        aiohttp.ClientSession(connector=connector, headers={"User-Agent": AGENT}, middlewares=[send_once]) as session,
+        aiohttp.ClientSession(
+            connector=connector, headers={"User-Agent": AGENT}, middlewares=[send_once]
+        ) as session,
         asyncio.TaskGroup() as workers,
     ):
         await frontier.put_many(seeds)

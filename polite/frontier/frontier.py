@@ -235,7 +235,9 @@ class Frontier:
             Overloaded: `max_waiting` is reached, with `wait=False`.
             FrontierClosed, GateClosed, SchedulerFailed, StoreFailed: The frontier takes no more.
         """
-        draft = draft_of(priority, depth, not_before, deadline, payload, key, unique=unique, again=again, wait=wait)
+        draft = draft_of(
+            priority, depth, not_before, deadline, payload, key, unique=unique, again=again, wait=wait
+        )
         target = Target.of(url)
         offered = self._offer(target, draft, again=again)
         if offered is None:

@@ -211,7 +211,7 @@ class EffectivePolicies:
         """Return a field of the scope's own ScopeLimit, or else the option that applies there, without making its policy."""
         limit = None if self._limit is None else self._limit(scope)
         if limit is not None:
-            instance(f"PacingPolicy: what limit returns for {scope!r}", limit, ScopeLimit, "a ScopeLimit or None")
+            instance(f"scopes: what limit returns for {scope!r}", limit, ScopeLimit, "a ScopeLimit or None")
             return float(getattr(limit, name))
         own = self._own.options(scope) if self._own and isinstance(scope, Origin) else ()
         return float(dict(own).get(option, getattr(self.general.policy, option)))

@@ -175,18 +175,20 @@ class Scopes:
 def checked(named: ScopePolicy) -> ScopePolicy:
     """Return a user's function of scopes that raises InvalidOption for a result that names none: a text would be many scopes."""
 
+    def refused(target: Target, got: object) -> InvalidOption:
+        must = f"must return a tuple of hashable scopes, one at least, for {target.url}, got {got!r}"
+        return InvalidOption(f"PacingPolicy: scopes ({named!r}) {must}", url=target.url)
+
     def scopes_of(target: Target, /) -> tuple[Hashable, ...]:
-        found: object
         try:
-            found = named(target)
-            if type(found) is tuple and found:
-                # A tuple inside may hold what has no hash.
-                hash(found)
-                return found
+            found: object = named(target)
+            # A tuple inside may hold what has no hash.
+            scopes = found if type(found) is tuple and hash(found) is not None else ()
         except Exception as error:
-            found = error
-        must = f"must return a tuple of hashable scopes, one at least, for {target.url}, got {found!r}"
-        raise InvalidOption(f"PacingPolicy: scopes ({named!r}) {must}", url=target.url)
+            raise refused(target, error) from error
+        if not scopes:
+            raise refused(target, found)
+        return scopes
 
     return scopes_of
 

@@ -241,9 +241,9 @@ async def test_a_key_of_a_task_that_is_not_unique_is_refused(opened: Opened) -> 
             await frontier.put(A, key="k", unique=False)
         with pytest.raises(polite.InvalidOption, match="unique must be True or False"):
             frontier.put_nowait(A, unique=None)  # type: ignore[arg-type]
-        for options in ({"again": "no"}, {"wait": 1}):
-            with pytest.raises(polite.InvalidOption, match=f"{[*options][0]} must be True or False"):
-                await frontier.put_many([A], **options)
+        for name in ("again", "wait"):
+            with pytest.raises(polite.InvalidOption, match=f"{name} must be True or False"):
+                await frontier.put_many([A], **{name: 1})
         with pytest.raises(TypeError, match="key"):
             await frontier.put_many([A], key="k")  # type: ignore[call-arg]
 

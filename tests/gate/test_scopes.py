@@ -189,7 +189,10 @@ async def test_a_function_of_scopes_that_fails_and_a_limit_that_is_none_are_name
     def fails(target: polite.Target) -> tuple[str, ...]:
         raise KeyError(target.url)
 
-    for scopes, said in [(fails, "scopes .*fails.*KeyError.*a.test"), (Nonsense(), "limit returns for 'site'")]:
+    for scopes, said in [
+        (fails, "scopes .*fails.*KeyError.*a.test"),
+        (Nonsense(), "limit returns for 'site'"),
+    ]:
         async with scripted_gate(pacing=PacingPolicy(scopes=scopes)) as gate:
             with pytest.raises(polite.InvalidOption, match=said):
                 await visit(gate, "https://a.test/")

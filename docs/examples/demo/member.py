@@ -28,7 +28,9 @@ async def crawl(store: str, nameserver: str, seeds: list[str]) -> None:
     """Crawl until nothing waits in any process."""
     connector = aiohttp.TCPConnector(resolver=Resolver((nameserver,)), limit=0)
     async with (
-        aiohttp.ClientSession(connector=connector, headers={"User-Agent": AGENT}, middlewares=[send_once]) as session,
+        aiohttp.ClientSession(
+            connector=connector, headers={"User-Agent": AGENT}, middlewares=[send_once]
+        ) as session,
         open_gate(AGENT, store=store, crawl=CRAWL, listener=_print, **policies(nameserver)) as gate,
         open_frontier(gate, store=store, crawl=CRAWL, max_tries=TRIES) as frontier,
     ):

@@ -106,7 +106,9 @@ async def _crawl_here(
 ) -> None:
     connector = aiohttp.TCPConnector(resolver=Resolver((names,)), limit=0)
     async with (
-        aiohttp.ClientSession(connector=connector, headers={"User-Agent": AGENT}, middlewares=[send_once]) as session,
+        aiohttp.ClientSession(
+            connector=connector, headers={"User-Agent": AGENT}, middlewares=[send_once]
+        ) as session,
         open_gate(AGENT, listener=listener, **policies(names)) as gate,
     ):
         await crawl(gate, session, seeds, found)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Self
 
 import aiohttp
-from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
 
 from polite.cli.options import SECRET, merged
 from polite.gate.gate import Gate

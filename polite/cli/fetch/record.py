@@ -16,13 +16,13 @@ from typing import Any, NamedTuple, TextIO
 import aiohttp
 
 from polite.cli.fetch.page import AddressBlocked, NoFinalResponse, Page
-from polite.integrations.aiohttp import ConnectionLost
 from polite.cli.fetch.progress import OriginStats, words_of
 from polite.cli.fetch.queue_file import QueueNotes, kind_of_drop
 from polite.cli.stdin import ListedURL
 from polite.cli.terminal import Exit, spelled
 from polite.errors import InvalidOption, PoliteError
 from polite.events import BackedOff, Dropped, Event, Granted, OriginPostponed, Refused, RobotsFetched
+from polite.integrations.aiohttp import ConnectionLost
 from polite.origin import Origin, Target
 from polite.ports import Clock
 from polite.robots.exchange import BodyEnd
