@@ -64,7 +64,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    if item.get_closest_marker("virtual_time"):
+    if _is_virtual(item):
         return {"virtual": VirtualTimeLoop}
     return {"real": asyncio.new_event_loop if LOOP == "uvloop" else asyncio.SelectorEventLoop}
 
@@ -132,7 +132,14 @@ def _concerns_the_loop(item: pytest.Item) -> bool:
     folder = item.path.relative_to(Path(__file__).parent).parts[0]
     if folder in _WITHOUT_A_LOOP:
         return False
-    return LOOP != "uvloop" or item.get_closest_marker("virtual_time") is None
+    return LOOP != "uvloop" or not _is_virtual(item)
+
+
+def _is_virtual(item: pytest.Item) -> bool:
+    """Whether the test's loop has virtual time: all of these folders' do."""
+    return (
+        item.path.parent.name in {"gate", "frontier"} or item.get_closest_marker("virtual_time") is not None
+    )
 
 
 class LeftTheMachine(Exception):

@@ -130,10 +130,7 @@ def tasks(origins: int, count: int, rounds: int, _: list[Case]) -> Figures:
             return taken
 
     pairs = [
-        (
-            sum(_in_virtual_time(frontier.through_the_frontier(origins, workers, count))),
-            alone(),
-        )
+        (sum(_in_virtual_time(frontier.through_the_frontier(origins, workers, count))), alone())
         for _ in range(rounds)
     ]
     return figures(*zip(*pairs, strict=True))

@@ -211,12 +211,7 @@ class InFlight:
     """
 
     def __init__(
-        self,
-        services: Services,
-        progress: Progress,
-        store: TaskStore,
-        max_tries: int,
-        on_end: OnEnd | None,
+        self, services: Services, progress: Progress, store: TaskStore, max_tries: int, on_end: OnEnd | None
     ) -> None:
         require_plain(on_end)
         self._services = services

@@ -82,11 +82,7 @@ class EffectivePolicies:
     """
 
     def __init__(
-        self,
-        policy: PacingPolicy,
-        throttle: Throttle | None = None,
-        *,
-        scopes: ScopePolicy | None = None,
+        self, policy: PacingPolicy, throttle: Throttle | None = None, *, scopes: ScopePolicy | None = None
     ) -> None:
         self._throttle = throttle
         self._require_throttle(policy)

@@ -139,11 +139,7 @@ class Turnstile:
     __slots__ = ("_requests", "_scopes", "_wait_queue", "max_waiting", "member")
 
     def __init__(
-        self,
-        *,
-        concurrency: Concurrency = 1,
-        provisional_s: Delay = 1.0,
-        max_waiting: int = 100_000,
+        self, *, concurrency: Concurrency = 1, provisional_s: Delay = 1.0, max_waiting: int = 100_000
     ) -> None:
         self._scopes = ScopeTable(concurrency, provisional_s)
         self.max_waiting: int = max_waiting

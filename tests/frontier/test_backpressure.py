@@ -12,8 +12,6 @@ from polite.task import Admission
 from tests.frontier.support import Opened, one_process
 from tests.support import RULES, A, fetch_all
 
-pytestmark = pytest.mark.virtual_time
-
 
 async def fetch_all_and_close(frontier: Frontier) -> list[str]:
     frontier.close()

@@ -17,8 +17,6 @@ from polite.robots.exchange import Failed, Reply
 from tests.frontier.support import Opened, one_process, turns_of
 from tests.support import RULES, A, B, TimedTransport, scripted_gate
 
-pytestmark = pytest.mark.virtual_time
-
 
 def budget(**options: Any) -> dict[str, Any]:
     """Options of a gate whose policy has a budget."""

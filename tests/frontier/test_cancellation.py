@@ -11,8 +11,6 @@ from polite.frontier.frontier import Frontier
 from tests.frontier.support import Drained, Opened, expect_a_healthy_frontier, one_process
 from tests.support import A, fetch_all, now
 
-pytestmark = pytest.mark.virtual_time
-
 
 @one_process
 async def test_what_was_about_to_be_given_to_a_cancelled_worker_goes_to_the_next(opened: Opened) -> None:

@@ -13,8 +13,6 @@ from polite.events import Event, Refused
 from tests.frontier.support import Opened, memory_only, one_process, turns_of
 from tests.support import RULES, A, B, fetch_all, now
 
-pytestmark = pytest.mark.virtual_time
-
 
 async def test_t5_tasks_are_given_out_only_where_the_rules_allow_it_and_refusals_are_told(
     opened: Opened,

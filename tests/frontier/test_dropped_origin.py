@@ -5,8 +5,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-import pytest
-
 import polite
 from polite.events import Dropped, Event
 from polite.frontier import dispatcher
@@ -16,8 +14,6 @@ from polite.robots.result import Found
 from polite.robots.snapshot import renewed
 from polite.testing import ScriptedTransport
 from tests.support import scripted_gate
-
-pytestmark = pytest.mark.virtual_time
 
 SITE = "https://site.test"
 ROBOTS = f"{SITE}/robots.txt"

@@ -14,8 +14,6 @@ from polite.testing import LoopClock
 from tests.frontier.support import Drained, Opened, one_process
 from tests.support import A, B, fetch_all, now
 
-pytestmark = pytest.mark.virtual_time
-
 
 @pytest.mark.parametrize(
     "option", ["max_waiting", "max_done", "max_tries", "max_robots_tries", "max_robots_fetches"]

@@ -10,8 +10,6 @@ from polite.task import Admission
 from tests.frontier.support import Opened
 from tests.support import RULES, A, B, now
 
-pytestmark = pytest.mark.virtual_time
-
 
 async def test_next_returns_none_when_nothing_is_left_though_the_frontier_is_open(opened: Opened) -> None:
     async with opened() as (frontier, _):

@@ -15,8 +15,6 @@ from polite.task import Admission
 from tests.frontier.support import Opened
 from tests.support import RULES, A, B, fetch_all, scripted_gate
 
-pytestmark = pytest.mark.virtual_time
-
 
 class Ends:
     """An `on_end` that keeps what it is told."""

@@ -16,8 +16,6 @@ from tests.frontier.support import Drained, Opened, one_process
 from tests.sitemaps.support import urlset
 from tests.support import A, B, fetch_all, scripted_gate
 
-pytestmark = pytest.mark.virtual_time
-
 
 async def test_a_url_is_put_once_however_it_is_spelt(opened: Opened) -> None:
     async with opened() as (frontier, _):

@@ -10,8 +10,6 @@ from polite.events import Dropped, Event, Retried
 from tests.frontier.support import Opened, one_process
 from tests.support import A, now
 
-pytestmark = pytest.mark.virtual_time
-
 
 async def test_a_permit_carries_its_task(opened: Opened) -> None:
     payload = {"from": [f"{A}/", None], "weight": 0.5}

@@ -18,8 +18,6 @@ from polite.testing import ScriptedTransport
 from tests.frontier.support import Opened, memory_only, one_process
 from tests.support import RULES, A, fetch_all, now, scripted_gate
 
-pytestmark = pytest.mark.virtual_time
-
 
 async def test_rules_that_change_while_tasks_wait_are_obeyed(opened: Opened) -> None:
     events: list[Event] = []

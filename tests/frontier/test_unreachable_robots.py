@@ -13,8 +13,6 @@ from polite.testing import LoopClock, ScriptedTransport
 from tests.frontier.support import Opened
 from tests.support import RULES, A, B, fetch_all, now
 
-pytestmark = pytest.mark.virtual_time
-
 
 class FailingStore:
     """A store that cannot be read until `mended`."""

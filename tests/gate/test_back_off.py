@@ -13,8 +13,6 @@ from polite.testing import ScriptedTransport
 from tests.gate.support import PAGE, ROBOTS, SITE, gaps, opened, visit
 from tests.support import now
 
-pytestmark = pytest.mark.virtual_time
-
 AFTER_2_MINUTES = {"Retry-After": "120"}
 NO_CIRCUIT = {"circuit_failures": 0}
 OF_403 = throttles.Longest(

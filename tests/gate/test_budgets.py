@@ -14,8 +14,6 @@ from tests.gate.support import PAGE, ROBOTS, opened, visit
 from tests.pacers.homes import FakeStore
 from tests.support import scripted_gate
 
-pytestmark = pytest.mark.virtual_time
-
 
 async def test_a_permit_beyond_the_budget_is_refused_by_url_limit_and_option() -> None:
     events: list[Any] = []

@@ -10,8 +10,6 @@ from polite.robots.exchange import Reply
 from tests.gate.support import PAGE, ROBOTS, Names, opened, visit
 from tests.support import now, scripted_gate
 
-pytestmark = pytest.mark.virtual_time
-
 
 async def test_the_origin_is_delayed_from_now_and_nothing_is_counted_or_fetched() -> None:
     async with opened() as (gate, transport):

@@ -17,8 +17,6 @@ from polite.testing import ScriptedTransport
 from tests.gate.support import SITE
 from tests.support import OpenedGate, scripted_gate
 
-pytestmark = pytest.mark.virtual_time
-
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 # Rules that nothing tells apart, and a path that holds what they look for, but for the last.
 HOSTILE = "".join(f"Disallow: /*{'*'.join(each)}*0\n" for each in product(LETTERS, LETTERS, "abcdef"))

@@ -28,9 +28,6 @@ class Own:
         return Pause(self.seconds, "ours")
 
 
-pytestmark = pytest.mark.virtual_time
-
-
 @pytest.mark.parametrize(
     ("rule", "pacing", "gap", "because"),
     [

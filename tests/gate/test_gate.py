@@ -20,8 +20,6 @@ from polite.testing import LoopClock, ScriptedTransport
 from tests.gate.support import AGENT, PAGE, PRIVATE, ROBOTS, RULES, SITE, opened, visit
 from tests.support import now, scripted_gate
 
-pytestmark = pytest.mark.virtual_time
-
 
 async def test_check_answers_by_the_rules_of_the_origin() -> None:
     async with opened() as (gate, transport):

@@ -24,8 +24,6 @@ from polite.testing import LoopClock
 from tests.gate.support import AGENT, PAGE, ROBOTS, gaps, visit
 from tests.support import TimedTransport, now, scripted_gate
 
-pytestmark = pytest.mark.virtual_time
-
 
 def serving(robots_txt: bytes = b"") -> TimedTransport:
     return TimedTransport({ROBOTS: Reply(200, robots_txt)})

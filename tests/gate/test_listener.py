@@ -10,8 +10,6 @@ from polite.events import BackedOff, Event, Granted, Left, PermitDelayed, Refuse
 from tests.gate.support import PAGE, opened, visit
 from tests.support import scripted_gate
 
-pytestmark = pytest.mark.virtual_time
-
 
 class Choosy:
     """A listener that names its events."""

@@ -18,8 +18,6 @@ from polite.stores.memory import MemoryStore
 from polite.testing import ManualClock, ScriptedTransport
 from tests.support import OpenedGate, scripted_gate
 
-pytestmark = pytest.mark.virtual_time
-
 MIB = 1 << 20
 # About 2 MB once it has been asked.
 HOSTILE = Reply(200, b"User-agent: *\n" + b"".join(b"Disallow: /%d*x%d\n" % (n, n) for n in range(5_000)))

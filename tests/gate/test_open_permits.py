@@ -12,8 +12,6 @@ from polite.testing import ScriptedTransport
 from tests.gate.support import Names
 from tests.support import scripted_gate
 
-pytestmark = pytest.mark.virtual_time
-
 # Less than PacingPolicy.max_hold, after which a turn is taken back.
 PATIENCE_S = 3_000.0
 EXPIRING = Reply(200, b"User-agent: *\nDisallow: /private\n", cache_control="no-cache")

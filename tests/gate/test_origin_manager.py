@@ -23,8 +23,6 @@ from polite.robots.reason import Reason
 from polite.stores.memory import MemoryStore
 from polite.testing import LoopClock, ScriptedTransport
 
-pytestmark = pytest.mark.virtual_time
-
 DAY = 86_400.0
 SITE = Origin.of("https://site.test/")
 RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")

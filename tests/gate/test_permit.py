@@ -15,8 +15,6 @@ from polite.testing import ScriptedTransport
 from tests.gate.support import PAGE, PRIVATE, ROBOTS, SITE, opened, visit
 from tests.support import now, scripted_gate
 
-pytestmark = pytest.mark.virtual_time
-
 
 @pytest.mark.parametrize(
     ("said", "anchor", "since"),

@@ -9,8 +9,6 @@ from polite.stores.memory import MemoryValidators
 from tests.gate.support import PAGE, opened, visit
 from tests.support import fetch_all, now
 
-pytestmark = pytest.mark.virtual_time
-
 RECRAWL = polite.RecrawlPolicy()
 DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
 

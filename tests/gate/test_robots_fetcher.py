@@ -24,8 +24,6 @@ from tests.gate.support import PAGE, PRIVATE, ROBOTS, RULES, opened
 from tests.gate.support import SITE as SITE_URL
 from tests.support import TimedTransport, now
 
-pytestmark = pytest.mark.virtual_time
-
 SITE = Origin.of(SITE_URL)
 INFERRING = RobotsPolicy(infer_missing=True)
 

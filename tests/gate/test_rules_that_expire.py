@@ -18,8 +18,6 @@ from tests.frontier.durable.slow_commits import OverlappingLoop
 from tests.gate.support import PAGE, PRIVATE, ROBOTS, SITE, gaps, visit
 from tests.support import OpenedGate, TimedTransport, now, scripted_gate
 
-pytestmark = pytest.mark.virtual_time
-
 HOUR, DAY = 3_600.0, 86_400.0
 RULES = b"User-agent: *\n"
 SLOW = b"User-agent: *\nCrawl-delay: 300\n"

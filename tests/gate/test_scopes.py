@@ -15,8 +15,6 @@ from polite.testing import ScriptedTransport
 from tests.gate.support import Names, gaps, visit
 from tests.support import OpenedGate, now, scripted_gate
 
-pytestmark = pytest.mark.virtual_time
-
 
 def opened(
     scopes: Scopes, names: Names | None = None, *, min_delay: float = 1.0, **options: Any

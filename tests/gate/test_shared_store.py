@@ -19,8 +19,6 @@ from polite.testing import LoopClock, ScriptedTransport
 from tests.gate.support import PAGE, PRIVATE, ROBOTS, visit
 from tests.support import OpenedGate, scripted_gate
 
-pytestmark = pytest.mark.virtual_time
-
 HOUR, DAY = 3_600.0, 86_400.0
 RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
 CLOSED = Reply(200, b"User-agent: *\nDisallow: /\n")

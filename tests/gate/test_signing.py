@@ -14,8 +14,6 @@ from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.gate.support import PAGE, ROBOTS, RULES, opened, visit
 
-pytestmark = pytest.mark.virtual_time
-
 
 class Noting:
     """A signer that says what it signed, and notes it."""

@@ -19,8 +19,6 @@ from polite.testing import ScriptedTransport
 from tests.sitemaps.support import index, pages, urlset
 from tests.support import TimedTransport, scripted_gate
 
-pytestmark = pytest.mark.virtual_time
-
 SITE = "https://example.com"
 ROBOTS, USUAL = f"{SITE}/robots.txt", f"{SITE}/sitemap.xml"
 

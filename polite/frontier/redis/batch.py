@@ -12,17 +12,7 @@ from polite.frontier.durable.backend import Batch, Deactivation, EndedTask, Mark
 from polite.frontier.task_store import TaskDraft
 from polite.origin import Origin, Target
 from polite.pacers.homes import Home
-from polite.stores.redis.changes import (
-    Back,
-    Changes,
-    Ended,
-    Load,
-    Lookup,
-    Out,
-    Postpone,
-    PutEntry,
-    Requeued,
-)
+from polite.stores.redis.changes import Back, Changes, Ended, Load, Lookup, Out, Postpone, PutEntry, Requeued
 from polite.stores.redis.homes import HeldHomes
 from polite.stores.redis.step import StepReply, TaskRow
 from polite.task import NOT_UNIQUE, seen_as
@@ -182,10 +172,7 @@ class BatchChanges:
     """
 
     def __init__(
-        self,
-        held: HeldHomes,
-        home_of: Callable[[Target], str],
-        key: Callable[[TaskDraft], float] | None,
+        self, held: HeldHomes, home_of: Callable[[Target], str], key: Callable[[TaskDraft], float] | None
     ) -> None:
         self._held = held
         self._home_of = home_of

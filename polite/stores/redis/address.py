@@ -124,10 +124,7 @@ class _Reader:
         address = self._unix(parts) if self._scheme == _UNIX else self._network(parts)
         sentinel = tuple(parameters.pop(name, None) for name in _SENTINEL_PARAMETERS)
         return replace(
-            address,
-            options=parameters,
-            login=_login(parts.netloc),
-            sentinel_login=(sentinel[0], sentinel[1]),
+            address, options=parameters, login=_login(parts.netloc), sentinel_login=(sentinel[0], sentinel[1])
         )
 
     def _network(self, parts: SplitResult) -> Address:

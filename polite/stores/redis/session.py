@@ -74,14 +74,7 @@ class Session:
     """
 
     def __init__(
-        self,
-        link: "RedisLink",
-        clock: Clock,
-        crawl: str,
-        *,
-        partitions: int,
-        lease_s: float,
-        tell: Listener,
+        self, link: "RedisLink", clock: Clock, crawl: str, *, partitions: int, lease_s: float, tell: Listener
     ) -> None:
         self._clock = clock
         self._settings = CrawlSettings(lease_s, keyed=False, max_tries=_NO_LIMIT, max_done=_NO_LIMIT)
