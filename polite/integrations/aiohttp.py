@@ -89,6 +89,10 @@ async def send_once(request: ClientRequest, handler: ClientHandlerType) -> Clien
     Without it, aiohttp sends a GET a second time, at once, if its connection breaks before the response begins. That request has no
     permit. With it, such a request fails, and may be sent again with another permit.
 
+    Args:
+        request: What is sent.
+        handler: What sends it, which aiohttp passes.
+
     Raises:
         ConnectionLost: The connection broke.
     """
