@@ -186,10 +186,14 @@ class TaskPermit(Permit):
         return f"<TaskPermit {redact_url(self.url)}: {given}{self._state()}, try {self._task.tries + 1}>"
 
     def __del__(self) -> None:
-        if self._granted is not None:
-            # Perhaps in another thread, and in the middle of anything: only noted here. A loop that is closed has no next.
-            with contextlib.suppress(RuntimeError):
+        # Perhaps in another thread, and in the middle of anything: only noted here. A loop that is closed has no next.
+        with contextlib.suppress(RuntimeError):
+            if self._granted is not None:
                 self._loop.call_soon_threadsafe(self._owner.dropped, self._task, self._granted, self._grounds)
+            elif self._turn is not None:
+                # Entered, and never left: its turn was taken back, or something would refer to it.
+                left = partial(self._owner.settled, self._task, again_in=0.0, demand=None)
+                self._loop.call_soon_threadsafe(left)
 
 
 def require_plain(on_end: object) -> None:

@@ -59,6 +59,16 @@ async def test_a_permit_that_is_dropped_unentered_gives_turn_and_task_back_after
     assert "use `async with permit`" in caplog.text
 
 
+async def test_a_permit_that_is_entered_and_forgotten_gives_its_task_back_when_its_turn_is_taken(
+    opened: Opened,
+) -> None:
+    async with opened(pacing=polite.PacingPolicy(max_hold=30.0)) as (frontier, _):
+        await frontier.put(A)
+        await (await anext(frontier)).enter()
+        async with asyncio.timeout(60), await anext(frontier) as permit:
+            assert permit.task.tries == 1
+
+
 async def test_a_permit_left_without_being_entered_is_misused_and_counts_nothing(opened: Opened) -> None:
     async with opened() as (frontier, _):
         await frontier.put_many([f"{A}/1", f"{A}/2"])
