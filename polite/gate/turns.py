@@ -375,9 +375,9 @@ class Turns:
     def delayed(self, target: Target, pace: RequestedPace | None) -> None:
         """Start the delays of a turn's scopes now, since its request is sent only now."""
         scopes = self.scopes_of(target)
-        self.pacer.hold(scopes[:1], self.pause(target.origin, pace).seconds, "a request was just sent")
-        for scope in scopes[1:]:
-            self.pacer.hold((scope,), self.policies.delay(scope), "a request was just sent")
+        delays = [self.pause(target.origin, pace).seconds, *map(self.policies.delay, scopes[1:])]
+        for scope, delay_s in zip(scopes, delays, strict=True):
+            self.pacer.hold((scope,), delay_s, "a request was just sent", sent=True)
 
     def owns(self, target: Target) -> bool:
         """Whether a delay of the URL's scopes counts at once: they can be named, and this process paces them."""

@@ -254,9 +254,9 @@ class SharedPacer(LocalPacer):
             raise GateClosed("the gate is closed: no home is taken")
         await self._held(scopes, None)
 
-    def hold(self, scopes: Sequence[Hashable], pause_s: float, because: str) -> None:
+    def hold(self, scopes: Sequence[Hashable], pause_s: float, because: str, *, sent: bool = False) -> None:
         """Delay the scopes by at least `pause_s` seconds from now. A long delay is written through."""
-        super().hold(scopes, pause_s, because)
+        super().hold(scopes, pause_s, because, sent=sent)
         for scope in scopes:
             self._write_through(scope, pause_s)
 

@@ -235,11 +235,14 @@ class LocalPacer:
         self._turnstile.cancel(turn, self._now())
         self._arm()
 
-    def hold(self, scopes: Sequence[Hashable], pause_s: float, because: str) -> None:
-        """Delay the scopes by at least `pause_s` seconds from now, for a reason that `outlook` shows. A delay only ever grows."""
+    def hold(self, scopes: Sequence[Hashable], pause_s: float, because: str, *, sent: bool = False) -> None:
+        """Delay the scopes by at least `pause_s` seconds from now, for a reason that `outlook` shows. A delay only ever grows.
+
+        `sent`: since a request was sent there without a turn. Open turns keep the delay, too, if they `ask_again`.
+        """
         now = self._now()
         for scope in scopes:
-            self._turnstile.hold(scope, now + pause_s, because, now=now)
+            self._turnstile.hold(scope, now + pause_s, because, now=now, sent=sent)
 
     def limit(self, concurrency: Concurrency, provisional_s: Delay, max_waiting: int) -> None:
         """Change the limits: of new scopes from now, of known ones at `relimit`."""

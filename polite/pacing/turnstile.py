@@ -237,7 +237,7 @@ class Turnstile:
         """
         member = self.member
         for scope in turn.scope_states:
-            if scope.limit > 1 or scope.open > 1:
+            if scope.limit > 1 or scope.open > 1 or scope.spaced_until > now:
                 break
         else:
             if not member.active:
@@ -347,16 +347,27 @@ class Turnstile:
             turn.state = CANCELLED
 
     def hold(
-        self, scope: Hashable, until: float, because: str | None = None, *, now: float = -math.inf
+        self,
+        scope: Hashable,
+        until: float,
+        because: str | None = None,
+        *,
+        now: float = -math.inf,
+        sent: bool = False,
     ) -> None:
         """Delay a scope until `until` (monotonic seconds), if that is later than its delay ends already.
+
+        `sent`: for a request that was just sent; open turns that ask again keep the delay, too.
 
         Raises:
             ValueError: `until` is not finite.
         """
         if not -math.inf < until < math.inf:
             raise ValueError(f"a delay of {scope!r} until {until!r}: a finite time is needed")
-        _delay_until(self._scopes.named((scope,))[0], until, because, now)
+        state = self._scopes.named((scope,))[0]
+        _delay_until(state, until, because, now)
+        if sent and until > state.spaced_until:
+            state.spaced_by, state.spaced_until = 0, until
 
     def limit(self, concurrency: Concurrency, provisional_s: Delay) -> None:
         """Change the limits of scopes: of new ones from now, of known ones at `relimit`."""

@@ -32,6 +32,15 @@ async def test_the_delay_is_that_of_the_origins_file() -> None:
         assert await visit(gate) == pytest.approx(charged + 30)
 
 
+async def test_a_permit_that_is_open_and_ready_later_waits_for_the_delay() -> None:
+    async with opened() as (gate, _), gate.permit(PAGE) as permit:
+        gate.charge(PAGE)
+        charged = now()
+        await permit.ready()
+
+        assert now() == pytest.approx(charged + 1.0)
+
+
 def by_address(**options: Any) -> Any:
     pacing = polite.PacingPolicy(scopes=polite.Scopes(address=polite.ScopeLimit(delay=10.0)))
     return scripted_gate(pacing=pacing, addresses=Names(took_s=2.0), **options)
