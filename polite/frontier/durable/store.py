@@ -303,7 +303,8 @@ class DurableTaskStore:
             return Admission.DUPLICATE
         if put.ready_at is not None or not self._active.concerns(origin):
             return Admission.WAITING
-        return self._active.admit(task_of(origin, row_of(number, put), self._clock.monotonic()))
+        shared = self._dispatcher.shared(put.target).origin
+        return self._active.admit(task_of(shared, row_of(number, put), self._clock.monotonic()))
 
     # Delayed tasks and postponed origins.
 
