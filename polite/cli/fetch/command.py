@@ -72,7 +72,7 @@ _IN_MEMORY, _IN_FILE = 1_000_000, 1_000_000_000
 _EXTRA_TRIES = 10
 # Neither do attempts without a connection count as tries. They are rarer than this: a circuit opens after the first ten.
 _OUTAGE_TRY_S = 30.0
-# Objects that are made before Python looks for garbage. With its default it looks so often that this is a third of a long list's CPU.
+# Objects that are made before Python looks for garbage: with its default, that takes a third of the CPU of a long list.
 _GARBAGE_AT = 10_000
 
 
