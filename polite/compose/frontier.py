@@ -69,6 +69,8 @@ async def open_frontier(
         raise InvalidOption(f'lease={lease!r} needs a shared store, such as store="redis://example.com/0"')
     if boolean("wide_fingerprints", wide_fingerprints) and (shared or store is None):
         raise InvalidOption("wide_fingerprints=True needs a file, such as store='queue.sqlite'")
+    if unknown := options.keys() - FrontierOptions.__annotations__.keys():
+        raise TypeError(f"open_frontier: {', '.join(sorted(unknown))}: no such option")
     # What is refused is refused before a shared crawl is joined.
     checked = CheckedScheduler(Fifo() if scheduler is None else scheduler)
     limits, order = Limits(**options), "fifo" if store is None and crawl is None else _order(scheduler)

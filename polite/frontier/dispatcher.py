@@ -187,12 +187,8 @@ class Dispatcher:
             queue.fetched = True
             self._fetching[queue] = self._start(queue, QueueState.FETCHING_RULES, self._learn)
 
-    def _free_slot(self, queue: OriginQueue) -> None:
-        """The queue needs no fetch slot any more: others may fetch. Those whose rules are known by now take none."""
-        del self._fetching[queue]
-        self._fill_slots()
-
     def _fill_slots(self) -> None:
+        """A queue needs no fetch slot any more: others may fetch. Those whose rules are known by now take none."""
         while self._for_slot and len(self._fetching) < self.limits.max_robots_fetches:
             waiting, _ = self._for_slot.popitem(last=False)
             self._advance(waiting)
@@ -355,7 +351,8 @@ class Dispatcher:
             queue.wait = None
             self._guarded(self._failed, queue, error)
         if self._fetching.get(queue) is task:
-            self._guarded(self._free_slot, queue)
+            del self._fetching[queue]
+            self._guarded(self._fill_slots)
 
     def _failed(self, queue: OriginQueue, error: BaseException) -> None:
         self._unchoose(queue)

@@ -412,7 +412,7 @@ class Services:
         """Whether a granted turn holds, was not taken back, and the rules that allowed it still decide."""
         if turn not in self.held_turns or grounds.replaced() or not self.turns.holds(turn):
             return False
-        if self.turns.grants_delay and self.turns.pacer.ask_again(turn) > 0.0:
+        if self.turns.pacer.ask_again(turn) > 0.0:
             # It is entered so late that others were granted.
             return False
         granted_at = turn.granted_at or 0.0

@@ -299,11 +299,11 @@ class Fields(dict[str, Field]):
 
     def separates(self, row: str) -> bool:
         """Whether a row that states a rule separates groups: not if it is one by tolerance, of a field that may be another."""
-        name = row.partition("#")[0].partition(":")[0].strip(WHITE).lower()
-        if name in self._exact or self._by_words:
+        if self._by_words or row.partition(":")[0].strip(WHITE).lower() in self._exact:
             return True
+        name = self.split(row.partition("#")[0].strip(WHITE))[1].lower()
         starts = [start for start in self._starts if name.startswith(start)]
-        return not starts or self._is_plain(name, starts[0])
+        return not starts or name in self._exact or self._is_plain(name, starts[0])
 
     def read(self, row: str) -> tuple[Field, str]:
         """Return the field and the value of a line as it is; a line without a field has no value."""
@@ -451,7 +451,8 @@ def _row(line: Line, dialect: Dialect, *, tidy: bool) -> str:
         if dialect.max_line_bytes is None or len(octets(text)) <= dialect.max_line_bytes:
             return text
     # As short as it was: the name as written, which the dialect understands.
-    return f"{_as_it_was(line.name)}:{_as_it_was(line.value)}"
+    # If a value may have a colon, it begins with white space after that of the field.
+    return f"{_as_it_was(line.name)}:{' ' * dialect.colonless_values}{_as_it_was(line.value)}"
 
 
 def _as_it_was(text: str) -> str:

@@ -82,6 +82,13 @@ class Resolver(AbstractResolver):
     """
 
     def __init__(self, nameservers: tuple[str, ...] = (), *, timeout_s: float = _LONGEST_S) -> None:
+        for each in map(str, nameservers):
+            bare = each if each.count(":") > 1 and each[0] != "[" else _with_port(each)[0].strip("[]")
+            try:
+                ip_address(bare)
+            except ValueError:
+                must = f'must be "address" or "address:port" each, got {each!r}'
+                raise InvalidOption(must, option="FetchPolicy: nameservers") from None
         self._nameservers = list(nameservers) or None
         self._timeout_s = timeout_s
         self._capacity = asyncio.Semaphore(_CONCURRENT)

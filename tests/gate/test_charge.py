@@ -37,7 +37,6 @@ async def test_a_permit_that_is_open_and_ready_later_waits_for_the_delay() -> No
         gate.charge(PAGE)
         charged = now()
         await permit.ready()
-
         assert now() == pytest.approx(charged + 1.0)
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -177,20 +177,14 @@ async def test_a_function_that_returns_no_scopes_is_named_with_the_url(returned:
 
 
 async def test_a_function_of_scopes_that_fails_and_a_limit_that_is_none_are_named() -> None:
-    class Nonsense:
-        def __call__(self, target: polite.Target, /) -> tuple[str, ...]:
-            return ("site",)
-
-        def limit(self, scope: Hashable) -> Any:
-            return 5
-
     def fails(target: polite.Target) -> tuple[str, ...]:
         raise KeyError(target.url)
 
-    for scopes, said in [
-        (fails, "scopes .*fails.*KeyError.*a.test"),
-        (Nonsense(), "limit returns for 'site'"),
-    ]:
+    def limited(target: polite.Target) -> tuple[str, ...]:
+        return ("site",)
+
+    limited.limit = lambda scope: 5  # type: ignore[attr-defined]
+    for scopes, said in [(fails, "scopes .*fails.*KeyError.*a.test"), (limited, "limit returns for 'site'")]:
         async with scripted_gate(pacing=PacingPolicy(scopes=scopes)) as gate:
             with pytest.raises(polite.InvalidOption, match=said):
                 await visit(gate, "https://a.test/")

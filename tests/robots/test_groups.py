@@ -32,6 +32,7 @@ def test_what_stands_below_keeps_its_line():
         "User-agent: *\nDisallow: /p\n\nUser-agent-contact: foobot@example.com\n",
         "User-agents: foobot\nDisallow; /p\nUser-agent: barbot\nAllow: /\n",
         "User-agent: foobot\nDisallow-all: /p\n",
+        "User-agent: *\nDisallow: /p\n\nUser-agent: *\nDisallow cgi-bin\n\nUser-agent: goodbot\nAllow: /p\n",
         "User-agent: foobot\nDisallow-all /x # c\nUser-agent: *\nDisallow: /p\n",
         "User-agent: foobot\nAllow: /a\nUser-agent note: see wiki\nDisallow: /p\n",
     ],

@@ -7,7 +7,7 @@ import gc
 import os
 import sys
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, closing, suppress
-from itertools import combinations, islice
+from itertools import combinations, islice, product
 from pathlib import Path
 
 from polite.cli.fetch.archive import BODIES, Archive, Folder, Warc
@@ -72,8 +72,6 @@ _IN_MEMORY, _IN_FILE = 1_000_000, 1_000_000_000
 _EXTRA_TRIES = 10
 # Neither do attempts without a connection count as tries. They are rarer than this: a circuit opens after the first ten.
 _OUTAGE_TRY_S = 30.0
-# Objects that are made before Python looks for garbage: with its default, that takes a third of the CPU of a long list.
-_GARBAGE_AT = 10_000
 
 
 def fetch(options: argparse.Namespace) -> Exit:
@@ -84,7 +82,8 @@ def fetch(options: argparse.Namespace) -> Exit:
     if options.sign is not None:
         as_string = options.signature_agent_as_string
         signer = WebBotAuth(options.sign, options.signature_agent, agent_as_string=as_string)
-    gc.set_threshold(_GARBAGE_AT)
+    # With Python's default, looking for garbage takes a third of the CPU of a long list.
+    gc.set_threshold(10_000)
     return asyncio.run(_fetch(options, signer))
 
 
@@ -139,7 +138,9 @@ def _check_files(options: argparse.Namespace) -> None:
     if options.output is not None:
         paths += [(f"--output (DIR/{name})", Path(options.output, name)) for name in (RECORDS, BODIES)]
     given = [(option, Path(path)) for option, path in paths if path is not None]
-    for (option, path), (other, taken) in combinations(given, 2):
+    inputs = [("--list", Path(each)) for each in options.list or ()]
+    inputs += [(f"--{name}", Path(file)) for name in ("config", "sign") if (file := getattr(options, name))]
+    for (option, path), (other, taken) in (*combinations(given, 2), *product(given, inputs)):
         # Resolving also covers links to files that do not exist yet.
         real, real_taken = Path(os.path.realpath(path)), Path(os.path.realpath(taken))
         same = real.is_relative_to(real_taken) or real_taken.is_relative_to(real)
@@ -147,7 +148,7 @@ def _check_files(options: argparse.Namespace) -> None:
             same = same or path.samefile(taken)  # hard links, and case-insensitive file systems
         if same:
             raise InvalidOption(
-                f"{option} and {other} would both write to {path}: {taken} is the same file, or inside it; choose another path"
+                f"{option} and {other} would both use {path}: {taken} is the same file, or inside it; choose another path"
             )
     if options.output is not None and Path(options.output).exists() and not Path(options.output).is_dir():
         raise InvalidOption(f"--output {options.output} is a file; name a folder")

@@ -346,7 +346,7 @@ class ActiveOrigins:
         return (
             (active is not None and number in active.in_memory)
             or number in self._batches.gone
-            or self._batches.is_gone(number)
+            or self._batches.backend.is_gone(number)
             or number in self._progress.in_flight
         )
 

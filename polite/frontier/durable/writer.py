@@ -101,6 +101,7 @@ class BatchWriter:
     written with the links that were put before it, or after them: a kill in between would lose them.
 
     Attributes:
+        backend: What applies the batches.
         batch: What is written next.
         pending: What its result resolves.
         under_way: Batches that the backend applies now.
@@ -109,7 +110,7 @@ class BatchWriter:
     """
 
     def __init__(self, backend: Backend, clock: StoreClock, owner: BatchOwner) -> None:
-        self._backend = backend
+        self.backend: Backend = backend
         self._clock = clock
         self._owner = owner
         self._waiting: deque[tuple[Batch, PendingReplies]] = deque()
@@ -156,7 +157,7 @@ class BatchWriter:
             self._flush()
         if not self._busy and not self._released:
             self._released = True
-            self._backend.close().add_done_callback(partial(self._ended, closing))
+            self.backend.close().add_done_callback(partial(self._ended, closing))
 
     def _ended(self, closing: "asyncio.Future[None]", closed: "asyncio.Future[None]") -> None:
         error = closed.exception()
@@ -168,11 +169,7 @@ class BatchWriter:
     @property
     def _busy(self) -> bool:
         """Whether a batch is under way that the next one waits for."""
-        return bool(self.under_way) and not self._backend.shared
-
-    def is_gone(self, number: int) -> bool:
-        """Whether the backend knows that a row which names this task is outdated."""
-        return self._backend.is_gone(number)
+        return bool(self.under_way) and not self.backend.shared
 
     @property
     def unwritten(self) -> list[Batch]:
@@ -181,7 +178,7 @@ class BatchWriter:
 
     def put(self, put: Put, offered: "asyncio.Future[Admission]") -> None:
         """Have a task written, and its admission set."""
-        if len(self._last[0].puts) >= _MOST_PUTS and not self._backend.shared:
+        if len(self._last[0].puts) >= _MOST_PUTS and not self.backend.shared:
             self._begin()
         batch, pending = self._last
         batch.puts.append(put)
@@ -243,7 +240,7 @@ class BatchWriter:
         self.gone = {ended.task.number for later, _ in self._waiting for ended in later.ended}
         batch.now = self._clock.now()
         try:
-            written = self._backend.apply(batch)
+            written = self.backend.apply(batch)
         except Exception as defect:
             log.exception("the frontier failed", extra=fields("frontier_failed", error=defect))
             self._fail(pending, defect)

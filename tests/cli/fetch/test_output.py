@@ -103,8 +103,16 @@ def test_two_options_for_one_file_are_wrong_usage(arguments, names, site, tmp_pa
     monkeypatch.chdir(tmp_path)
 
     assert site.run(*arguments, "/a", output=False) == 2
-    assert site.err.startswith(f"polite: {names[0]} and {names[1]} would both write to {arguments[1]}")
+    assert site.err.startswith(f"polite: {names[0]} and {names[1]} would both use {arguments[1]}")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", ["--list f --log f", "--config f --recrawl f"])
+def test_no_file_that_is_read_is_written_to(arguments, site, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "f").write_text("# precious")
+    assert site.run(*arguments.split(), "/a", output=False) == 2, site.err
+    assert (tmp_path / "f").read_text() == "# precious"
 
 
 @pytest.mark.parametrize("is_there", [True, False])
@@ -116,7 +124,7 @@ def test_a_link_is_the_file_it_leads_to(link, is_there, site, tmp_path, monkeypa
     getattr(tmp_path / "log", link)(tmp_path / "q")
 
     assert site.run("--log", "log", "--resume", "q", "/a", output=False) == 2
-    assert "--log and --resume would both write to log" in site.err
+    assert "--log and --resume would both use log" in site.err
     assert not (tmp_path / "q").exists() or (tmp_path / "q").read_text() == "precious"
 
 
