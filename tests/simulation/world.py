@@ -442,10 +442,10 @@ class World:
         return True
 
     def _delayed_origins(self) -> set[str]:
-        """Return the origins whose delay the next life keeps: those in the files of frontiers, if only frontiers use them."""
+        """Return the origins whose delay the next life keeps: those in the files of all frontiers, if only these use them."""
         if any(step.kind in {"permit", "check", "explain", "hold"} for step in self.plan.steps):
             return set()
         if not all(each.kept for each in self.plan.frontiers):
             return set()
-        ledgers = self.scene.ledgers
-        return {origin_of(each.url) for ledger in ledgers for each in ledger.entries.values() if each.certain}
+        entries = [[each for each in ledger.entries.values() if each.certain] for ledger in self.scene.ledgers]
+        return set.intersection(*({origin_of(each.url) for each in certain} for certain in entries))
