@@ -74,7 +74,7 @@ class Entry:
         told: how often `on_end` told its end.
         ends: how often that may be.
         plain: one of its puts was not to put it again.
-        left_at: when a worker was last done with it.
+        left_at, latest_at: when a worker was last done with it; when it is due at the latest, if puts of it overlapped.
         drafts: what its puts said.
     """
 
@@ -96,6 +96,7 @@ class Entry:
     ends: int = 1
     plain: bool = True
     left_at: float = -math.inf
+    latest_at: float = -math.inf
     drafts: list[Draft] = field(default_factory=list)
 
 
@@ -141,6 +142,7 @@ class Ledger:
             entry.round += 1
         elif not entry.certain:
             # If two puts of a URL overlap, either may be processed first.
+            entry.latest_at = max(entry.latest_at, entry.due_at, due_at)
             entry.due_at = min(entry.due_at, due_at)
             entry.due_wall = None if due_wall is None else entry.due_wall
         return Due(due_at, due_wall, entry.round)

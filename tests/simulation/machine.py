@@ -181,7 +181,7 @@ class RunningFrontier:
         for entry in self.ledger.waiting():
             yield Waiter(
                 origin_of(entry.url),
-                max(since, entry.put_at, entry.due_at),
+                max(since, entry.put_at, entry.due_at, entry.latest_at),
                 f"{self.ledger.name}'s {entry.url}",
             )
 

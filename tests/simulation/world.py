@@ -447,5 +447,7 @@ class World:
             return set()
         if not all(each.kept for each in self.plan.frontiers):
             return set()
-        entries = [[each for each in ledger.entries.values() if each.certain] for ledger in self.scene.ledgers]
+        entries = [
+            [each for each in ledger.entries.values() if each.certain] for ledger in self.scene.ledgers
+        ]
         return set.intersection(*({origin_of(each.url) for each in certain} for certain in entries))
