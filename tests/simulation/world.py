@@ -447,7 +447,5 @@ class World:
             return set()
         if not all(each.kept for each in self.plan.frontiers):
             return set()
-        entries = [
-            [each for each in ledger.entries.values() if each.certain] for ledger in self.scene.ledgers
-        ]
-        return set.intersection(*({origin_of(each.url) for each in certain} for certain in entries))
+        entries = [ledger.entries.values() for ledger in self.scene.ledgers]
+        return set.intersection(*({origin_of(each.url) for each in some if each.certain} for some in entries))
