@@ -23,6 +23,7 @@ from polite.frontier.dispatcher import Dispatcher
 from polite.frontier.in_flight import OnEnd, TaskPermit
 from polite.frontier.task_store import Limits, MemoryTaskStore, PutOptions, TaskDraft, draft_of
 from polite.gate.gate import Gate
+from polite.log import fields, log
 from polite.options import instance, integer
 from polite.origin import Origin, Target
 from polite.ports import Scheduler
@@ -151,6 +152,7 @@ class Frontier:
         self._services = dispatcher.services
         self._progress = dispatcher.progress
         self._dispatcher = dispatcher
+        self._putting = 0  # puts in blocks of permits that wait for capacity
         gate.on_close(self._gate_closed)
 
     def __repr__(self) -> str:
@@ -311,12 +313,10 @@ class Frontier:
             FrontierClosed, GateClosed, SchedulerFailed, StoreFailed: The frontier takes no more.
         """
         if isinstance(urls, str):
-            raise InvalidOption(
-                f"put_many({redact_url(urls)!r}): a sequence of URLs is needed; put takes one"
-            )
+            raise InvalidOption(f"put_many({redact_url(urls)!r}): a sequence is needed; put takes one")
         if unknown := options.keys() - PutOptions.__annotations__.keys():
             raise TypeError(
-                f"put_many: {', '.join(sorted(unknown))}: no such option; it has those of put but key"
+                f"put_many: {', '.join(sorted(unknown))}: no such option; those of put but key are"
             )
         again, wait, draft = options.get("again", False), options.get("wait", True), draft_of(**options)
 
@@ -450,9 +450,19 @@ class Frontier:
         While it drains, tasks in flight and their `on_end` may put still: what they found would be lost. They get slots beyond the
         limit, and are few, since no more are given out.
         """
-        if not self._progress.draining:
-            with contextlib.suppress(FrontierClosed):
-                return await self._progress.waiting.acquire()
+        progress = self._progress
+        if not progress.draining:
+            workers, inside = progress.workers, self._permit_inside() is not None
+            self._putting += inside
+            if inside and self._putting >= len(progress.in_flight) and not (workers.idle or workers.paused):
+                hint = "%s, and all tasks in flight wait to put one: without more workers, for ever"
+                log.warning(hint, self._full(target), extra=fields("all_put", url=target.url))
+            try:
+                return await progress.waiting.acquire()
+            except FrontierClosed:
+                pass
+            finally:
+                self._putting -= inside
         if not self._open():
             raise _no_more()
         if self._permit_inside() is None:
@@ -465,10 +475,8 @@ class Frontier:
 
     def _open(self) -> bool:
         """Whether URLs may be put."""
-        progress, all_told = self._progress, self._dispatcher.in_flight.all_told
-        return not progress.closed or (
-            progress.draining and (bool(progress.in_flight) or not all_told.is_set())
-        )
+        progress, told = self._progress, self._dispatcher.in_flight.all_told
+        return not progress.closed or (progress.draining and (bool(progress.in_flight) or not told.is_set()))
 
     def _require_open(self, target: Target) -> None:
         self._progress.raise_failure()

@@ -112,10 +112,8 @@ class Member:
             until = self._free_at(scope, others, own_s, scope.open + 1, now)
             if until <= now:
                 waiting = (each.get(scope.key) for each in others)
-                first = [
-                    each.ready_at for each in waiting if each and each.front and each.since < scope.since
-                ]
-                until = max(first, default=-math.inf) + _YIELD_S
+                ends = [each.ready_at for each in waiting if each and each.front and each.since < scope.since]
+                until = max(ends, default=-math.inf) + _YIELD_S
         self._delay(scope, until, now)
 
     def confirm(self, turn: Turn, now: float) -> bool:

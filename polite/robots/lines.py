@@ -240,9 +240,7 @@ class Fields(dict[str, Field]):
     def __init__(self, dialect: Dialect) -> None:
         super().__init__()
         self._colon_optional = dialect.colon_optional
-        self._colon_needed = {Field.UNKNOWN, Field.NONE} | (
-            {Field.ALLOW} if dialect.allow_needs_colon else set()
-        )
+        self._colon_needed = {Field.UNKNOWN, Field.NONE, *[Field.ALLOW] * dialect.allow_needs_colon}
         self._exact = _KNOWN | {written: _KNOWN[meant] for written, meant in dialect.misspellings}
         if not dialect.has_allow:
             del self._exact[Field.ALLOW.value]

@@ -119,18 +119,16 @@ class Resolver(AbstractResolver):
         try:
             # c-ares waits for at least 250 ms in each try, whatever its timeout.
             async with self._capacity, asyncio.timeout(self._timeout_s):
-                found = await self._opened.getaddrinfo(
-                    host, port=port, type=socket.SOCK_STREAM, family=family
-                )
+                info = await self._opened.getaddrinfo(host, port=port, type=socket.SOCK_STREAM, family=family)
         except TimeoutError as error:
             detail = f"no response within {self._timeout_s:g} s"
             raise NameNotResolved(host, Reason.DNS_TIMEOUT, detail) from error
         except ares.DNSError as error:
             code, detail = (*error.args, None, "")[:2]
             raise NameNotResolved(host, _REASONS.get(code, Reason.DNS_FAILURE), str(detail)) from error
-        if not found.nodes:
+        if not info.nodes:
             raise NameNotResolved(host, Reason.DNS_NODATA, "no address")
-        return found.nodes
+        return info.nodes
 
     async def close(self) -> None:
         """Close the channel. May be called twice."""

@@ -227,8 +227,6 @@ def led_on(first: Callable[[str], Scene], then: Scene) -> Scene:
     @asynccontextmanager
     async def scene() -> AsyncIterator[Stage]:
         async with then() as second, first(second.origin.partition("//")[2])() as stage:
-            yield Stage(
-                stage.origin, (*stage.servers, *second.servers), {**second.fetching, **stage.fetching}
-            )
+            yield Stage(stage.origin, (*stage.servers, *second.servers), second.fetching | stage.fetching)
 
     return scene

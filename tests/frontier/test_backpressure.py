@@ -33,6 +33,20 @@ async def test_put_waits_for_capacity_in_the_order_of_calls(opened: Opened) -> N
     assert frontier.waiting == 2
 
 
+@one_process
+async def test_a_log_says_when_all_tasks_in_flight_wait_to_put(
+    opened: Opened, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(max_waiting=1) as (frontier, _):
+        await frontier.put(f"{A}/1")
+        async with await anext(frontier):
+            await frontier.put(f"{A}/2")
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await frontier.put(f"{A}/3")
+    assert "all tasks in flight wait to put one" in caplog.text
+
+
 async def test_put_raises_overloaded_when_asked_not_to_wait(opened: Opened) -> None:
     async with opened(max_waiting=1) as (frontier, _):
         await frontier.put(f"{A}/1")

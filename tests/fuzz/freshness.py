@@ -26,9 +26,7 @@ def one_input(data: bytes) -> None:
         forbidden = max_age_s(f"no-store, {control}", age)
         snapshot = renewed(None, Found(b"", 200, "https://a.test/robots.txt", max_age_s=aged), POLICY, NOW)
     expect((alone is None) is (aged is None), "Age adds or removes a max-age", alone, aged)
-    expect(
-        aged is None or 0.0 <= aged <= (alone or 0.0) < math.inf, "Age lengthens the lifetime", alone, aged
-    )
+    expect(aged is None or 0.0 <= aged <= (alone or 0.0) < math.inf, "Age lengthens a lifetime", alone, aged)
     expect(forbidden == 0.0, "no-store does not give 0", forbidden)
     ttl = snapshot.expires_at - NOW
     expect(POLICY.min_ttl <= ttl <= POLICY.max_ttl, "the time to live exceeds its limits", ttl)

@@ -90,9 +90,7 @@ async def test_a_host_that_is_an_address_is_not_asked_for(host: str, address: st
     assert source.asked == []
 
 
-@pytest.mark.parametrize(
-    "error", [OSError("no such name"), ZeroDivisionError("a resolver of somebody's own")]
-)
+@pytest.mark.parametrize("error", [OSError("no such name"), ZeroDivisionError("a resolver of one's own")])
 @pytest.mark.parametrize("before", [(), ("192.0.2.1",)])
 async def test_a_host_that_fails_keeps_its_addresses_or_shares_one_scope_and_is_asked_for_again(
     error: Exception, before: tuple[str, ...]

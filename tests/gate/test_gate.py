@@ -94,9 +94,7 @@ async def test_a_url_that_is_none_is_refused_at_once(url: str) -> None:
 
 
 async def test_l9_a_transport_for_a_further_scheme_can_be_registered() -> None:
-    gopher = ScriptedTransport(
-        {"gopher://site.test/robots.txt": Reply(200, b"User-agent: *\nDisallow: /0\n")}
-    )
+    gopher = ScriptedTransport({"gopher://site.test/robots.txt": Reply(200, b"User-agent: *\nDisallow: /0")})
 
     async with polite.open_gate(AGENT, transports={"gopher": gopher}, clock=LoopClock()) as gate:
         answers = [bool(await gate.check(f"gopher://site.test/{kind}")) for kind in "01"]

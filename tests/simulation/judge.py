@@ -98,9 +98,7 @@ class RobotsLog:
         if self.count > _MAX_FETCHES * (1 + len(self._plan.sites)):
             self._trace.fail("a crawl ends", f"robots.txt was fetched {self.count} times")
         if state.in_flight:
-            self._trace.fail(
-                "one robots.txt fetch at a time", f"{origin} has one in flight, and gets another"
-            )
+            self._trace.fail("one robots.txt fetch at a time", f"{origin} has one in flight and gets another")
         # An eviction, a store's fault, a cancellation or a change of the clock may cause an earlier fetch.
         loses = self._may_evict or "store" in self._plan.faults
         cancels = any(dict(step.options).get("patience") is not None for step in self._plan.steps)

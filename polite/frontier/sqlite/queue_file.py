@@ -88,7 +88,7 @@ _LEFT = (
     "SELECT 1 FROM delayed LIMIT 1",
 )
 _SPEND = "INSERT OR REPLACE INTO budgets SELECT id, ?, ?, ? FROM origins WHERE text = ?"
-_GREATEST = 2**63 - 1
+_MOST = 2**63 - 1
 
 # SQLite's cache (KiB), and how many pages go from the log into the file at one time.
 _CACHE_KIB = 64 * 1024
@@ -272,9 +272,7 @@ class QueueFile:
             connection.executemany("UPDATE origins SET crawl_delay = ? WHERE id = ?", batch.crawl_delays)
         if batch.spent:
             self._budgets = True
-            rows = [
-                (*(min(count, _GREATEST) for count in counts), text) for text, counts in batch.spent.items()
-            ]
+            rows = [(*(min(count, _MOST) for count in counts), text) for text, counts in batch.spent.items()]
             connection.executemany(_SPEND, rows)
         self._end(connection, seen, batch.ended)
         notes.write(connection, batch.notes)

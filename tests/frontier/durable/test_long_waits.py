@@ -130,9 +130,7 @@ def test_origins_with_a_long_wait_are_deactivated_for_others(
             for number in range(40):
                 crawl.transport.answer(f"https://slow{number}.test/robots.txt", closed_now(crawl.clock))
         async with crawl:
-            await crawl.frontier.put_many(
-                [f"https://slow{o}.test/{n}" for o in range(many) for n in range(2)]
-            )
+            await crawl.frontier.put_many([f"https://slow{o}.test/{n}" for o in range(many) for n in (0, 1)])
             await asyncio.sleep(60)
             await crawl.frontier.put_many([f"https://fast{o}.test/" for o in range(5)])
             await asyncio.sleep(60)

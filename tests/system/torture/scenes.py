@@ -233,9 +233,7 @@ async def replaced(crawl: Crawl, *, checked_at: float = 0.0, **at: float) -> Non
 
     await get_to_know(crawl)
     before = len(crawl.granted)
-    (checked, played) = await crawl.ended(
-        check(), by_frontier(crawl, crawl.urls + crawl.path.withdrawn, **at)
-    )
+    checked, played = await crawl.ended(check(), by_frontier(crawl, crawl.urls + crawl.path.withdrawn, **at))
     if isinstance(played, BaseException):
         raise played
     if isinstance(checked, BaseException):
