@@ -187,7 +187,7 @@ class StepRunner:
         await permit.__aexit__(None, None, None)
 
     async def _request_again(self, url: str) -> None:
-        """Request a turn that the task holds. Without concurrency, waiting for it would deadlock."""
+        """Request a turn that the task holds. Without concurrency, waiting for it would deadlock, unless it was taken back."""
         judge = self._scene.judge
         if judge.pacing.concurrency > 1 or judge.crawl_limit:
             return
@@ -198,7 +198,7 @@ class StepRunner:
         except (PermitMisused, *REFUSALS):
             return
         except TimeoutError:
-            if judge.pacing.concurrency == 1:
+            if judge.pacing.concurrency == 1 and judge._in_flight(url):
                 self._trace.fail("a task that would deadlock gets an error", url)
             return
         await permit.__aexit__(None, None, None)
