@@ -9,8 +9,9 @@ Paths go from narrow to broad, so that an origin's long back-off never blocks th
 same scopes in opposite orders, each could be the front that the other waits for. The turn that would close such a cycle leaves
 its fronts and takes that scope first.
 
-Each scope has at most one entry in the calendar, a heap. Delays only grow, so an entry is never too late, and one that is too early
-is set again. So no entry needs to be searched, deleted or rebuilt, and there are never more of them than remembered scopes.
+Each scope has at most one entry in the calendar. Delays only grow, so an entry is never too late, and one that is too early is set
+again. So no entry needs to be searched, deleted or rebuilt, and there are never more of them than remembered scopes. In one heap of
+all, each level would cost a cache miss, which is most of a decision: only the entries of the span that has begun are in a heap.
 """
 
 import math
@@ -210,6 +211,10 @@ class Turn:
         return f"Turn({self.scopes!r}, {self.state.value}, granted_at={self.granted_at!r})"
 
 
+# Seconds (a power of two), and a time beyond which all share one span: 30 million years.
+_SPAN_S, _END = 1 / 64, 1e15
+
+Entry = tuple[float, int, ScopeState]
 # A chain of fronts, each waiting for the next, is as long as a path; beyond this it counts as a cycle.
 _CHAIN = 32
 
@@ -218,16 +223,24 @@ class WaitQueue:
     """The turns that wait.
 
     Attributes:
-        calendar: The times at which the queue of a scope can move on: (time, order of entry, scope), a heap. Read it only.
         waiting: How many turns wait.
     """
 
-    __slots__ = ("_entries", "calendar", "waiting")
+    __slots__ = ("_entries", "_far", "_far_from", "_near", "_spans", "waiting")
 
     def __init__(self) -> None:
-        self.calendar: list[tuple[float, int, ScopeState]] = []
+        # The calendar: when the queue of a scope can move on, as (time, order of entry, scope).
+        self._near: list[Entry] = []  # a heap
+        self._far_from = 0.0
+        self._far: dict[float, list[Entry]] = {}  # by the start of their span
+        self._spans: list[float] = []  # a heap of these
         self.waiting: int = 0
         self._entries = 0
+
+    @property
+    def next_at(self) -> float | None:
+        """When a queue may move on, or a span's start; None if time alone moves none."""
+        return self._near[0][0] if self._near else self._spans[0] if self._spans else None
 
     def enter(self, turn: Turn, now: float) -> None:
         """Add a turn, at least one of whose scopes is busy."""
@@ -243,8 +256,13 @@ class WaitQueue:
 
         The caller opens it at once. `renew` is called with each scope, and now, before its limit counts.
         """
-        while self.calendar and self.calendar[0][0] <= now:
-            scope = heappop(self.calendar)[2]
+        while (at := self.next_at) is not None and at <= now:
+            if not self._near:
+                self._near = self._far.pop(heappop(self._spans))
+                self._far_from = at + _SPAN_S
+                heapify(self._near)
+                continue
+            scope = heappop(self._near)[2]
             scope.scheduled = False
             turn = scope.front
             if renew is not None:
@@ -270,7 +288,16 @@ class WaitQueue:
             if front is not None and front.path[front.stage] is scope:
                 scope.scheduled = True
                 self._entries += 1
-                heappush(self.calendar, (scope.ready_at, self._entries, scope))
+                entry = (scope.ready_at, self._entries, scope)
+                if scope.ready_at < self._far_from:
+                    heappush(self._near, entry)
+                    return
+                span = min(scope.ready_at, _END) // _SPAN_S * _SPAN_S
+                if (entries := self._far.get(span)) is None:
+                    self._far[span] = [entry]
+                    heappush(self._spans, span)
+                else:
+                    entries.append(entry)
 
     def leave(self, turn: Turn) -> None:
         """Cancel a waiting turn: it leaves its queue, and the scopes that it is the front of."""

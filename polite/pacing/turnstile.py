@@ -159,8 +159,7 @@ class Turnstile:
     @property
     def next_at(self) -> float | None:
         """The time at which `due` may grant a turn; never too late, sometimes too early. None if time alone grants none."""
-        calendar = self._wait_queue.calendar
-        return calendar[0][0] if calendar else None
+        return self._wait_queue.next_at
 
     def request(
         self,
