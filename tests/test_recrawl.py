@@ -62,9 +62,7 @@ def control(value: str) -> tuple[str, str]:
     ],
     ids=lambda value: str(value)[:60],
 )
-def test_a_page_is_fresh_for_as_long_as_its_fields_say(
-    fields: list[tuple[str, str]], expected: float
-) -> None:
+def test_a_page_is_fresh_as_long_as_its_fields_say(fields: list[tuple[str, str]], expected: float) -> None:
     assert fresh_s(*fields) == expected
 
 
@@ -168,9 +166,7 @@ def test_a_304_renews_what_it_names_and_keeps_the_rest() -> None:
 
 
 @given(st.lists(st.text(max_size=40), max_size=3), st.lists(st.text(max_size=80), max_size=3))
-def test_whatever_came_what_is_sent_is_one_line_of_printable_ascii(
-    etags: list[str], dates: list[str]
-) -> None:
+def test_whatever_came_what_is_sent_is_a_line_of_printable_ascii(etags: list[str], dates: list[str]) -> None:
     for value in validators_of(etags, dates).headers.values():
         assert value.isascii()
         assert value.isprintable()

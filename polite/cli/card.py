@@ -27,9 +27,7 @@ def card(options: argparse.Namespace) -> Exit:
                     f"--new makes a key only; leave --{name.replace('_', '-')} out, and run it again"
                 )
         made = SigningKey.make(options.key)
-        print(
-            f"{options.key}: a new Ed25519 key, which only you can read; its thumbprint is {made.thumbprint}"
-        )
+        print(f"{options.key}: a new Ed25519 key, which only you can read, thumbprint {made.thumbprint}")
         return Exit.ALLOWED
     if options.signature_agent is None or options.output is None:
         raise InvalidOption(

@@ -198,7 +198,7 @@ _FETCH: _Arguments = {
         "600",
     ),
     "--max-pages NUMBER": _number(
-        "limit on pages of one origin; then its other URLs are dropped", _MOST_SPENT
+        "limit on pages of an origin; then its other URLs are dropped", _MOST_SPENT
     ),
     "--max-origin-bytes OCTETS": _number(
         "limit on octets of one origin's pages, as sent; then its other URLs are dropped", _MOST_SPENT
@@ -336,9 +336,7 @@ _COMMANDS = {
         "0 success, 2 wrong usage, or RUN is not a log",
         {
             "log RUN": "a log that polite fetch --log wrote",
-            "--rows NUMBER": _number(
-                "limit on origins drawn, those with the most entries", 1_000, default="50"
-            ),
+            "--rows NUMBER": _number("limit on origins drawn: those with most entries", 1_000, default="50"),
         },
     ),
     "doctor": _Command(

@@ -116,9 +116,7 @@ class Log:
                 if line.endswith(b"\n"):
                     yield number, line
                 elif len(line) == _LONGEST_LINE:
-                    raise UnreadableLog(
-                        f"{self.path}:{number}: the line is longer than {_LONGEST_LINE} octets"
-                    )
+                    raise UnreadableLog(f"{self.path}:{number}: the line has over {_LONGEST_LINE} octets")
 
 
 def _log_entry(fields: dict[str, Any], begun: float, *, run: int) -> LogEntry | None:
@@ -321,7 +319,7 @@ def timeline(options: argparse.Namespace) -> Exit:
     """Print the SVG document. Raises UnreadableLog, OSError."""
     log = Log(Path(options.log))
     for line in draw(
-        log.entries, log.starts, rows=options.rows, title=f"requests by origin: {log.path.name}"
+        log.entries, log.starts, rows=options.rows, title=f"requests of origins: {log.path.name}"
     ):
         print(line)
     return Exit.ALLOWED

@@ -45,9 +45,7 @@ def checked_transports(given: Mapping[str, ports.Transport]) -> dict[str, ports.
             raise InvalidOption(f"transports: the scheme {scheme!r} {wrong}")
         methods = (getattr(transport, name, None) for name in ("get", "close"))
         if isinstance(transport, type) or not all(map(callable, methods)):
-            raise InvalidOption(
-                f"transports[{scheme!r}] must be a Transport of polite.ports, got {transport!r}"
-            )
+            raise InvalidOption(f"transports[{scheme!r}] must be a polite.ports.Transport, got {transport!r}")
         # One may serve several schemes, and is closed once.
         if id(transport) not in checked:
             streams = isinstance(transport, ports.StreamingTransport)

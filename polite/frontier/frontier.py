@@ -315,9 +315,7 @@ class Frontier:
         if isinstance(urls, str):
             raise InvalidOption(f"put_many({redact_url(urls)!r}): a sequence is needed; put takes one")
         if unknown := options.keys() - PutOptions.__annotations__.keys():
-            raise TypeError(
-                f"put_many: {', '.join(sorted(unknown))}: no such option; those of put but key are"
-            )
+            raise TypeError(f"put_many: {', '.join(sorted(unknown))}: no such option; put's but key are")
         again, wait, draft = options.get("again", False), options.get("wait", True), draft_of(**options)
 
         async def gathered(offers: Sequence[Admission | Awaitable[Admission]]) -> list[Admission]:

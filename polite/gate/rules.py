@@ -255,9 +255,7 @@ class OriginManager:
         except BaseException as error:
             if self.known.get(origin) is before:
                 extra = fields("robots_not_refreshed", origin=origin, error=error)
-                log.warning(
-                    "robots.txt of %s was not refreshed ahead of time: %r", origin, error, extra=extra
-                )
+                log.warning("robots.txt of %s was not refreshed in advance: %r", origin, error, extra=extra)
                 self._put(origin, replace(before, refresh_at=before.fresh_until))
             raise
 

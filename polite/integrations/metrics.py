@@ -102,13 +102,9 @@ COUNTS = (
     Metric("urls.refused", "{url}", "URLs that robots.txt disallows, by reason", ("reason",)),
     Metric("backoffs", "{backoff}", "Back-offs after a response, by its status", ("status",)),
     Metric("demands", "{response}", "Responses that asked for a payment or a licence", ("demand",)),
-    Metric(
-        "robots.fetches", "{fetch}", "Fetches of robots.txt, by outcome and reason", ("outcome", "reason")
-    ),
+    Metric("robots.fetches", "{fetch}", "Fetches of robots.txt by outcome and reason", ("outcome", "reason")),
     Metric("robots.requests", "{request}", "Requests for robots.txt, redirects included", read_from="robots"),
-    Metric(
-        "circuits.opened", "{circuit}", "Circuits that opened after failures in a row", read_from="opened"
-    ),
+    Metric("circuits.opened", "{circuit}", "Circuits opened after failures in a row", read_from="opened"),
     Metric("circuits.closed", "{circuit}", "Circuits that closed after a response", read_from="closed"),
     Metric(
         "origins.postponed",

@@ -205,7 +205,10 @@ class EffectivePolicies:
 
     def _limit_of(self, scope: Hashable, name: str, option: str) -> float:
         """Return a field of the scope's own ScopeLimit, or else the option that applies there, without making its policy."""
-        limit = None if self._limit is None else self._limit(scope)
+        try:
+            limit = None if self._limit is None else self._limit(scope)
+        except Exception as error:
+            raise InvalidOption(f"scopes: limit failed for {scope!r}: {error!r}") from error
         if limit is not None:
             instance(f"scopes: what limit returns for {scope!r}", limit, ScopeLimit, "a ScopeLimit or None")
             return float(getattr(limit, name))

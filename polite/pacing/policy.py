@@ -238,9 +238,7 @@ def _checked(overrides: object) -> Overrides:
     except (TypeError, ValueError):
         made_elsewhere = True
     if made_elsewhere:
-        raise InvalidOption(
-            f"PacingPolicy: overrides must be made by PacingPolicy.override, got {overrides!r}"
-        )
+        raise InvalidOption(f"PacingPolicy: overrides must be of PacingPolicy.override, got {overrides!r}")
     return Overrides(pairs)
 
 

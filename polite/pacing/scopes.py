@@ -234,7 +234,13 @@ class ScopeResolver:
         if self.addresses is not None:
             names += [ScopeName("address", address) for address in self.addresses.known(host)]
         for custom in self._scopes.custom:
-            if (name := custom.by(target)) is not None:
+            try:
+                name = custom.by(target)
+            except Exception as error:
+                raise InvalidOption(
+                    f"CustomScope: by failed for {target.url}: {error!r}", url=target.url
+                ) from error
+            if name is not None:
                 instance(f"CustomScope: what by returns for {target.url}", name, str, "a str or None")
                 names.append(ScopeName(custom.kind, name))
         return (*names, *self._crawl)

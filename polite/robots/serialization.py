@@ -43,9 +43,7 @@ def unpack(packed: bytes, own: Dialect | None = None) -> tuple[bytes, Dialect]:
             f"the compact form of a robots.txt starts with {_MARK!r}, not with {head[: len(_MARK)]!r}"
         )
     if not rest or zlib.crc32(rest).to_bytes(_CHECKSUM, "big") != head[len(_MARK) :]:
-        raise CorruptRobots(
-            f"the compact form of a robots.txt was cut short or changed ({len(packed)} octets)"
-        )
+        raise CorruptRobots(f"a robots.txt in compact form was cut short or changed ({len(packed)} octets)")
     name = rest[1 : 1 + rest[0]].decode("ascii", "backslashreplace")
     if own is None and not name:
         raise InvalidOption(

@@ -158,9 +158,7 @@ class StatusServer:
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         headers, path = request.headers, request.path
         if not self._access.known_host(headers.get("Host")):
-            return _text(
-                421, "This Host is not one of the server's names: see names= of polite.status.serve."
-            )
+            return _text(421, "This Host is none of the server's names: see names= of polite.status.serve.")
         # A page of another site may link to the page, and request nothing else.
         is_link = path == "/" and headers.get("Sec-Fetch-Mode") == "navigate"
         if headers.get("Sec-Fetch-Site") not in (None, "same-origin", "none") and not is_link:

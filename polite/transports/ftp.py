@@ -211,9 +211,7 @@ class FtpTransport:
             if (greeting := await read_reply(control.reader)).code >= 200:
                 break
         else:
-            raise FtpFailed(
-                Reason.HEAD_TOO_LARGE, f"{_MOST_PRELIMINARY} preliminary replies and no final one"
-            )
+            raise FtpFailed(Reason.HEAD_TOO_LARGE, f"{_MOST_PRELIMINARY} preliminary replies, no final one")
         _expect(greeting, 220)
         login = await control.ask(b"USER anonymous")
         if login.code == 331:

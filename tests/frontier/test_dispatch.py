@@ -30,9 +30,7 @@ async def test_t5_tasks_are_given_out_only_where_the_rules_allow_it_and_refusals
 
 
 @one_process
-async def test_t5_an_origins_tasks_keep_its_delay_and_other_origins_do_not_wait_for_it(
-    opened: Opened,
-) -> None:
+async def test_t5_an_origins_tasks_keep_its_delay_and_others_do_not_wait_for_it(opened: Opened) -> None:
     fetched: list[tuple[float, str]] = []
 
     async with opened() as (frontier, _):

@@ -159,9 +159,7 @@ async def test_tasks_that_were_allowed_need_no_rules_again_when_the_gate_forgets
 
 
 @pytest.mark.parametrize("max_robots_fetches", [1, 1_000])
-async def test_two_origins_that_take_the_memory_from_each_other_make_progress(
-    max_robots_fetches: int,
-) -> None:
+async def test_two_origins_that_take_memory_from_each_other_make_progress(max_robots_fetches: int) -> None:
     web = Web()
 
     async def link(permit: polite.TaskPermit) -> None:

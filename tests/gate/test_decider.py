@@ -62,9 +62,7 @@ QUESTIONS = pytest.mark.parametrize("question", [fetched, checked])
 
 @pytest.mark.pure("replaces a method of RuleIndex")
 @pytest.mark.parametrize("path", [f"/{LONG}", f"/secret/{LONG}"])
-async def test_a_gate_decides_about_a_long_url_in_a_thread(
-    path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_gate_decides_on_a_long_url_in_a_thread(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = RULES.decide(path)
     here, strongest = threading.get_ident(), RuleIndex.strongest
     # Steps that each question took at most which was answered on the loop's own thread.

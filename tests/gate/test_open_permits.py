@@ -74,9 +74,7 @@ async def test_a_task_that_has_all_turns_of_an_origin_asks_for_no_further_one() 
 
 
 @pytest.mark.parametrize("known", [False, True])
-async def test_a_scope_that_is_known_only_after_a_look_up_is_not_waited_for_inside_either(
-    known: bool,
-) -> None:
+async def test_a_scope_that_is_known_only_after_a_look_up_is_not_awaited_inside_either(known: bool) -> None:
     pacing = polite.PacingPolicy(scopes=polite.Scopes(address=polite.ScopeLimit(1.0)))
     async with scripted_gate(addresses=Names(), pacing=pacing) as gate, asyncio.timeout(PATIENCE_S):
         if known:

@@ -123,9 +123,7 @@ async def test_nothing_is_remembered_of_a_url_that_is_too_long() -> None:
     assert not await conditional_after((200, ONE), url=longest + "x")
 
 
-async def test_conditional_requests_that_are_never_made_are_forgotten(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_conditional_requests_never_made_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("polite.gate.recrawl._MOST_REQUESTED", 2)
     async with opened(recrawl=RECRAWL, pacing=polite.PacingPolicy(min_delay=0)) as (gate, _):
         for number in range(3):

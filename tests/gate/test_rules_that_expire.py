@@ -221,9 +221,7 @@ class FailingStore(MemoryStore):
             raise StoreFailed("the disk is full")
 
 
-async def test_a_store_that_fails_does_not_cause_a_fetch_per_request(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_store_that_fails_does_not_cause_a_fetch_a_request(caplog: pytest.LogCaptureFixture) -> None:
     transport, store = ScriptedTransport({ROBOTS: PARTLY}), FailingStore()
 
     async with opened_ahead(transport, store) as gate:

@@ -183,8 +183,17 @@ async def test_a_function_of_scopes_that_fails_and_a_limit_that_is_none_are_name
     def limited(target: polite.Target) -> tuple[str, ...]:
         return ("site",)
 
+    def failing(target: polite.Target) -> tuple[str, ...]:
+        return ("site",)
+
     limited.limit = lambda scope: 5  # type: ignore[attr-defined]
-    for scopes, said in [(fails, "scopes .*fails.*KeyError.*a.test"), (limited, "limit returns for 'site'")]:
+    failing.limit = lambda scope: {}[scope]  # type: ignore[attr-defined]
+    for scopes, said in [
+        (fails, "scopes .*fails.*KeyError.*a.test"),
+        (Scopes(custom=[polite.CustomScope("customer", fails)]), "by failed for .*a.test.*KeyError"),  # type: ignore[arg-type]
+        (limited, "limit returns for 'site'"),
+        (failing, "limit failed for 'site'.*KeyError"),
+    ]:
         async with scripted_gate(pacing=PacingPolicy(scopes=scopes)) as gate:
             with pytest.raises(polite.InvalidOption, match=said):
                 await visit(gate, "https://a.test/")

@@ -49,9 +49,7 @@ async def test_what_was_saved_is_there_for_another_process_at_once(opened, path)
     assert raw(path, "PRAGMA journal_mode") == [("wal",)]
 
 
-async def test_a_closed_store_is_whole_in_its_file_although_another_connection_is_open(
-    opened, path, tmp_path
-):
+async def test_a_closed_store_is_whole_in_its_file_though_another_connection_is_open(opened, path, tmp_path):
     store, alone = opened(), tmp_path / "alone.sqlite"
     await store.save(SITE, FIRST)
     with closing(sqlite3.connect(path)) as other:

@@ -219,9 +219,7 @@ class DurableTaskStore:
         try:
             self._active.deliver(pending, result)
         except (ValueError, TypeError) as error:
-            raise StoreFailed(
-                f"{self.backend.name}: a task that it holds cannot be read ({error})"
-            ) from error
+            raise StoreFailed(f"{self.backend.name}: a task that it has cannot be read ({error})") from error
         if self.backend.shared:
             self._recount()
         else:

@@ -119,9 +119,7 @@ class PoliteCrawler(AsyncWebCrawler):
             dispatcher = PoliteDispatcher()
         else:
             if dispatcher.rate_limiter is not None:
-                self._warn(
-                    "the dispatcher's rate_limiter delays in addition to polite; use rate_limiter=None"
-                )
+                self._warn("the dispatcher's rate_limiter delays besides polite; use rate_limiter=None")
             # A SemaphoreDispatcher has both limits, and does not use the second.
             places = getattr(dispatcher, "semaphore_count", getattr(dispatcher, "max_session_permit", PLACES))
             if places < PLACES:

@@ -73,9 +73,7 @@ class Addon:
             _force(settings, "CONCURRENT_REQUESTS_PER_DOMAIN", value=places)
         # `get` warns that it is deprecated.
         if settings["CONCURRENT_REQUESTS_PER_IP"]:
-            log.warning(
-                "CONCURRENT_REQUESTS_PER_IP is off: polite can pace addresses, see Scopes(address=...)"
-            )
+            log.warning("CONCURRENT_REQUESTS_PER_IP is off: polite paces addresses, see Scopes(address=...)")
             _force(settings, "CONCURRENT_REQUESTS_PER_IP", value=0)
         # Inside all other middlewares.
         orders = settings.get_component_priority_dict_with_base("DOWNLOADER_MIDDLEWARES")
@@ -91,9 +89,7 @@ def _set_queue(settings: BaseSettings) -> None:
     queue = load_object(settings["SCHEDULER_PRIORITY_QUEUE"])
     # Its metaclass takes whatever has the same methods for a subclass.
     if Scheduler not in scheduler.__mro__:
-        log.warning(
-            "SCHEDULER is %s, which has queues of its own: requests wait in the middleware", scheduler
-        )
+        log.warning("SCHEDULER is %s, with queues of its own: requests wait in the middleware", scheduler)
     elif issubclass(queue, PoliteQueue):
         _force(settings, "SCHEDULER_PRIORITY_QUEUE", value=queue)
     elif queue in {DownloaderAwarePriorityQueue, ScrapyPriorityQueue}:

@@ -255,7 +255,7 @@ def file_findings(body: bytes, dialect: Dialect) -> Iterator[Finding]:
     if is_wide(body):
         read = dialect.reads_utf16 and wide_encoding(body)
         yield found(
-            1, "D3", "polite reads it, many crawlers do not" if read else "polite finds no rule in it"
+            1, "D3", "polite reads it, most crawlers do not" if read else "polite finds no rule in it"
         )
     elif body.startswith(UTF_8_MARK):
         yield found(1, "D2")

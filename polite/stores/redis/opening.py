@@ -22,9 +22,7 @@ try:
     from polite.stores.redis.robots import RedisStore
 except ImportError as _error:
     # Said here once, for all who import this file when a store is opened.
-    raise InvalidOption(
-        "a shared store needs the package redis: pip install 'polite-crawl[redis]'"
-    ) from _error
+    raise InvalidOption("a shared store needs redis: pip install 'polite-crawl[redis]'") from _error
 
 # Partitions of a new crawl: a cluster spreads them over its masters.
 _PER_MASTER = 4

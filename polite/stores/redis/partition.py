@@ -294,9 +294,7 @@ class Partition:
             self._end_timer = self._clock.call_at(at, self._give_up)
         elif self._over is None:
             self.stop(
-                StoreFailed(
-                    f"{self._link.name} did not respond for {_END_S:.0f} s while the crawl was closed"
-                )
+                StoreFailed(f"{self._link.name} did not answer for {_END_S:.0f} s while the crawl was closed")
             )
 
     def _send_at(self, when: float) -> None:

@@ -106,7 +106,7 @@ class OwnQueue(scrapy.pqueues.ScrapyPriorityQueue):
         ({"AUTOTHROTTLE_ENABLED": True}, "AutoThrottle is off: "),
         ({"DOWNLOAD_SLOTS": {"a.test": {"delay": 3}}}, "delay of a.test comes on top"),
         ({"CONCURRENT_REQUESTS_PER_IP": 2}, "CONCURRENT_REQUESTS_PER_IP is off"),
-        ({"SCHEDULER": OwnScheduler}, "which has queues of its own"),
+        ({"SCHEDULER": OwnScheduler}, "with queues of its own"),
         ({"SCHEDULER_PRIORITY_QUEUE": OwnQueue}, "requests wait in the middleware"),
         ({"DOWNLOAD_DELAY": 2, "POLITE": {"pacing": polite.PacingPolicy()}}, "has no effect"),
     ],
