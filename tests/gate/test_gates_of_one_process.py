@@ -111,9 +111,7 @@ async def test_a_back_off_outlives_its_gate(clock: LoopClock, told: list[warning
     assert len(told) == 1
 
 
-async def test_a_request_in_flight_when_its_gate_closes_begins_its_delay_when_it_ends(
-    clock: LoopClock,
-) -> None:
+async def test_a_request_in_flight_when_its_gate_closes_begins_its_delay_at_its_end(clock: LoopClock) -> None:
     async with opened(serving(), clock) as gate:
         permit = await gate.acquire(PAGE)
     await asyncio.sleep(100)

@@ -40,9 +40,7 @@ def test_a_url_that_waits_is_a_duplicate_from_any_process_and_even_again(crawl: 
 
 
 @pytest.mark.parametrize("end", ["done", "refused", "dropped"])
-def test_a_task_that_ended_is_counted_by_its_end_and_put_or_requeued_only_again(
-    end: str, one: Process
-) -> None:
+def test_a_task_that_ended_is_counted_by_its_end_and_put_or_requeued_again(end: str, one: Process) -> None:
     one.put(A, B)
 
     reply = one.step(ended=[ended(A, end)])

@@ -33,9 +33,7 @@ def opened(at: float = 0.0) -> Circuits:
         (Outcome(failed=True), True, False),
     ],
 )
-def test_a_failure_is_no_answer_or_the_servers_own_error(
-    outcome: Outcome, failure: bool, answer: bool
-) -> None:
+def test_a_failure_is_no_answer_or_a_servers_own_error(outcome: Outcome, failure: bool, answer: bool) -> None:
     assert (is_failure(outcome), is_response(outcome)) == (failure, answer)
 
 

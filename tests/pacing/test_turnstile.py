@@ -1,6 +1,7 @@
 """The turnstile: order, cancellation, misuse, what delays the next turn of a scope, what is forgotten; time is an argument."""
 
 import math
+import random
 import time
 from collections.abc import Hashable
 
@@ -268,3 +269,17 @@ def test_a_queue_keeps_no_more_cancelled_turns_than_waiting_ones() -> None:
 
     assert scope.queue is None
     assert scope.front is turns[0]
+
+
+def test_each_turn_is_granted_at_the_very_end_of_its_delay() -> None:
+    turnstile, chance, ends = Turnstile(), random.Random(7), list[float]()
+    now: float | None = 0.0
+    while now is not None:
+        for turn in turnstile.due(now):
+            assert turn.granted_at == ends[int(str(turn.narrowest))]
+        for _ in range(min(3, 300 - len(ends))):
+            ends.append(now + chance.choice([0.0, 0.01, 5.0]) + chance.random() / 50)
+            turnstile.hold(len(ends) - 1, ends[-1])
+            turnstile.request((len(ends) - 1,), now)
+        now = turnstile.next_at
+    assert not turnstile.waiting

@@ -65,9 +65,7 @@ def test_one_of_three_tasks_of_an_origin_that_comes_back_is_given_out_again(
         assert len(runner.run(go())) == 4
 
 
-def test_a_worker_that_is_cancelled_while_its_start_is_written_gives_its_turn_back_at_once(
-    path: Path,
-) -> None:
+def test_a_worker_that_is_cancelled_while_its_start_is_written_gives_its_turn_back(path: Path) -> None:
     async def go() -> int:
         async with opened(path) as frontier:
             await frontier.put(f"{A}/1")
