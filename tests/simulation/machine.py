@@ -300,7 +300,9 @@ class Machine:
         match event:
             case Refused(url=url):
                 scene.trace.note("refused", url, event.reason)
-                self._task_ended(url, "refused")
+                # A task whose permit is entered late, when robots.txt cannot be fetched, waits again.
+                if event.task is not None or event.reason != "UNREACHABLE":
+                    self._task_ended(url, "refused")
                 scene.judge.refused(url, event.reason)
             case Dropped(url=url):
                 scene.trace.note("dropped", url, event.because)
