@@ -103,7 +103,7 @@ class Turns:
         if self.budgets is None:
             policies.budgets.forget_open()
         # With budgets, each outcome is counted.
-        alike = policies.uniform and self.budgets is None
+        alike = policies.uniform and self.budgets is None and not policies.limited
         self._ordinary = policies.general.ordinary if alike else None
         # Whether a scope's own delay follows any ordinary response: then a grant needs to name none.
         self._plain = policies.plain and not policies.concurrent
@@ -334,6 +334,8 @@ class Turns:
                 self.budgets.count(turn, target.origin, outcome)
         if not well or self._failing:
             pause = self._circuit(turn, target, outcome, pause, most_s)
+        if pause.seconds < (least_s := self.policies.least(turn.narrowest)):
+            pause = replace(pause, seconds=least_s, because=f"delay of {least_s:g} s after each request")
         delays: float | dict[Hashable, float] = pause.seconds
         if turn.broader:
             delays = {turn.narrowest: pause.seconds} | {key: self.policies.delay(key) for key in turn.broader}
@@ -374,10 +376,14 @@ class Turns:
 
     def delayed(self, target: Target, pace: RequestedPace | None) -> None:
         """Start the delays of a turn's scopes now, since its request is sent only now."""
-        scopes = self.scopes_of(target)
-        delays = [self.pause(target.origin, pace).seconds, *map(self.policies.delay, scopes[1:])]
-        for scope, delay_s in zip(scopes, delays, strict=True):
+        for scope, delay_s in self.delays(target, pace).items():
             self.pacer.hold((scope,), delay_s, "a request was just sent", sent=True)
+
+    def delays(self, target: Target, pace: RequestedPace | None) -> dict[Hashable, float]:
+        """Return the delay of each of the URL's scopes after an ordinary response (seconds)."""
+        narrowest, *broader = self.scopes_of(target)
+        delay_s = max(self.pause(target.origin, pace).seconds, self.policies.least(narrowest))
+        return {narrowest: delay_s} | {scope: self.policies.delay(scope) for scope in broader}
 
     def owns(self, target: Target) -> bool:
         """Whether a delay of the URL's scopes counts at once: they can be named, and this process paces them."""

@@ -76,6 +76,7 @@ class EffectivePolicies:
         uniform: Whether the same policy applies to all origins.
         declines: Whether any origin may get no more requests at all: it has a budget, or a long delay is refused.
         least_refusal: No status below it is a refusal, or a failure, of any origin.
+        limited: Whether a user's function of scopes has limits.
         timed: Whether any origin's throttle uses `Outcome.elapsed_s`.
         plain: Whether the delay after an ordinary response is the scope's own delay, everywhere.
         concurrent: Whether any scope may have more than one open turn.
@@ -91,6 +92,7 @@ class EffectivePolicies:
         self._limit = getattr(named, "limit", None)
         trusted = named is by_origin or isinstance(named, ScopeResolver)
         self.scopes: ScopePolicy = named if trusted else checked(named)
+        self.limited: bool = self._limit is not None and not trusted
         self.circuits: Circuits = Circuits()
         self.quotas: KnownQuotas = KnownQuotas()
         self.budgets: Budgets = Budgets()
@@ -125,6 +127,10 @@ class EffectivePolicies:
         if isinstance(scope, OpeningHours):
             return 0.0
         return float(self._limit_of(scope, "delay", "min_delay"))
+
+    def least(self, scope: Hashable) -> float:
+        """Return the least delay of a request's narrowest scope: that of a user's limit, beside what the origin needs (seconds)."""
+        return self.delay(scope) if self.limited else 0.0
 
     def longest_delay_s(self, wall: float) -> float:
         """Return an upper bound of all delays after an ordinary response at `wall` (Unix time), if robots.txt requests no pace."""

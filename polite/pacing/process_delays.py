@@ -50,6 +50,8 @@ class ProcessDelays:
         self.lock: Lock = Lock()
         self.members: WeakSet[Member] = WeakSet()
         self.left: dict[Hashable, _Left] = {}
+        # The longest delay that a scope was asked for: so long, others must know when their last turn was.
+        self.longest_s: float = 0.0
         self._forget_at = -math.inf
         self.told: bool = False
 
@@ -104,6 +106,7 @@ class Member:
         """Delay a scope as the turns of others require."""
         own_s = _own_s(scope)
         with self.delays.lock:
+            self.delays.longest_s = max(self.delays.longest_s, own_s)
             self.delays.forget(now)
             others = self._others()
             if not others and not self.delays.left:

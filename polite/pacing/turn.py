@@ -259,7 +259,7 @@ class WaitQueue:
         while (at := self.next_at) is not None and at <= now:
             if not self._near:
                 self._near = self._far.pop(heappop(self._spans))
-                self._far_from = at + _SPAN_S
+                self._far_from = at + _SPAN_S if at < _END else math.inf
                 heapify(self._near)
                 continue
             scope = heappop(self._near)[2]

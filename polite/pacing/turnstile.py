@@ -40,7 +40,7 @@ _SWEEP_EVERY = 64
 _KEPT_S = 1.0
 # Refusals are remembered for so long (seconds).
 _STRIKES_KEPT_S = 3_600.0
-# Beside other gates of the process, whose delays may be longer.
+# Beside other gates of the process: for their longest delay, from this to an hour.
 _KEPT_BESIDE_OTHERS_S = 60.0
 
 
@@ -76,13 +76,12 @@ class ScopeTable:
             raise ValueError("a turn needs at least one scope: without one, nothing would delay it")
         return tuple([self.by_key.get(key) or self._add(key) for key in dict.fromkeys(keys)])
 
-    def sweep(self, now: float, requests: int, *, beside_others: bool) -> None:
+    def sweep(self, now: float, requests: int, kept_s: float) -> None:
         """Look at some scopes, and forget those that are idle. To be called once every `requests` requests.
 
         Twice as many are looked at as were added, and more, so that the sweep outruns them: the number of remembered scopes stays
         below a small multiple of those in use.
         """
-        kept_s = _KEPT_BESIDE_OTHERS_S if beside_others else _KEPT_S
         for _ in range(min(len(self.by_key), requests // 2 + 2 * self._added)):
             scope = next(self._round, None)
             if scope is None:
@@ -187,7 +186,8 @@ class Turnstile:
         self._requests = requests = self._requests + 1
         beside_others: bool = self.member.active
         if not requests % _SWEEP_EVERY:
-            self._scopes.sweep(now, _SWEEP_EVERY, beside_others=beside_others)
+            longest_s = min(max(_KEPT_BESIDE_OTHERS_S, self.member.delays.longest_s), _STRIKES_KEPT_S)
+            self._scopes.sweep(now, _SWEEP_EVERY, longest_s if beside_others else _KEPT_S)
         named = self._scopes.named(scopes)
         turn = Turn(named, requests - _URGENT if urgent else requests, named)
         if provisional_s is not None:
@@ -216,6 +216,8 @@ class Turnstile:
     def join(self, delays: ProcessDelays, tell: Callable[[str], None], *, shared: bool = False) -> Member:
         """Keep to the delays of other turnstiles of this process from now on; see ProcessDelays.join."""
         self.member = delays.join(self._scopes.by_key, tell, shared=shared)
+        if not callable(own_s := self._scopes.provisional_s):
+            delays.longest_s = max(delays.longest_s, own_s)
         return self.member
 
     def due(self, now: float) -> list[Turn]:

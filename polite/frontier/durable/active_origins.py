@@ -306,15 +306,16 @@ class ActiveOrigins:
             self._dispatcher.restore_failures(origin, activated.failures)
 
     def _keep_last_delay(self, active: ActiveOrigin) -> None:
-        """Delay an origin to which the last run may have sent a request just before it ended."""
-        if active.origin_id > self._last_origin:
-            return
+        """Delay the scopes at which the last run may have sent a request just before it ended."""
         pace = None if active.crawl_delay is None else RequestedPace(active.crawl_delay)
-        pause = self._turns.pause(active.origin, pace)
-        left = self.opened_at + pause.seconds - self._clock.monotonic()
-        if left > 0:
-            because = f"the frontier was opened again; {pause.because}"
-            self._turns.hold(Target(active.origin, "/"), left, because)
+        delays = self._turns.delays(Target(active.origin, "/"), pace) if self._last_origin else {}
+        for number, (scope, delay_s) in enumerate(delays.items()):
+            left = self.opened_at + delay_s - self._clock.monotonic()
+            # An origin that is new to this run may share its broader scopes with others.
+            if left > 0 and (number or active.origin_id <= self._last_origin):
+                self._turns.pacer.hold(
+                    (scope,), left, f"the frontier was opened again; delay of {delay_s:g} s"
+                )
 
     def _loaded(self, active: ActiveOrigin, rows: list[Row], wanted: int) -> None:
         if self._by_origin.get(active.origin.text) is not active:
