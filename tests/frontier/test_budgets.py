@@ -266,9 +266,7 @@ class Workers:
 
 @one_process
 @pytest.mark.parametrize("seed", range(25))
-async def test_no_budget_is_exceeded_and_what_was_not_requested_is_given_back(
-    opened: Opened, seed: int
-) -> None:
+async def test_no_budget_is_exceeded_and_what_was_not_sent_is_given_back(opened: Opened, seed: int) -> None:
     draw, events = random.Random(seed), list[Event]()
     robots: dict[str, Any] = {
         f"{origin}/robots.txt": Failed(polite.Reason.TIMEOUT) if draw.random() < 0.1 else RULES

@@ -14,9 +14,7 @@ from tests.frontier.support import Opened, memory_only, one_process, turns_of
 from tests.support import RULES, A, B, fetch_all, now
 
 
-async def test_t5_tasks_are_given_out_only_where_the_rules_allow_it_and_refusals_are_told(
-    opened: Opened,
-) -> None:
+async def test_t5_tasks_are_given_out_only_where_rules_allow_it_and_refusals_told(opened: Opened) -> None:
     events: list[Event] = []
 
     async with opened({f"{A}/robots.txt": RULES}, listener=events.append) as (frontier, _):

@@ -148,9 +148,7 @@ async def test_a_task_that_needs_no_request_any_more_is_done_and_delays_nothing(
 
 
 @one_process
-async def test_a_task_that_needs_no_request_any_more_is_done_though_its_permit_waits_anew(
-    opened: Opened,
-) -> None:
+async def test_a_task_that_needs_no_request_now_is_done_though_its_permit_waits_anew(opened: Opened) -> None:
     async with opened(pacing=polite.PacingPolicy(max_hold=30.0, min_delay=10.0)) as (frontier, gate):
         await frontier.put(A)
         permit = await anext(frontier)

@@ -86,9 +86,7 @@ async def test_a_response_that_was_not_read_to_its_end_is_not_remembered() -> No
         assert permit.due == pytest.approx(gate.services.clock.wall() + 7_200.0)
 
 
-async def test_a_store_that_fails_to_remember_does_not_end_the_request(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_store_that_fails_to_remember_ends_no_request(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(MemoryValidators):
         def remember(self, target: Any, validators: Any) -> None:
             raise ZeroDivisionError

@@ -197,3 +197,13 @@ async def test_a_function_of_scopes_that_fails_and_a_limit_that_is_none_are_name
         async with scripted_gate(pacing=PacingPolicy(scopes=scopes)) as gate:
             with pytest.raises(polite.InvalidOption, match=said):
                 await visit(gate, "https://a.test/")
+
+
+async def test_a_limit_of_a_function_counts_for_the_narrowest_scope_too() -> None:
+    def own(target: polite.Target) -> tuple[str, ...]:
+        return (target.origin.host,)
+
+    own.limit = lambda scope: ScopeLimit(delay=60.0)  # type: ignore[attr-defined]
+    async with scripted_gate(pacing=PacingPolicy(scopes=own)) as gate:
+        ends = [await visit(gate, f"https://a.test/{number}") for number in range(3)]
+    assert gaps(ends) == [60.0, 60.0]

@@ -141,9 +141,7 @@ async def test_a_server_without_append_only_file_is_warned_of(
     assert "CONFIG SET appendonly yes" in warned
 
 
-async def test_a_replica_is_refused_with_its_masters_address(
-    start_valkey: Callable[..., ValkeyServer],
-) -> None:
+async def test_a_replica_is_refused_with_the_masters_name(start_valkey: Callable[..., ValkeyServer]) -> None:
     master, replica = start_valkey(), start_valkey()
     replica.replica_of(master)
 

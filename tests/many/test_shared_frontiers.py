@@ -131,9 +131,7 @@ def killed_session(process: Process) -> Any:
 
 
 @pytest.mark.parametrize(("lived_s", "uncounted"), [(0.5, 0), (0.0, 1)])
-async def test_a_page_that_ends_its_process_is_dropped_after_max_tries(
-    lived_s: float, uncounted: int
-) -> None:
+async def test_a_page_that_ends_its_process_is_dropped_at_max_tries(lived_s: float, uncounted: int) -> None:
     """Of the first process that it ends the server need not know: who takes over such a home is more careful."""
     site = Site()
     dropped: list[Dropped] = []

@@ -162,9 +162,7 @@ def test_a_home_of_mine_that_the_store_does_not_know_becomes_ours(
     assert other.step(room=9).picked == []
 
 
-def test_the_greater_fence_of_mine_wins_over_an_older_owner(
-    crawl: Crawl, one: Process, other: Process
-) -> None:
+def test_the_greater_fence_of_mine_wins_over_an_older_one(crawl: Crawl, one: Process, other: Process) -> None:
     fence = take(one).fence
 
     assert other.step(mine=[Mine("a.example", fence + 1)]).gone == []

@@ -117,9 +117,7 @@ def test_a_batch_that_is_sent_twice_is_done_once_and_one_that_is_late_not_at_all
     assert crawl.client.sismember(crawl.key("held:one"), "a.example")
 
 
-def test_no_session_is_ended_for_a_lease_after_nobody_called(
-    crawl: Crawl, one: Process, other: Process
-) -> None:
+def test_no_session_ended_for_a_lease_after_nobody_called(crawl: Crawl, one: Process, other: Process) -> None:
     one.put(A)
     one.pick()
     other.step()

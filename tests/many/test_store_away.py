@@ -120,9 +120,7 @@ async def test_a_worker_gets_no_task_whose_home_was_lost_before_the_server_knew_
         assert await asyncio.gather(slow_work, other_work) == [[], [PAGE]]
 
 
-async def test_an_outage_is_counted_and_logged(
-    server: VirtualServer, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_outage_is_counted_and_told(server: VirtualServer, caplog: pytest.LogCaptureFixture) -> None:
     wire, registry = Wire(), CollectorRegistry()
     client: Any = VirtualClient(server, wire)
     async with scripted_gate(store=client, lease=LEASE_S) as gate:

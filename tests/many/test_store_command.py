@@ -61,9 +61,7 @@ def crawl(valkey: ValkeyServer) -> Process:
     return process
 
 
-def test_ls_has_a_line_for_each_crawl(
-    valkey: ValkeyServer, crawl: Process, polite: Callable[..., str]
-) -> None:
+def test_ls_has_a_line_a_crawl(valkey: ValkeyServer, crawl: Process, polite: Callable[..., str]) -> None:
     begun(valkey, "other")
 
     assert polite("ls", valkey.url).splitlines() == [
@@ -191,9 +189,7 @@ def test_purge_asks_refuses_a_crawl_in_use_and_deletes_that_crawl_alone(
     assert polite("show", valkey.url, "--crawl", "r").endswith("there is no crawl 'r'")
 
 
-def test_a_cluster_is_listed_and_purged_whole(
-    valkey_cluster: ValkeyCluster, polite: Callable[..., str]
-) -> None:
+def test_a_cluster_is_listed_and_purged(valkey_cluster: ValkeyCluster, polite: Callable[..., str]) -> None:
     async def join() -> None:
         shared = await open_shared(valkey_cluster.url, SystemClock())
         await shared.join("news")

@@ -167,9 +167,7 @@ def test_an_origin_comes_back_when_its_time_has_come_wherever_the_wall_clock_is_
 
 @pytest.mark.parametrize("kept", [False, True])
 @pytest.mark.parametrize("holds", [(DAY,), (30.0, DAY)])
-def test_origins_that_back_off_hold_no_opening_slots(
-    path: Path, kept: bool, holds: tuple[float, ...]
-) -> None:
+def test_origins_that_back_off_hold_no_opening_slot(path: Path, kept: bool, holds: tuple[float, ...]) -> None:
     async def go() -> None:
         async with Crawl(path if kept else None, max_robots_fetches=2) as crawl:
             for seconds in holds:

@@ -142,8 +142,13 @@ async def test_the_first_request_of_a_run_keeps_the_gap_to_the_last_one_before(
     assert now() - began >= gap - 0.02
 
 
-async def test_a_run_begins_when_the_delays_of_all_scopes_are_over(path: Path) -> None:
-    pacing = polite.PacingPolicy(scopes=lambda target: (target.origin, "all"))
+@pytest.mark.parametrize("delay", [1.0, 60.0])
+async def test_a_run_begins_when_the_delays_of_all_scopes_are_over(path: Path, delay: float) -> None:
+    def scopes(target: polite.Target) -> tuple[object, str]:
+        return (target.origin, "all")
+
+    scopes.limit = {"all": polite.ScopeLimit(delay)}.get  # type: ignore[attr-defined]
+    pacing = polite.PacingPolicy(scopes=scopes)
     async with opened(path, pacing=pacing) as first:
         await first.put(f"{A}/1")
         await fetch(first, 1)
@@ -152,8 +157,8 @@ async def test_a_run_begins_when_the_delays_of_all_scopes_are_over(path: Path) -
         await second.put(f"{B}/1")
         await anext(second)
 
-    # One second after the last request, and one after robots.txt.
-    assert now() - began >= 2.0 - 1e-6
+    # The delay after the last request, and that after robots.txt.
+    assert now() - began >= 2 * delay - 1e-6
 
 
 async def test_failures_are_counted_over_a_restart(path: Path) -> None:
