@@ -31,7 +31,7 @@ def card(options: argparse.Namespace) -> Exit:
         return Exit.ALLOWED
     if options.signature_agent is None or options.output is None:
         raise InvalidOption(
-            "--signature-agent URL and --output DIR are needed; or --new, to make a key in KEY"
+            "--signature-agent URL and --output DIR are needed; or --new to make a key in KEY"
         )
     keys = [SigningKey.read(name) for name in (options.key, *options.also)]
     keys_url = _keys_url(WebBotAuth(keys[0], options.signature_agent).signature_agent)

@@ -198,7 +198,7 @@ _FETCH: _Arguments = {
         "600",
     ),
     "--max-pages NUMBER": _number(
-        "limit on pages of an origin; then its other URLs are dropped", _MOST_SPENT
+        "limit on pages of one origin; then its other URLs are dropped", _MOST_SPENT
     ),
     "--max-origin-bytes OCTETS": _number(
         "limit on octets of one origin's pages, as sent; then its other URLs are dropped", _MOST_SPENT

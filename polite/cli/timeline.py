@@ -319,7 +319,7 @@ def timeline(options: argparse.Namespace) -> Exit:
     """Print the SVG document. Raises UnreadableLog, OSError."""
     log = Log(Path(options.log))
     for line in draw(
-        log.entries, log.starts, rows=options.rows, title=f"requests of origins: {log.path.name}"
+        log.entries, log.starts, rows=options.rows, title=f"requests by origin: {log.path.name}"
     ):
         print(line)
     return Exit.ALLOWED

@@ -152,7 +152,5 @@ async def _on_server(
 def _order(scheduler: Scheduler | None) -> FileOrder:
     order: FileOrder = getattr(scheduler, "order", "fifo")
     if order not in tuple(ORDERS):
-        raise InvalidOption(
-            f"{type(scheduler).__name__}.order={order!r}: one of {', '.join(ORDERS)} is needed"
-        )
+        raise InvalidOption(f"{type(scheduler).__name__}.order={order!r}: needs one of {', '.join(ORDERS)}")
     return order

@@ -139,9 +139,7 @@ class Notifier:
                 listener(event)
             except (Exception, asyncio.CancelledError) as error:
                 # A plain function cannot be cancelled: a CancelledError is its own, and would end the request.
-                log.exception(
-                    "the listener failed on %s", event, extra=fields("listener_failed", error=error)
-                )
+                log.exception("a listener failed on %s", event, extra=fields("listener_failed", error=error))
 
     def _until_removed(self, added: dict[object, T], one: T) -> Callable[[], None]:
         key = object()

@@ -313,9 +313,7 @@ class ActiveOrigins:
             left = self.opened_at + delay_s - self._clock.monotonic()
             # An origin that is new to this run may share its broader scopes with others.
             if left > 0 and (number or active.origin_id <= self._last_origin):
-                self._turns.pacer.hold(
-                    (scope,), left, f"the frontier was opened again; delay of {delay_s:g} s"
-                )
+                self._turns.pacer.hold((scope,), left, f"the frontier was opened again: {delay_s:g} s")
 
     def _loaded(self, active: ActiveOrigin, rows: list[Row], wanted: int) -> None:
         if self._by_origin.get(active.origin.text) is not active:

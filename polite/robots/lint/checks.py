@@ -254,9 +254,7 @@ def file_findings(body: bytes, dialect: Dialect) -> Iterator[Finding]:
     """Check a file for D2 to D4, D12 and X8. The file need not be cut at the dialect's limit."""
     if is_wide(body):
         read = dialect.reads_utf16 and wide_encoding(body)
-        yield found(
-            1, "D3", "polite reads it, most crawlers do not" if read else "polite finds no rule in it"
-        )
+        yield found(1, "D3", "polite reads it, few crawlers do" if read else "polite finds no rule in it")
     elif body.startswith(UTF_8_MARK):
         yield found(1, "D2")
     if is_binary(body):
