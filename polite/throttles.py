@@ -1,4 +1,6 @@
-"""The parts of a throttle: put them together anew, with your own among them, and give the result to `open_gate(throttle=...)`.
+"""The parts of a throttle, which `polite/pacing/throttle.py` has.
+
+Put them together anew, with your own among them, and give the result to `open_gate(throttle=...)`.
 
 >>> throttle = Longest(MinDelay(2.0), CrawlDelay(most=120.0), RetryAfter(most=86_400.0), BackOff(10.0))
 >>> throttle.rest(Outcome(200), ThrottleContext(pace=None, strikes=0, wall=0.0))

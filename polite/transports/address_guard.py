@@ -10,6 +10,7 @@ from importlib import import_module
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from polite.options import instance
 from polite.robots.policy import FetchPolicy
 from polite.url.errors import InvalidPart
 from polite.url.host import parse_host
@@ -251,8 +252,10 @@ def guarded_connector(policy: FetchPolicy | None = None, **options: object) -> "
             mapping of hosts to addresses, as `open_gate(resolver=...)` takes it.
 
     Raises:
-        InvalidOption: if `socket_factory` is given, or `resolver` is invalid.
+        InvalidOption: if `policy` is none, `socket_factory` is given, or `resolver` is invalid.
     """
+    if policy is not None:
+        instance("guarded_connector: policy", policy, FetchPolicy, "a FetchPolicy")
     # Imported here, so that `import polite` loads no HTTP client.
     connector: aiohttp.TCPConnector = import_module("polite.transports.connection_pool").GuardedConnector(
         policy or FetchPolicy(), **options

@@ -142,7 +142,7 @@ class RobotsLog:
             state.failures = 0
             if not kept:
                 state.versions.clear()
-            elif distrusted:
+            elif distrusted or (state.versions and state.versions[-1].at > self._now() - self._plan.slack_s):
                 # The newest version may be read, an older one, or none.
                 for version in state.versions:
                     version.at = math.inf
@@ -156,12 +156,13 @@ class RobotsLog:
     def may_have_forgotten(self, origin: str) -> bool:
         """Return whether the crawler may not know the origin's Crawl-delay when it fetches its robots.txt.
 
-        The origin may be evicted. Its last fetch may have failed, without a stale copy. Or a redirect of another origin leads
-        to it, and no page of it was needed in this life.
+        The origin may be evicted. Its last fetch may have failed, without a stale copy, or be lost. Or a redirect of another
+        origin leads to it, and no page of it was needed in this life.
         """
         state = self._origins[origin]
         failed = state.failures > 0 and not self._policy.keep_stale
-        return failed or not state.begun or self._forgot_all or self._may_evict
+        lost = bool(state.versions) and state.versions[-1].at == math.inf
+        return failed or lost or not state.begun or self._forgot_all or self._may_evict
 
     def disallowed(self, origin: str, folder: str) -> bool:
         versions = self._origins[origin].versions

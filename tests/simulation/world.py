@@ -365,7 +365,8 @@ class World:
         scene = self.scene
         now = scene.now()
         loop, clock = self._new_loop(number)
-        steps = tuple(step for step in self.plan.steps if step.at >= now)
+        # Of several lives, none repeats a step: it might put tasks that are not unique.
+        steps = tuple(step for step in self.plan.steps if step.at > now or number == 1)
         task = loop.create_task(_live(scene, Machine(scene, loop, clock, number), steps))
         task.add_done_callback(lambda _: loop.stop())
         kill = None if killed_at is None else loop.call_at(max(killed_at, now), loop.stop)
