@@ -157,7 +157,7 @@ class RobotsDatabase:
             set_aside=self.mode == "rwc",
             busy_timeout=self.busy_timeout,
             full="the disk is full, or what may not be forgotten fills twice SqliteStore(max_bytes=...)",
-            locked=f"another process kept it locked for longer than the busy timeout of {self.busy_timeout:g} s",
+            locked=f"it was kept locked for longer than the busy timeout of {self.busy_timeout:g} s",
             wall=self.wall,
         )
 
