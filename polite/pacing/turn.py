@@ -212,7 +212,7 @@ class Turn:
 
 
 # Seconds (a power of two), and a time beyond which all share one span: 30 million years.
-_SPAN_S, _END = 1 / 64, 1e15
+_SPAN_S, _END = 1 / 256, 1e15
 
 Entry = tuple[float, int, ScopeState]
 # A chain of fronts, each waiting for the next, is as long as a path; beyond this it counts as a cycle.
