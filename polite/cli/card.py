@@ -30,9 +30,7 @@ def card(options: argparse.Namespace) -> Exit:
         print(f"{options.key}: a new Ed25519 key, which only you can read, thumbprint {made.thumbprint}")
         return Exit.ALLOWED
     if options.signature_agent is None or options.output is None:
-        raise InvalidOption(
-            "--signature-agent URL and --output DIR are needed; or --new to make a key in KEY"
-        )
+        raise InvalidOption("--signature-agent URL and --output DIR are needed; or --new: a key in KEY")
     keys = [SigningKey.read(name) for name in (options.key, *options.also)]
     keys_url = _keys_url(WebBotAuth(keys[0], options.signature_agent).signature_agent)
     card_url = f"{keys_url.origin}{CARD}"

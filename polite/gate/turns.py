@@ -18,7 +18,7 @@ from polite.pacing.pacer import LocalPacer, TurnRequest
 from polite.pacing.policy import Anchor, PacingPolicy, by_origin
 from polite.pacing.rate_limits import Gap
 from polite.pacing.scopes import ScopePolicy
-from polite.pacing.turn import Outlook, Turn
+from polite.pacing.turn import Outlook, Provisional, Turn
 from polite.ports import Clock, Listener, Timer
 
 # A delay that is renewed outlasts its block by this at most (seconds).
@@ -31,6 +31,8 @@ _LOOK_AGAIN_S = 900.0
 _MOST_MOVES = 3
 # The shortest hold (seconds), so that rounding cannot make it zero.
 _MOMENT_S = 0.001
+# A robots.txt that waited is sent before a page is granted beside it, which may begin a delay that it would have to wait for.
+_AHEAD_S = 0.01
 
 
 @dataclass(eq=False, repr=False)
@@ -182,7 +184,7 @@ class Turns:
             if has_hours and self._closed_s(target, pace):
                 await self._opening(target, pace)
                 waited = True
-            provisional_s = self._provisional_s(target, pace)
+            provisional_s = self._provisional_s(target, pace, _AHEAD_S if robots else 0.0)
             turn = await self.pacer.acquire(self.scopes_of(target), urgent=first, provisional_s=provisional_s)
             turn.waited = turn.waited or waited
             may_move = self.find is not None and turn.waited and moves < _MOST_MOVES
@@ -220,7 +222,7 @@ class Turns:
             self.pacer.give_back(await self.pacer.acquire(hours, urgent=first))
             first = True
 
-    def _provisional_s(self, target: Target, pace: RequestedPace | None) -> Callable[[], float] | None:
+    def _provisional_s(self, to: Target, pace: RequestedPace | None, least: float = 0) -> Provisional | None:
         """Return what computes the delay that a grant arms if more than one turn may be open; None if it is the scope's own.
 
         It is given even if only one turn may be open now, and called when the turn is granted: the policy may change while the
@@ -228,7 +230,7 @@ class Turns:
         """
         if pace is None and self._plain:
             return None
-        return lambda: self.pause(target.origin, pace).seconds
+        return lambda: max(least, self.pause(to.origin, pace).seconds)
 
     # Budgets, and delays that are refused.
 
