@@ -385,7 +385,8 @@ class Turns:
         """Return the delay of each of the URL's scopes after an ordinary response (seconds)."""
         narrowest, *broader = self.scopes_of(target)
         delay_s = max(self.pause(target.origin, pace).seconds, self.policies.least(narrowest))
-        return {narrowest: delay_s} | {scope: self.policies.delay(scope) for scope in broader}
+        # A user's function may name a scope twice.
+        return {scope: self.policies.delay(scope) for scope in (narrowest, *broader)} | {narrowest: delay_s}
 
     def owns(self, target: Target) -> bool:
         """Whether a delay of the URL's scopes counts at once: they can be named, and this process paces them."""

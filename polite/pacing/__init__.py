@@ -2,8 +2,8 @@
 
 A request names its scopes, narrowest first: its origin and perhaps a domain, an address, the whole crawl (`scopes`). The
 `turnstile` grants it a turn when all of them are free, together or not at all. A waiting turn holds no scope (`turn`, which tells
-what is known of turns and scopes), and a scope that waits for the end of its delay costs one entry of a heap, so a decision costs
-O(scopes x log n) however many origins there are. The `pacer` drives the turnstile by the clock, with one timer. Gates of one
+what is known of turns and scopes), and a scope that waits for the end of its delay costs one entry of a calendar, so a decision
+costs O(scopes x log n) however many origins there are. The `pacer` drives the turnstile by the clock, with one timer. Gates of one
 process keep each other's delays (`process_delays`).
 
 The crawler's report becomes an `outcome`, and the `throttle` makes the next delay of it: the longest that a part of it names. A

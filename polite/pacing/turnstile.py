@@ -217,7 +217,8 @@ class Turnstile:
         """Keep to the delays of other turnstiles of this process from now on; see ProcessDelays.join."""
         self.member = delays.join(self._scopes.by_key, tell, shared=shared)
         if not callable(own_s := self._scopes.provisional_s):
-            delays.longest_s = max(delays.longest_s, own_s)
+            with delays.lock:
+                delays.longest_s = max(delays.longest_s, own_s)
         return self.member
 
     def due(self, now: float) -> list[Turn]:

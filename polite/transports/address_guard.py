@@ -252,7 +252,7 @@ def guarded_connector(policy: FetchPolicy | None = None, **options: object) -> "
             mapping of hosts to addresses, as `open_gate(resolver=...)` takes it.
 
     Raises:
-        InvalidOption: if `policy` is none, `socket_factory` is given, or `resolver` is invalid.
+        InvalidOption: if `policy` is no FetchPolicy, `socket_factory` is given, or `resolver` is invalid.
     """
     if policy is not None:
         instance("guarded_connector: policy", policy, FetchPolicy, "a FetchPolicy")

@@ -121,6 +121,11 @@ async def test_what_names_no_host_or_address_is_refused_when_the_gate_opens(reso
         polite.guarded_connector(resolver=resolver)
 
 
+async def test_a_connector_needs_a_fetch_policy() -> None:
+    with pytest.raises(InvalidOption, match="guarded_connector: policy must be a FetchPolicy"):
+        polite.guarded_connector(polite.PacingPolicy())  # type: ignore[arg-type]
+
+
 async def test_the_users_resolver_serves_robots_pages_and_ftp_and_stays_open() -> None:
     async with scripted_server(RULES) as server, scripted_server(ftp(), scheme="ftp", hears=b"") as files:
         own = Own(int(server.url("").rpartition(":")[2]))

@@ -125,17 +125,19 @@ async def test_a_retry_and_a_time_outlive_the_run(path: Path) -> None:
     assert fetched == [(102.0, f"{A}/retried", 1), (500.0, f"{A}/late", 0)]
 
 
+@pytest.mark.parametrize("named", [1, 2])
 @pytest.mark.parametrize(("robots", "gap"), [(b"", 1.0), (b"User-agent: *\nCrawl-delay: 60", 60.0)])
 async def test_the_first_request_of_a_run_keeps_the_gap_to_the_last_one_before(
-    path: Path, robots: bytes, gap: float
+    path: Path, robots: bytes, gap: float, named: int
 ) -> None:
+    pacing = polite.PacingPolicy(scopes=lambda target: named * (target.origin,))
     script = {f"{A}/robots.txt": Reply(200, robots)}
-    async with opened(path, script) as first:
+    async with opened(path, script, pacing=pacing) as first:
         await first.put_many([f"{A}/1", f"{A}/2"])
         await fetch(first, 1)
     began = now()
     transport = ScriptedTransport(script)
-    async with opened(path, transport):
+    async with opened(path, transport, pacing=pacing):
         while not transport.asked:
             await asyncio.sleep(0.01)
 
