@@ -53,7 +53,8 @@ class _Origin:
     Attributes:
         in_flight: a request of the fetch is.
         begun: it began in this life.
-        failures: failed fetches in a row.
+        failures: failed fetches in a row, in this life.
+        failed: whether the last fetch failed.
         due_at: no fetch is needed before this time (world seconds).
         because: a description of the result that set `due_at`.
     """
@@ -62,6 +63,7 @@ class _Origin:
     in_flight: bool = False
     begun: bool = False
     failures: int = 0
+    failed: bool = False
     due_at: float = -math.inf
     because: str = ""
 
@@ -118,13 +120,13 @@ class RobotsLog:
         policy, state = self._policy, self._origins[origin]
         state.versions.append(Version(response if found else None, self._now()))
         ttl = min(max(response.max_age(policy.default_ttl), policy.min_ttl), policy.max_ttl)
-        state.failures = 0
+        state.failures, state.failed = 0, False
         state.due_at = self._now() + ttl * (1 - policy.refresh_ahead)
         state.because = f"the last response is fresh for {ttl:g} s"
 
     def failed(self, origin: str, status: int | None, retry_after: float | None) -> None:
         policy, state = self._policy, self._origins[origin]
-        state.failures += 1
+        state.failures, state.failed = state.failures + 1, True
         limit = policy.busy_retry_max if status == 503 else policy.retry_max
         delay = min(policy.retry_min * 2.0 ** min(state.failures - 1, 30), limit)
         if retry_after is not None:
@@ -160,8 +162,8 @@ class RobotsLog:
         origin leads to it, and no page of it was needed in this life.
         """
         state = self._origins[origin]
-        failed = state.failures > 0 and not self._policy.keep_stale
         lost = bool(state.versions) and state.versions[-1].at == math.inf
+        failed = state.failed and not self._policy.keep_stale
         return failed or lost or not state.begun or self._forgot_all or self._may_evict
 
     def disallowed(self, origin: str, folder: str) -> bool:
