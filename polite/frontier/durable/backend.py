@@ -64,8 +64,7 @@ class GivenUp(NamedTuple):
 class Lookup(NamedTuple):
     """Whether a put of this would be a duplicate."""
 
-    origin: str
-    path: str
+    target: Target
     identity: str | None
     again: bool
 

@@ -86,7 +86,7 @@ class DurableTaskStore:
     def seen(self, target: Target, identity: str | None, *, again: bool) -> bool | Awaitable[bool]:
         if identity == NOT_UNIQUE:
             return False
-        return self._batches.ask(Lookup(target.origin.text, target.path, identity, again))
+        return self._batches.ask(Lookup(target, identity, again))
 
     def add(self, target: Target, draft: TaskDraft, *, again: bool) -> "asyncio.Future[Admission]":
         try:

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from polite.frontier.durable.backend import Batch, Deactivation, EndedTask, Mark, Put, Requeue, Row
 from polite.frontier.task_store import TaskDraft
-from polite.origin import Origin, Target
+from polite.origin import Target
 from polite.pacers.homes import Home
 from polite.stores.redis.changes import Back, Changes, Ended, Load, Lookup, Out, Postpone, PutEntry, Requeued
 from polite.stores.redis.homes import HeldHomes
@@ -211,9 +211,9 @@ class BatchChanges:
         parts = SplitBatch(self._held)
         for put in batch.puts:
             self._put(parts, put, batch.now)
-        for text, path, identity, again in batch.seen:
-            home, digest = self._placed(Target(Origin.of(text), path), identity)
-            lookup = Lookup(home, text, digest, again)
+        for target, identity, again in batch.seen:
+            home, digest = self._placed(target, identity)
+            lookup = Lookup(home, target.origin.text, digest, again)
             parts.at(home).met.append(lookup)
             parts.met.append(lookup)
         for requeue in batch.requeued:

@@ -40,7 +40,7 @@ from polite.origin import Origin, Target
 from polite.pacing.budgets import Spent
 from polite.schedulers import ORDERS, FileOrder
 from polite.stores.database import Damaged, Database
-from polite.task import NOT_UNIQUE, Task
+from polite.task import NOT_UNIQUE, Task, seen_as
 
 # The words of all these are ours.
 _PUT = f"INSERT INTO tasks (origin, key, {TASK}) VALUES ({', '.join('?' * 11)})"  # noqa: S608
@@ -292,29 +292,22 @@ class QueueFile:
         if self._state.waiting and not (activated or waiting) and self._none_left(connection):
             raise Damaged(f"{self._state.waiting} tasks should wait, and none is found")
         lookups = []
-        for text, path, identity, again in batch.seen:
-            # A question alone makes no origin known.
-            origin = self._known_id(connection, text)
-            known = origin and seen.knows(
-                self._state, fingerprint(origin, path, identity, wide=seen.wide), again=again
-            )
-            lookups.append(bool(known))
+        for target, identity, again in batch.seen:
+            found = fingerprint(seen_as(target, identity), wide=seen.wide)
+            lookups.append(seen.knows(self._state, found, again=again))
         loads = [self._load(connection, *load) for load in batch.loads]
         next_s = min((float(time) - now for time in times if time is not None), default=None)
         news = News(activated=activated, ready=due, origins_waiting=bool(waiting), next_s=next_s)
         return BatchResult(puts, lookups, loads, news)
 
-    def _known_id(self, connection: sqlite3.Connection, text: str) -> int:
-        """Return the number of an origin, or 0."""
+    def _id(self, connection: sqlite3.Connection, text: str) -> int:
+        """Return the number of an origin, known or new."""
         if (known := self._ids.get(text)) is not None:
             return known
         found = connection.execute("SELECT id FROM origins WHERE text = ?", (text,)).fetchone()
-        return 0 if found is None else int(found[0])
-
-    def _id(self, connection: sqlite3.Connection, text: str) -> int:
-        origin = self._known_id(connection, text)
-        if not origin:
-            origin = connection.execute("INSERT INTO origins (text) VALUES (?)", (text,)).lastrowid or 0
+        if found is None:
+            found = (connection.execute("INSERT INTO origins (text) VALUES (?)", (text,)).lastrowid,)
+        origin = int(found[0])
         if len(self._ids) >= _KNOWN_ORIGINS:
             self._ids.clear()
         self._ids[text] = origin
@@ -340,13 +333,13 @@ class QueueFile:
         for put in puts:
             target, draft, ready_at = put.target, put.draft, put.ready_at
             priority, depth, not_before, deadline, payload, identity = draft
+            if identity != NOT_UNIQUE:
+                found = fingerprint(seen_as(target, identity), wide=seen.wide)
+                if not seen.hold(state, found, again=put.again):
+                    numbers.append(None)
+                    continue
             text, path = target.origin.text, target.path
             origin = self._ids.get(text) or self._id(connection, text)
-            if identity != NOT_UNIQUE and not seen.hold(
-                state, fingerprint(origin, path, identity, wide=seen.wide), again=put.again
-            ):
-                numbers.append(None)
-                continue
             state.number += 1
             state.waiting += 1
             key, number = float(self._key_of(draft)), state.number
@@ -384,8 +377,7 @@ class QueueFile:
             place = self._place(connection, task)
             places.append(place)
             if task.identity != NOT_UNIQUE:
-                known = fingerprint(place[0], task.target.path, task.identity, wide=seen.wide)
-                seen.finish(state, known)
+                seen.finish(state, fingerprint(task.seen_as, wide=seen.wide))
         if places:
             state.waiting -= connection.executemany(_DELETE, places).rowcount
             connection.executemany(_LAND, [place[2:] for place in places])

@@ -6,7 +6,7 @@ from dataclasses import astuple, dataclass, fields, replace
 from polite.schedulers import FileOrder
 from polite.stores.database import QUEUE_ID, Damaged, WrongFile, schema_of
 
-VERSION = 4
+VERSION = 5
 
 # The columns of a Row, in its order.
 TASK = "number, path, priority, depth, deadline, not_before, tries, payload, identity"

@@ -29,13 +29,11 @@ _NEVER = -1
 Fingerprint = int | bytes
 
 
-def fingerprint(origin: int, path: str, identity: str | None, *, wide: bool) -> Fingerprint:
-    """Return the fingerprint of a task. A path begins with a slash, and no identity does."""
-    text = path if identity is None else identity
-    salt = origin.to_bytes(8, "big")
+def fingerprint(text: str, *, wide: bool) -> Fingerprint:
+    """Return the fingerprint of what a task is seen as."""
     if wide:
-        return blake2b(text.encode(), digest_size=16, salt=salt).digest()
-    return int.from_bytes(blake2b(text.encode(), digest_size=8, salt=salt).digest(), "big", signed=True)
+        return blake2b(text.encode(), digest_size=16).digest()
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)
 
 
 def _part(found: Fingerprint) -> int:
