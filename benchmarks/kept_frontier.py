@@ -5,7 +5,7 @@ hosts, which takes an hour and 2 GB of disk. Delays are virtual, work is real: t
 gate, the pacer and the event loop. URLs are put 500 at a time, each to another host than the one before, which is the worst order,
 while no worker waits. Then some are put again, and 2,000 workers take some: first each of a host that is new, so that its
 robots.txt is fetched and parsed, then of hosts that are known. The first process kills itself; another one opens the file, and
-counts what waits. Each process reports its own memory, and has `gc.set_threshold(10_000)`, as docs/how-to/deploy.md advises.
+counts what waits. Each process reports its own memory, and has the thresholds of garbage that docs/how-to/deploy.md advises.
 """
 
 import argparse
@@ -143,7 +143,7 @@ async def take_some(frontier: polite.Frontier, count: int, origins: int, laps: L
 
 
 def in_virtual_time(work: Callable[..., Coroutine[Any, Any, None]], *arguments: object) -> None:
-    gc.set_threshold(10_000)
+    gc.set_threshold(100_000, 10, 100)
     with asyncio.Runner(loop_factory=Loop) as runner:
         runner.run(work(*arguments))
 

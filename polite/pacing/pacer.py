@@ -2,7 +2,7 @@
 
 A request whose scopes are free gets its turn without a wait. Any other is a future, or a callback, in a dict keyed by its turn: it
 has no task and no timer of its own. The timer is set for the earliest time at which the turnstile may grant a turn. When it fires,
-all turns that are due are granted in order. A cancelled wait withdraws its turn, granted or not, so that no turn is lost. All clock
+the turns that are due are granted in order. A cancelled wait withdraws its turn, granted or not, so that no turn is lost. All clock
 reads of pacing happen here.
 """
 
@@ -27,6 +27,8 @@ from polite.ports import Clock, Timer
 _delays_of: WeakKeyDictionary[Clock, ProcessDelays] = WeakKeyDictionary()
 _delays_of_machine: list[ProcessDelays] = [ProcessDelays()]
 _looking_up = Lock()
+# Turns that are granted in one step of the loop.
+_AT_A_TIME = 500
 
 
 class TurnRequest(Protocol):
@@ -308,10 +310,10 @@ class LocalPacer:
         self._timer = self._clock.call_at(due_at, self._grant)
 
     def _grant(self) -> None:
-        """Grant the turns that are due. A timer that fires a little early finds none, and is set again."""
+        """Grant turns that are due; if they are many, others in further steps. A timer that fires a little early finds none."""
         self._timer = None
         try:
-            for turn in self._turnstile.due(self._now()):
+            for turn in self._turnstile.due(self._now(), _AT_A_TIME):
                 waiter = self._waiters.pop(turn)
                 # If its task was cancelled in this step of the loop and has not run yet, it gives the turn back itself.
                 if not waiter.done():

@@ -221,11 +221,11 @@ class Turnstile:
                 delays.longest_s = max(delays.longest_s, own_s)
         return self.member
 
-    def due(self, now: float) -> list[Turn]:
-        """Return the turns whose time has come, now open, in the order in which they were granted."""
+    def due(self, now: float, most: float = math.inf) -> list[Turn]:
+        """Return turns whose time has come, at most so many, now open, in the order in which they were granted."""
         granted: list[Turn] = []
         renew = self._renew if self._scopes.epoch or self.member.active else None
-        while (turn := self._wait_queue.next_through(now, renew)) is not None:
+        while len(granted) < most and (turn := self._wait_queue.next_through(now, renew)) is not None:
             if self._open(turn, now, wait=True):
                 granted.append(turn)
         return granted

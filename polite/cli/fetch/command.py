@@ -83,7 +83,7 @@ def fetch(options: argparse.Namespace) -> Exit:
         as_string = options.signature_agent_as_string
         signer = WebBotAuth(options.sign, options.signature_agent, agent_as_string=as_string)
     # With Python's default, looking for garbage takes a third of the CPU of a long list.
-    gc.set_threshold(10_000)
+    gc.set_threshold(100_000, 10, 100)
     return asyncio.run(_fetch(options, signer))
 
 

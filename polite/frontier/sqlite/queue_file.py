@@ -262,12 +262,15 @@ class QueueFile:
         now = batch.now
         for requeue in batch.requeued:
             self._requeue(connection, requeue)
+        given: list[tuple[int, int, float]] = []
         for number, (task, in_flight) in batch.marks.items():
             origin, key, _ = self._place(connection, task)
             if in_flight:
-                connection.execute(_GIVE, (number, origin, key))
+                given.append((number, origin, key))
             elif connection.execute(_LAND, (number,)).rowcount:
                 self._wait(origin, key)
+        if given:
+            connection.executemany(_GIVE, given)
         if batch.crawl_delays:
             connection.executemany("UPDATE origins SET crawl_delay = ? WHERE id = ?", batch.crawl_delays)
         if batch.spent:

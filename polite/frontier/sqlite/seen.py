@@ -17,8 +17,8 @@ from polite.stores.database import Damaged
 
 # Changes that are kept in memory before they are merged: about 50 MB.
 _GENERATION = 500_000
-# A generation has so many parts, by the first octets of fingerprints. Four times as many changes are merged as a batch has added,
-# a part at a time: to sort all at once would hold the event loop for long, too.
+# A generation has so many parts, by the first octets of fingerprints. A few more changes are merged than a batch has added, a part
+# at a time: to sort all at once would hold the event loop for long, too.
 _PARTS = 256
 _SHIFT = 56
 # Of a URL that was never put. One that a task has is None, and one that is done has the number of its end.
@@ -59,7 +59,7 @@ class SeenInFile:
         # That which is merged now: parts from `state.merged` on.
         self._merging = _generation()
         self._log: list[tuple[Fingerprint, int | None]] = []
-        self._owed = 0  # how many changes are to be merged now
+        self._owed = 0.0  # how many changes are to be merged now
         for row, found, done in connection.execute(
             "SELECT rowid, fingerprint, done FROM lately ORDER BY rowid"
         ):
@@ -125,10 +125,10 @@ class SeenInFile:
         if log:
             self._connection.executemany("INSERT INTO lately (fingerprint, done) VALUES (?, ?)", log)
         if not state.merging_to and self._count >= _GENERATION:
-            self._merging, self._newest, self._count, self._owed = self._newest, _generation(), 0, 0
+            self._merging, self._newest, self._count, self._owed = self._newest, _generation(), 0, 0.0
             (state.merging_to,) = self._connection.execute("SELECT max(rowid) FROM lately").fetchone()
         if state.merging_to:
-            self._owed += 4 * len(log)
+            self._owed += 1.25 * len(log)
             while self._owed > 0 and state.merged < _PARTS:
                 self._owed -= _GENERATION // _PARTS
                 self._merge(state)
