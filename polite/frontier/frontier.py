@@ -402,10 +402,11 @@ class Frontier:
         self, target: Target, draft: TaskDraft, *, again: bool
     ) -> "Admission | asyncio.Future[Admission] | None":
         """Give a URL to the store; None if there is no capacity."""
+        waiting = self._progress.waiting
         self._require_open(target)
-        if self._progress.waiting.full:
+        if waiting.full:
             return None
-        self._progress.waiting.add()
+        waiting.add()
         return self._add(target, draft, again=again)
 
     async def _offer_when_free(

@@ -49,9 +49,9 @@ class CapacityLimiter:
         """Take slots at once, even beyond the limit: for a task that is requeued, or for those that a file keeps."""
         self.taken += slots
 
-    def release(self) -> None:
-        """Free a slot, or give it to the first waiter."""
-        self.set_taken(self.taken - 1)
+    def release(self, slots: int = 1) -> None:
+        """Free slots, or give them to the first waiters."""
+        self.set_taken(self.taken - slots)
 
     def set_taken(self, taken: int) -> None:
         """Set how many slots are taken, as others count them. Waiters get those that became free."""

@@ -285,21 +285,23 @@ class DurableTaskStore:
         for lookup, seen in zip(pending.seen, result.seen, strict=True):
             if not lookup.done():
                 lookup.set_result(seen)
+        known = 0
         for future, put, number in zip(pending.puts, batch.puts, result.puts, strict=True):
             admission = self._admitted(put, number)
+            known += admission is Admission.DUPLICATE
             if not future.done():
                 future.set_result(admission)
+        if known:
+            self._progress.waiting.release(known)
+            self._progress.end_if_over()
 
     def _admitted(self, put: Put, number: int | None) -> Admission:
-        identity, origin = put.draft.identity, put.target.origin
-        if number is None and identity is not None and identity.startswith(NOT_UNIQUE):
-            # The reply to a shared store's first try was lost: the task waits, and comes as other processes' do.
-            return Admission.WAITING
         if number is None:
-            self._progress.waiting.release()
-            self._progress.end_if_over()
-            return Admission.DUPLICATE
-        if put.ready_at is not None or not self._active.concerns(origin):
+            identity = put.draft.identity
+            # The reply to a shared store's first try was lost: the task waits, and comes as other processes' do.
+            lost = identity is not None and identity.startswith(NOT_UNIQUE)
+            return Admission.WAITING if lost else Admission.DUPLICATE
+        if put.ready_at is not None or not self._active.concerns(put.target.origin):
             return Admission.WAITING
         shared = self._dispatcher.shared(put.target).origin
         return self._active.admit(task_of(shared, row_of(number, put), self._clock.monotonic()))
