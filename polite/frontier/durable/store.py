@@ -37,6 +37,8 @@ from polite.task import NOT_UNIQUE, Admission, Task
 
 # The longest timer (seconds): event loops differ in the longest one they take.
 _LONGEST_S = 600.0
+# Tasks that are given to workers in one step of the loop.
+_AT_A_TIME = 500
 
 
 class DurableTaskStore:
@@ -277,8 +279,7 @@ class DurableTaskStore:
         )
 
     def _acknowledge(self, batch: Batch, pending: PendingReplies, result: BatchResult) -> None:
-        for give in pending.started:
-            give()
+        self._give(pending.started)
         for written in pending.flushes:
             if not written.done():
                 written.set_result(None)
@@ -294,6 +295,13 @@ class DurableTaskStore:
         if known:
             self._progress.waiting.release(known)
             self._progress.end_if_over()
+
+    def _give(self, started: list[Callable[..., None]]) -> None:
+        """Give tasks to their workers, 500 a step: all that wake in one step hold the loop."""
+        for give in started[:_AT_A_TIME]:
+            give()
+        if len(started) > _AT_A_TIME:
+            asyncio.get_running_loop().call_soon(self._give, started[_AT_A_TIME:])
 
     def _admitted(self, put: Put, number: int | None) -> Admission:
         if number is None:
