@@ -126,19 +126,7 @@ class Batch:
     check_times: bool = False
 
     def __bool__(self) -> bool:
-        return bool(
-            self.requeued
-            or self.marks
-            or self.spent
-            or self.ended
-            or self.puts
-            or self.deactivated
-            or self.seen
-            or self.loads
-            or self.activate
-            or self.notes
-            or self.check_times
-        )
+        return self != Batch(self.now)
 
 
 @dataclass(slots=True)
