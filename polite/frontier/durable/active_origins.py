@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from polite.frontier.dispatcher import Dispatcher
-from polite.frontier.durable.backend import Activation, BatchResult, Deactivation, News, Row, task_of
-from polite.frontier.durable.writer import BatchWriter, PendingReplies, StoreClock
+from polite.frontier.durable.backend import Activation, Batch, BatchResult, Deactivation, News, Row, task_of
+from polite.frontier.durable.writer import BatchWriter, StoreClock
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 from polite.ports import Timer
@@ -164,7 +164,7 @@ class ActiveOrigins:
                 size = TASKS_PER_ORIGIN if active.drop_reason is None else _DROPPED_AT_ONCE
                 wanted = size + len(active.in_memory)
                 self._batches.batch.loads.append((active.origin_id, wanted))
-                self._batches.pending.loads.append(partial(self._loaded, active, wanted=wanted))
+                self._batches.batch.taking.append(partial(self._loaded, active, wanted=wanted))
         # With every batch, whether or not an origin is known to wait: it costs less than a batch of its own.
         self._batches.batch.activate = min(_ACTIVATED_AT_ONCE, self.places)
 
@@ -197,15 +197,15 @@ class ActiveOrigins:
             self._sweep.cancel()
             self._sweep = None
 
-    def deliver(self, pending: PendingReplies, result: BatchResult) -> None:
+    def deliver(self, batch: Batch, result: BatchResult) -> None:
         """Take what a batch has read into memory."""
         if result.news.origins_waiting is not None:
             self._origins_waiting = result.news.origins_waiting
         # First, since an origin that a load has emptied makes room, and one that became ready after it is loaded again.
-        for take, rows in zip(pending.loads, result.loads, strict=True):
+        for take, rows in zip(batch.taking, result.loads, strict=True):
             take(rows)
         self.hear(result.news)
-        for task in pending.requeued:
+        for task in batch.unplaced:
             self._load_missed(task)
 
     def hear(self, news: News) -> None:
@@ -369,7 +369,7 @@ class ActiveOrigins:
             self._enqueue(active, task)
         else:
             self.forget(task)
-            self._batches.pending.requeued.append(task)
+            self._batches.batch.unplaced.append(task)
         self._batches.schedule_flush()
 
     def _load_missed(self, task: Task) -> None:

@@ -4,14 +4,14 @@ import json
 from asyncio import Future
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from polite.errors import InvalidOption
 from polite.frontier.progress import Counts
 from polite.frontier.task_store import TaskDraft
 from polite.origin import Origin, Target
 from polite.pacing.budgets import Spent
-from polite.task import Task
+from polite.task import Admission, Task
 
 # number, path, priority, depth, deadline, not_before, tries, payload, identity
 Row = tuple[int, str, float, float, float | None, float | None, int, str | None, str | None]
@@ -109,6 +109,11 @@ class Batch:
         seen: Lookups of seen URLs and keys.
         loads: An origin's number, and how many of its tasks to load.
         check_times: The time of a task or an origin has come: a shared store asks all partitions. A file looks with every batch.
+        offered, asked, taking: What the result's `puts`, `seen` and `loads` are for, in their order. No backend looks at these, nor
+            at those below.
+        started: Each gives a task to its worker.
+        unplaced: Tasks that were requeued while their origin was not active.
+        flushes: What waits for all that was told before.
     """
 
     now: float = 0.0
@@ -124,9 +129,26 @@ class Batch:
     activate: int = 0
     notes: list[Note] = field(default_factory=list)
     check_times: bool = False
+    offered: list[Future[Admission]] = field(default_factory=list)
+    asked: list[Future[bool]] = field(default_factory=list)
+    taking: list[Callable[[list[Row]], None]] = field(default_factory=list)
+    started: list[Callable[..., None]] = field(default_factory=list)
+    unplaced: list[Task] = field(default_factory=list)
+    flushes: list[Future[None]] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         return self != Batch(self.now)
+
+    def fail(self, error: Exception) -> None:
+        """Set the error on every future. Tasks that were given out go back."""
+        futures: tuple[Future[Any], ...] = (*self.offered, *self.asked, *self.flushes)
+        for future in futures:
+            if not future.done():
+                future.set_exception(error)
+                # A future that nothing awaits any more must not log its error.
+                future.exception()
+        for give in self.started:
+            give(error)
 
 
 @dataclass(slots=True)

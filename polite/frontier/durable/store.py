@@ -26,7 +26,7 @@ from polite.frontier.durable.backend import (
     row_of,
     task_of,
 )
-from polite.frontier.durable.writer import BatchWriter, PendingReplies, StoreClock
+from polite.frontier.durable.writer import BatchWriter, StoreClock
 from polite.frontier.progress import Counts, End
 from polite.frontier.task_store import TaskDraft
 from polite.log import fields, log
@@ -124,7 +124,7 @@ class DurableTaskStore:
             active.crawl_delay = crawl_delay
             self._batches.batch.crawl_delays.append((crawl_delay, active.origin_id))
         if self.backend.knows_first(task.target):
-            self._batches.pending.started.append(give)
+            self._batches.batch.started.append(give)
         else:
             give()
         self._batches.schedule_flush()
@@ -215,11 +215,11 @@ class DurableTaskStore:
         """Stop: a batch was not written, or `deliver` raised."""
         self._dispatcher.fail(failure)
 
-    def deliver(self, batch: Batch, pending: PendingReplies, result: BatchResult) -> None:
+    def deliver(self, batch: Batch, result: BatchResult) -> None:
         """Use the result of a batch that was written."""
-        self._acknowledge(batch, pending, result)
+        self._acknowledge(batch, result)
         try:
-            self._active.deliver(pending, result)
+            self._active.deliver(batch, result)
         except (ValueError, TypeError) as error:
             raise StoreFailed(f"{self.backend.name}: a task that it has cannot be read ({error})") from error
         if self.backend.shared:
@@ -278,16 +278,16 @@ class DurableTaskStore:
             Counts(*(getattr(ended, end.value) + ends[end.value] for end in End)),
         )
 
-    def _acknowledge(self, batch: Batch, pending: PendingReplies, result: BatchResult) -> None:
-        self._give(pending.started)
-        for written in pending.flushes:
+    def _acknowledge(self, batch: Batch, result: BatchResult) -> None:
+        self._give(batch.started)
+        for written in batch.flushes:
             if not written.done():
                 written.set_result(None)
-        for lookup, seen in zip(pending.seen, result.seen, strict=True):
+        for lookup, seen in zip(batch.asked, result.seen, strict=True):
             if not lookup.done():
                 lookup.set_result(seen)
         known = 0
-        for future, put, number in zip(pending.puts, batch.puts, result.puts, strict=True):
+        for future, put, number in zip(batch.offered, batch.puts, result.puts, strict=True):
             admission = self._admitted(put, number)
             known += admission is Admission.DUPLICATE
             if not future.done():
