@@ -77,9 +77,7 @@ def test_a_reader_that_leaves_ends_it_quietly(by_site, start, site, rules):
 
 @pytest.mark.slow("starts processes")
 @pytest.mark.parametrize("interrupted", [False, True])
-def test_a_record_comes_before_the_next_line_is_read_and_an_interrupt_waits_for_none(
-    interrupted, start, site
-):
+def test_a_record_comes_before_the_next_line_is_read_and_interrupts_wait_for_none(interrupted, start, site):
     process = start("fetch", "--allow-private", "--quiet", "--delay", "0", "-")
 
     assert '"outcome": "fetched"' in _answer(process, f"{site.origin}/yes")
@@ -95,9 +93,7 @@ def test_a_record_comes_before_the_next_line_is_read_and_an_interrupt_waits_for_
 
 @pytest.mark.slow("starts processes")
 @pytest.mark.parametrize("output", [True, False])
-def test_a_run_that_is_killed_loses_nothing_and_repeats_only_what_was_under_way(
-    output, start, site, tmp_path
-):
+def test_a_run_that_is_killed_loses_nothing_and_repeats_what_was_under_way(output, start, site, tmp_path):
     stalled, killed = threading.Event(), threading.Event()
 
     def stall(path):

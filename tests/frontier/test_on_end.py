@@ -102,9 +102,7 @@ async def test_tasks_of_an_origin_without_rules_are_told_each(opened: Opened, en
         frontier.close()
         await fetch_all(frontier)
 
-    dropped = [
-        (task.url, outcome.because) for task, outcome in ends.told if outcome.end is polite.End.DROPPED
-    ]
+    dropped = [(task.url, end.because) for task, end in ends.told if end.end is polite.End.DROPPED]
     assert sorted(dropped) == sorted((f"{A}/{n}", "TIMEOUT") for n in range(50))
     assert len(ends.told) == 51
 

@@ -105,9 +105,7 @@ def test_an_example_prints_what_it_should(name: str, hits: Any, capsys: pytest.C
 
 
 @pytest.mark.parametrize("today", ["/news/today?", "/news/%3a/%ZZ]%?next=http%3A%2F%2Fx%2F"])
-def test_the_embedded_gate_asks_for_robots_txt_once_keeps_the_gaps_and_rewrites_nothing(
-    today, hits, tmp_path
-):
+def test_the_embedded_gate_asks_for_robots_txt_once_keeps_gaps_and_rewrites_nothing(today, hits, tmp_path):
     example = tmp_path / "example.py"
     example.write_text((EXAMPLES / "embed_in_aiohttp.py").read_text().replace("/news/today?page=1", today))
 

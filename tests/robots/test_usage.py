@@ -383,9 +383,7 @@ def test_the_longest_path_of_the_agents_group_counts(body: str, agent: str, path
 
 
 def test_clean_params_have_parameters_and_perhaps_a_path():
-    robots = parse(
-        f"{ANY}Clean-param: a&b&&c /d*/e rest\nClean-param: sid\nClean-param: & /x\nClean-param:\n"
-    )
+    robots = parse(f"{ANY}Clean-param: a&b&&c /d*/e r\nClean-param: sid\nClean-param: & /x\nClean-param:\n")
 
     assert robots.clean_params == (CleanParam(("a", "b", "c"), "/d*/e", 2), CleanParam(("sid",), None, 3))
 

@@ -1,8 +1,8 @@
 """Active origins: those of a durable frontier that have tasks in memory.
 
 An active origin has its first tasks in memory, in the order that the scheduler names. The others stay in the store until few are
-left in memory. If other origins wait to become active by then, the origin is deactivated and queues behind them. While others
-wait, an origin that can get no turn for long is deactivated until it can.
+left in memory. If other origins wait to become active by then, no more are loaded, and when none is left, the origin is deactivated
+and queues behind them. While others wait, an origin that can get no turn for long is deactivated until it can.
 """
 
 import asyncio
@@ -34,8 +34,8 @@ class ActiveOrigin:
     """The state of an active origin. Only ActiveOrigins changes it, but for `crawl_delay`.
 
     Its life: `_activate`, when a batch or the server brings it; `_loaded` with its first tasks; `_replenish` loads more while few
-    are left in memory. It ends in `_deactivate`: none is left, or others wait (`_replenish`); no turn comes for long (`postpone`);
-    or another process has the home (`hear`).
+    are left in memory and no others wait. It ends in `_deactivate`: none is left (`_replenish`); no turn comes for long
+    (`postpone`); or another process has the home (`hear`).
 
     Attributes:
         origin_id: The origin's number in the store.
@@ -171,9 +171,7 @@ class ActiveOrigins:
     @property
     def has_work(self) -> bool:
         """Whether `fill` would request something."""
-        if self._to_load:
-            return True
-        return self.begun and self._origins_waiting and self._free > 0 and not self._progress.stopped
+        return bool(self._to_load) or (self._origins_waiting and self.places > 0)
 
     @property
     def places(self) -> int:
@@ -428,7 +426,7 @@ class ActiveOrigins:
             active.more_stored = True
 
     def _replenish(self, active: ActiveOrigin) -> None:
-        """Load more tasks if few are in memory, or deactivate the origin if none is left or others wait."""
+        """Load more tasks if few are in memory and no origins wait. Deactivate the origin if none is left in memory."""
         if (
             active.loading
             or len(active.in_memory) > RELOAD_AT

@@ -13,7 +13,7 @@ from polite.errors import StoreFailed
 from polite.frontier.durable.backend import Note
 from polite.frontier.sqlite import notes
 from polite.frontier.sqlite.schema import check
-from polite.stores.database import QUEUE_ID, Damaged, WrongFile
+from polite.stores.database import QUEUE_ID, WrongFile
 
 # All tasks, each with its time if it is delayed.
 _ALL = """(
@@ -129,15 +129,13 @@ def kept_note(path: Path, name: str) -> Note | None:
     None also if the file does not exist or cannot be read: a frontier that opens it tells why.
 
     Raises:
-        StoreFailed: The note is damaged; or a crawl has the file open (`may_pass`).
+        StoreFailed: A crawl has the file open (`may_pass`).
     """
     if not is_queue(path):
         return None
     try:
         with closing(_connect(path)) as connection:
             return notes.read(connection, name)
-    except Damaged as error:
-        raise StoreFailed(f"{path}: {error}") from error
     except sqlite3.Error as error:
         if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
             raise StoreFailed(f"{path}: a crawl has it open", may_pass=True) from error

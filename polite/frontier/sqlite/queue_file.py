@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from polite.errors import StoreFailed
 from polite.frontier.durable.backend import (
@@ -129,6 +130,9 @@ class QueueFile:
         self._ids: dict[str, int] = {}
         self._state = State()
         self._seen: SeenInFile | None = None
+        self._best_first = (
+            0  # 1: of an odd number that becomes active, one more is the best than has waited longest
+        )
         self._budgets = True  # whether the file may have any
         self._ready: dict[
             int, float
@@ -422,15 +426,14 @@ class QueueFile:
         """Activate those that waited longest; if tasks have keys, half of them are those with the least keys."""
         if not count:
             return []
-        longest = (count + 1) // 2 if self._keyed else count
-        chosen: dict[int, tuple[Any, ...]] = {
-            found[0]: found for found in connection.execute(_WAITED, (now, longest)).fetchall()
-        }
-        for found in connection.execute(_BEST, (count,)).fetchall() if self._keyed else ():
-            if len(chosen) < count:
-                chosen.setdefault(found[0], found)
+        best = (count + self._best_first) // 2 if self._keyed else 0
+        self._best_first ^= count & 1
+        found = connection.execute(_BEST, (best,)).fetchall() if best else []
+        # Some of these may be the same.
+        found += connection.execute(_WAITED, (now, count)).fetchall()
+        chosen = {each[0]: each for each in found}
         activated = []
-        for origin, text, failures, crawl_delay in chosen.values():
+        for origin, text, failures, crawl_delay in islice(chosen.values(), count):
             rows = self._load(connection, origin, self._tasks_per_origin)
             connection.execute(
                 "UPDATE origins SET since = NULL, best = NULL, active = ? WHERE id = ?",

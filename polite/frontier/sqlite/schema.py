@@ -18,8 +18,8 @@ _TASK_COLUMNS = """
 # `delayed`: those that become ready at `later` (Unix time). `out`: those of `tasks` that are in flight.
 # `tasks.identity`: what the task is found by, if not by its path; see Task. One that is not unique is not in `seen`.
 # `origins.since`: from when (Unix time) the origin waits to become active; NULL if it is active, or has no ready tasks.
-# `origins.best`: the key of its first task, while it waits and may become active at once; NULL if tasks have no keys.
-# `seen`, `lately`: see polite.frontier.sqlite.seen. A VACUUM would number rows anew that have no `id`.
+# `origins.best`: the key of its first task, while it waits, but not since it waited for a time; NULL if tasks have no keys.
+# `seen`, `lately`: see polite.frontier.sqlite.seen. `lately.id`: a VACUUM would number its rows anew otherwise.
 # `frontier`: State, and the order of keys.
 _TABLES = f"""
     CREATE TABLE origins (
@@ -32,7 +32,7 @@ _TABLES = f"""
     CREATE TABLE tasks ({_TASK_COLUMNS}, PRIMARY KEY (origin, key, number)) WITHOUT ROWID;
     CREATE TABLE delayed (later REAL NOT NULL, {_TASK_COLUMNS}, PRIMARY KEY (later, number)) WITHOUT ROWID;
     CREATE TABLE out (number INTEGER PRIMARY KEY, origin INTEGER NOT NULL, key REAL NOT NULL);
-    CREATE TABLE lately (id INTEGER PRIMARY KEY, fingerprint INTEGER NOT NULL, done INTEGER);
+    CREATE TABLE lately (id INTEGER PRIMARY KEY, fingerprint NOT NULL, done INTEGER);
     CREATE TABLE budgets (origin INTEGER PRIMARY KEY, pages INTEGER NOT NULL, octets INTEGER NOT NULL, failures INTEGER NOT NULL);
     CREATE TABLE notes (name TEXT PRIMARY KEY, kind TEXT NOT NULL, value TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE frontier (
@@ -51,7 +51,7 @@ class State:
 
     Attributes:
         number: The last task's number.
-        sequence: How many URLs were done.
+        sequence: How many tasks whose URLs are remembered ended, however.
         remembered: How many of them are remembered.
         merging_to: The last row of `lately` that is merged into `seen` now, or 0.
         merged: How many parts of these rows are there already.
@@ -125,7 +125,6 @@ def make(connection: sqlite3.Connection, order: FileOrder, *, wide: bool = False
 
     Raises WrongFile, sqlite3.Error.
     """
-    check(connection)
     connection.execute("BEGIN IMMEDIATE")
     if not check(connection):
         for statement in (*_TABLES.split(";"), _SEEN_WIDE if wide else _SEEN):

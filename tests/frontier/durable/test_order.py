@@ -76,6 +76,15 @@ async def test_what_is_put_late_and_matters_most_goes_first(path: Path) -> None:
     assert fetched[-1] == f"{A}/last"
 
 
+async def test_the_best_origin_and_the_one_that_has_waited_longest_become_active_in_turns(path: Path) -> None:
+    async with opened(path, scheduler=schedulers.Priority(), max_active_origins=1) as frontier:
+        for number in range(6):
+            await frontier.put(f"https://h{number}.test/", priority=number)
+        frontier.close()
+
+        assert [url[9] for url in await urls_of(frontier)] == ["0", "5", "1", "4", "2", "3"]
+
+
 @pytest.mark.parametrize("order", get_args(schedulers.FileOrder))
 def test_the_key_in_sql_is_the_key_in_python(order: schedulers.FileOrder) -> None:
     draw = random.Random(1)
