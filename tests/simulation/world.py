@@ -448,5 +448,5 @@ class World:
             return set()
         if not all(each.kept for each in self.plan.frontiers):
             return set()
-        entries = [ledger.entries.values() for ledger in self.scene.ledgers]
-        return set.intersection(*({origin_of(each.url) for each in some if each.certain} for some in entries))
+        told = [{origin_of(e.url) for e in each.entries.values() if e.certain} for each in self.scene.ledgers]
+        return set.intersection(*told) if told else set()
