@@ -11,6 +11,7 @@ Theory of operation:
    or one that is free now. Without either, its queue requests one. If that does not come by the next step's `_match`, the task
    goes back to the scheduler.
 4. A turn is held for one step only, so that other requests of the gate are not delayed: `_dispatch` gives back what was not used.
+   The step of a turn ends with that call of `_dispatch`, in the next iteration of the event loop.
 """
 
 import asyncio
@@ -42,11 +43,11 @@ _T = TypeVar("_T")
 
 # After so many tasks that are given out, decided or end in one step, other tasks of the loop run.
 _AT_A_TIME = 500
-# A queue that waits longer leaves its robots.txt fetch slot to others, and goes back to a store until then (seconds).
+# A queue that waits longer gives its robots.txt fetch slot to others; its tasks go back to a store (seconds).
 _LONG_S = 60.0
-# It is back so long before its time, so that a slow file or a full queue does not make it late (seconds).
+# They come back so long before the wait ends, so that a slow file or a full queue does not make them late (seconds).
 _EARLY_S = 10.0
-# While queues wait for fetch slots, it is looked so often for one that waits for long with a slot (seconds).
+# While queues wait for slots: how often to look for a slot whose holder waits for long (seconds).
 _EVICT_S = 30.0
 # Too many requests wait in the gate, or its shared store is away: request again after so long (seconds).
 _OVERLOADED_S = 5.0
@@ -88,7 +89,7 @@ class Dispatcher:
         # Hot path: by text, since a str caches its hash, and an Origin's is a call.
         self.queues: dict[str, OriginQueue] = {}
         self._timers = TimerQueue(services.clock)
-        self._later: dict[int, Task] = {}  # tasks whose own time has not come
+        self._later: dict[int, Task] = {}  # tasks whose own time has not come, and what comes after `stop`
         self._fetching: dict[OriginQueue, asyncio.Task[None]] = {}  # those with a robots.txt fetch slot
         self._for_slot: OrderedDict[OriginQueue, None] = OrderedDict()
         self._evicting = False
@@ -133,7 +134,7 @@ class Dispatcher:
             queue.put_unchecked(task)
             return True
         known = self._origins.current(target.origin)
-        # None: no rules are known, or to decide takes long; then `_learn` decides.
+        # None: no rules are known, none can be had now, or to decide takes long; then `_learn` decides.
         verdict = self._rules.verdict(task, known)
         if isinstance(verdict, Decision):
             self.in_flight.refuse(task, verdict)
@@ -173,7 +174,7 @@ class Dispatcher:
             self._request_rules(queue)
 
     def _request_rules(self, queue: OriginQueue) -> None:
-        """Have robots.txt fetched, within the slots. An origin that can be sent nothing for long takes none until then."""
+        """Have robots.txt fetched, within the slots. An origin that can be sent nothing for long takes no slot until then."""
         wait_s = self._wait_s(queue, robots=True)
         if wait_s > _LONG_S:
             self._postpone(queue, wait_s - _EARLY_S, self._advance)
@@ -199,13 +200,13 @@ class Dispatcher:
         if self._evicting:
             self._timers.at(self._clock.monotonic() + _EVICT_S, partial(self._guarded, self._evict))
             for queue, fetch in list(self._fetching.items()):
-                # A fetch that has ended in this very step keeps its slot to the next one.
+                # A fetch that has just ended frees its slot in `_ended`.
                 if queue.wait is fetch and self._wait_s(queue, robots=True) > _LONG_S:
                     self._cancel(queue)
                     self._advance(queue)
 
     async def _learn(self, queue: OriginQueue) -> None:
-        """Learn the rules, and decide about tasks that no rules in force decided. They are kept for no longer than this takes."""
+        """Learn the rules, and decide about tasks that no rules in force decided. Keep the rules no longer than that takes."""
         self._unchoose(queue)
         # Before the rules, which may be large, are there.
         undecided = await self._rules.undecided(queue)
@@ -256,7 +257,7 @@ class Dispatcher:
         self._offer(queue)
 
     async def _take(self, queue: OriginQueue, grounds: Grounds) -> None:
-        """Wait for a turn as a callback cannot: see `Turns._at_once`. With a concurrency above 1, each turn that waits does."""
+        """Wait for a turn as a callback cannot: see `Turns._at_once`. With a concurrency above 1, every wait is of this kind."""
         turn = await self._turns.take(queue.requested, pace=grounds.pace, first=queue.first)
         if queue.wait is asyncio.current_task():
             self._guarded(self._use_turn, queue, grounds, turn, None)
@@ -303,7 +304,7 @@ class Dispatcher:
             self._scheduler.add(task)
 
     def _ready_when_free(self, queue: OriginQueue) -> None:
-        """With a concurrency above 1, the grant itself begins a delay, whether the turn is used or not."""
+        """Make the queue ready; if the grant of its unused turn has begun a delay (concurrency above 1), when that is over."""
         if queue.turn is None and self._turns.grants_delay:
             wait_s = self._turns.outlook(queue.requested).ready_at - self._clock.monotonic()
             if wait_s > 0:
@@ -536,7 +537,7 @@ class Dispatcher:
         self._release(queue)
         self._for_slot.pop(queue, None)
         if self._fetching.pop(queue, None) is not None:
-            # In a step of its own: a queue that goes on may be ready at once, and this one is perhaps taken from the scheduler.
+            # Later: it may make another queue ready, while `_deactivate` has still to take this one's tasks from the scheduler.
             asyncio.get_running_loop().call_soon(self._guarded, self._fill_slots)
 
     def _declined(self, origin: Origin, grounds: Grounds | None) -> str:
@@ -545,7 +546,7 @@ class Dispatcher:
         return "" if declined is None else declined.because
 
     def _drop(self, queue: OriginQueue, because: str) -> None:
-        """Drop all tasks of the queue. What is put from now on is not among them, unless rules allow it meanwhile."""
+        """Drop all tasks of the queue, and none that is put from now on, unless rules allow it before all others are dropped."""
         self._unchoose(queue)
         self.store.drop_origin(queue.origin, because)
         queue.state, queue.drop_reason = QueueState.DROPPING, because
@@ -621,12 +622,13 @@ class Dispatcher:
         return queue is not None and bool(self._guarded(self._deactivate, queue))
 
     def _deactivate(self, queue: OriginQueue) -> bool:
+        """Give its tasks back if its wait is long. Whether that was done."""
         # While any origin is ready the scheduler cannot give one's tasks back. But then no place in memory needs to be freed
         # either: workers are what is short.
         if queue.wait is None or queue.turn or queue.chosen or (queue.scheduled and self._scheduler):
             return False
         wait_s = self._wait_s(queue, robots=queue.state is QueueState.FETCHING_RULES)
-        # A back-off of robots.txt that has not ended would only fail again.
+        # If robots.txt failed, it must not be back early: the request would fail again.
         away_s = wait_s if queue.failures_in_a_row else wait_s - _EARLY_S
         if wait_s <= _LONG_S or not self._put_back(queue, away_s, fetched=queue.fetched):
             return False

@@ -33,9 +33,7 @@ class QueueState(Enum):
     WAITING_TURN = "its turn: one request waits in the pacer, or in `Dispatcher._take`"
     READY = "an idle worker: the scheduler may choose one of its tasks"
     POSTPONED = "a point in time: it requests nothing before `wakes_at`"
-    DROPPING = (
-        "nothing: its tasks are dropped, some in each step, and those at the scheduler as it gives them out"
-    )
+    DROPPING = "the scheduler, to give out its tasks, and steps that drop the others"
     WITHDRAWN = (
         "the scheduler, to give out its tasks: they are forgotten one by one, since another process has them"
     )
@@ -69,7 +67,7 @@ class OriginQueue:
         state: What it waits for.
         wait: The request, coroutine or timer that ends the wait.
         unchecked: Tasks about which no rules in force have decided.
-        scheduled: How many tasks are at the scheduler.
+        scheduled: How many tasks are at the scheduler, the chosen one included.
         grounds: The newest rules, or the failure to get any, that the queue was told of.
         meaning: The meaning of the rules that decided about its tasks.
         decided: What these rules say of tasks at the scheduler, by number, None for allowed. None if they allow all.
@@ -77,8 +75,8 @@ class OriginQueue:
         requested: The URL for whose scopes the last turn was requested.
         chosen: The task that the scheduler chose, for one step: its own turn is requested, and is for it alone.
         turn: The turn that it holds, for one step of the event loop at most.
-        first: A turn was given back, so that rules could be renewed: the next one comes first.
-        fetched: Its robots.txt was fetched, and no task was given out since.
+        first: A turn was lost or given back, say so that rules could be renewed: the next one comes first.
+        fetched: A fetch of its robots.txt was begun, and no task was given out since.
         failures: How often in a row its rules could not be had.
         turn_failures: How often in a row no turn could be requested.
         wakes_at: The end of POSTPONED (monotonic seconds).
@@ -151,10 +149,9 @@ class OriginQueue:
             cached: It was known before they were asked for.
 
         Returns:
-            Infinity for what no restart of the site ends; minus infinity if this run has not asked yet.
+            Infinity if the host name does not exist; minus infinity if the failure is of an earlier run.
         """
-        # The same response, seen again a moment too early, is no second failure. Neither is one that was counted before the queue
-        # went back to its store.
+        # No failure is counted twice: not if it was known before and is not newer than those that were counted.
         seen = cached and self.grounds is None and known.snapshot.failures <= self.failures
         self.failures += known.grounds is not self.grounds and not seen
         self.grounds = known.grounds

@@ -165,12 +165,12 @@ class TaskStore(Protocol):
         """The origin gives no turn for so many seconds. True if its tasks are taken back until then.
 
         Args:
-            failures: How often in a row its rules could not be had.
+            failures: How often in a row its rules, or a turn, could not be had.
             fetched: Whether robots.txt was fetched and no task given out since; None if there are no rules.
         """
 
     def drop_origin(self, origin: Origin, because: str) -> None:
-        """Rules could not be had for too long: all tasks of the origin are to be dropped."""
+        """Its rules, or a turn, cannot be had, or its budget is spent: all tasks of the origin are to be dropped."""
 
     def responded(self, origin: Origin) -> None:
         """The block of one of the origin's tasks was left: by the response, the origin may give no turn for long."""

@@ -2,7 +2,7 @@
 
 `store.py` is the task store. It adds changes to a `Batch`. `writer.py` gives it to the `Backend` (both in `backend.py`): to a file
 one batch at a time, while changes collect in the next (group commit), to a shared server several. A put returns once it is
-written. So a worker receives its task, from a file; a shared server's it receives at once, unless `knows_first`.
+written. From a file, a worker gets its task when its start is written; from a shared server at once, unless `knows_first`.
 `active_origins.py` decides which origins have tasks in memory, requests more of them with each batch, and deactivates origins while
 others wait, so that memory has a bound. A task that was in flight when the process ended is tried again.
 Times in the store follow `StoreClock` (`writer.py`).

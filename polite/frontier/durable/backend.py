@@ -207,6 +207,7 @@ class BatchResult(NamedTuple):
     Attributes:
         puts: The number of each task; None for a URL that was seen before.
         seen: Whether each URL was seen before.
+        loads: The tasks of each origin that was to be loaded.
         news: What a file has besides. A shared store tells it by itself.
     """
 
@@ -305,10 +306,10 @@ class Backend(Protocol):
     task, and the last batch would be lost.
 
     Attributes:
-    shared: Whether other processes use the store at the same time. Then `apply` is called for a batch while others are under
-        way; a task goes to its worker before that is written, unless `knows_first`; and the store tells what others do (`open`),
-        above all when the crawl has ended. Otherwise one call is under way at a time.
-    payload_limit: How many octets of JSON a task's payload may have.
+        shared: Whether other processes use the store at the same time. Then `apply` is called for a batch while others are under
+            way; a task goes to its worker before that is written, unless `knows_first`; and the store tells what others do
+            (`open`), above all when the crawl has ended. Otherwise one call is under way at a time.
+        payload_limit: How many octets of JSON a task's payload may have.
     """
 
     @property

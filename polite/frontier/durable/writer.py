@@ -65,8 +65,8 @@ class BatchWriter:
     """Writes batches: one at a time, unless the backend is shared.
 
     Callers add changes to `batch`, then call `schedule_flush`. A batch of a file takes 500 puts, since all
-    are acknowledged in one step of the loop: more are left to further ones, and with them what was told later. A page's end is
-    written with the links that were put before it, or after them: a kill in between would lose them.
+    are acknowledged in one step of the loop: more are left to further ones, and with them what was told later. The end of a page
+    goes into the last batch, behind its links: a kill may lose the end, and never a link of a page that counts as done.
 
     Attributes:
         backend: What applies the batches.

@@ -34,7 +34,7 @@ _TASKS = (
 )
 _TOTALS = "SELECT waiting, done, refused, dropped, remembered FROM frontier"
 _WAITING_NOTES = f"SELECT kind, count(*) FROM {_ALL} JOIN notes ON notes.name = text || path GROUP BY kind"  # noqa: S608
-_SEEN = "SELECT count(*) FROM origins"
+_ALL_ORIGINS = "SELECT count(*) FROM origins"
 _LOCKED = "a crawl has it open; its own progress shows what waits"
 # Seconds. A frontier keeps its file locked until it ends.
 _BUSY_TIMEOUT_S = 0.5
@@ -70,7 +70,7 @@ class QueuedOrigin:
         delayed: those that become ready later.
         ready_at: when the first of the delayed ones becomes ready (Unix time), or None.
         crawl_delay: the Crawl-delay that was last known (seconds), or None.
-        failures: how often its robots.txt was unreachable in a row.
+        failures: how often in a row its robots.txt was unreachable, or no turn could be had.
     """
 
     origin: str
@@ -173,7 +173,7 @@ class QueueInspector:
             kept = Counter(notes.counts(connection))
             if kept:
                 kept -= Counter(dict(connection.execute(_WAITING_NOTES).fetchall()))
-            (origins,) = connection.execute(_SEEN).fetchone()
+            (origins,) = connection.execute(_ALL_ORIGINS).fetchone()
             return QueueTotals(waiting, done, refused, dropped, known, origins, dict(kept))
 
         return self._read(read)

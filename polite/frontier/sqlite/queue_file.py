@@ -1,7 +1,8 @@
 """The queue file: tasks that wait or are in flight, and URLs that were seen; one connection, used by one thread.
 
 A task that is put, taken and done changes three places that grow with the crawl: it goes into `tasks` beside others of its origin
-and out of it again, and its URL's fingerprint goes into `seen`, sorted with many others. All else is appended, or small.
+and out of it again, and its URL's fingerprint goes into `lately`, and later, sorted with many others, into `seen`. All else is
+appended, or small.
 """
 
 import asyncio

@@ -17,8 +17,8 @@ from polite.stores.database import Damaged
 
 # Changes that are kept in memory before they are merged: about 50 MB.
 _GENERATION = 500_000
-# A generation has so many parts, by the first octets of fingerprints. A few more changes are merged than a batch has added, a part
-# at a time: to sort all at once would hold the event loop for long, too.
+# A generation has so many parts, by the first octets of fingerprints. With each batch 1.25 times as many changes are merged as it
+# added, in whole parts: to sort all at once would hold the event loop for long, too.
 _PARTS = 256
 _SHIFT = 56
 # Of a URL that was never put. One that a task has is None, and one that is done has the number of its end.
