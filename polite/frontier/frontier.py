@@ -550,8 +550,10 @@ class Frontier:
             self._dispatcher.schedule_dispatch()
             try:
                 permit: TaskPermit | None = await worker
-            except BaseException:
+            except BaseException as error:
                 workers.leave(worker)
+                if isinstance(error, Exception):
+                    self._progress.raise_failure()
                 raise
             if permit is None or permit.stands:
                 return permit

@@ -228,6 +228,7 @@ class Progress:
         nothing_left: Set when nothing waits and nothing is in flight, or all was stopped.
         nothing_in_flight: Set when nothing is in flight.
         failure: What stopped the frontier, if it failed.
+        told: Whether it was raised.
         tell: Passes an event to the gate's listeners.
     """
 
@@ -247,6 +248,7 @@ class Progress:
         self.shared: bool = False
         self._ended = False  # a shared crawl: no process has or puts a task any more
         self.failure: Exception | None = None
+        self.told: bool = False
         self._trace: TracebackType | None = None
 
     @property
@@ -350,4 +352,5 @@ class Progress:
     def raise_failure(self) -> None:
         """Raise the failure, with its own traceback each time: raising it again would make that grow."""
         if self.failure is not None:
+            self.told = True
             raise self.failure.with_traceback(self._trace)

@@ -81,9 +81,8 @@ def test_the_option_of_every_reason_is_named_without_python(reason):
     said = spelled(f"failed once; {reason.option} changes it ({reason.value})")
 
     assert not re.search(r"Policy|open_gate|[a-z]+_[a-z]+", said)
-    assert said.startswith(
-        f"failed once; {OPTIONS.get(reason.option, 'no command-line option')} changes it ("
-    )
+    option = OPTIONS.get(reason.option, "no command-line option")
+    assert said.startswith(f"failed once; {option} changes it (")
 
 
 @pytest.mark.parametrize(

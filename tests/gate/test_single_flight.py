@@ -14,9 +14,7 @@ from tests.support import Abort
 @pytest.fixture(
     params=[
         "later",
-        pytest.param(
-            "at once", marks=pytest.mark.skipif(sys.version_info < (3, 12), reason="no eager tasks")
-        ),
+        pytest.param("at once", marks=pytest.mark.skipif(sys.version_info < (3, 12), reason="not eager")),
     ]
 )
 async def loop(request) -> asyncio.AbstractEventLoop:

@@ -33,10 +33,8 @@ def named(*urls: str, rules: str = "") -> Reply:
     )
 
 
-async def listed(
-    gate: polite.Gate, origin: str = SITE, **options: Any
-) -> tuple[list[str], list[SitemapFile]]:
-    sitemaps = gate.sitemaps(origin, **options)
+async def listed(gate: polite.Gate, site: str = SITE, **options: Any) -> tuple[list[str], list[SitemapFile]]:
+    sitemaps = gate.sitemaps(site, **options)
     return [entry.url async for entry in sitemaps], sitemaps.files
 
 

@@ -75,9 +75,8 @@ class Site:
 
     def paced(self) -> bool:
         """Whether all gaps were kept, and every request had the crawler's agent."""
-        return min(self.all_gaps(), default=DELAY_S) >= DELAY_S and {hit.agent for hit in self.hits} <= {
-            AGENT
-        }
+        agents = {hit.agent for hit in self.hits}
+        return agents <= {AGENT} and min(self.all_gaps(), default=DELAY_S) >= DELAY_S
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         raw = request.raw_path

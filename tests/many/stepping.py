@@ -180,9 +180,7 @@ class Process:
 
     def pick(self, count: int = 50) -> dict[str, list[str]]:
         """Pick homes; return their paths by origin."""
-        return {
-            origin: paths(rows) for _, origins in self.step(room=count).picked for origin, rows in origins
-        }
+        return {name: paths(rows) for _, origins in self.step(room=count).picked for name, rows in origins}
 
     def take(self, home: str) -> Taken | None:
         taken = self.step(takes=[home]).taken

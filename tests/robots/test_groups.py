@@ -11,9 +11,7 @@ from polite.robots.parse import parse
 
 
 def test_what_stands_below_keeps_its_line():
-    robots = parse(
-        "\nuser-agent: a\n# x\nallow: /b # c\ncrawl-delay: 5\n\nuser-agent: a\ndisallow /d", GOOGLE
-    )
+    robots = parse("\nuser-agent: a\n#\nallow: /b # c\ncrawl-delay: 5\n\nuser-agent: a\ndisallow /d", GOOGLE)
 
     assert [(rule.pattern, rule.line) for rule in robots.rules_for("a").rules] == [("/b", 4), ("/d", 8)]
     assert robots.rules_for("a").crawl_delay == 5.0

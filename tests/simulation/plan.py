@@ -264,10 +264,8 @@ def _replaced(chance: Random, plan: Plan) -> Plan:
         max_waiting=1_000_000,
     )
     puts = [
-        Step(
-            chance.uniform(0, span / 4), "put", tuple(chance.choice(hosts) for _ in range(20)), number=number
-        )
-        for number in range(2)
+        Step(chance.uniform(0, span / 4), "put", tuple(chance.choice(hosts) for _ in range(20)), number=each)
+        for each in range(2)
     ]
     checks = [
         Step(

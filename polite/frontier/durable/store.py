@@ -77,11 +77,13 @@ class DurableTaskStore:
             self._timer = self._clock.call_at(begins_at, self._check_times)
 
     async def close(self) -> None:
-        """Write the last batch, and close the backend. May be called twice."""
+        """Write the last batch, and close the backend. May be called twice. Raises a failure to write that nobody was told of."""
         self._cancel_timer()
         # The store tells no more, so the counts stay as they are.
         self._totals = None
         await self._batches.close()
+        if self._batches.failure is not None and not self._progress.told:
+            raise self._batches.failure
 
     # TaskStore: puts.
 

@@ -73,6 +73,7 @@ class BatchWriter:
         under_way: Batches that the backend applies now.
         gone: Numbers of tasks that are no longer where a batch under way may find them.
         closed: Whether `close` was called.
+        failure: Why a batch was not written: nothing more is.
     """
 
     def __init__(self, backend: Backend, clock: StoreClock, owner: BatchOwner) -> None:
@@ -82,9 +83,9 @@ class BatchWriter:
         self._waiting: deque[Batch] = deque([Batch()])
         self.gone: set[int] = set()
         self.closed: bool = False
+        self.failure: Exception | None = None
         self.under_way: dict[asyncio.Future[BatchResult], Batch] = {}
         self._scheduled = False
-        self._failed = False  # a batch failed: nothing more can be written
         self._released = False  # the backend is being closed, or is
         self._closing: asyncio.Future[None] | None = None
 
@@ -115,7 +116,7 @@ class BatchWriter:
 
     def _end(self, closing: "asyncio.Future[None]") -> None:
         """Take the next step of `close`: write, or close the backend if nothing is left to write."""
-        if not self._busy and self.batch and not self._failed:
+        if not self._busy and self.batch and self.failure is None:
             self._flush()
         if not self._busy and not self._released:
             self._released = True
@@ -176,17 +177,17 @@ class BatchWriter:
 
     def schedule_flush(self) -> None:
         """Write the batch at the end of this step of the loop, or when the one under way is written."""
-        if self._released:
-            self.batch.fail(
-                StoreFailed("the frontier's block was left: its store is closed, and keeps nothing more")
-            )
+        if self._released or self.failure is not None:
+            left = "the frontier's block was left: its store is closed, and keeps nothing more"
+            for batch in self._waiting:
+                batch.fail(self.failure or StoreFailed(left))
         if not self._scheduled and not self._busy and not self.closed:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._flush)
 
     def _flush(self) -> None:
         self._scheduled = False
-        if self._busy or self._failed or self._released:
+        if self._busy or self._released or self.failure is not None:
             return
         self._owner.fill()
         batch = self.batch
@@ -216,7 +217,7 @@ class BatchWriter:
 
     def _fail(self, batch: Batch, failure: Exception) -> None:
         """A batch was not written: nothing more is."""
-        self._failed = True
+        self.failure = failure
         self._owner.fail(failure)
         for each in (batch, *self._waiting):
             each.fail(failure)

@@ -65,9 +65,8 @@ async def test_a_host_whose_budget_is_spent_is_skipped_and_not_tried_again(site,
 
 
 async def test_an_endless_redirect_fails(site: Site) -> None:
-    async with crawling(
-        max_request_retries=0, pacing=PACING.override(site.url("/"), min_delay=0.01)
-    ) as crawl:
+    pacing = PACING.override(site.url("/"), min_delay=0.01)
+    async with crawling(max_request_retries=0, pacing=pacing) as crawl:
         await crawl.run([site.url("/loop")])
 
     assert site.paths == ["/loop"] * 21

@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from contextlib import closing
+from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -135,19 +135,39 @@ async def test_a_worker_whose_permit_could_not_be_written_down_gets_the_error(
         error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
         raise error
 
-    async with opened(path) as frontier:
-        await frontier.put(f"{A}/1")
-        await asyncio.sleep(5)
-        monkeypatch.setattr(task_store(frontier).backend.file, "_applied", broken)
-        worker = asyncio.create_task(anext(frontier))
-        while not frontier.in_flight:
-            await asyncio.sleep(0)
-        if stopped:
-            frontier.stop()
-        with pytest.raises(polite.StoreFailed, match="is corrupt .malformed.: it was left where it is"):
-            await worker
+    def told() -> Any:
+        return pytest.raises(polite.StoreFailed, match="is corrupt .malformed.: it was left where it is")
 
-        assert frontier.in_flight == 0
+    with told() if stopped else nullcontext():
+        async with opened(path) as frontier:
+            await frontier.put(f"{A}/1")
+            await asyncio.sleep(5)
+            monkeypatch.setattr(task_store(frontier).backend.file, "_applied", broken)
+            worker = asyncio.create_task(anext(frontier))
+            while not frontier.in_flight:
+                await asyncio.sleep(0)
+            if stopped:
+                frontier.stop()
+            with told():
+                await worker
+
+            assert frontier.in_flight == 0
+
+
+@pytest.mark.parametrize("end", ["close", "stop", "drain"])
+async def test_what_cannot_be_written_at_the_end_is_raised_as_the_block_is_left(path: Path, end: str) -> None:
+    def full(_: Any) -> None:
+        raise polite.StoreFailed("the disk is full")
+
+    with pytest.raises(polite.StoreFailed, match="the disk is full"):
+        async with opened(path) as frontier:
+            await frontier.put(f"{A}/1")
+            async with await anext(frontier):
+                task_store(frontier).backend.file.apply = full
+            ended = getattr(frontier, end)()
+            assert await ended == [] if end == "drain" else ended is None
+            with suppress(polite.StoreFailed):
+                await task_store(frontier).flush()
 
 
 async def test_a_defect_is_raised_to_all(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,12 +25,10 @@ async def test_a_payload_that_would_not_be_read_as_it_was_put_is_refused_by_its_
     path: Path, payload: Any
 ) -> None:
     async with opened(path) as frontier:
-        with pytest.raises(
-            polite.InvalidOption, match=f"payload of type {type(payload).__name__}"
-        ) as refusal:
+        with pytest.raises(polite.InvalidOption, match=f"payload of type {type(payload).__name__}") as told:
             await frontier.put(A, payload=payload)
 
-        assert refusal.value.url == f"{A}/"
+        assert told.value.url == f"{A}/"
         assert frontier.waiting == 0
         await frontier.join()
 

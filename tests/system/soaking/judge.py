@@ -89,9 +89,8 @@ def summary(samples: Sequence[Sample], hits: Sequence[Request], seconds: float) 
     """What was seen, for people."""
     warm = [sample for sample in samples if sample.at >= WARM_UP * seconds] or list(samples)
     robots = sum(hit.path in (ROBOTS, MOVED_TO) for hit in hits)
-    statuses = ", ".join(
-        f"{status}: {n}" for status, n in sorted(Counter(hit.status for hit in hits).items())
-    )
+    counted = sorted(Counter(hit.status for hit in hits).items())
+    statuses = ", ".join(f"{status}: {n}" for status, n in counted)
     spans = ", ".join(f"{what} {first:,.0f} to {last:,.0f}" for what, (first, last) in _thirds(warm).items())
     return (
         f"{len(hits)} hits at {len({hit.host for hit in hits})} origins in {seconds:.0f} s, {robots} of them for rules\n"
