@@ -61,7 +61,8 @@ async def open_frontier(
 
     Raises:
         InvalidOption: An option has the wrong type or value, or a shared crawl has other terms.
-        StoreFailed: The file cannot be used, or the shared store's server is not reached or refuses.
+        StoreFailed: The file cannot be used, or the shared store's server is not reached or refuses. As the block is left: the last
+            changes could not be written, and nothing else has raised it.
     """
     instance("frontier: gate", gate, Gate)
     shared = crawl is not None or is_shared(store)
