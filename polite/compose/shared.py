@@ -132,6 +132,8 @@ async def join(
     services.resources.push_async_callback(session.close)
     found = Membership(store, name, crawl is not None, terms.lease_s, session, pacer)
     memberships[gate] = found
+    # A value that refers to its key would keep both for ever.
+    services.resources.callback(memberships.pop, gate, None)
     session.begin()
     return found
 

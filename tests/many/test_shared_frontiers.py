@@ -9,6 +9,7 @@ from typing import Any, Self
 import pytest
 
 import polite
+from polite.compose.shared import memberships
 from polite.events import Dropped, Event
 from polite.frontier.frontier import Frontier
 from polite.robots.exchange import Ask, Failed, Reply
@@ -288,7 +289,7 @@ async def test_a_url_that_ended_is_fetched_when_it_is_put_again_and_not_after_a_
     assert len(site.pages) == 8
 
 
-async def test_a_frontier_that_keeps_its_tasks_to_itself_on_a_shared_gate_warns(
+async def test_a_frontier_of_a_shared_gate_with_tasks_of_its_own_warns(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     client: Any = VirtualClient(Site().server)
@@ -297,6 +298,7 @@ async def test_a_frontier_that_keeps_its_tasks_to_itself_on_a_shared_gate_warns(
             assert "to itself" not in caplog.text
         async with polite.open_frontier(gate):
             assert "crawl='news' shares them" in caplog.text
+    assert gate not in memberships
 
 
 async def test_a_host_whose_permit_outlives_its_frontier_is_crawled_by_the_next_one() -> None:
