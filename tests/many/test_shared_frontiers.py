@@ -289,9 +289,7 @@ async def test_a_url_that_ended_is_fetched_when_it_is_put_again_and_not_after_a_
     assert len(site.pages) == 8
 
 
-async def test_a_frontier_of_a_shared_gate_with_tasks_of_its_own_warns(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_frontier_of_its_own_on_a_shared_gate_warns(caplog: pytest.LogCaptureFixture) -> None:
     client: Any = VirtualClient(Site().server)
     async with scripted_gate(store=client, crawl="news") as gate:
         async with polite.open_frontier(gate, crawl="news"):
