@@ -225,6 +225,8 @@ class Process:
         for ended in await asyncio.gather(*workers, return_exceptions=True):
             if isinstance(ended, Exception):
                 raise ended
+        if not self._leaving:
+            self._scene.tasks.worked_until = self._scene.now()
 
     def _expect_counts(self, frontier: Frontier) -> None:
         """The crawl is over, as this process sees it: then no task is left, and its counts are those of all."""

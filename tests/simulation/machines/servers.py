@@ -124,7 +124,7 @@ class Tasks:
         dead: processes that were killed, or have ended.
         forgot: a failover may have lost the writes of a process that is dead.
         put_at: when the last put returned.
-        emptied_at: when the server lost all data.
+        emptied_at, worked_until: when the server lost all data, and the last process that waits for the end had no more to do.
     """
 
     def __init__(self, scene) -> None:
@@ -138,6 +138,7 @@ class Tasks:
         self.events: int = 0
         self.put_at: float = 0.0
         self.emptied_at: float = math.inf
+        self.worked_until: float = -math.inf
 
     @property
     def exact(self) -> bool:

@@ -33,7 +33,6 @@ class MachinesWorld:
         self._processes: dict[int, tuple[Process, LeaseWatch]] = {}
         self._lives = [0] * plan.machines
         self._kept = False
-        self._ended_last: int | None = None  # of the machines with a frontier
         self._events, self._events_at = -1, 0.0
 
     def run(self) -> Report:
@@ -93,7 +92,6 @@ class MachinesWorld:
             return
         self.trace.note("ended", process.name)
         if self.plan.frontiers[machine]:
-            self._ended_last = machine
             # What it put lately, and a failover loses, it cannot put again.
             self._tasks.dead.add(process.number)
         _, watch = self._processes.pop(machine)
@@ -209,10 +207,9 @@ class MachinesWorld:
             self.trace.record(
                 "a crawl ends", f"{', '.join(each.name for each, _ in self._processes.values())} did not"
             )
-        left = self._tasks.left()
-        # What is left when the last process does not wait for the crawl's end stays on the server.
-        stays = self._ended_last in self.plan.leaves
-        if left and not stays and not self.plan.empties and not self._tasks.may_be_lost(left):
+        # What is put when no process waits for the crawl's end any more stays on the server.
+        left = self._tasks.left(put_before=self._tasks.worked_until)
+        if left and not self.plan.empties and not self._tasks.may_be_lost(left):
             self.trace.record("no acknowledged task is lost", f"all processes ended, and {left[0]} has not")
         if self._tasks.exact and (untold := self._tasks.untold()):
             self.trace.record("on_end is called once for each task that ended", f"not for {untold[0]}")
