@@ -65,11 +65,10 @@ async def test_a_home_with_an_open_turn_rests_after_its_gate_was_closed_though_i
 
 @asynccontextmanager
 async def cut_off_at_a_turn(server: VirtualServer, wire: Wire) -> AsyncIterator[tuple[Frontier, Frontier]]:
-    """Yield a frontier that took over the home of a process that ended, and another one.
-
-    The first is cut off when the home's task has its turn there.
-    """
+    """Yield a frontier that took over the home of a process that was killed, and is cut off at the turn there; and another one."""
     async with AsyncExitStack() as stack:
+        # Leaving the first one says that it could not write.
+        stack.push(lambda kind, *_: kind is RuntimeError)
 
         async def opened(client: Any, **options: Any) -> Frontier:
             gate = await stack.enter_async_context(scripted_gate(pacing=PACING, **options))
