@@ -282,6 +282,8 @@ class DurableTaskStore:
 
     def _acknowledge(self, batch: Batch, result: BatchResult) -> None:
         self._give(batch.started)
+        # The file's thread may keep the batch a moment longer: a permit that is dropped must not wait for that.
+        batch.started.clear()
         for written in batch.flushes:
             if not written.done():
                 written.set_result(None)
