@@ -525,7 +525,8 @@ class Dispatcher:
     # Queues end.
 
     def _remove(self, queue: OriginQueue) -> None:
-        queue.state = QueueState.REMOVED
+        # Its fetch may have ended in this very step, and still hold its slot: `_evict` must not begin another.
+        queue.state, queue.wait = QueueState.REMOVED, None
         del self.queues[queue.origin.text]
 
     def _cancel(self, queue: OriginQueue) -> None:
