@@ -86,6 +86,9 @@ class OriginRules:
         """Return the rules of a snapshot. `ahead`: the last part of its lifetime, in which it is refreshed."""
         skew = clock.monotonic() - clock.wall()
         since, until = snapshot.fresh_between
+        if snapshot.failures:
+            # A clock that was set back by less than the back-off must not lengthen it: `dated` is asked.
+            since = snapshot.fetched_at - CLOCK_TOLERANCE_S
         # After a failure robots.txt is fetched again when the back-off is over, and not before.
         refresh_at = until if snapshot.failures else until - ahead * (until - snapshot.fetched_at)
         asked = rules.crawl_delay, rules.request_rates, rules.visit_time
