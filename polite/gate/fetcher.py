@@ -198,6 +198,7 @@ class _Fetch:
     origin: Origin
     pace_of: Callable[[Origin], RequestedPace | None]
     kept: ExitStack | None
+    meanwhile: Callable[[], Awaitable[None]] | None
     spent_s: float = 0.0
 
 
@@ -246,23 +247,13 @@ class RobotsFetcher:
             kept: For turns that processes share. Until it is closed, no other process gets a turn at the origin after the last hop:
                 it would fetch the file again before this one saves it.
         """
-        fetch = _Fetch(origin, pace_of, kept)
+        fetch = _Fetch(origin, pace_of, kept, meanwhile)
         step: Exchange | MissingProbe | FetchResult
         downloads = self.downloads
         schemes = frozenset(downloads.transports)
         step = Exchange.begin(origin, self.robots, downloads.fetching, schemes=schemes)
         try:
-            turn = None
-            if meanwhile is not None and isinstance(step, Exchange):
-                turn = await self._turn(fetch, step.ask.target)
-                if turn.waited:
-                    try:
-                        await meanwhile()
-                    except BaseException:
-                        self.turns.give_back(turn)
-                        self.turns.counters.robots -= 1
-                        raise
-            access = await self._to_the_end(fetch, step, turn)
+            access = await self._to_the_end(fetch, step)
             if not had_file and self.robots.infer_missing:
                 step = MissingProbe.begin(origin, access, self.robots, missing=self.missing())
                 access = await self._to_the_end(fetch, step)
@@ -283,21 +274,27 @@ class RobotsFetcher:
         """Whether a fetch waits for its first turn: no request was sent yet."""
         return origin in self.awaited and origin not in self._begun
 
-    async def _to_the_end(
-        self, fetch: _Fetch, step: Exchange | MissingProbe | FetchResult, turn: Turn | None = None
-    ) -> FetchResult:
-        """Make one hop after another, each in its turn. `turn` is that of the first one, if it was granted already."""
+    async def _to_the_end(self, fetch: _Fetch, step: Exchange | MissingProbe | FetchResult) -> FetchResult:
+        """Make one hop after another, each in its turn."""
+        first = step
         while isinstance(step, Exchange | MissingProbe):
             target, kept = step.ask.target, fetch.kept
-            if turn is None:
-                if kept is not None:
-                    # Two fetches that redirect to each other's origins would wait for ever.
-                    kept.close()
-                turn = await self._turn(fetch, target)
+            if kept is not None:
+                # Two fetches that redirect to each other's origins would wait for ever.
+                kept.close()
+            turn = await self._turn(fetch, target)
+            # Again if the turn was lost before anything was sent.
+            if fetch.meanwhile is not None and step is first and turn.waited and isinstance(step, Exchange):
+                try:
+                    await fetch.meanwhile()
+                except BaseException:
+                    self.turns.give_back(turn)
+                    self.turns.counters.robots -= 1
+                    raise
             self._begun.add(fetch.origin)
             if kept is not None and target.origin == fetch.origin:
                 kept.callback(self.turns.pacer.keep(turn))
-            step, turn = await self._send(fetch, turn, step), None
+            step = await self._send(fetch, turn, step)
         return step
 
     async def _send(
