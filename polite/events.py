@@ -108,6 +108,21 @@ class BackedOff:
 
 
 @dataclass(frozen=True, slots=True)
+class PaceLearned:
+    """An origin that refused requests responds again. It gets them at the pace that its refusals have shown (`PacingPolicy.learn`).
+
+    Attributes:
+        origin: The origin.
+        pause_s: The seconds between two requests.
+        because: How many refusals have shown it, and when a shorter time is tried.
+    """
+
+    origin: str
+    pause_s: float
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
 class BudgetSpent:
     """An origin's budget is spent (`PacingPolicy.max_pages`, `max_bytes`, `max_failures`): it gets no more requests.
 
@@ -315,6 +330,7 @@ Event = (
     | Skipped
     | Reclaimed
     | BackedOff
+    | PaceLearned
     | BudgetSpent
     | PaymentRequired
     | LicenseRequired

@@ -5,7 +5,7 @@ which order, and listeners and meters watch.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from polite.events import Event
@@ -174,11 +174,13 @@ class SavedBackOff:
         since: When it began (wall seconds).
         until: When it ends (wall seconds).
         because: The reason.
+        memory: What the throttle remembers of the origin, in place of what was kept before (`polite.throttles.LearnedPace`).
     """
 
     since: float
     until: float
     because: str
+    memory: bytes = b""
 
     def left_s(self, now: float) -> float:
         """Return the seconds left at wall time `now`; never more than its whole length, however far back a clock was set."""
@@ -190,8 +192,10 @@ LONGEST_BACK_OFF_S = 366 * 86_400.0
 
 
 def later(new: SavedBackOff, kept: SavedBackOff | None) -> SavedBackOff:
-    """Return the back-off that ends later. If a fast clock dated `kept`, it lasts as long as `left_s` says."""
-    return new if kept is None or new.until - new.since >= kept.left_s(new.since) else kept
+    """Return the one that ends later, with the memory of `new`. If a fast clock dated `kept`, it lasts as long as `left_s` says."""
+    if kept is None or new.until - new.since >= kept.left_s(new.since):
+        return new
+    return replace(kept, memory=new.memory)
 
 
 @runtime_checkable
@@ -199,7 +203,7 @@ class BackOffStore(RobotsStore, Protocol):
     """A RobotsStore that also keeps long back-offs, so that they outlive the process."""
 
     def hold(self, origin: Origin, back_off: SavedBackOff) -> None:
-        """Keep a back-off of an origin, unless a kept one ends later. Returns at once and never raises.
+        """Keep a back-off of an origin, unless a kept one ends later (`polite.ports.later`). Returns at once and never raises.
 
         If `since` lies ahead, the back-off was dated by a fast clock: it lasts no longer than `left_s` says.
 

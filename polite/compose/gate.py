@@ -22,11 +22,11 @@ from polite.gate.services import Services
 from polite.gate.tally import Notifier
 from polite.gate.turns import Turns
 from polite.options import instance
-from polite.pacing.effective_policy import EffectivePolicies
+from polite.pacing.effective_policy import EffectivePolicies, require_throttle
 from polite.pacing.pacer import LocalPacer, process_delays
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.scopes import ScopePolicy, ScopeResolver, Scopes, registrable_domains
-from polite.pacing.throttle import Throttle, require_throttle
+from polite.pacing.throttle import Throttle
 from polite.ports import AddressSource, Clock, Listener, RobotsStore, Signer, Transport, ValidatorStore
 from polite.recrawl import RecrawlPolicy
 from polite.robots.agent import UserAgent

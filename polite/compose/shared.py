@@ -12,6 +12,7 @@ from polite.origin import Origin
 from polite.pacers.homes import HomeNames, Homes
 from polite.pacers.shared import SharedPacer
 from polite.pacing.effective_policy import EffectivePolicies
+from polite.pacing.outcome import Pause
 from polite.pacing.pacer import process_delays
 from polite.pacing.scopes import ScopeResolver, registrable_domains
 from polite.ports import LONGEST_BACK_OFF_S, BackOffStore, Clock, RobotsStore, SavedBackOff
@@ -229,14 +230,15 @@ def share_turns(
     return pacer
 
 
-def keep_back_off(store: RobotsStore | None, clock: Clock) -> Callable[[Origin, float, str], None] | None:
+def keep_back_off(store: RobotsStore | None, clock: Clock) -> Callable[[Origin, Pause], None] | None:
     """Return a function that saves a long back-off, if the store keeps such."""
     if not isinstance(store, BackOffStore):
         return None
 
-    def keep(origin: Origin, rest_s: float, because: str) -> None:
+    def keep(origin: Origin, pause: Pause) -> None:
         now = clock.wall()
-        store.hold(origin, SavedBackOff(now, now + min(rest_s, LONGEST_BACK_OFF_S), because))
+        until = now + min(pause.seconds, LONGEST_BACK_OFF_S)
+        store.hold(origin, SavedBackOff(now, until, pause.because, pause.memory))
 
     return keep
 

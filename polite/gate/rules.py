@@ -271,6 +271,8 @@ class OriginManager:
         held = await store.held(origin) if isinstance(store, BackOffStore) else None
         if held is not None:
             self.turns.hold(origin.robots, held.left_s(clock.wall()), held.because)
+            if held.memory and not self.turns.policies.memories.of(origin):
+                self.turns.policies.memories.restore(origin, held.memory)
         if stored is None:
             return known
         if known is not None:

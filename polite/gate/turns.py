@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from polite.errors import OriginDeclined
-from polite.events import BackedOff, BudgetSpent, CircuitClosed, CircuitOpened, Skipped
+from polite.events import BackedOff, BudgetSpent, CircuitClosed, CircuitOpened, PaceLearned, Skipped
 from polite.gate.tally import Counters
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
@@ -16,7 +16,6 @@ from polite.pacing.effective_policy import EffectivePolicies, OpeningHours
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext, is_failure, is_response
 from polite.pacing.pacer import LocalPacer, TurnRequest
 from polite.pacing.policy import Anchor, PacingPolicy, by_origin
-from polite.pacing.rate_limits import Gap
 from polite.pacing.scopes import ScopePolicy
 from polite.pacing.turn import Outlook, Provisional, Turn
 from polite.ports import Clock, Listener, Timer
@@ -51,7 +50,8 @@ class Turns:
         budgets: What was spent of the budgets of origins; None if none has one.
 
     Args:
-        keep_back_off: Called with each long back-off (origin, seconds, because) as it begins, so that it may outlive the process.
+        keep_back_off: Called with each long back-off as it begins, and with what was learned of an origin that responds again, so
+            that they may outlive the process.
         find: Resolves what names the scopes of a host's URLs; returns whether that took a wait.
     """
 
@@ -59,7 +59,7 @@ class Turns:
     policies: EffectivePolicies
     clock: Clock
     listener: Listener
-    keep_back_off: Callable[[Origin, float, str], None] | None = None
+    keep_back_off: Callable[[Origin, Pause], None] | None = None
     find: Callable[[str], Awaitable[bool]] | None = None
 
     def __post_init__(self) -> None:
@@ -68,11 +68,12 @@ class Turns:
         self.scopes_of: ScopePolicy = self.policies.scopes
         self._failing = self.policies.circuits.rows
         self._quotas = self.policies.quotas.by_origin
+        self._memories = self.policies.memories.by_origin
         self.counters: Counters = Counters()
         self._adopt()
 
     def share(
-        self, pacer: LocalPacer, *, keep_back_off: Callable[[Origin, float, str], None] | None = None
+        self, pacer: LocalPacer, *, keep_back_off: Callable[[Origin, Pause], None] | None = None
     ) -> None:
         """Have another pacer, which is shared between processes, grant the turns. To be called before the first turn.
 
@@ -317,17 +318,25 @@ class Turns:
             and outcome.rate_limits is None
             and not self._failing
             and len(turn.scope_states) == 1
+            and outcome.refused is None
             and (not self._quotas or target.origin.text not in self._quotas)
+            and (not self._memories or target.origin.text not in self._memories)
         ):
             self.pacer.settle(turn, ordinary.seconds, because=ordinary.because)
             return ordinary
         well = status is not None and status < 500
         effective = self.policies.of(target.origin)
-        strikes = self.pacer.strikes(turn.narrowest)
         if outcome.rate_limits is not None:
             self.policies.quotas.learn(target.origin, outcome.rate_limits, self.clock.monotonic())
-        quota = self._quota(target.origin)
-        pause = effective.rest(outcome, ThrottleContext(pace, strikes, self.clock.wall(), quota))
+        # Told once of each request, and of a page's refusal that shows later. Again, the memory before gives the same delay.
+        tell = turn.memory is None or (outcome.refused is not None and not turn.refused)
+        memory = self.policies.memories.of(target.origin) if turn.memory is None else turn.memory
+        elapsed_s = self.clock.monotonic() - (turn.granted_at or 0.0)
+        pause = effective.rest(outcome, self._context(target.origin, pace, memory, elapsed_s))
+        learned = pause.memory
+        if tell and (is_response(outcome) or pause.strike):
+            turn.memory, turn.refused = memory, pause.strike
+            self.policies.memories.keep(target.origin, learned)
         if pause.seconds > most_s and outcome.retry_after_s is None:
             seconds = max(most_s, self.pause(target.origin, pace).seconds)
             pause = replace(pause, seconds=seconds, because=f"{pause.because}, held to {seconds:g} s")
@@ -341,13 +350,19 @@ class Turns:
         delays: float | dict[Hashable, float] = pause.seconds
         if turn.broader:
             delays = {turn.narrowest: pause.seconds} | {key: self.policies.delay(key) for key in turn.broader}
-        self.pacer.settle(turn, delays, strike=pause.strike, forgive=well, because=pause.because)
-        if (
-            pause.seconds >= LONG_BACK_OFF_S
-            and self.keep_back_off is not None
-            and pause.seconds > self.pause(target.origin, pace).seconds
+        self.pacer.settle(turn, delays, refused=pause.strike, because=pause.because)
+        recovered = tell and bool(memory) and memory[0] > 0 and not pause.strike and well
+        if self.keep_back_off is not None and (
+            recovered
+            or (memory and not learned)
+            or (
+                pause.seconds >= LONG_BACK_OFF_S
+                and (pause.strike or pause.seconds > self.pause(target.origin, pace).seconds)
+            )
         ):
-            self.keep_back_off(target.origin, pause.seconds, pause.because)
+            self.keep_back_off(target.origin, replace(pause, memory=learned))
+        if recovered and learned:
+            self.listener(PaceLearned(target.origin.text, pause.seconds, pause.because))
         if pause.strike:
             self.counters.slowed += 1
             self.listener(BackedOff(str(target.origin), status or 0, pause.seconds, pause.because))
@@ -440,10 +455,10 @@ class Turns:
 
     def pause(self, origin: Origin, pace: RequestedPace | None) -> Pause:
         """Return an origin's delay after an ordinary response, and its reason."""
-        if pace is None and self._ordinary is not None and not self._quotas:
+        if pace is None and self._ordinary is not None and not self._quotas and not self._memories:
             return self._ordinary
-        given = ThrottleContext(pace, 0, self.clock.wall(), self._quota(origin))
-        return self.policies.of(origin).rest(Outcome(200), given)
+        memory = self.policies.memories.of(origin)
+        return self.policies.of(origin).rest(Outcome(200), self._context(origin, pace, memory))
 
     def _closed_s(self, target: Target, pace: RequestedPace | None) -> float:
         """Return the seconds until the site is open (Visit-time)."""
@@ -452,9 +467,13 @@ class Turns:
         obeyed = self.policies.of(target.origin).policy.obey_visit_time
         return pace.opens_in_s(self.clock.wall()) if obeyed else 0.0
 
-    def _quota(self, origin: Origin) -> Gap | None:
-        """Return the longest delay that a quota of the origin needs now."""
-        return self.policies.quotas.slowest(origin, self.clock.monotonic()) if self._quotas else None
+    def _context(
+        self, origin: Origin, pace: RequestedPace | None, memory: bytes, elapsed_s: float = 0.0
+    ) -> ThrottleContext:
+        quota = self.policies.quotas.slowest(origin, self.clock.monotonic()) if self._quotas else None
+        return ThrottleContext(
+            pace, memory[0] if memory else 0, self.clock.wall(), quota, memory, max(0.0, elapsed_s)
+        )
 
     def _circuit(self, turn: Turn, target: Target, outcome: Outcome, pause: Pause, most_s: float) -> Pause:
         """Count the outcome in the origin's circuit. Return the longer delay that may follow."""

@@ -2,6 +2,7 @@
 
 import json
 import math
+from base64 import b85decode
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -271,7 +272,7 @@ class SavedScope(NamedTuple):
         name: Its name for all processes.
         rest_s: Seconds for which its delay still runs.
         delay_s: Its delay after an ordinary response, if robots.txt or the policy made it longer than usual; else 0.
-        strikes: Refusals that are not forgiven.
+        memory: What the throttle remembers of the origin, as text.
         failures: Failures in a row.
         openings: How often its circuit opened.
         is_open: Whether its circuit is open.
@@ -283,7 +284,7 @@ class SavedScope(NamedTuple):
     name: str
     rest_s: float = 0.0
     delay_s: float = 0.0
-    strikes: int = 0
+    memory: str = ""
     failures: int = 0
     openings: int = 0
     is_open: bool = False
@@ -298,12 +299,12 @@ class SavedScope(NamedTuple):
 
     @property
     def counts(self) -> bool:
-        """Whether it counts refusals, failures or what was spent of a budget."""
+        """Whether it knows of refusals, failures or what was spent of a budget."""
         return any(self[3:])
 
     def worst(self, other: "SavedScope") -> "SavedScope":
         """Return the larger counts of both."""
-        return SavedScope._make((*self[:3], *map(max, self[3:], other[3:])))
+        return SavedScope._make((*self[:3], self.memory or other.memory, *map(max, self[4:], other[4:])))
 
 
 class HomeState(NamedTuple):
@@ -317,6 +318,13 @@ class HomeState(NamedTuple):
 
     scopes: tuple[SavedScope, ...] = ()
     unclean_s: float | None = None
+
+
+def _memory(given: object) -> str:
+    """Return the text of a memory; none for a number. Raises ValueError."""
+    text = given if isinstance(given, str) else ""
+    b85decode(text)
+    return text
 
 
 def encoded(state: HomeState) -> tuple[str | None, float]:
@@ -336,15 +344,16 @@ def decoded(text: str | None) -> HomeState | None:
         return HomeState()
     try:
         given = json.loads(text)
-        scopes = tuple(SavedScope(*row) for row in given.get("s", ()))
+        # A number in the place of the memory is of an earlier version: refusals in a row.
+        scopes = tuple(SavedScope(*row[:3], *map(_memory, row[3:4]), *row[4:]) for row in given.get("s", ()))
         unclean_s = given.get("u")
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
     rows: list[tuple[Any, ...]] = list(scopes)
     durations = [each for row in rows for each in row[1:3]] + ([] if unclean_s is None else [unclean_s])
-    counts = [each for row in rows for each in row[3:]]
+    counts = [each for row in rows for each in row[4:]]
     understood = (
-        all(isinstance(row[0], str) for row in rows)
+        all(isinstance(each, str) for row in rows for each in (row[0], row[3]))
         and all(isinstance(each, int | float) and 0 <= each < math.inf for each in durations)
         and all(isinstance(each, int) and each >= 0 for each in counts)
     )
@@ -355,7 +364,7 @@ def _json(first: dict[str, float], scopes: Iterable[SavedScope]) -> str:
     rows = []
     for each in scopes:
         durations = (math.ceil(seconds * 1_000) / 1_000 for seconds in (each.rest_s, each.delay_s))
-        row: list[Any] = [each.name, *durations, *map(int, each[3:])]
+        row: list[Any] = [each.name, *durations, each.memory or 0, *map(int, each[4:])]
         while not row[-1]:
             row.pop()
         rows.append(row)

@@ -205,12 +205,11 @@ class SharedPacer(LocalPacer):
         turn: Turn,
         pause_s: float | Mapping[Hashable, float],
         *,
-        strike: bool = False,
-        forgive: bool = True,
+        refused: bool = False,
         because: str | None = None,
     ) -> None:
         """Start the delay of the turn's scopes. A long one is written through."""
-        self._turnstile.settle(turn, self._now(), pause_s, strike=strike, forgive=forgive, because=because)
+        self._turnstile.settle(turn, self._now(), pause_s, refused=refused, because=because)
         if pause_s.__class__ is float and pause_s < _LONG_S:
             return
         delays = pause_s if isinstance(pause_s, Mapping) else dict.fromkeys(turn.scopes, pause_s)

@@ -1,5 +1,6 @@
 """The homes that this process holds, as its pacer sees them: what their last owners left, and what the next one must know."""
 
+from base64 import b85decode, b85encode
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -209,12 +210,12 @@ class Tenancies:
 
     def _restore(self, scope: Hashable, saved: SavedScope, now: float, *, clean: bool) -> None:
         """Replace the counts of a scope by those of its last owner. If that ended without a word, the larger ones count."""
-        circuits = self._policies.circuits
+        circuits, memories = self._policies.circuits, self._policies.memories
         before = self._counts(scope)
         counts = saved if clean else saved.worst(before)
-        self._turnstile.restore_strikes(scope, counts.strikes)
         circuits.restore(scope, counts.failures, counts.openings, now, is_open=counts.is_open)
         if isinstance(scope, Origin):
+            memories.restore(scope, b85decode(counts.memory))
             spent = Spent(saved.pages, saved.octets, saved.failed)
             self._policies.budgets.restore(scope, spent, newer=clean)
         if counts.is_open or before.is_open:
@@ -230,10 +231,12 @@ class Tenancies:
 
     def _counts(self, scope: Hashable) -> SavedScope:
         circuits = self._policies.circuits
-        spent = self._policies.budgets.of(scope) if isinstance(scope, Origin) else Spent()
+        spent, memory = Spent(), b""
+        if isinstance(scope, Origin):
+            spent, memory = self._policies.budgets.of(scope), self._policies.memories.of(scope)
         return SavedScope(
             "",
-            strikes=self._turnstile.strikes(scope),
+            memory=b85encode(memory).decode(),
             failures=circuits.failures(scope),
             openings=circuits.openings(scope),
             is_open=circuits.is_open(scope),

@@ -1,21 +1,25 @@
 """The policy that applies to each origin and scope: the general one, with the overrides of origins and the limits of scopes."""
 
+import math
+import sys
 from collections.abc import Hashable
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
 from polite.errors import InvalidOption
+from polite.log import fields, log
 from polite.options import instance
 from polite.origin import Origin
 from polite.pace import RequestedPace
 from polite.pacing.budgets import Budgets, Declined, declined
 from polite.pacing.circuit import Circuits
+from polite.pacing.learned_pace import SIZE, LearnedPace, Memories
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.pacing.policy import Overrides, PacingPolicy, by_origin, overrides_of
 from polite.pacing.rate_limits import KnownQuotas
 from polite.pacing.scopes import ScopeLimit, ScopePolicy, ScopeResolver, Scopes, checked
-from polite.pacing.throttle import DELAYS, DelayThrottle, Rest, Throttle, guarded
+from polite.pacing.throttle import DELAYS, DelayThrottle, Rest, Throttle, no_pause, require_rest
 from polite.pacing.turn import Concurrency, Delay
 
 # Effective policies that are remembered for origins with overrides: making one takes about 20 us.
@@ -24,6 +28,16 @@ _BUDGETS = ("max_pages", "max_bytes", "max_failures")
 _LEAST_ERROR, _TOO_MANY_REQUESTS = 400, 429
 # A Crawl-delay of any length may be obeyed: so much of it outlives a process that ended without a word (seconds).
 _LONGEST_OBEYED_S = 30 * 86_400.0
+# Octets that a user's throttle may remember of an origin; and characters of a malformed result that a reason shows.
+_MOST_REMEMBERED, _SHOWN = 128, 200
+# What a throttle must have an answer to, whatever the site.
+_PROBES = (
+    Outcome(200),
+    Outcome(404, elapsed_s=0.1),
+    Outcome(429, retry_after_s=60.0, elapsed_s=0.1),
+    Outcome(503, elapsed_s=0.1),
+    Outcome(elapsed_s=0.1, failed=True),
+)
 
 
 class OpeningHours(NamedTuple):
@@ -50,8 +64,9 @@ class EffectivePolicy:
     def __init__(self, policy: PacingPolicy, throttle: Throttle | None) -> None:
         self.policy: PacingPolicy = policy
         own = throttle_of(policy)
+        law = LearnedPace(own, backoff=policy.backoff, most=policy.max_backoff, learn=policy.learn)
         self.rest: Rest = (
-            own.rest if throttle is None else guarded(throttle, own.rest, floor=not policy.may_undercut_site)
+            law.rest if throttle is None else guarded(throttle, law.rest, floor=not policy.may_undercut_site)
         )
         self.ordinary: Pause | None = own.ordinary if throttle is None else None
         self.timed: bool = own.timed or throttle is not None
@@ -71,6 +86,7 @@ class EffectivePolicies:
         limits: The concurrency and the delay of all scopes: values if they are the same everywhere, else functions of a scope.
         circuits: The circuits of the scopes that failed lately.
         quotas: What servers said of their quotas lately.
+        memories: What throttles remember of origins that have refused requests.
         budgets: What was spent of the budgets of origins.
         budgeted: Whether any origin has a budget.
         uniform: Whether the same policy applies to all origins.
@@ -95,6 +111,7 @@ class EffectivePolicies:
         self.limited: bool = self._limit is not None and not trusted
         self.circuits: Circuits = Circuits()
         self.quotas: KnownQuotas = KnownQuotas()
+        self.memories: Memories = Memories()
         self.budgets: Budgets = Budgets()
         self.general: EffectivePolicy = EffectivePolicy(replace(policy, overrides=Overrides()), throttle)
         self._set(policy)
@@ -226,3 +243,81 @@ def throttle_of(policy: PacingPolicy) -> DelayThrottle:
     """Return the throttle that a policy describes."""
     options = (*DELAYS, "backoff_statuses", "on_long_delay")
     return DelayThrottle(**{name: getattr(policy, name) for name in options})
+
+
+def require_throttle(throttle: object, wall: float = 0.0) -> None:
+    """Raise InvalidOption unless it is a throttle: it must return a Pause after some outcomes, whatever the site.
+
+    Args:
+        throttle: What a user gave as one.
+        wall: The time of the outcomes (Unix time).
+    """
+    require_rest("throttle", throttle)
+    for outcome in _PROBES:
+        try:
+            _pause_of(throttle, throttle.rest(outcome, ThrottleContext(None, 0, wall)))  # type: ignore[attr-defined]
+        except Exception as error:
+            raise InvalidOption(
+                f"throttle: {type(throttle).__qualname__}.rest failed on {outcome}: {error!r}; "
+                "a part that returns None belongs into Longest(...)"
+            ) from error
+
+
+def _pause_of(throttle: object, answer: object) -> Pause:
+    """Return a throttle's answer as a Pause of finite length. Raises TypeError if it lacks the fields of one.
+
+    Each field is read once: those of a user's own class may be computed anew each time.
+    """
+    seconds = getattr(answer, "seconds", None)
+    because, strike = getattr(answer, "because", None), getattr(answer, "strike", None)
+    memory = getattr(answer, "memory", b"")
+    finite = isinstance(seconds, int | float) and 0 <= seconds <= sys.float_info.max
+    if not finite or not isinstance(because, str) or not isinstance(strike, bool):
+        raise no_pause(throttle, "a Pause with finite seconds >= 0", answer)
+    if not isinstance(memory, bytes) or len(memory) > _MOST_REMEMBERED:
+        raise no_pause(throttle, f"a Pause with a memory of at most {_MOST_REMEMBERED} octets", answer)
+    return answer if type(answer) is Pause else Pause(seconds, because, strike, memory)  # type: ignore[arg-type]
+
+
+def guarded(throttle: Throttle, own: Rest, *, floor: bool) -> Rest:
+    """Return a user's throttle and the policy's own as one: here, and only here, their answers meet.
+
+    The longer delay applies, so that no throttle drops Crawl-delay, Retry-After or back-off; without `floor`, that of the user's.
+    A refusal counts if either says so, and both have a memory. If the user's fails, the policy's own delay applies: no fault speeds up
+    a crawl.
+    """
+    kind = type(throttle).__qualname__
+
+    def rest(outcome: Outcome, context: ThrottleContext) -> Pause:
+        memory, users = context.memory[:SIZE], context.memory[SIZE:]
+        least, answer = own(outcome, context._replace(memory=memory)), None
+        try:
+            answer = throttle.rest(outcome, context._replace(memory=users))
+            pause = _pause_of(throttle, answer)
+        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise
+        except BaseException as error:
+            # CancelledError too: a plain function cannot be cancelled, and the turn must not be lost.
+            extra = fields("throttle_failed", error=error)
+            log.exception("the throttle %s failed on %s", kind, outcome, extra=extra)
+            seconds = max(least.seconds, _seconds_of(answer))
+            because = f"{least.because}; the throttle {kind} failed: {repr(error)[:_SHOWN]}"
+            return replace(least, seconds=seconds, because=because)
+        strike, remembered = pause.strike or least.strike, least.memory
+        if pause.memory:
+            remembered = remembered.ljust(SIZE, b"\0") + pause.memory
+        if floor and pause.seconds < least.seconds:
+            because = f"{least.because} (the throttle's {pause.seconds:g} s, {pause.because}, is shorter)"
+            pause = replace(least, because=because)
+        return replace(pause, strike=strike, memory=remembered)
+
+    return rest
+
+
+def _seconds_of(pause: object) -> float:
+    """Return the seconds that a malformed result may have meant, or 0."""
+    try:
+        seconds = float(getattr(pause, "seconds", 0.0))
+    except Exception:  # noqa: BLE001 - it is a user's own object
+        return 0.0
+    return seconds if 0 <= seconds < math.inf else 0.0

@@ -27,7 +27,7 @@ class Outcome:
     """The outcome of one request.
 
     >>> Outcome(429, retry_after_s=120.0)
-    Outcome(status=429, retry_after_s=120.0, elapsed_s=None, failed=False, rate_limits=None)
+    Outcome(status=429, retry_after_s=120.0, elapsed_s=None, failed=False, rate_limits=None, refused=None)
 
     Attributes:
         status: The response's status, or None if it is unknown.
@@ -35,6 +35,7 @@ class Outcome:
         elapsed_s: Seconds from the grant of the turn to the report, or None if the throttle does not use it.
         failed: Whether the request got no response because of the server or the network, not because the crawler gave up.
         rate_limits: What the response's RateLimit and RateLimit-Policy say, or None.
+        refused: Why the crawler takes the response for a refusal, whatever its status; None if it does not.
     """
 
     status: int | None = None
@@ -42,6 +43,7 @@ class Outcome:
     elapsed_s: float | None = None
     failed: bool = False
     rate_limits: RateLimits | None = None
+    refused: str | None = None
 
     @classmethod
     def of_answer(
@@ -79,17 +81,19 @@ class Pause:
     """The delay after an outcome, and its reason.
 
     >>> Pause(600.0, "status 403")
-    Pause(seconds=600.0, because='status 403', strike=False)
+    Pause(seconds=600.0, because='status 403', strike=False, memory=b'')
 
     Attributes:
         seconds: The delay, counted from the outcome.
         because: The reason, as `Gate.explain` shows it.
         strike: Whether the outcome was a refusal. Each refusal of a scope makes its next back-off longer.
+        memory: What the throttle wants to remember of the origin: at most 128 octets, which the next context has.
     """
 
     seconds: float
     because: str
     strike: bool = False
+    memory: bytes = b""
 
 
 class ThrottleContext(NamedTuple):
@@ -100,15 +104,19 @@ class ThrottleContext(NamedTuple):
 
     Attributes:
         pace: Crawl-delay, Request-rate and Visit-time of the origin's robots.txt, or None if it has none.
-        strikes: If the outcome is a refusal, the number of refusals before it that are not forgiven yet.
+        strikes: The refusals in a row before it, at most 255.
         wall: The time of the outcome (Unix time).
         quota: The longest delay that a quota of the origin needs, by RateLimit fields of this response or of earlier ones; or None.
+        memory: What the throttle's last Pause for this origin had; empty at first, and when it was forgotten.
+        elapsed_s: Seconds since the request's turn was granted.
     """
 
     pace: RequestedPace | None
     strikes: int
     wall: float
     quota: Gap | None = None
+    memory: bytes = b""
+    elapsed_s: float = 0.0
 
 
 def retry_after_s(value: str, now_wall: float) -> float | None:

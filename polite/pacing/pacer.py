@@ -204,8 +204,7 @@ class LocalPacer:
         turn: Turn,
         pause_s: float | Mapping[Hashable, float],
         *,
-        strike: bool = False,
-        forgive: bool = True,
+        refused: bool = False,
         because: str | None = None,
     ) -> None:
         """Start the delay of the turn's scopes. May be called again: a delay only ever grows.
@@ -213,11 +212,10 @@ class LocalPacer:
         Args:
             turn: A granted turn.
             pause_s: The delay from now in seconds, for all scopes, or a mapping with the delays of some.
-            strike: Whether the outcome was a refusal, to be counted. Without it the count is halved.
-            forgive: Whether the count is halved.
+            refused: Whether the outcome was a refusal.
             because: The reason, for `outlook`.
         """
-        self._turnstile.settle(turn, self._now(), pause_s, strike=strike, forgive=forgive, because=because)
+        self._turnstile.settle(turn, self._now(), pause_s, refused=refused, because=because)
 
     def release(self, turn: Turn) -> None:
         """End the turn: its scopes may open another. A turn that was never settled is settled first."""
@@ -263,10 +261,6 @@ class LocalPacer:
     def calls_back(self, turn: Turn) -> bool:
         """Whether a turn that waits was requested by `acquire_later`."""
         return isinstance(self._waiters.get(turn), Call)
-
-    def strikes(self, scope: Hashable) -> int:
-        """Return the scope's refusals that are not forgiven yet."""
-        return self._turnstile.strikes(scope)
 
     def outlook(self, scopes: Sequence[Hashable]) -> Outlook:
         """Return when these scopes are free, as far as is known now, and which becomes free last."""

@@ -91,6 +91,7 @@ class OriginPacing(TypedDict, total=False):
     max_retry_after: float
     backoff: float
     max_backoff: float
+    learn: bool
     latency_factor: float
     max_latency_delay: float
     max_rate_limit_delay: float
@@ -132,8 +133,9 @@ class PacingPolicy:
         max_retry_after: The limit for the Retry-After of a response (T4).
         max_rate_limit_delay: The limit for what RateLimit and RateLimit-Policy of a response need; 0 to ignore them.
         backoff_statuses: The statuses that are refusals: 429 and 503, and perhaps 403 or 500.
-        backoff: The first back-off after a refusal without Retry-After (T4). It doubles for each refusal in a row.
-        max_backoff: The limit for that, and for `circuit_rest`.
+        backoff: The first back-off after a refusal without Retry-After (T4). It at least doubles for each refusal in a row.
+        max_backoff: The limit for that, for `circuit_rest`, and for the pace that is learned.
+        learn: Whether the pace of an origin that refuses requests is learned, and kept (`polite.throttles.LearnedPace`).
         latency_factor: The least delay as a multiple of the last response time; 0 for none.
         max_latency_delay: The limit for that.
         obey_visit_time: Whether URLs wait outside the hours of the origin's Visit-time.
@@ -168,6 +170,7 @@ class PacingPolicy:
     backoff_statuses: AbstractSet[int] = REFUSALS
     backoff: float = 10.0
     max_backoff: float = 3_600.0
+    learn: bool = True
     latency_factor: float = 0.0
     max_latency_delay: float = 30.0
     on_long_delay: LongDelay = "cap"
@@ -260,7 +263,7 @@ def _check(name: str, value: object) -> None:
     """Refuse a value that a field of the policy, or of an override, cannot have."""
     option = f"PacingPolicy: {name}"
     match name:
-        case "obey_visit_time" | "may_undercut_site":
+        case "obey_visit_time" | "may_undercut_site" | "learn":
             boolean(option, value)
         case "concurrency" | "max_waiting":
             integer(option, value, least=1)

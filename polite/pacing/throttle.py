@@ -1,16 +1,12 @@
 """A throttle: the delay of a scope after an outcome. The longest delay of its parts counts."""
 
 import inspect
-import math
 import random
-import sys
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from typing import Literal, Protocol
 
 from polite.errors import InvalidOption
-from polite.log import fields, log
 from polite.options import number
 from polite.pace import exponential
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
@@ -18,8 +14,6 @@ from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 # Statuses by which a server says that it gets too many requests (T4), unless the policy names others.
 REFUSALS: AbstractSet[int] = frozenset({429, 503})
 _SPREAD = 0.25
-# Characters of a malformed result that a reason shows.
-_SHOWN = 200
 
 Rest = Callable[[Outcome, ThrottleContext], Pause]
 
@@ -149,7 +143,7 @@ class RetryAfter:
         limited = f", held to max_retry_after {seconds:g} s" if seconds < wanted_s else ""
         status = "no response" if outcome.status is None else f"status {outcome.status}"
         because = f"{status}, Retry-After {wanted_s:.0f} s{limited}"
-        return Pause(seconds, because, outcome.status in self._statuses)
+        return Pause(seconds, because, outcome.refused is not None or outcome.status in self._statuses)
 
 
 class RateLimit:
@@ -185,9 +179,9 @@ class RateLimit:
 class BackOff:
     """Exponential back-off after a refusal (429, 503) without Retry-After.
 
-    The first refusal delays the scope by `first` seconds. Each refusal before it that is not forgiven doubles that, up to `most`.
-    Up to a quarter is added at random, so that clients refused together do not return together. Each response below 500
-    that is no refusal halves the count of refusals, so that a server that recovers is trusted step by step.
+    The first refusal delays the origin by `first` seconds. Each refusal in a row before it doubles that, up to `most`. Up to a
+    quarter is added at random, so that clients refused together do not return together. A response below 500 that is no refusal
+    ends the row.
 
     >>> back_off = BackOff(10.0, most=3_600.0, random=lambda: 0.0)
     >>> back_off.rest(Outcome(429), ThrottleContext(None, 2, 0.0)).seconds
@@ -217,12 +211,13 @@ class BackOff:
         self._statuses = statuses
 
     def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause | None:
-        if outcome.status not in self._statuses or (
-            outcome.retry_after_s is not None and outcome.retry_after_s >= 0
-        ):
+        if outcome.refused is None and outcome.status not in self._statuses:
+            return None
+        if outcome.retry_after_s is not None and outcome.retry_after_s >= 0:
             return None
         seconds = exponential(self._first, context.strikes, self._most) * (1.0 + _SPREAD * self._random())
-        because = f"status {outcome.status}, refusal {context.strikes + 1} in a row: back-off {seconds:g} s"
+        said = f"status {outcome.status}" if outcome.refused is None else outcome.refused
+        because = f"{said}, refusal {context.strikes + 1} in a row: back-off {seconds:g} s"
         return Pause(seconds, because, strike=True)
 
 
@@ -241,16 +236,6 @@ def _limited(
 
 LongDelay = Literal["cap", "obey", "refuse"]
 """What becomes of a Crawl-delay or Request-rate that is longer than the limit: held to it, obeyed, or the URL is refused."""
-
-
-# What a throttle must have an answer to, whatever the site.
-_PROBES = (
-    Outcome(200),
-    Outcome(404, elapsed_s=0.1),
-    Outcome(429, retry_after_s=60.0, elapsed_s=0.1),
-    Outcome(503, elapsed_s=0.1),
-    Outcome(elapsed_s=0.1, failed=True),
-)
 
 
 class Throttle(Protocol):
@@ -310,7 +295,7 @@ class Longest:
         if not parts:
             raise InvalidOption("Longest() needs at least one part, such as MinDelay(1.0)")
         for part in parts:
-            _require_rest("Longest: each part", part)
+            require_rest("Longest: each part", part)
         self._parts = parts
 
     def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause:
@@ -324,7 +309,7 @@ class Longest:
                     if longest is None or pause.seconds > longest.seconds:
                         longest = pause
                 except (AttributeError, TypeError) as error:
-                    raise _no_pause(part, "a Pause or None", pause) from error
+                    raise no_pause(part, "a Pause or None", pause) from error
         if longest is None:
             return Pause(0.0, "no part sets a delay")
         return longest if longest.strike is strike else Pause(longest.seconds, longest.because, strike)
@@ -344,7 +329,7 @@ class Jittered:
     def __init__(
         self, throttle: Throttle, fraction: float, *, random: Callable[[], float] = random.random
     ) -> None:
-        _require_rest("Jittered: throttle", throttle)
+        require_rest("Jittered: throttle", throttle)
         self._throttle = throttle
         self._fraction = number("Jittered: fraction", fraction)
         self._random = random
@@ -356,7 +341,7 @@ class Jittered:
             seconds = pause.seconds * (1.0 + self._fraction * self._random())
             return Pause(seconds, pause.because, pause.strike)
         except (AttributeError, TypeError) as error:
-            raise _no_pause(self._throttle, "a Pause", pause) from error
+            raise no_pause(self._throttle, "a Pause", pause) from error
 
 
 # The options of a PacingPolicy that are delays of its throttle, or multiples of one.
@@ -437,45 +422,15 @@ class DelayThrottle:
             and context.quota is None
             and outcome.retry_after_s is None
             and outcome.rate_limits is None
+            and outcome.refused is None
             and outcome.status not in self._refusals
         ):
             return self.ordinary
         return self._rest(outcome, context)
 
 
-def require_throttle(throttle: object, wall: float = 0.0) -> None:
-    """Raise InvalidOption unless it is a throttle: it must return a Pause after some outcomes, whatever the site.
-
-    Args:
-        throttle: What a user gave as one.
-        wall: The time of the outcomes (Unix time).
-    """
-    _require_rest("throttle", throttle)
-    for outcome in _PROBES:
-        try:
-            _pause_of(throttle, throttle.rest(outcome, ThrottleContext(None, 0, wall)))  # type: ignore[attr-defined]
-        except Exception as error:
-            raise InvalidOption(
-                f"throttle: {type(throttle).__qualname__}.rest failed on {outcome}: {error!r}; "
-                "a part that returns None belongs into Longest(...)"
-            ) from error
-
-
-def _pause_of(throttle: object, answer: object) -> Pause:
-    """Return a throttle's answer as a Pause of finite length. Raises TypeError if it lacks the fields of one.
-
-    Each field is read once: those of a user's own class may be computed anew each time.
-    """
-    seconds = getattr(answer, "seconds", None)
-    because, strike = getattr(answer, "because", None), getattr(answer, "strike", None)
-    finite = isinstance(seconds, int | float) and 0 <= seconds <= sys.float_info.max
-    if not finite or not isinstance(because, str) or not isinstance(strike, bool):
-        raise _no_pause(throttle, "a Pause with finite seconds >= 0", answer)
-    return answer if type(answer) is Pause else Pause(seconds, because, strike)  # type: ignore[arg-type]
-
-
-def _require_rest(option: str, value: object) -> None:
-    """A class, or a coroutine function as its method, would only be found by the first response."""
+def require_rest(option: str, value: object) -> None:
+    """Raise InvalidOption unless it can be a throttle. The first response would find a class, or a coroutine function, too late."""
     rest = getattr(value, "rest", None)
     if isinstance(value, type) or not callable(rest) or inspect.iscoroutinefunction(rest):
         raise InvalidOption(
@@ -483,45 +438,6 @@ def _require_rest(option: str, value: object) -> None:
         )
 
 
-def _no_pause(part: object, needed: str, pause: object) -> TypeError:
+def no_pause(part: object, needed: str, pause: object) -> TypeError:
+    """Return the error of a part that returned something else."""
     return TypeError(f"{type(part).__qualname__}.rest must return {needed}, got {pause!r}")
-
-
-def guarded(throttle: Throttle, own: Rest, *, floor: bool) -> Rest:
-    """Return a user's throttle and the policy's own as one: here, and only here, their answers meet.
-
-    The longer delay applies, so that no throttle drops Crawl-delay, Retry-After or back-off; without `floor`, that of the user's.
-    A refusal counts if either says so. If the user's fails, the policy's own delay applies, so that no fault speeds up a crawl.
-    """
-    kind = type(throttle).__qualname__
-
-    def rest(outcome: Outcome, context: ThrottleContext) -> Pause:
-        least, answer = own(outcome, context), None
-        try:
-            answer = throttle.rest(outcome, context)
-            pause = _pause_of(throttle, answer)
-        except (KeyboardInterrupt, SystemExit, GeneratorExit):
-            raise
-        except BaseException as error:
-            # CancelledError too: a plain function cannot be cancelled, and the turn must not be lost.
-            extra = fields("throttle_failed", error=error)
-            log.exception("the throttle %s failed on %s", kind, outcome, extra=extra)
-            seconds = max(least.seconds, _seconds_of(answer))
-            because = f"{least.because}; the throttle {kind} failed: {repr(error)[:_SHOWN]}"
-            return replace(least, seconds=seconds, because=because)
-        strike = pause.strike or least.strike
-        if floor and pause.seconds < least.seconds:
-            because = f"{least.because} (the throttle's {pause.seconds:g} s, {pause.because}, is shorter)"
-            pause = replace(least, because=because)
-        return replace(pause, strike=strike)
-
-    return rest
-
-
-def _seconds_of(pause: object) -> float:
-    """Return the seconds that a malformed result may have meant, or 0."""
-    try:
-        seconds = float(getattr(pause, "seconds", 0.0))
-    except Exception:  # noqa: BLE001 - it is a user's own object
-        return 0.0
-    return seconds if 0 <= seconds < math.inf else 0.0

@@ -84,7 +84,6 @@ class ScopeState:
         own_since: Its last turn or report, if `since` is older.
         spaced_by: With several open turns: the order of the last one that was granted, or asked again; 0 for a back-off of any.
         spaced_until: The end of the delay that this began.
-        strikes: Refusals that are not forgiven yet.
         awaited: Turns that wait here, or will: the scope must not be forgotten before them.
         front: The first in its queue. It may wait at its next scope already.
         queue: The turns behind the front: (order, turn), a heap. None when empty, as it is for most scopes most of the time.
@@ -106,7 +105,6 @@ class ScopeState:
     own_since: float = -math.inf
     spaced_by: int = 0
     spaced_until: float = -math.inf
-    strikes: int = 0
     awaited: int = 0
     front: "Turn | None" = None
     queue: "list[tuple[int, Turn]] | None" = None
@@ -174,7 +172,8 @@ class Turn:
         provisional_s: The delay of its narrowest scope from the grant, if more than one turn may be open there; or a function
             that is called for it at the grant.
         settled: Whether its delay has started.
-        refusal_counted: Whether its refusal is counted. No part of the public API.
+        memory: What the throttle remembered of the origin before it was told the outcome; None if it was not.
+        refused: Whether that was a refusal.
         state: See TurnState.
         tenure: The homes under which a pacer that is shared between processes granted it, while it is open.
         waited: Whether it waited. If not, nothing can have changed since the request.
@@ -187,7 +186,8 @@ class Turn:
     granted_at: float | None = None
     provisional_s: Provisional = 0.0
     settled: bool = False
-    refusal_counted: bool = False
+    memory: bytes | None = None
+    refused: bool = False
     state: TurnState = WAITING
     tenure: Any = None
     waited: bool = True

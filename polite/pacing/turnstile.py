@@ -38,17 +38,15 @@ _SWEEP_EVERY = 64
 
 # A scope that granted a turn a moment ago (seconds) is likely to be asked for another: to add it anew would cost more.
 _KEPT_S = 1.0
-# Refusals are remembered for so long (seconds).
-_STRIKES_KEPT_S = 3_600.0
-# Beside other gates of the process: for their longest delay, from this to an hour.
-_KEPT_BESIDE_OTHERS_S = 60.0
+# Beside other gates of the process: for their longest delay, within these limits.
+_KEPT_BESIDE_OTHERS_S, _LONGEST_KEPT_S = 60.0, 3_600.0
 
 
 class ScopeTable:
     """A dict of scopes, of which a few are looked at now and then, in turn, and the idle ones forgotten: O(1) for each request.
 
-    A scope is idle if no turn is open or waits, its delay is over and its last grant some time ago, and it has refused nothing for
-    an hour since. A scope whose delay runs is never forgotten, since its next request would come too early.
+    A scope is idle if no turn is open or waits, its delay is over and its last grant some time ago. While its delay runs it is not
+    forgotten, since its next request would come too early.
 
     Attributes:
         by_key: The remembered scopes. Read it only.
@@ -89,7 +87,7 @@ class ScopeTable:
             elif (
                 not scope.open
                 and not scope.awaited
-                and scope.ready_at + (_STRIKES_KEPT_S if scope.strikes else 0.0) <= now
+                and scope.ready_at <= now
                 and max(scope.since, scope.own_since) + kept_s <= now
             ):
                 del self.by_key[scope.key]
@@ -122,8 +120,7 @@ class Turnstile:
     """Grants turns. `now` is always monotonic seconds, and never decreases.
 
     With a concurrency of 1, a scope's next turn needs the last one settled and released, and its delay over. With more, each
-    grant itself delays the scope by `provisional_s`. A scope without turns is forgotten once its delay is over, or
-    an hour later if it has refusals that are not forgiven.
+    grant itself delays the scope by `provisional_s`. A scope without turns is forgotten once its delay is over.
 
     Args:
         concurrency: Turns of one scope that may be open at one time: a number, or a function of the scope that is called when
@@ -186,7 +183,7 @@ class Turnstile:
         self._requests = requests = self._requests + 1
         beside_others: bool = self.member.active
         if not requests % _SWEEP_EVERY:
-            longest_s = min(max(_KEPT_BESIDE_OTHERS_S, self.member.delays.longest_s), _STRIKES_KEPT_S)
+            longest_s = min(max(_KEPT_BESIDE_OTHERS_S, self.member.delays.longest_s), _LONGEST_KEPT_S)
             self._scopes.sweep(now, _SWEEP_EVERY, longest_s if beside_others else _KEPT_S)
         named = self._scopes.named(scopes)
         turn = Turn(named, requests - _URGENT if urgent else requests, named)
@@ -269,21 +266,16 @@ class Turnstile:
         now: float,
         pause_s: float | Mapping[Hashable, float],
         *,
-        strike: bool = False,
-        forgive: bool = True,
+        refused: bool = False,
         because: str | None = None,
     ) -> None:
-        """Delay each scope of the turn from now, if that is later than its delay ends already.
-
-        Settling again only lengthens: it counts a refusal that is not counted yet, and forgives nothing. A released turn may be
-        settled still.
+        """Delay each scope of the turn from now, if that is later than its delay ends already. A released turn may be settled.
 
         Args:
             turn: A granted turn.
             now: Monotonic seconds.
             pause_s: The delay in seconds, for all scopes, or a mapping with the delays of some.
-            strike: Whether the outcome was a refusal (429, 503), which each scope counts. Without it the count is halved.
-            forgive: Whether the count is halved.
+            refused: Whether the outcome was a refusal (429, 503): other open turns wait for it, too, if they ask again.
             because: The reason. If `pause_s` is a mapping, it is the narrowest scope's only.
 
         Raises:
@@ -295,22 +287,14 @@ class Turnstile:
         scopes = turn.scope_states if turn.state is OPEN else self._scopes.named(turn.scopes)
         if isinstance(pause_s, (float, int)):
             for scope in scopes:
-                _delay(scope, turn, now, pause_s, because, refused=strike)
+                _delay(scope, turn, now, pause_s, because, refused=refused)
         else:
             # Each delay has a reason of its own: only that of the narrowest is known here.
             for scope in scopes:
                 if scope.key in pause_s:
                     narrowest = scope is scopes[0]
                     reason = because if narrowest else None
-                    _delay(scope, turn, now, pause_s[scope.key], reason, refused=strike and narrowest)
-        # A refusal counts once for each turn, however often it is settled.
-        if strike and not turn.refusal_counted:
-            turn.refusal_counted = True
-            for scope in scopes:
-                scope.strikes += 1
-        elif forgive and not strike and not turn.settled:
-            for scope in scopes:
-                scope.strikes >>= 1
+                    _delay(scope, turn, now, pause_s[scope.key], reason, refused=refused and narrowest)
         turn.settled = True
 
     def release(self, turn: Turn, now: float) -> None:
@@ -328,7 +312,7 @@ class Turnstile:
         if not turn.settled:
             delays = {scope.key: scope.provisional_s for scope in turn.scope_states}
             delays[turn.narrowest] = _spacing(turn.scope_states[0], turn)
-            self.settle(turn, now, delays, forgive=False)
+            self.settle(turn, now, delays)
         turn.state = RELEASED
         for scope in turn.scope_states:
             scope.open -= 1
@@ -389,16 +373,6 @@ class Turnstile:
             known = [scope for key in scopes if (scope := self.state_of(key)) is not None]
         for scope in known:
             self._relimit(scope, now)
-
-    def strikes(self, scope: Hashable) -> int:
-        """Return the refusals that are not forgiven; 0 for a scope that is not known or was forgotten."""
-        known = self.state_of(scope)
-        return 0 if known is None else known.strikes
-
-    def restore_strikes(self, scope: Hashable, strikes: int) -> None:
-        """Replace the refusals of a scope by those that another process has counted."""
-        if strikes or self.state_of(scope) is not None:
-            self._scopes.named((scope,))[0].strikes = strikes
 
     def known(self) -> list[Hashable]:
         """Return the scopes that are remembered."""

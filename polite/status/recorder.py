@@ -116,6 +116,7 @@ _TEXTS: dict[type[events.Event], tuple[str, str, Callable[[Any], str]]] = {
         "url",
         lambda it: f"given up after {counted(it.tries, 'try', 'tries')}: {it.because}",
     ),
+    events.PaceLearned: ("info", "origin", lambda it: it.because),
     events.BackedOff: ("warn", "origin", lambda it: f"backs off for {it.pause_s:.1f} s: {it.because}"),
     events.PaymentRequired: ("warn", "url", lambda it: f"a payment is asked for: {it.price}"),
     events.LicenseRequired: ("warn", "url", lambda it: f"a licence is asked for: {it.challenge}"),

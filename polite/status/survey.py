@@ -254,19 +254,19 @@ class Survey:
     def _wait_of_turn(self, turn: Turn, now: float) -> Wait:
         scope = turn.path[turn.stage]
         until = scope.ready_at if scope.ready_at > now else None
-        reason = self._reason_of_scope(scope.key, scope.strikes, is_narrowest=scope is turn.scope_states[0])
+        reason = self._reason_of_scope(scope.key, is_narrowest=scope is turn.scope_states[0])
         if until is None and reason in (WaitReason.BACK_OFF, WaitReason.DELAY):
             reason = WaitReason.IN_FLIGHT if scope.open >= scope.limit else WaitReason.TURN
         return Wait(reason, scope.since if scope.since > -math.inf else now, until)
 
-    def _reason_of_scope(self, scope: Hashable, strikes: int, *, is_narrowest: bool) -> WaitReason:
+    def _reason_of_scope(self, scope: Hashable, *, is_narrowest: bool) -> WaitReason:
         if self._turns.policies.circuits.is_open(scope):
             return WaitReason.CIRCUIT
         if isinstance(scope, OpeningHours):
             return WaitReason.HOURS
         if not is_narrowest:
             return WaitReason.SHARED_SCOPE
-        return WaitReason.BACK_OFF if strikes else WaitReason.DELAY
+        return WaitReason.BACK_OFF if self._turns.policies.memories.strikes(scope) else WaitReason.DELAY
 
     def _by_outlook(self, queue: OriginQueue, now: float, wakes_at: float | None) -> _Reason:
         """Return why a queue waits whose turn in the pacer is not known, or that has none."""
@@ -276,9 +276,7 @@ class Survey:
             return WaitReason.HOME, None, None
         if scope is None or until <= now:
             return (WaitReason.TURN if wakes_at is None else WaitReason.DELAY), None, wakes_at
-        reason = self._reason_of_scope(
-            scope, turns.pacer.strikes(scope), is_narrowest=isinstance(scope, Origin)
-        )
+        reason = self._reason_of_scope(scope, is_narrowest=isinstance(scope, Origin))
         return reason, outlook.since, until
 
     def _outlook(self, queue: OriginQueue) -> Outlook:

@@ -27,7 +27,7 @@ _RESULT = (
 )
 _TIMES = ("fetched_at", "expires_at", "unreachable_since", "failures", "good_at", "good_until")
 COLUMNS = ("origin", *_TIMES, *_RESULT, *(f"good_{name}" for name in _RESULT))
-BACK_OFF_COLUMNS = ("origin", "since", "until", "because")
+BACK_OFF_COLUMNS = ("origin", "since", "until", "because", "memory")
 VALIDATORS_COLUMNS = ("url", "etag", "last_modified")
 _LATEST = 1 + len(_TIMES)
 _GOOD = _LATEST + len(_RESULT)
@@ -104,15 +104,21 @@ def snapshot(values: Sequence[Any]) -> Snapshot:
 
 def back_off_row(origin: str, back_off: SavedBackOff) -> Row:
     """Return the values of BACK_OFF_COLUMNS."""
-    return origin, float(back_off.since), float(back_off.until), _text(back_off.because[:_MAX_REASON])
+    because, memory = _text(back_off.because[:_MAX_REASON]), back_off.memory or None
+    return origin, float(back_off.since), float(back_off.until), because, memory
 
 
 def back_off(values: Sequence[Any]) -> SavedBackOff:
     """Return the back-off in a row of BACK_OFF_COLUMNS. Raises Unreadable."""
-    origin, since, until, because = values
-    if type(since) is not float or type(until) is not float or type(because) is not str:
+    origin, since, until, because, memory = values
+    if (
+        type(since) is not float
+        or type(until) is not float
+        or type(because) is not str
+        or not isinstance(memory, bytes | None)
+    ):
         raise Unreadable(f"the back-off of {origin!r} cannot be read")
-    return SavedBackOff(since, until, because)
+    return SavedBackOff(since, until, because, memory or b"")
 
 
 def validators_row(url: str, validators: Validators) -> Row:
@@ -238,7 +244,8 @@ def decoded(origin: str, octets: bytes, columns: Sequence[str]) -> Row:
     for column in _BODIES if len(row) == len(COLUMNS) else ():
         if isinstance(row[column], int):
             row[column], at = bodies[at : at + row[column]], at + row[column]
-    if len(row) != len(columns) or _checksum(row) != checksum:
+    # An earlier version, whose rows had no memory, added fewer columns to its checksum.
+    if len(row) != len(columns) or checksum not in (_checksum(row), _checksum(row[: 1 + len(values)])):
         raise Unreadable(f"the value of {origin!r} was changed or damaged: its checksum is wrong")
     return tuple(row)
 

@@ -59,6 +59,7 @@ STEPS = (
     ALTER TABLE copied RENAME TO validators;
     DROP TABLE IF EXISTS unsummed
     """,
+    "ALTER TABLE back_offs ADD COLUMN memory BLOB",
 )
 VERSION = len(STEPS)
 
@@ -98,9 +99,11 @@ _READS: dict[Kind, tuple[str, Callable[[Sequence[Any]], Snapshot | SavedBackOff 
 _SAVE_SNAPSHOT = _save("robots", codec.COLUMNS)
 # As SavedBackOff.left_s: a back-off that a fast clock dated lasts no longer than its length, and hides no longer one.
 _SAVE_BACK_OFF = """
-    INSERT INTO back_offs (origin, since, until, because) VALUES (?, ?, ?, ?)
-    ON CONFLICT (origin) DO UPDATE SET since = excluded.since, until = excluded.until, because = excluded.because
-    WHERE excluded.until - excluded.since > min(until - excluded.since, until - since)
+    INSERT INTO back_offs (origin, since, until, because, memory) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (origin) DO UPDATE SET memory = excluded.memory,
+    (since, until, because) = (SELECT excluded.since, excluded.until, excluded.because
+        WHERE excluded.until - excluded.since > min(until - excluded.since, until - since)
+        UNION ALL SELECT since, until, because LIMIT 1)
 """
 _SAVE_VALIDATORS = _save("validators", codec.VALIDATORS_COLUMNS)
 _FORGET_VALIDATORS = "DELETE FROM validators WHERE url = ?"

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 from polite.errors import StoreFailed
@@ -18,6 +19,8 @@ from polite.stores.redis.step import PATIENCE_S
 _SCRIPT = Script("robots")
 # After its end a result still says since when a server fails (RFC 9309, 2.3.1.4), and has the last good copy.
 _KEPT_AFTER_S = 30 * 86_400.0
+# What a throttle remembers is kept for so long.
+_MEMORY_S = 7 * 86_400.0
 # Beyond this the result is kept for ever.
 _LONGEST_S = 100 * 365 * 86_400.0
 # How often a write is tried against others that write the same origin, and which are few: its owners.
@@ -156,9 +159,10 @@ class RedisStore:
     async def _write_back_off(self, origin: Origin, back_off: SavedBackOff) -> None:
         def last(held: bytes | None) -> tuple[bytes, float]:
             last = later(back_off, self._back_off(origin, held))
-            moved = SavedBackOff(last.since + self._ahead_s, last.until + self._ahead_s, last.because)
+            moved = replace(last, since=last.since + self._ahead_s, until=last.until + self._ahead_s)
             row = codec.back_off_row(str(origin), moved)
-            return codec.encoded(row), last.left_s(self._clock.wall()) + 1.0
+            left_s = last.left_s(self._clock.wall()) + 1.0
+            return codec.encoded(row), max(left_s, _MEMORY_S) if last.memory else left_s
 
         await self._replace(origin, "hold", (await self._run(origin, "load")).held, last)
 
@@ -219,7 +223,7 @@ class RedisStore:
         except codec.Unreadable as error:
             log.warning("%r: %s", self, error, extra=self._damaged(origin, error))
             return None
-        return found and SavedBackOff(found.since - self._ahead_s, found.until - self._ahead_s, found.because)
+        return found and replace(found, since=found.since - self._ahead_s, until=found.until - self._ahead_s)
 
     def _damaged(self, origin: Origin, error: BaseException) -> dict[str, object]:
         return fields("row_damaged", origin=origin, store=self._link.name, error=error)
