@@ -66,7 +66,7 @@ class EffectivePolicy:
         own = throttle_of(policy)
         law = LearnedPace(own, backoff=policy.backoff, most=policy.max_backoff, learn=policy.learn)
         self.rest: Rest = (
-            law.rest if throttle is None else guarded(throttle, law.rest, floor=not policy.may_undercut_site)
+            law.rest if throttle is None else guarded(throttle, law, floor=not policy.may_undercut_site)
         )
         self.ordinary: Pause | None = own.ordinary if throttle is None else None
         self.timed: bool = own.timed or throttle is not None
@@ -279,20 +279,20 @@ def _pause_of(throttle: object, answer: object) -> Pause:
     return answer if type(answer) is Pause else Pause(seconds, because, strike, memory)  # type: ignore[arg-type]
 
 
-def guarded(throttle: Throttle, own: Rest, *, floor: bool) -> Rest:
+def guarded(throttle: Throttle, law: LearnedPace, *, floor: bool) -> Rest:
     """Return a user's throttle and the policy's own as one: here, and only here, their answers meet.
 
-    The longer delay applies, so that no throttle drops Crawl-delay, Retry-After or back-off; without `floor`, that of the user's.
-    A refusal counts if either says so, and both have a memory. If the user's fails, the policy's own delay applies: no fault speeds up
-    a crawl.
+    The longer delay applies, so that no throttle drops Crawl-delay, Retry-After, back-off or a pace that was learned; without
+    `floor`, that of the user's. A refusal counts if either says so, and both have a memory. If the user's fails, the policy's own
+    delay applies, so that no fault speeds up a crawl.
     """
     kind = type(throttle).__qualname__
 
     def rest(outcome: Outcome, context: ThrottleContext) -> Pause:
-        memory, users = context.memory[:SIZE], context.memory[SIZE:]
-        least, answer = own(outcome, context._replace(memory=memory)), None
+        memory, answer = context.memory, None
+        own = context._replace(memory=memory[:SIZE])
         try:
-            answer = throttle.rest(outcome, context._replace(memory=users))
+            answer = throttle.rest(outcome, context._replace(memory=memory[SIZE:]))
             pause = _pause_of(throttle, answer)
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
@@ -300,16 +300,16 @@ def guarded(throttle: Throttle, own: Rest, *, floor: bool) -> Rest:
             # CancelledError too: a plain function cannot be cancelled, and the turn must not be lost.
             extra = fields("throttle_failed", error=error)
             log.exception("the throttle %s failed on %s", kind, outcome, extra=extra)
+            least = law.rest(outcome, own)
             seconds = max(least.seconds, _seconds_of(answer))
             because = f"{least.because}; the throttle {kind} failed: {repr(error)[:_SHOWN]}"
             return replace(least, seconds=seconds, because=because)
-        strike, remembered = pause.strike or least.strike, least.memory
-        if pause.memory:
-            remembered = remembered.ljust(SIZE, b"\0") + pause.memory
+        least = law.rest(outcome, own, struck=pause.strike)
+        remembered = least.memory.ljust(SIZE, b"\0") + pause.memory if pause.memory else least.memory
         if floor and pause.seconds < least.seconds:
             because = f"{least.because} (the throttle's {pause.seconds:g} s, {pause.because}, is shorter)"
-            pause = replace(least, because=because)
-        return replace(pause, strike=strike, memory=remembered)
+            return replace(least, because=because, memory=remembered)
+        return replace(pause, strike=least.strike, memory=remembered)
 
     return rest
 

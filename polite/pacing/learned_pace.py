@@ -32,8 +32,8 @@ _STEP = 0.03
 _STEP_PAGES, _PAGES, _LEAST_S, _MOST_S = 6, 110, 550.0, 3_600.0
 # A gap that held and one that was refused are far apart above this ratio.
 _FAR = 1.15
-# Until a pace is known, each refusal in a row lengthens the back-off by this, beside the policy's doubling.
-_FASTER = 1.25
+# The wait after the first refusal of a row may be this part of the row before.
+_OF_LAST_ROW = 0.7
 # By how much one refusal lengthens a gap that held: at least, and at most.
 _LEAST_CHANGE, _MOST_CHANGE = 1 / 0.97, 1 / 0.3
 # After one refusal and then none for this time there is no limit; and what was learned so long ago counts no more (seconds).
@@ -212,7 +212,7 @@ class LearnedPace:
     ...     pause = law.rest(Outcome(status), ThrottleContext(None, 0, wall, memory=memory))
     ...     memory, wall = pause.memory, wall + 20.0
     >>> round(pause.seconds), pause.because
-    (40, 'learned 40 s from 2 refusals since 00:00 UTC; tries 6.39 s at 00:05')
+    (40, 'learned 40 s from 2 refusals since 00:00 UTC; tries 6.32 s at 00:05')
 
     Args:
         throttle: What the site and the policy ask for, which is the floor.
@@ -233,12 +233,20 @@ class LearnedPace:
         self._most = number("LearnedPace: most", most)
         self._learn = learn
 
-    def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause:
-        """Return the delay that starts with this outcome, and what is to be remembered."""
+    def rest(self, outcome: Outcome, context: ThrottleContext, *, struck: bool = False) -> Pause:
+        """Return the delay that starts with this outcome, and what is to be remembered.
+
+        Args:
+            outcome: The outcome.
+            context: What else the delay depends on, with the memory that the last Pause had.
+            struck: Whether the outcome counts as a refusal, whatever the throttle says.
+        """
         known = self._known(context)
         if known.row != context.strikes:
             context = context._replace(strikes=known.row)
         pause = self._throttle.rest(outcome, context)
+        if struck and not pause.strike:
+            pause = replace(pause, strike=True)
         if not (known.refusals or pause.strike):
             return pause
         # A wall clock that was set back tells nothing: say that the delay is over.
@@ -275,10 +283,8 @@ class LearnedPace:
         known.row, known.refusals = min(row + 1, 255), known.refusals + 1
         if row and outcome.retry_after_s is not None:
             seconds = max(seconds, exponential(self._backoff, row - 1, self._most))
-        elif row and self._learn and not known.known:
-            seconds = max(seconds, min(seconds * _FASTER**row, self._most))
-        if row:
-            seconds = max(seconds, min(known.owed, self._most))
+        most = self._most if row else min(_OF_LAST_ROW * known.waited, self._most)
+        seconds = max(seconds, min(known.owed, most))
         known.given = max(seconds, known.gap)
         because = pause.because
         if known.given > pause.seconds:
