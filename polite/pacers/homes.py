@@ -321,10 +321,13 @@ class HomeState(NamedTuple):
 
 
 def _memory(given: object) -> str:
-    """Return the text of a memory; none for a number. Raises ValueError."""
-    text = given if isinstance(given, str) else ""
-    b85decode(text)
-    return text
+    """Return the text of a memory; none for a number, as an earlier version wrote. Raises ValueError."""
+    if type(given) is int and given >= 0:
+        return ""
+    if not isinstance(given, str):
+        raise ValueError(f"{given!r} is no memory")
+    b85decode(given)
+    return given
 
 
 def encoded(state: HomeState) -> tuple[str | None, float]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from polite.errors import InvalidOption
@@ -81,7 +81,7 @@ class Pause:
     """The delay after an outcome, and its reason.
 
     >>> Pause(600.0, "status 403")
-    Pause(seconds=600.0, because='status 403', strike=False, memory=b'')
+    Pause(seconds=600.0, because='status 403', strike=False)
 
     Attributes:
         seconds: The delay, counted from the outcome.
@@ -93,7 +93,7 @@ class Pause:
     seconds: float
     because: str
     strike: bool = False
-    memory: bytes = b""
+    memory: bytes = field(default=b"", compare=False, repr=False)
 
 
 class ThrottleContext(NamedTuple):

@@ -33,9 +33,7 @@ OF_403 = throttles.Longest(
         ([429, 429, 429], {}, {}, 40),
         ([403, 403], {}, {"backoff_statuses": {429, 503, 403}}, 20),
         ([429], {}, {"backoff_statuses": set()}, 1),
-        # Four refusals and one good answer count like two: 10 s, doubled twice.
-        ([503, 503, 503, 503, 200, 503], {}, NO_CIRCUIT, 40),
-        # A server's own error forgives none.
+        # A server's own error ends no row of refusals.
         ([429, 429, 500, 429], {}, NO_CIRCUIT, 40),
     ],
 )

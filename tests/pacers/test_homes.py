@@ -1,5 +1,6 @@
 """Homes: which process may send what. Names that all processes share, and the state that goes from owner to owner."""
 
+from base64 import b85encode
 from typing import Any
 
 import pytest
@@ -88,7 +89,7 @@ SAVED = st.builds(
     TEXTS.map(scope_name),
     st.floats(0.0, 1e6),
     st.floats(0.0, 1e6),
-    st.integers(0, 100),
+    st.binary(max_size=200).map(lambda memory: b85encode(memory).decode()),
     st.integers(0, 100),
     st.integers(0, 100),
     st.booleans(),
@@ -139,6 +140,7 @@ NOT_UNDERSTOOD = """no JSON
 {"s":[["a",1,1,1,1,1,1,1,1,1,1]]}
 {"s":[["a",0,0,-1]]}
 {"s":[["a",0,0,0.5]]}
+{"s":[["a",0,0,"no memory"]]}
 {"u":-1}
 {"u":"x"}
 {"s":[["a",NaN]]}

@@ -10,6 +10,7 @@ from polite.origin import Origin, Target
 from polite.pacers.homes import Home, HomeNames, TakenHome
 from polite.pacers.shared import SharedPacer
 from polite.pacing.effective_policy import EffectivePolicies, OpeningHours
+from polite.pacing.learned_pace import SIZE
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.scopes import CustomScope, ScopeLimit, ScopeName, ScopeResolver, Scopes
 from polite.testing import LoopClock
@@ -229,25 +230,27 @@ async def test_each_origin_of_a_home_keeps_its_own_delay_also_over_a_process_tha
     assert (sooner, now()) == (pytest.approx(10.0, abs=0.2), pytest.approx(100.0, abs=0.2))
 
 
-async def test_refusals_and_failures_go_with_the_home_and_what_another_forgave_is_forgotten() -> None:
+async def test_what_was_learned_and_failures_go_with_the_home_and_what_another_forgot_is_forgotten() -> None:
     kept = store()
     first, homes = shared(kept)
-    circuits = first._tenancies._policies.circuits
+    circuits, memories = first._tenancies._policies.circuits, first._tenancies._policies.memories
     turn = await first.acquire([A])
-    first.settle(turn, 1.0, strike=True)
+    memories.keep(A, b"\x01".ljust(SIZE, b"\0"))
+    first.settle(turn, 1.0, refused=True)
     circuits.failed(A, turn.granted_at, now(), PacingPolicy(circuit_failures=1))
     first.release(turn)
     second, others = await handed_over(homes, kept)
-    learned = second._tenancies._policies.circuits
+    learned, remembered = second._tenancies._policies.circuits, second._tenancies._policies.memories
     again = await second.acquire([A])
-    counted = second.strikes(A), learned.failures(A), learned.openings(A), learned.is_open(A)
+    counted = remembered.strikes(A), learned.failures(A), learned.openings(A), learned.is_open(A)
     second.settle(again, 1.0)
+    remembered.keep(A, b"")
     second.release(again)
     others.leave_all()
     await first.acquire([A])
 
     assert counted == (1, 1, 1, True)
-    assert first.strikes(A) == 0
+    assert memories.strikes(A) == 0
 
 
 @pytest.mark.parametrize(

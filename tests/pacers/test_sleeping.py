@@ -138,7 +138,7 @@ async def test_a_clock_that_stops_during_sleep_only_lengthens_delays_and_back_of
 
     turn = await pacer.acquire(("site",))
     refused_at = now()
-    pacer.settle(turn, 600.0, strike=True)
+    pacer.settle(turn, 600.0, refused=True)
     pacer.release(turn)
     clock.slept_s += 3_600
     suspend(3_600)

@@ -9,10 +9,10 @@ import pytest
 from polite.errors import InvalidOption
 from polite.origin import Origin
 from polite.pace import RequestedPace
-from polite.pacing.effective_policy import EffectivePolicies
+from polite.pacing.effective_policy import EffectivePolicies, require_throttle
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.pacing.policy import PacingPolicy
-from polite.pacing.throttle import Jittered, Longest, MinDelay, Throttle, require_throttle
+from polite.pacing.throttle import Jittered, Longest, MinDelay, Throttle
 
 GIVEN = ThrottleContext(None, 0, 0.0)
 WELL = Outcome(200)

@@ -97,22 +97,6 @@ def test_a_delay_that_is_no_time_and_a_turn_that_waits_are_errors(seconds: float
     assert not turn.settled
 
 
-def test_what_says_nothing_about_the_server_forgives_nothing() -> None:
-    turnstile = Turnstile()
-    for now, (strike, forgive) in enumerate([(True, True)] * 4 + [(False, False)]):
-        turn = turnstile.request((A,), float(now))
-        turnstile.settle(turn, now, 0.0, strike=strike, forgive=forgive)
-        turnstile.release(turn, now)
-
-    never_settled = turnstile.request((A,), 5.0)
-    turnstile.release(never_settled, 5.0)
-    assert turnstile.strikes(A) == 4
-
-    # A response does, by half.
-    finish(turnstile, turnstile.request((A,), 9.0), 9.0)
-    assert turnstile.strikes(A) == 2
-
-
 def test_a_turn_never_settled_delays_each_scope_for_its_own_time() -> None:
     turnstile = Turnstile(provisional_s={A: 3.0, IP: 1.0}.__getitem__)
     turnstile.release(turnstile.request((A, IP), 0.0, provisional_s=7.0), 0.0)
@@ -128,21 +112,21 @@ def test_an_invalid_delay_is_named_when_its_scope_is_added() -> None:
         turnstile.request((A,), 0.0)
 
 
-@pytest.mark.parametrize("strike", [True, False])
+@pytest.mark.parametrize("refused", [True, False])
 @pytest.mark.parametrize("scopes", [(A,), (A, IP)])
 def test_an_open_turn_that_asks_again_keeps_the_back_off_of_another(
-    scopes: tuple[str, ...], strike: bool
+    scopes: tuple[str, ...], refused: bool
 ) -> None:
     turnstile = Turnstile(concurrency=2, provisional_s=1.0)
-    refused, slow = turnstile.request(scopes, 0.0), turnstile.request(scopes, 0.0)
+    first, slow = turnstile.request(scopes, 0.0), turnstile.request(scopes, 0.0)
     assert turnstile.due(1.0) == [slow]
 
-    turnstile.settle(refused, 2.0, {A: 60.0}, strike=strike)
-    turnstile.settle(refused, 3.0, 1.0)
+    turnstile.settle(first, 2.0, {A: 60.0}, refused=refused)
+    turnstile.settle(first, 3.0, 1.0)
 
     assert turnstile.ask_again(slow, 3.0) == 59.0
     assert turnstile.ask_again(slow, 62.0) == 0.0
-    turnstile.settle(refused, 63.0, 1.0)
+    turnstile.settle(first, 63.0, 1.0)
     assert turnstile.ask_again(slow, 63.0) == 0.0
 
 
@@ -218,19 +202,15 @@ def test_memory_falls_when_the_crawl_narrows_to_one_origin() -> None:
     assert len(turnstile) <= 2
 
 
-def test_a_back_off_is_never_forgotten_and_a_refusal_some_time_after_it() -> None:
+def test_a_back_off_is_never_forgotten() -> None:
     turnstile = Turnstile()
     turn = turnstile.request((A,), 0.0)
-    turnstile.settle(turn, 0.0, 10.0, strike=True)
+    turnstile.settle(turn, 0.0, 10.0)
     turnstile.release(turn, 0.0)
 
     pass_by(turnstile, 9.0, 1_000, B)
     assert turnstile.outlook((A,), 9.0).ready_at == 10.0
-    pass_by(turnstile, 3_609.0, 1_000, B)
-    assert turnstile.strikes(A) == 1
-    pass_by(turnstile, 3_611.0, 1_000, B)
-
-    assert turnstile.strikes(A) == 0
+    pass_by(turnstile, 12.0, 1_000, B)
     assert len(turnstile) == 1
 
 

@@ -40,7 +40,6 @@ class Lives(RuleBasedStateMachine):
         )
         self.now = 100_000.0
         self.ready_at: dict[str, float] = defaultdict(lambda: -math.inf)
-        self.strikes: dict[str, int] = defaultdict(int)
         self.waiting: dict[Turn, tuple[bool, int]] = {}
         self.open: list[Turn] = []
         self.settled: set[Turn] = set()
@@ -87,16 +86,12 @@ class Lives(RuleBasedStateMachine):
             self.waiting[turn] = place
 
     @precondition(lambda self: self.open)
-    @rule(data=st.data(), pause_s=times, strike=st.booleans())
-    def settle(self, data: st.DataObject, pause_s: float, strike: bool) -> None:
+    @rule(data=st.data(), pause_s=times, refused=st.booleans())
+    def settle(self, data: st.DataObject, pause_s: float, refused: bool) -> None:
         turn = data.draw(st.sampled_from(self.open))
-        if turn in self.settled:
-            strike = False
-        self.turnstile.settle(turn, self.now, pause_s, strike=strike)
+        self.turnstile.settle(turn, self.now, pause_s, refused=refused)
         for scope in turn.scopes:
             self.ready_at[scope] = max(self.ready_at[scope], self.now + pause_s)
-            if turn not in self.settled:
-                self.strikes[scope] = self.strikes[scope] + 1 if strike else self.strikes[scope] // 2
         self.settled.add(turn)
 
     @precondition(lambda self: self.settled.intersection(self.open))
@@ -153,7 +148,6 @@ class Lives(RuleBasedStateMachine):
         for scope in LIMITS:
             outlook = self.turnstile.outlook((scope,), self.now)
             assert outlook.ready_at == max(self.now, self.ready_at[scope])
-            assert self.turnstile.strikes(scope) == self.strikes[scope]
             assert outlook.scope is None or outlook.open == self.places(scope)
             assert outlook.scope is not None or not self.busy(scope, self.now)
             assert outlook.since is None or outlook.since <= self.now

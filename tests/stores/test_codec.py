@@ -61,14 +61,14 @@ def test_every_field_of_a_snapshot_comes_back(access: Any, snapshot: Snapshot) -
 
 
 def test_rows_of_back_offs_and_validators_come_back() -> None:
-    back_off, validators = SavedBackOff(1.0, 2.0, "status 429"), Validators('"1"', None)
+    back_off, validators = SavedBackOff(1.0, 2.0, "status 429", b"learned"), Validators('"1"', None)
 
     assert codec.back_off(codec.back_off_row(NAME, back_off)) == back_off
-    assert len(codec.back_off_row(NAME, replace(back_off, because="x" * 1_000))[-1]) == 500  # type: ignore[arg-type]
+    assert len(codec.back_off_row(NAME, replace(back_off, because="x" * 1_000))[3]) == 500  # type: ignore[arg-type]
     assert codec.validators(codec.validators_row(URL, validators)) == validators
     assert codec.validators((URL, '"a\r\nX: y"', 5)) == Validators()
     with pytest.raises(codec.Unreadable):
-        codec.back_off((NAME, 1.0, "2", "status 429"))
+        codec.back_off((NAME, 1.0, "2", "status 429", None))
 
 
 @pytest.mark.parametrize("lines", [0, 5, 5_000])

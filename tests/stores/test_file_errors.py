@@ -332,7 +332,7 @@ async def test_an_upgrade_that_fails_half_way_leaves_the_old_file(of_version_1, 
         ("CREATE TABLE mine (a)", "another program"),
         ("PRAGMA user_version = 3", "another program"),
         ("PRAGMA application_id = 77", "another program"),
-        ("PRAGMA user_version = 6", "newer polite .schema 6, this one knows 5"),
+        ("PRAGMA user_version = 7", "newer polite .schema 7, this one knows 6"),
     ],
 )
 async def test_the_file_of_another_program_or_of_a_newer_polite_is_left_alone(path, mark, word):
