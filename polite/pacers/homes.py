@@ -325,7 +325,7 @@ def _memory(given: object) -> str:
     if type(given) is int and given >= 0:
         return ""
     if not isinstance(given, str):
-        raise ValueError(f"{given!r} is no memory")
+        raise ValueError(f"{given!r} is no memory")  # noqa: TRY004 - as b85decode does
     b85decode(given)
     return given
 
