@@ -49,6 +49,7 @@ from polite.signing.web_bot_auth import WebBotAuth
 from polite.task import Admission, Task
 from polite.terms.indexing import ImagePreview, Indexing, indexing
 from polite.terms.licenses import License, LicenseChallenge
+from polite.terms.refusal import Refusal, RefusalKind, refusal
 from polite.terms.tdm import TdmFile, TdmRule, parse_tdm_file
 from polite.terms.usage import Usage, UsageSource, UsageStatement, usage
 from polite.transports.address_guard import guarded_connector
@@ -94,6 +95,8 @@ __all__ = [
     "PoliteError",
     "Reason",
     "RecrawlPolicy",
+    "Refusal",
+    "RefusalKind",
     "Robots",
     "RobotsPolicy",
     "RobotsUnreachable",
@@ -134,6 +137,7 @@ __all__ = [
     "parse",
     "parse_tdm_file",
     "redact_url",
+    "refusal",
     "schedulers",
     "sitemaps",
     "status",

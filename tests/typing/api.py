@@ -355,6 +355,9 @@ def everything_else_about_rules(robots: polite.Robots, html: bytes) -> None:
     licenses: tuple[polite.License, ...] = said.licenses
     challenge: polite.LicenseChallenge | None = said.challenge
     print(rule, allowed, statements, sources, licenses, challenge and challenge.authorization("token"))
+    refused: polite.Refusal = polite.refusal(403, {"cf-mitigated": "challenge"}, html)
+    if refused and refused.kind is not polite.RefusalKind.PAYMENT:
+        print(refused, refused.by or "unknown", refused.because)
 
 
 async def what_a_gate_knows_of_uses(gate: polite.Gate, response: aiohttp.ClientResponse) -> None:
