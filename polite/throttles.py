@@ -7,6 +7,7 @@ Put them together anew, with your own among them, and give the result to `open_g
 Pause(seconds=2.0, because='min_delay 2 s', strike=False)
 """
 
+from polite.pacing.learned_pace import LearnedPace
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.pacing.throttle import (
     BackOff,
@@ -29,6 +30,7 @@ __all__ = [
     "DelayThrottle",
     "Jittered",
     "Latency",
+    "LearnedPace",
     "Longest",
     "MinDelay",
     "Outcome",

@@ -21,6 +21,7 @@ from polite.ports import Listener, Meter
 from polite.robots.agent import UserAgent
 from polite.robots.decision import Decision
 from polite.robots.parse import Robots
+from polite.terms.refusal import Refusal
 from polite.terms.tdm import TdmFile
 
 P = ParamSpec("P")
@@ -109,6 +110,16 @@ class Permit:
         """
         permit = self._inside()
         self._tell(lambda: permit.report(status=status, headers=headers))
+
+    def refused(self, because: Refusal | str) -> None:
+        """Count the response as a refusal, whatever its status was. As `polite.Permit.refused`.
+
+        Raises:
+            PermitMisused: Outside the block.
+            InvalidOption: Nothing says so.
+        """
+        permit = self._inside()
+        self._tell(lambda: permit.refused(because))
 
     def received(self, octets: int) -> None:
         """Count octets of the response's body in the origin's budget. As `polite.Permit.received`.

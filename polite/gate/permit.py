@@ -29,6 +29,7 @@ from polite.pacing.policy import Anchor
 from polite.pacing.turn import Turn
 from polite.recrawl import RELEVANT_FIELDS
 from polite.request_url import request_url
+from polite.terms.refusal import REFUSAL_FIELDS, Refusal, RefusalKind, refusal
 
 if TYPE_CHECKING:
     from yarl import URL
@@ -36,7 +37,11 @@ if TYPE_CHECKING:
 
 # The outcome of a response whose status is not known (yet).
 _BEGUN = Outcome()
-_READ_FIELDS = RELEVANT_FIELDS | PACING_FIELDS.names | DEMAND_FIELDS | LENGTH_FIELDS
+_READ_FIELDS = RELEVANT_FIELDS | PACING_FIELDS.names | DEMAND_FIELDS | LENGTH_FIELDS | REFUSAL_FIELDS
+# What `PacingPolicy.detect_refusals` takes for refusals; a login or a payment has nothing to do with the pace.
+_REFUSALS = frozenset({RefusalKind.CHALLENGE, RefusalKind.BLOCK})
+# Characters of what says so.
+_TOLD = 200
 
 
 # A permit is new, is entered (it waits, or has its turn), and ends: it was left, given back or refused.
@@ -196,7 +201,8 @@ class Permit:
             raise PermitMisused(f"reported twice: {self.url}; one permit is one request", url=self.url)
         services, turn = self._services, self._turn
         turns, recrawl, told = services.turns, services.recrawl, services.listener
-        if recrawl is None and status not in DEMANDING and turns.budgets is None:
+        plain = recrawl is None and turns.budgets is None and not turns.detects
+        if plain and status not in DEMANDING:
             # Hot path: the outcome of a status alone is ready.
             ready = ORDINARY.get(status) if headers is None and type(status) is int else None
             outcome = ready or reported(status, headers, services.clock.wall)
@@ -205,12 +211,14 @@ class Permit:
             fields = selected(headers or (), _READ_FIELDS)
             outcome = reported(status, fields, services.clock.wall)
             self._demand = demand(outcome.status, fields)
+            if turns.detects and (verdict := refusal(status, fields)).kind in _REFUSALS:  # type: ignore[arg-type]
+                outcome = replace(outcome, refused=str(verdict))
             if recrawl is not None:
                 self._page = recrawl.reported(self._target, outcome, fields)
             if turns.budgets is not None:
                 turns.budgets.announce(turn, body_length(outcome.status, fields))
         if begun is not None:
-            outcome = replace(outcome, elapsed_s=begun.elapsed_s)
+            outcome = replace(outcome, elapsed_s=begun.elapsed_s, refused=begun.refused or outcome.refused)
         elif turns.policies.timed or told.elapsed_wanted:
             outcome = self._timed(outcome, turn)
         self._outcome = outcome
@@ -221,6 +229,33 @@ class Permit:
             turns.settle(turn, self._target, outcome, self._pace)
         if self._demand is not None:
             self._tell(self._demand, status)
+
+    def refused(self, because: Refusal | str) -> None:
+        """Count the response as a refusal, whatever its status was: the origin backs off, and its pace is learned from it.
+
+        What `polite.refusal` finds in a body is known only after the report.
+
+        Example:
+            permit.report(status=response.status, headers=response.headers)
+            body = await response.read()
+            if found := polite.refusal(response.status, response.headers, body):
+                permit.refused(found)
+
+        Args:
+            because: What says so.
+
+        Raises:
+            PermitMisused: Outside the block.
+            InvalidOption: Nothing says so: a `Refusal` that is false, or an empty text.
+        """
+        if self._turn is None:
+            raise PermitMisused(f"refused outside the permit's block: {self.url}", url=self.url)
+        if not because or not isinstance(because, Refusal | str):
+            said = f"refused: because must say what refuses {self.url}, got {because!r}"
+            raise InvalidOption(said, url=self.url)
+        begun = self._outcome or self._timed(_BEGUN, self._turn)
+        self._outcome = replace(begun, refused=str(because)[:_TOLD])
+        self._services.turns.settle(self._turn, self._target, self._outcome, self._pace)
 
     def received(self, octets: int) -> None:
         """Count octets of the response's body in the origin's budget (`PacingPolicy.max_bytes`). May be called for each piece.

@@ -47,6 +47,7 @@ class Turns:
         shared: Whether other processes grant turns at the same scopes, one at a time (see `share`).
         holds: Returns whether a granted turn still holds (see LocalPacer.holds).
         declines: Whether any origin may get no more requests at all, by the policy (`require`).
+        detects: Whether challenges and blocks count as refusals.
         budgets: What was spent of the budgets of origins; None if none has one.
 
     Args:
@@ -102,6 +103,7 @@ class Turns:
         self.anchor: Anchor = policies.policy.anchor
         self.grants_delay: bool = policies.concurrent
         self.declines: bool = policies.declines
+        self.detects: bool = policies.policy.detect_refusals
         self.budgets: Budgets | None = policies.budgets if policies.budgeted else None
         if self.budgets is None:
             policies.budgets.forget_open()

@@ -16,7 +16,6 @@ by the back-off as well.
 
 import math
 import struct
-import time
 from collections.abc import Hashable
 from dataclasses import dataclass, fields, replace
 
@@ -207,12 +206,12 @@ class LearnedPace:
     """The default law: the delays of a throttle, lengthened to the pace that an origin's refusals have shown.
 
     >>> from polite.pacing.throttle import DelayThrottle
-    >>> law, memory, wall = LearnedPace(DelayThrottle(min_delay=1.0)), b"", 0.0
+    >>> law, memory, wall = LearnedPace(DelayThrottle(random=lambda: 0.0)), b"", 0.0
     >>> for status in (429, 200, 429, 200):
     ...     pause = law.rest(Outcome(status), ThrottleContext(None, 0, wall, memory=memory))
     ...     memory, wall = pause.memory, wall + 20.0
     >>> round(pause.seconds), pause.because
-    (40, 'learned 40 s from 2 refusals since 00:00 UTC; tries 6.32 s at 00:05')
+    (18, 'learned 18.5 s from 2 refusals since 00:00 UTC; tries 4.3 s at 00:02')
 
     Args:
         throttle: What the site and the policy ask for, which is the floor.
@@ -307,4 +306,5 @@ def _octets(known: _Memory) -> bytes:
 
 
 def _at(wall: float) -> str:
-    return time.strftime("%H:%M", time.gmtime(max(0.0, min(wall, 2.0**40))))
+    minutes = int(wall // 60) % 1_440
+    return f"{minutes // 60:02}:{minutes % 60:02}"

@@ -136,6 +136,8 @@ class PacingPolicy:
         backoff: The first back-off after a refusal without Retry-After (T4). It at least doubles for each refusal in a row.
         max_backoff: The limit for that, for `circuit_rest`, and for the pace that is learned.
         learn: Whether the pace of an origin that refuses requests is learned, and kept (`polite.throttles.LearnedPace`).
+        detect_refusals: Whether challenges and blocks of a CDN count as refusals, whatever their status: `polite.refusal` of the
+            header fields. For bodies there is `Permit.refused`.
         latency_factor: The least delay as a multiple of the last response time; 0 for none.
         max_latency_delay: The limit for that.
         obey_visit_time: Whether URLs wait outside the hours of the origin's Visit-time.
@@ -171,6 +173,7 @@ class PacingPolicy:
     backoff: float = 10.0
     max_backoff: float = 3_600.0
     learn: bool = True
+    detect_refusals: bool = False
     latency_factor: float = 0.0
     max_latency_delay: float = 30.0
     on_long_delay: LongDelay = "cap"
@@ -263,7 +266,7 @@ def _check(name: str, value: object) -> None:
     """Refuse a value that a field of the policy, or of an override, cannot have."""
     option = f"PacingPolicy: {name}"
     match name:
-        case "obey_visit_time" | "may_undercut_site" | "learn":
+        case "obey_visit_time" | "may_undercut_site" | "learn" | "detect_refusals":
             boolean(option, value)
         case "concurrency" | "max_waiting":
             integer(option, value, least=1)

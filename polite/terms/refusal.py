@@ -207,7 +207,7 @@ _MARKS = (
 )
 # Schemes of WWW-Authenticate that ask for no account: RSL 1.0 (November 2025), and Privacy Pass (RFC 9577, June 2024).
 _SCHEMES = {"license": (_PAYMENT, "RSL"), "privatetoken": (_CHALLENGE, "Privacy Pass")}
-_FIELDS = frozenset(
+REFUSAL_FIELDS = frozenset(
     {"content-type", "location", "www-authenticate", *(name for mark in _MARKS for name, _ in mark.fields)}
 )
 
@@ -244,7 +244,7 @@ def refusal(status: int, headers: Headers, body: bytes | str | None = None) -> R
     odd = body
     if odd is not None and not isinstance(odd, bytes | str):
         raise InvalidOption(f"must be bytes, str or None, got {type(odd).__name__}", option="body")
-    fields = [(name, text_of(value).strip(" \t")) for name, value in selected(headers, _FIELDS)]
+    fields = [(name, text_of(value).strip(" \t")) for name, value in selected(headers, REFUSAL_FIELDS)]
     page: _Page | None = None
     for mark in _MARKS:
         if mark.fits(status, fields):

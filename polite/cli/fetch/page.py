@@ -15,6 +15,7 @@ from polite.integrations.aiohttp import send_once
 from polite.integrations.hop import Hop
 from polite.robots.exchange import BodyEnd, as_sent
 from polite.robots.policy import FetchPolicy
+from polite.terms.refusal import RefusalKind, refusal
 from polite.transports.address_guard import blocked_message, collect_refused, guarded_connector
 from polite.transports.http import CapturedResponse, address_of
 from polite.transports.inflate import Inflater
@@ -29,9 +30,11 @@ class Page(CapturedResponse):
 
     Attributes:
         body: the body decoded.
+        refusal: what says that it is a challenge, a block, a login or a payment demand instead of the page; None if nothing does.
     """
 
     body: bytes
+    refusal: str | None = None
 
     def field(self, name: str) -> str | None:
         """Return the value of the first field with this name, or None."""
@@ -146,6 +149,9 @@ class Pages:
                 raise NoFinalResponse(f"status {response.status} is not a final response")
             raw, body, end = await self._read(response)
             permit.received(len(raw))
+            found = refusal(response.status, response.headers, body)
+            if found.kind in (RefusalKind.CHALLENGE, RefusalKind.BLOCK):
+                permit.refused(found)
             # The rest of the body must not be read by the next request of the connection.
             if end is BodyEnd.CAPPED:
                 response.close()
@@ -161,6 +167,7 @@ class Pages:
             body=body,
             end=end,
             address=_address.get(),
+            refusal=str(found) if found else None,
         )
 
     async def _read(self, response: aiohttp.ClientResponse) -> tuple[bytes, bytes, BodyEnd]:

@@ -163,7 +163,7 @@ def of_page(page: Page, *, fetched_at: float, file: str | None) -> Record:
         "body": None if page.end in (None, BodyEnd.COMPLETE) else page.end.name.lower().replace("_", " "),
         "fetched_at": datetime.fromtimestamp(fetched_at, UTC).isoformat(timespec="milliseconds"),
         "file": file,
-    }
+    } | ({} if page.refusal is None else {"refusal": page.refusal})
 
 
 def reopen(path: Path, *, retry: bool = False) -> tuple[TextIO, dict[str, str]]:
