@@ -105,7 +105,7 @@ class _Memory:
         pages, active = max(1, self.pages), self.span - self.waited
         goodput = self.span / pages
         if self.refusals and not self.known:
-            self.known, self.refused, self.held = 1, floor, goodput
+            self.known, self.refused, self.held = 1, floor, max(goodput, floor)
             self.burst = max(0.0, pages - active / self.held)
             self.owed = pages * self.held - active
         elif self.gap < self.held:
@@ -241,16 +241,18 @@ class LearnedPace:
             struck: Whether the outcome counts as a refusal, whatever the throttle says.
         """
         known = self._known(context)
-        if known.row != context.strikes:
-            context = context._replace(strikes=known.row)
+        # A wall clock that was set back tells nothing: say that the delay is over.
+        passed = context.wall - known.last if context.wall >= known.last else known.given
+        late_news = known.row > 0 and context.elapsed_s > passed
+        strikes = known.row - late_news
+        if strikes != context.strikes:
+            context = context._replace(strikes=strikes)
         pause = self._throttle.rest(outcome, context)
         if struck and not pause.strike:
             pause = replace(pause, strike=True)
         if not (known.refusals or pause.strike):
             return pause
-        # A wall clock that was set back tells nothing: say that the delay is over.
-        passed = context.wall - known.last if context.wall >= known.last else known.given
-        if not (pause.strike or is_response(outcome)) or (known.row and context.elapsed_s > passed):
+        if late_news or not (pause.strike or is_response(outcome)):
             return self._answer(known, pause, context.memory)
         late = max(0.0, passed - known.given)
         known.span += min(passed, 1.5 * known.given + 1) if known.refusals else 0.0

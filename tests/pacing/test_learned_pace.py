@@ -1,20 +1,25 @@
-"""A pace is learned from refusals alone: near to what a host gives, hardly ever refused, never below what site and policy ask for."""
+"""A pace is learned from refusals: near to what a host gives, hardly ever refused, never below what site and policy ask for."""
 
-import asyncio
 import random
+import struct
 import tracemalloc
+from typing import Any
 
 import pytest
 
 import polite
-from benchmarks.pace import HOSTS, Bucket, Host, reached
+from benchmarks.pace import HOSTS, Bucket, Changing, Host, reached
 from polite.events import BackedOff, Event, PaceLearned
 from polite.origin import Origin
+from polite.pacing import learned_pace
+from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.learned_pace import SIZE, LearnedPace, Memories
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
+from polite.pacing.policy import PacingPolicy
 from polite.pacing.throttle import DelayThrottle
-from tests.gate.support import PAGE, SITE, opened, visit
+from tests.gate.support import PAGE, SITE, gaps, opened, visit
 
+ORIGIN = Origin.of(SITE)
 # At least so much of what was possible, and at most so many requests refused (percent), where it is not 92 and 1.
 REACH = {
     "no limit": (100, 0),
@@ -28,51 +33,180 @@ REACH = {
 
 @pytest.mark.parametrize("host", HOSTS)
 def test_a_crawl_of_two_hours_gets_most_of_what_a_host_gives(host: str) -> None:
-    pages, refused = reached(host, 2, polite.PacingPolicy())
+    pages, refused = reached(host, 2, PacingPolicy())
 
     least, most = REACH.get(host, (92, 1))
     assert round(pages) >= least
     assert refused <= most
 
 
-def crawl(law: LearnedPace, host: Host, seconds: float, *, status: int = 429, late: float = 0.05) -> list[float]:
-    """Return the delays between requests of a saturated crawl."""
-    memory, now, delays = b"", 1e9, []
-    while now < 1e9 + seconds:
-        accepted, after_s = host.ask(now - 1e9)
-        outcome = Outcome(200 if accepted else status, after_s)
-        pause = law.rest(outcome, ThrottleContext(None, 0, now, memory=memory, elapsed_s=late))
+class Crawl:
+    """A saturated crawl of one host: `wall`, `memory` and the last `pause`."""
+
+    def __init__(self, **options: Any) -> None:
+        self.law = LearnedPace(DelayThrottle(**{"min_delay": 2.0, "random": lambda: 0.0} | options))
+        self.wall, self.memory, self.pause = 1e9, b"", Pause(0.0, "")
+
+    def get(self, status: int, after_s: float | None = None, *, elapsed_s: float = 0.05) -> float:
+        self.wall += self.pause.seconds + 0.05
+        return self.tell(Outcome(status, after_s), elapsed_s)
+
+    def tell(self, outcome: Outcome, elapsed_s: float = 0.05) -> float:
+        context = ThrottleContext(None, 0, self.wall, memory=self.memory, elapsed_s=elapsed_s)
+        self.pause = self.law.rest(outcome, context)
+        self.memory = self.pause.memory
+        assert self.pause.seconds >= 2.0
+        assert len(self.memory) in (0, SIZE)
+        return self.pause.seconds
+
+    def of(self, host: Host, seconds: float, status: int) -> list[float]:
+        """Crawl for so long. Return the delays."""
+        delays = []
+        while self.wall < 1e9 + seconds:
+            accepted, after_s = host.ask(self.wall - 1e9)
+            delays.append(self.get(200 if accepted else status, after_s))
+        return delays
+
+
+def test_a_limit_that_is_lifted_is_forgotten_within_the_time_that_the_page_says() -> None:
+    for seed in range(40):
+        chance = random.Random(seed)
+        crawl = Crawl(random=chance.random)
+        burst = chance.choice([1, 3, 10])
+        limited = Bucket(chance.uniform(0.05, 0.4), burst)
+        crawl.of(limited, 7_200, chance.choice([429, 503]))
+        assert crawl.memory
+        assert crawl.pause.because.startswith(("learned ", "status "))
+        crawl.of(Changing(limited, 7_200, Bucket(10.0, burst)), 7_200 + 5_400, 429)
+        assert (crawl.pause.seconds, crawl.memory) == (2.0, b"")
+
+
+def test_who_is_refused_once_keeps_the_delay_and_is_forgotten_after_an_hour() -> None:
+    crawl = Crawl()
+
+    assert [crawl.get(status) for status in (200, 429, 200)] == [2.0, 10.0, 2.0]
+    assert crawl.memory
+    assert {crawl.get(200) for _ in range(1_800)} == {2.0}
+    assert crawl.memory == b""
+
+
+def test_what_was_sent_before_the_refusal_was_known_is_no_news() -> None:
+    crawl = Crawl()
+    crawl.get(429)
+    row = crawl.memory
+    crawl.wall += 0.5
+
+    # Three more were under way: two are refused, too, and one is not.
+    assert [crawl.tell(Outcome(status), 1.0) for status in (429, 200, 503)] == [10.0, 2.0, 10.0]
+    # A failure tells nothing about the pace.
+    crawl.tell(Outcome(failed=True))
+    assert crawl.memory == row
+    assert crawl.tell(Outcome(503)) == 20.0
+
+
+def test_retry_after_is_a_floor_and_not_the_whole_truth() -> None:
+    crawl = Crawl()
+
+    assert [crawl.get(429, after_s=3.0) for _ in range(4)] == [3.0, 10.0, 20.0, 40.0]
+    assert crawl.get(429, after_s=300.0) == 300.0
+
+
+def test_a_wall_clock_that_is_set_back_or_ahead_neither_speeds_up_nor_stops_it() -> None:
+    crawl = Crawl()
+    crawl.of(Bucket(0.2, 1), 3_600, 429)
+    learned = crawl.pause.seconds
+    for step in (-86_400.0, 86_400.0):
+        crawl.wall += step
+        assert all(4.0 < crawl.get(200) < 6.0 for _ in range(5))
+    crawl.wall += 8 * 86_400.0
+
+    assert learned == pytest.approx(5.0, rel=0.1)
+    assert (crawl.get(200), crawl.memory) == (2.0, b"")
+
+
+@pytest.mark.virtual_time
+async def test_without_learning_only_refusals_in_a_row_are_counted() -> None:
+    async with opened(pacing=PacingPolicy(learn=False)) as (gate, _):
+        times = [await visit(gate, status=status) for status in (429, 429, 200, 429, 200, 200)]
+
+    assert [round(gap) // 10 for gap in gaps(times)] == [1, 2, 0, 1, 0]
+
+
+def test_what_is_remembered_is_small_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learned_pace, "_MOST_ORIGINS", 1_000)
+    memories, origins = Memories(), [Origin.of(f"https://{number}.test") for number in range(1_001)]
+    texts = [origin.text for origin in origins]
+    crawl = Crawl()
+    crawl.get(429)
+    tracemalloc.start()
+    for origin in origins[1:]:
+        memories.keep(origin, bytes(bytearray(crawl.memory)))
+    octets, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    memories.keep(origins[0], crawl.memory)
+
+    assert octets <= 200 * len(memories.by_origin)
+    assert (len(memories.by_origin), memories.of(origins[1])) == (1_000, b"")
+    assert memories.strikes(origins[0]) == 1
+    assert memories.strikes("no origin") == 0
+    assert texts[0] in memories.by_origin
+
+
+@pytest.mark.parametrize("damaged", [b"x", b"\xff" * SIZE, struct.pack(f"<{SIZE - 4}xf", float("nan"))])
+def test_a_memory_that_was_damaged_is_not_used(damaged: bytes) -> None:
+    memories = Memories()
+    memories.restore(ORIGIN, damaged)
+
+    assert memories.of(ORIGIN) == b""
+
+
+class Counting:
+    """A throttle with a memory of its own: a delay of a second for each response so far."""
+
+    def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause:
+        count = len(context.memory) + 1
+        return Pause(float(count), "counted", outcome.status == 403, b"x" * count)
+
+
+def test_a_throttle_of_ones_own_has_a_memory_beside_that_of_the_default() -> None:
+    rest = EffectivePolicies(PacingPolicy(), Counting()).of(ORIGIN).rest
+    memory, pauses = b"", []
+    for status in (200, 200, 429, 200, *(403,) * 125):
+        pauses.append(pause := rest(Outcome(status), ThrottleContext(None, 0, 1e9, memory=memory)))
         memory = pause.memory
-        assert pause.seconds >= 2.0
-        assert len(memory) in (0, SIZE)
-        delays.append(pause.seconds)
-        now += pause.seconds + late
-    return delays
+
+    assert [pause.seconds for pause in pauses[:2]] == [1.0, 2.0]
+    assert pauses[2].seconds >= 10.0
+    assert pauses[3].seconds == 4.0
+    # What it takes for a refusal counts; what does not fit is an error, and the policy's delay applies.
+    assert [pause.strike for pause in pauses[3:5]] == [False, True]
+    assert (pauses[127].because, memory[SIZE:]) == ("counted", b"")
+    assert "at most 128 octets" in pauses[128].because
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_a_limit_that_is_lifted_is_forgotten_within_two_hours(seed: int) -> None:
-    chance = random.Random(seed)
-    rate, burst = chance.uniform(0.05, 0.4), chance.choice([1, 3, 10])
-    host = Bucket(rate, burst)
-    law = LearnedPace(DelayThrottle(min_delay=2.0, random=chance.random))
-    learned = crawl(law, host, 7_200, status=chance.choice([429, 503]))
-    host.rate = 10.0
-    # The state begins anew here, so that the law finds the old limit and then none.
-    lifting = Bucket(rate, burst)
-    pages = iter(range(10**6))
+@pytest.mark.virtual_time
+async def test_a_crawl_says_what_it_learned_and_a_refusal_may_show_in_the_body() -> None:
+    events: list[Event] = []
+    pacing = PacingPolicy(detect_refusals=True)
+    async with opened(pacing=pacing, listener=events.append) as (gate, _):
+        for number, status in enumerate((200, 429, 200, 200, 200, 200)):
+            async with gate.permit(PAGE) as permit:
+                challenge = {"cf-mitigated": "challenge"} if number == 4 else {}
+                permit.report(status=status, headers=challenge)
+                if number == 3:
+                    permit.refused(polite.refusal(200, {"x-amzn-waf-action": "captcha"}))
+                    permit.refused("a second look")
+                with pytest.raises(polite.InvalidOption, match=f"what refuses {PAGE}"):
+                    permit.refused(polite.refusal(200, {}))
+        with pytest.raises(polite.PermitMisused, match="outside"):
+            permit.refused("late")
+        explained = str(await gate.explain(PAGE))
 
-    class Lifted:
-        def ask(self, now: float) -> tuple[bool, float | None]:
-            next(pages)
-            lifting.rate = rate if now < 7_200 else 10.0
-            return lifting.ask(now)
-
-        def possible(self, until: float, delay_s: float) -> float:
-            return 0.0
-
-    law = LearnedPace(DelayThrottle(min_delay=2.0, random=chance.random))
-    delays = crawl(law, Lifted(), 14_400)
-
-    assert max(learned[-50:]) > 2.0
-    assert delays[-50:] == [2.0] * 50
+    refusals = [event.because for event in events if isinstance(event, BackedOff)]
+    learned = [event for event in events if isinstance(event, PaceLearned)]
+    assert len(refusals) == 4
+    assert "AWS WAF" in refusals[1]
+    assert refusals[3].startswith("challenge by Cloudflare (cf-mitigated: challenge), refusal 2 in a row")
+    assert "from 3 refusals since " in learned[-1].because
+    assert "; tries " in learned[-1].because
+    assert f"delay: {learned[-1].pause_s:g} s between requests (learned " in explained

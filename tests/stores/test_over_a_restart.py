@@ -55,6 +55,25 @@ async def test_the_first_request_after_a_restart_keeps_the_delay(path, robots, g
     assert waited == pytest.approx(gap, abs=1e-6)
 
 
+async def test_a_pace_that_was_learned_outlives_the_process_and_is_forgotten_once_it_is_gone(path):
+    async with Run(path) as first:
+        for status in (429, 200, 429, 200):
+            await first.visit(status=status)
+        pace = (await first.gate.explain(PAGE)).pause
+    async with Run(path) as second:
+        await second.visit()
+        again = (await second.gate.explain(PAGE)).pause
+        second.gate.pacing = PacingPolicy(min_delay=pace.seconds + 1.0)
+        await second.visit()
+    async with Run(path) as third:
+        await third.visit()
+        forgotten = (await third.gate.explain(PAGE)).pause
+
+    assert pace.because.startswith("learned ")
+    assert again == pace
+    assert forgotten.because == "min_delay 1 s"
+
+
 async def test_a_robots_txt_that_is_old_is_asked_for_again_after_the_delay_too(path):
     clock = LoopClock()
     async with Run(path, clock=clock, pacing=PacingPolicy(min_delay=5.0)) as first:
