@@ -40,6 +40,7 @@ class _OriginState:
         fetching: robots.txt fetches in flight.
         fetches: robots.txt fetches that succeeded since the last permit or refusal.
         fetches_since: the time of the first of these.
+        failures: requests without a response, or with a 429 or 5xx.
     """
 
     site: Site
@@ -49,6 +50,7 @@ class _OriginState:
     fetching: int = 0
     fetches: int = 0
     fetches_since: float = math.inf
+    failures: int = 0
 
 
 class Progress:
@@ -102,6 +104,9 @@ class Progress:
         """A page or a hop of a robots.txt fetch had a response. `failed`: there was none, or it was a 429 or 5xx."""
         state = self._origins[origin]
         self._event(origin)
+        state.failures += failed
+        # After a second refusal, each delay may be the pace that was learned.
+        failed = failed or state.failures > 1
         self._delay(state, self._longest_delay(state, failed=failed, retry_after=retry_after))
 
     def released(self, origin: str) -> None:

@@ -8,6 +8,7 @@ from functools import partial
 from random import Random
 from typing import TypeVar
 
+from benchmarks.pace import Bucket
 from polite.errors import Overloaded, StoreFailed
 from polite.frontier.in_flight import TaskPermit
 from polite.gate.permit import Permit
@@ -56,6 +57,9 @@ class Sites:
         self._trace = scene.trace
         self._now = scene.now
         self._visits: Counter[str] = Counter()
+        chance = Random(f"{scene.plan.seed} limits")
+        hosts = self._by_host if chance.random() < 0.1 else ()
+        self._limits = {host: Bucket(chance.uniform(0.02, 1.0), chance.choice([1, 2, 5])) for host in hosts}
         self._connects = 0
         self.fetched: dict[str, Page] = {}
         self.ended = False
@@ -158,6 +162,9 @@ class Sites:
         return page
 
     def _page(self, url: str, chance: Random, *, trouble: bool) -> Page:
+        limit = self._limits.get(url.split("/")[2])
+        if limit is not None and not limit.ask(self._now())[0]:
+            return Page(chance.choice([429, 503]), chance.choice([None, None, 1]))
         if not trouble:
             return Page(200)
         kind = chance.choice(["missing", "busy", "busy", "refused", "refused", "broken", "odd"])
