@@ -1,10 +1,10 @@
 """How near a crawl comes to what a host would give, and how often it is refused, if the host limits it and does not say how.
 
-In virtual time, two hours for each host, with a delay of one second and one request at a time. A host is a bucket of tokens, a fixed
-or a sliding window, or a limit that changes. "Possible" is what a crawl that knew the limit would get.
+In virtual time, two hours for each host, with a delay of one second and one request at a time. A host is a bucket of tokens, a
+fixed or a sliding window, or a limit that changes. "Possible" is what a crawl that knew the limit would get.
 
-The laws: polite's own, which learns; a fixed delay, as most crawlers have it; and AIMD, a throttle below: half as long again after a
-refusal, a little faster after twenty pages. `--hours`, `--delay` and `--status` (429) change the crawl.
+The laws: polite's own, which learns; a fixed delay, as most crawlers have it; and AIMD, a throttle below: half as long again after
+a refusal, a little faster after twenty pages. `--hours`, `--delay` and `--status` (429) change the crawl.
 """
 
 import argparse

@@ -114,6 +114,9 @@ class Permit:
     def refused(self, because: Refusal | str) -> None:
         """Count the response as a refusal, whatever its status was. As `polite.Permit.refused`.
 
+        Args:
+            because: What says so.
+
         Raises:
             PermitMisused: Outside the block.
             InvalidOption: Nothing says so.
