@@ -16,6 +16,7 @@ from polite.pacing.effective_policy import EffectivePolicies, OpeningHours
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext, is_failure, is_response
 from polite.pacing.pacer import LocalPacer, TurnRequest
 from polite.pacing.policy import Anchor, PacingPolicy, by_origin
+from polite.pacing.scope_paces import ScopePaces
 from polite.pacing.scopes import ScopePolicy
 from polite.pacing.turn import Outlook, Provisional, Turn
 from polite.ports import Clock, Listener, Timer
@@ -70,6 +71,7 @@ class Turns:
         self._failing = self.policies.circuits.rows
         self._quotas = self.policies.quotas.by_origin
         self._memories = self.policies.memories.by_origin
+        self._scope_paces = ScopePaces(self.policies)
         self.counters: Counters = Counters()
         self._adopt()
 
@@ -331,12 +333,12 @@ class Turns:
         if outcome.rate_limits is not None:
             self.policies.quotas.learn(target.origin, outcome.rate_limits, self.clock.monotonic())
         # Told once of each request, and of a page's refusal that shows later. Again, the memory before gives the same delay.
-        tell = turn.memory is None or (outcome.refused is not None and not turn.refused)
+        told = turn.memory is None or (outcome.refused is not None and not turn.refused)
         memory = self.policies.memories.of(target.origin) if turn.memory is None else turn.memory
         elapsed_s = self.clock.monotonic() - (turn.granted_at or 0.0)
         pause = effective.rest(outcome, self._context(target.origin, pace, memory, elapsed_s))
-        learned = pause.memory
-        if tell and (is_response(outcome) or pause.strike):
+        learned, told = pause.memory, told and (pause.strike or is_response(outcome))
+        if told:
             turn.memory, turn.refused = memory, pause.strike
             self.policies.memories.keep(target.origin, learned)
         if pause.seconds > most_s and outcome.retry_after_s is None:
@@ -353,22 +355,36 @@ class Turns:
         if turn.broader:
             delays = {turn.narrowest: pause.seconds} | {key: self.policies.delay(key) for key in turn.broader}
         self.pacer.settle(turn, delays, refused=pause.strike, because=pause.because)
-        recovered = tell and bool(memory) and memory[0] > 0 and not pause.strike and well
-        if self.keep_back_off is not None and (
-            recovered
-            or (memory and not learned)
-            or (
-                pause.seconds >= LONG_BACK_OFF_S
-                and (pause.strike or pause.seconds > self.pause(target.origin, pace).seconds)
-            )
-        ):
-            self.keep_back_off(target.origin, replace(pause, memory=learned))
-        if recovered and learned:
-            self.listener(PaceLearned(target.origin.text, pause.seconds, pause.because))
+        pause = replace(pause, memory=learned)
+        changed = told and self._learned(turn, target.origin, pause, memory, elapsed_s)
+        if self.keep_back_off is not None and (changed or self._outlives(pause, target.origin, pace)):
+            self.keep_back_off(target.origin, pause)
         if pause.strike:
             self.counters.slowed += 1
             self.listener(BackedOff(str(target.origin), status or 0, pause.seconds, pause.because))
         return pause
+
+    def _outlives(self, pause: Pause, origin: Origin, pace: RequestedPace | None) -> bool:
+        """Whether a pause is a long back-off, not the origin's ordinary delay."""
+        if pause.seconds < LONG_BACK_OFF_S:
+            return False
+        return pause.strike or pause.seconds > self.pause(origin, pace).seconds
+
+    def _learned(self, turn: Turn, origin: Origin, pause: Pause, before: bytes, elapsed_s: float) -> bool:
+        """The throttle was told of an outcome. Return whether a row of refusals has ended, or its memory.
+
+        Broader scopes are delayed, too, if refusals of several of their origins have shown that they refuse together.
+        """
+        recovered = not pause.strike and before[:1] > b"\0"
+        if recovered and pause.memory:
+            self.listener(PaceLearned(origin.text, pause.seconds, pause.because))
+        for scope in turn.broader if self.policies.of(origin).policy.learn else ():
+            slowed = self._scope_paces.told(
+                scope, origin, refused=pause.strike, wall=self.clock.wall(), elapsed_s=elapsed_s
+            )
+            if slowed is not None:
+                self.pacer.hold((scope,), slowed.seconds, slowed.because)
+        return recovered or (bool(before) and not pause.memory)
 
     def release(self, turn: Turn) -> None:
         """End a request: another one may take its place in its scopes."""

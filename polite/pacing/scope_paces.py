@@ -1,0 +1,93 @@
+"""Refusals of several origins of one address or domain: they may have one limit in common, that of a firewall or of an operator.
+
+Hosts behind one firewall are refused together, and slowing each for itself lets the others knock on. But an address of a CDN has
+thousands of sites, and one that refuses says nothing about the others. So a scope is slowed if, within ten minutes of the first
+refusal there, three origins were refused, and more than got a response without ever being refused. Then the law of origins
+(`learned_pace.py`) is told what happens at the scope, until it has forgotten what it learned.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from polite.origin import Origin
+from polite.pacing.effective_policy import EffectivePolicies
+from polite.pacing.learned_pace import LearnedPace
+from polite.pacing.outcome import Outcome, Pause, ThrottleContext
+from polite.pacing.scopes import ScopeName
+from polite.pacing.throttle import DelayThrottle
+
+# The time in which refusals of several origins count together (seconds), and how many origins must be refused.
+_TOGETHER_S, _LEAST = 600.0, 3
+# Origins that are remembered of a scope; and scopes. Beyond that the one that was first refused longest ago is forgotten.
+_MOST_ORIGINS, _MOST_SCOPES = 200, 10_000
+_KINDS = frozenset({"domain", "address"})
+
+
+@dataclass(slots=True)
+class _Scope:
+    """What was seen of a scope since the first refusal there (Unix time)."""
+
+    since: float
+    refused: set[str] = field(default_factory=set)
+    others: set[str] = field(default_factory=set)
+    memory: bytes = b""
+
+    @property
+    def refuses(self) -> bool:
+        return len(self.refused) >= _LEAST and len(self.refused) > len(self.others)
+
+
+class ScopePaces:
+    """The paces of domains and addresses whose origins were refused together.
+
+    Args:
+        policies: The delays of scopes and the back-off of the general policy.
+    """
+
+    def __init__(self, policies: EffectivePolicies) -> None:
+        self._policies = policies
+        self._scopes: dict[Hashable, _Scope] = {}
+
+    def told(
+        self, scope: Hashable, origin: Origin, *, refused: bool, wall: float, elapsed_s: float
+    ) -> Pause | None:
+        """Tell it what became of a request of an origin. Return the delay of its scope, if that is longer than the scope's own.
+
+        Args:
+            scope: A scope of the request, besides its origin.
+            origin: The origin.
+            refused: Whether the request was refused. If not, there was another response.
+            wall: Unix time.
+            elapsed_s: Seconds since the grant.
+        """
+        known = self._scopes.get(scope)
+        if known is None and not (refused and isinstance(scope, ScopeName) and scope.kind in _KINDS):
+            return None
+        if known is None or (wall - known.since > _TOGETHER_S and not known.memory):
+            self._scopes.pop(scope, None)
+            if not refused:
+                return None
+            known = self._scopes[scope] = _Scope(wall)
+            if len(self._scopes) > _MOST_SCOPES:
+                del self._scopes[next(iter(self._scopes))]
+        if refused:
+            known.others.discard(origin.text)
+        kept = known.refused if refused else known.others
+        if len(kept) < _MOST_ORIGINS and (refused or origin.text not in known.refused):
+            kept.add(origin.text)
+        if not (known.memory or (refused and known.refuses)):
+            return None
+        context = ThrottleContext(None, 0, wall, memory=known.memory, elapsed_s=elapsed_s)
+        pause = self._law(scope).rest(Outcome(429 if refused else 200), context)
+        known.memory = pause.memory
+        if not pause.memory:
+            del self._scopes[scope]
+        because = f"{pause.because}; {len(known.refused)} of its origins were refused"
+        return Pause(pause.seconds, because) if pause.seconds > self._policies.delay(scope) else None
+
+    def _law(self, scope: Hashable) -> LearnedPace:
+        policy = self._policies.general.policy
+        own = DelayThrottle(
+            min_delay=self._policies.delay(scope), backoff=policy.backoff, max_backoff=policy.max_backoff
+        )
+        return LearnedPace(own, backoff=policy.backoff, most=policy.max_backoff)
