@@ -8,6 +8,7 @@ from polite.gate.services import Services
 from polite.origin import Target
 from polite.pacing.budgets import shown
 from polite.pacing.outcome import Pause
+from polite.pacing.policy import PacingPolicy, overrides_of
 from polite.pacing.turn import Outlook
 from polite.robots.decision import Decision
 from polite.robots.reason import Reason
@@ -39,6 +40,7 @@ class Explanation:
         held_s: Seconds for which that scope has delayed the URL already.
         declined: Why the pacing policy permits no more requests to the origin; None if it does.
         budget: What was spent of the origin's budget; empty if it has none.
+        overrides: The options that differ there from the policy's, and for which origins they were given; empty if there are none.
 
     Example:
         print(await gate.explain("https://example.com/about"))
@@ -56,6 +58,7 @@ class Explanation:
     held_s: float | None = None
     declined: str | None = None
     budget: str = ""
+    overrides: str = ""
 
     def __str__(self) -> str:
         return "\n".join((self.target.url, *(f"  {line}" for line in self._lines())))
@@ -72,6 +75,8 @@ class Explanation:
             f"delay: {self.pause.seconds:g} s between requests ({self.pause.because})",
             self._turn() if self.declined is None else f"turn: never. {self.declined}",
         ]
+        if self.overrides:
+            lines.append(f"policy: {self.overrides}")
         return [*lines, f"budget: {self.budget}"] if self.budget else lines
 
     def _robots(self) -> str:
@@ -143,7 +148,16 @@ async def explained(services: Services, target: Target, known: OriginRules) -> E
         request_rate=_slowest_rate(known),
         attempt=known.attempt,
         declined=None if declined is None else declined.because,
+        overrides=_overrides(turns.policies.policy, target),
         budget="" if budgets is None else shown(policy, budgets.of(target.origin)),
+    )
+
+
+def _overrides(policy: PacingPolicy, target: Target) -> str:
+    """Return the options of each override that applies, the most specific first."""
+    return "; ".join(
+        f"{', '.join(f'{name}={value!r}' for name, value in options)} for {origin}"
+        for origin, options in overrides_of(policy).of(target.origin)
     )
 
 

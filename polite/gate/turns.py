@@ -355,7 +355,8 @@ class Turns:
         if turn.broader:
             delays = {turn.narrowest: pause.seconds} | {key: self.policies.delay(key) for key in turn.broader}
         self.pacer.settle(turn, delays, refused=pause.strike, because=pause.because)
-        pause = replace(pause, memory=learned)
+        if learned:
+            pause = replace(pause, memory=learned)
         changed = told and self._learned(turn, target.origin, pause, memory, elapsed_s)
         if self.keep_back_off is not None and (changed or self._outlives(pause, target.origin, pace)):
             self.keep_back_off(target.origin, pause)

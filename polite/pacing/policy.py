@@ -18,10 +18,18 @@ Override = tuple[Origin, Options]
 """An origin, and the options that differ there, each with its name. Made by `PacingPolicy.override`."""
 
 
+# Of an origin's text, if it stands for all subdomains.
+_WILD = "://*."
+
+
 class Overrides(tuple[Override, ...]):  # noqa: SLOT001 - a tuple with slots of its own cannot be
-    """Pairs of an origin and its options, which are checked already. Each origin occurs once: the last pair counts."""
+    """Pairs of an origin and its options, which are checked already. Each origin occurs once: the last pair counts.
+
+    An origin whose host begins with "*." stands for those of all its subdomains, with its scheme and port.
+    """
 
     _by_text: dict[str, Override]
+    _wild: bool
 
     def __new__(cls, pairs: Iterable[Override] = ()) -> Self:
         return cls._of({origin.text: (origin, options) for origin, options in pairs})
@@ -30,21 +38,34 @@ class Overrides(tuple[Override, ...]):  # noqa: SLOT001 - a tuple with slots of 
     def _of(cls, by_text: dict[str, Override]) -> Self:
         made = super().__new__(cls, by_text.values())
         made._by_text = by_text
+        made._wild = any(_WILD in text for text in by_text)
         return made
 
     def options(self, origin: Origin) -> Options:
-        """Return the options of an origin; () without an override."""
-        own = self._by_text.get(origin.text)
-        return () if own is None else own[1]
+        """Return the options that apply to an origin: of the most specific override that has each; () without one."""
+        return tuple(
+            {name: value for _, options in reversed(self.of(origin)) for name, value in options}.items()
+        )
+
+    def of(self, origin: Origin) -> list[Override]:
+        """Return the overrides that apply to an origin, the most specific first."""
+        texts = [origin.text]
+        if self._wild:
+            scheme, host = origin.text.split("://")
+            labels = host.split(".")
+            texts += [f"{scheme}{_WILD}{'.'.join(labels[at:])}" for at in range(1, len(labels))]
+        return [own for text in texts if (own := self._by_text.get(text)) is not None]
 
     def put(self, origin: Origin, options: Options) -> Self:
         """Return a copy with these options for an origin. The other pairs are neither hashed nor checked again."""
         return self._of(self._by_text | {origin.text: (origin, options)})
 
-    def changed(self, before: "Overrides") -> set[Hashable]:
-        """Return the origins whose options differ from `before`."""
+    def changed(self, before: "Overrides") -> set[Hashable] | None:
+        """Return the origins whose options differ from `before`; None if they may be any."""
         mine, theirs = self._by_text, before._by_text  # noqa: SLF001 - of its own class
         differing = [text for text in mine.keys() | theirs.keys() if mine.get(text) != theirs.get(text)]
+        if any(_WILD in text for text in differing):
+            return None
         return {(mine.get(text) or theirs[text])[0] for text in differing}
 
     def most(self, name: str) -> float:
@@ -210,7 +231,9 @@ class PacingPolicy:
     def override(self, origin: str | Origin, **options: Unpack[OriginPacing]) -> Self:
         """Return the same policy with other options for one origin: `policy.override("https://example.com", min_delay=5)`.
 
-        Options that were overridden before and are not named now stay. The others follow the policy, also if it is replaced.
+        "https://*.example.com" stands for all subdomains. If several overrides apply to an origin, the most specific one that has
+        an option decides it. Options that were overridden before and are not named now stay. The others follow the policy, also if
+        it is replaced.
 
         Raises:
             InvalidURL: The origin cannot be parsed.
@@ -218,7 +241,8 @@ class PacingPolicy:
         """
         origin = origin if isinstance(origin, Origin) else Origin.of(origin)
         before = overrides_of(self)
-        own = dict(before.options(origin)) | _named(origin, options)
+        given = next((own[1] for own in before.of(origin) if own[0] == origin), ())
+        own = dict(given) | _named(origin, options)
         # Only new options are checked: a policy of many origins is made in as many steps.
         return replace(self, overrides=before.put(origin, tuple(own.items())))
 

@@ -1,7 +1,7 @@
 """Refusals of several origins of one address or domain: they may have one limit in common, that of a firewall or of an operator.
 
 Hosts behind one firewall are refused together, and slowing each for itself lets the others knock on. But an address of a CDN has
-thousands of sites, and one that refuses says nothing about the others. So a scope is slowed if, within ten minutes of the first
+thousands of sites, and one that refuses says nothing about the others. So a scope is slowed if, 10 s to 10 minutes after the first
 refusal there, three origins were refused, and more than got a response without ever being refused. Then the law of origins
 (`learned_pace.py`) is told what happens at the scope, until it has forgotten what it learned.
 """
@@ -16,8 +16,8 @@ from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.pacing.scopes import ScopeName
 from polite.pacing.throttle import DelayThrottle
 
-# The time in which refusals of several origins count together (seconds), and how many origins must be refused.
-_TOGETHER_S, _LEAST = 600.0, 3
+# The times since the first refusal in which others count with it (seconds), and how many origins must be refused.
+_SINCE_S, _TOGETHER_S, _LEAST = 10.0, 600.0, 3
 # Origins that are remembered of a scope; and scopes. Beyond that the one that was first refused longest ago is forgotten.
 _MOST_ORIGINS, _MOST_SCOPES = 200, 10_000
 _KINDS = frozenset({"domain", "address"})
@@ -32,9 +32,10 @@ class _Scope:
     others: set[str] = field(default_factory=set)
     memory: bytes = b""
 
-    @property
-    def refuses(self) -> bool:
-        return len(self.refused) >= _LEAST and len(self.refused) > len(self.others)
+    def refuses(self, wall: float) -> bool:
+        """Whether it is slowed from now on. Before a back-off is over, few others had the time to get a response."""
+        enough = len(self.refused) >= _LEAST and len(self.refused) > len(self.others)
+        return enough and wall - self.since >= _SINCE_S
 
 
 class ScopePaces:
@@ -75,7 +76,7 @@ class ScopePaces:
         kept = known.refused if refused else known.others
         if len(kept) < _MOST_ORIGINS and (refused or origin.text not in known.refused):
             kept.add(origin.text)
-        if not (known.memory or (refused and known.refuses)):
+        if not (known.memory or (refused and known.refuses(wall))):
             return None
         context = ThrottleContext(None, 0, wall, memory=known.memory, elapsed_s=elapsed_s)
         pause = self._law(scope).rest(Outcome(429 if refused else 200), context)

@@ -23,6 +23,26 @@ def test_what_differs_at_one_origin_changes_no_other_and_keeps_its_earlier_optio
     assert [policies.delay(host) for host in (HOSTS[0], Origin.of("https://x.example"))] == [2, 1]
 
 
+def test_an_override_of_subdomains_gives_way_to_a_more_specific_one() -> None:
+    policies = EffectivePolicies(PacingPolicy().override("https://*.site.test", min_delay=5, concurrency=2))
+    wide = policies.policy
+    changed = policies.replace(
+        wide.override("https://*.b.site.test", min_delay=9).override("https://a.b.site.test", jitter=0.5)
+    )
+
+    given = {
+        "https://a.b.site.test": (9, 2, 0.5),
+        "https://x.b.site.test": (9, 2, 0),
+        "https://x.site.test": (5, 2, 0),
+        **dict.fromkeys(("https://site.test", "http://x.site.test", "https://x.site.test:444"), (1, 1, 0)),
+    }
+    for text, options in given.items():
+        policy = policies.of(Origin.of(text)).policy
+        assert (policy.min_delay, policy.concurrency, policy.jitter) == options
+    # Any origin may have others by now.
+    assert changed is None
+
+
 def test_an_effective_policy_follows_the_policy_that_rules_now() -> None:
     policies = EffectivePolicies(of_many())
     assert policies.of(HOSTS[1]).policy.backoff == 10.0

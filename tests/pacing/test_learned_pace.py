@@ -1,5 +1,6 @@
 """A pace is learned from refusals: near to what a host gives, hardly ever refused, never below what site and policy ask for."""
 
+import asyncio
 import random
 import struct
 import tracemalloc
@@ -17,7 +18,9 @@ from polite.pacing.learned_pace import SIZE, LearnedPace, Memories
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.throttle import DelayThrottle
+from polite.testing import ScriptedTransport
 from tests.gate.support import PAGE, SITE, gaps, opened, visit
+from tests.support import now
 
 ORIGIN = Origin.of(SITE)
 # At least so much of what was possible, and at most so many requests refused (percent), where it is not 92 and 1.
@@ -210,3 +213,29 @@ async def test_a_crawl_says_what_it_learned_and_a_refusal_may_show_in_the_body()
     assert "from 3 refusals since " in learned[-1].because
     assert "; tries " in learned[-1].because
     assert f"delay: {learned[-1].pause_s:g} s between requests (learned " in explained
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(("limited", "slowed"), [(range(8), True), (range(3), False)])
+async def test_origins_of_a_domain_that_are_refused_together_slow_it(limited: range, slowed: bool) -> None:
+    common = Bucket(0.5, 3)
+    scopes = polite.Scopes(domain=polite.ScopeLimit(delay=0.1, concurrency=4))
+    pacing = PacingPolicy(scopes=scopes).override("https://*.site.test", min_delay=0)
+    pages = refusals = 0
+    async with opened(ScriptedTransport({}), pacing=pacing) as (gate, _):
+
+        async def crawl(number: int) -> None:
+            nonlocal pages, refusals
+            while now() < 3_600.0:
+                async with gate.permit(f"https://h{number}.site.test/") as permit:
+                    accepted = number not in limited or common.ask(now())[0]
+                    permit.report(status=200 if accepted else 429)
+                    pages += accepted
+                    refusals += not accepted
+
+        await asyncio.gather(*map(crawl, range(8)))
+        told = str(await gate.explain("https://h7.site.test/"))
+
+    assert (pages > 0.9 * 1_800, refusals < 0.02 * pages) == (True, True)
+    assert ("of its origins were refused" in told) is slowed
+    assert "policy: min_delay=0 for https://*.site.test" in told
