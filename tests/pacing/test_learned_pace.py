@@ -121,7 +121,10 @@ def test_a_wall_clock_that_is_set_back_or_ahead_neither_speeds_up_nor_stops_it()
     for step in (-86_400.0, 86_400.0):
         crawl.wall += step
         assert all(4.0 < crawl.get(200) < 6.0 for _ in range(5))
-    crawl.wall += 8 * 86_400.0
+    crawl.get(429)
+    crawl.wall -= 86_400.0
+    assert crawl.get(429) == 20.0
+    crawl.wall += 9 * 86_400.0
 
     assert learned == pytest.approx(5.0, rel=0.1)
     assert (crawl.get(200), crawl.memory) == (2.0, b"")
@@ -209,6 +212,7 @@ async def test_a_crawl_says_what_it_learned_and_a_refusal_may_show_in_the_body()
     learned = [event for event in events if isinstance(event, PaceLearned)]
     assert len(refusals) == 4
     assert "AWS WAF" in refusals[1]
+    assert refusals[2].startswith("a second look, refusal 1 in a row")
     assert refusals[3].startswith("challenge by Cloudflare (cf-mitigated: challenge), refusal 2 in a row")
     assert "from 3 refusals since " in learned[-1].because
     assert "; tries " in learned[-1].because
