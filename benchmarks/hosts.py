@@ -7,9 +7,12 @@
 import argparse
 import asyncio
 import json
+import math
 import signal
 import time
 from functools import partial
+
+from benchmarks import pace
 
 ROBOTS = b"User-agent: *\nDisallow: /private/\n"
 PAGE = b"<html><body>" + b"lorem ipsum " * 80 + b"</body></html>"
@@ -29,9 +32,14 @@ class Host(asyncio.Protocol):
     """Serves GET requests over HTTP/1.1."""
 
     def __init__(
-        self, number: int, log: list[tuple[float, int, str, int]], options: argparse.Namespace
+        self,
+        number: int,
+        log: list[tuple[float, int, str, int]],
+        options: argparse.Namespace,
+        limit: pace.Host | None = None,
     ) -> None:
-        self.number, self.log, self.options = number, log, options
+        self.number, self.log, self.options, self.limit = number, log, options, limit
+        self.retry_after: float | None = options.retry_after
         self.buffer = b""
 
     def connection_made(self, transport):
@@ -53,6 +61,9 @@ class Host(asyncio.Protocol):
             delays = [each for each in options.crawl_delay.split(",") if each]
             delay = f"Crawl-delay: {delays[self.number % len(delays)]}\n".encode() if delays else b""
             return 200, ROBOTS + delay, options.robots_latency
+        if self.limit is not None:
+            accepted, self.retry_after = self.limit.ask(time.monotonic() * options.scale)
+            return (200, PAGE, options.latency) if accepted else (429, b"", options.latency)
         statuses = options.statuses.split(",")
         page = int(path.rpartition("/")[2]) if path.startswith("/p/") else 0
         status = int(statuses[page % len(statuses)])
@@ -60,7 +71,8 @@ class Host(asyncio.Protocol):
 
     def send(self, status: int, body: bytes) -> None:
         head = f"HTTP/1.1 {status} OK\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n"
-        head += f"Retry-After: {self.options.retry_after}\r\n\r\n" if status == 429 else "\r\n"
+        after = self.retry_after if status == 429 else None
+        head += "\r\n" if after is None else f"Retry-After: {math.ceil(after / self.options.scale)}\r\n\r\n"
         self.transport.write(head.encode() + body)
 
 
@@ -70,7 +82,8 @@ async def serve(options: argparse.Namespace) -> None:
     port = options.port
     servers = []
     for number in range(options.hosts):
-        made = partial(Host, number, log, options)
+        limit = pace.HOSTS[options.limits.split(";")[number]]() if options.limits else None
+        made = partial(Host, number, log, options, limit)
         server = await loop.create_server(made, address(number), port, backlog=64)
         port = server.sockets[0].getsockname()[1]
         servers.append(server)
@@ -96,6 +109,12 @@ def main() -> None:
         "--statuses", default="200", help="separated by commas; they alternate between the pages of each host"
     )
     parser.add_argument("--retry-after", type=int, default=2, help="seconds, sent with each 429")
+    parser.add_argument(
+        "--limits", default="", help="names in benchmarks.pace, one for each host, with ; between"
+    )
+    parser.add_argument(
+        "--scale", type=float, default=1.0, help="how many seconds pass for the limits in a second"
+    )
     parser.add_argument("--latency", type=float, default=0.0)
     parser.add_argument("--robots-latency", type=float, default=0.0)
     asyncio.run(serve(parser.parse_args()))

@@ -9,10 +9,17 @@ a refusal, a little faster after twenty pages. `--hours`, `--delay` and `--statu
 
 import argparse
 import asyncio
+import contextlib
 import math
+import os
 import random
 import struct
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Protocol
 
 import polite
@@ -22,6 +29,8 @@ from polite.throttles import MinDelay, Outcome, Pause, ThrottleContext
 # The time from the grant to the response (seconds).
 LATENCY_S = (0.01, 0.09)
 REFUSALS = frozenset({429, 503})
+# On sockets, so many seconds of a limit pass in one.
+SCALE = 10.0
 
 
 class Host(Protocol):
@@ -177,12 +186,77 @@ def reached(
     return 100 * pages / possible, 100 * refused / max(1, pages + refused)
 
 
+def on_sockets(seconds: float) -> None:
+    """Have crawlers fetch from one server with a host of each limit, and print what its log says."""
+    from benchmarks.efficiency import read_log
+
+    names = [name for name in HOSTS if "hour" not in name]
+    crawlers = {
+        "polite": ("polite", "1"),
+        "Scrapy, AutoThrottle": ("scrapy", "autothrottle"),
+        "crawl4ai": ("crawl4ai", "alone", os.devnull),
+    }
+    rows: dict[str, list[str]] = {name: [] for name in names}
+    for crawler, *options in crawlers.values():
+        if crawler != "polite" and find_spec(crawler) is None:
+            for row in rows.values():
+                row.append("not installed")
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            log = Path(folder) / "log"
+            options_of_hosts = ["--limits", ";".join(names), "--scale", str(SCALE), "--log", str(log)]
+            serving = [
+                sys.executable,
+                "-m",
+                "benchmarks.hosts",
+                "--hosts",
+                str(len(names)),
+                *options_of_hosts,
+            ]
+            with subprocess.Popen(serving, stdout=subprocess.PIPE, text=True) as server:
+                assert server.stdout is not None
+                port = server.stdout.readline().strip()
+                pages = str(int(seconds * SCALE))
+                program = [
+                    sys.executable,
+                    "-m",
+                    f"benchmarks.crawlers.with_{crawler}",
+                    str(len(names)),
+                    pages,
+                ]
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    subprocess.run(
+                        [*program, str(1 / SCALE), port, *options], timeout=seconds + 5, check=False
+                    )
+                server.terminate()
+            hits = [hit for hit in read_log(log) if hit[2] != "/robots.txt"]
+        begun = min(hit[0] for hit in hits)
+        for number, name in enumerate(names):
+            statuses = [status for at, host, _, status in hits if host == number and at < begun + seconds]
+            accepted = statuses.count(200)
+            share = 100 * accepted / HOSTS[name]().possible(seconds * SCALE, 1.0)
+            rows[name].append(f"{share:7.0f} {1_000 * (len(statuses) - accepted) / max(1, accepted):8.0f}  ")
+    print("pages, of what was possible (percent); requests refused per 1,000 pages")
+    print(f"{'':36}" + "".join(f"{crawler:>22}" for crawler in crawlers))
+    for name, row in rows.items():
+        print(f"{name:36}" + "".join(f"{each:>22}" for each in row))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pace")
     parser.add_argument("--hours", type=float, default=2)
     parser.add_argument("--delay", type=float, default=1)
     parser.add_argument("--status", type=int, default=429)
+    parser.add_argument("--sockets", type=float, default=0)
     given = parser.parse_args()
+    if given.sockets:
+        on_sockets(given.sockets)
+    else:
+        in_virtual_time(given)
+
+
+def in_virtual_time(given: argparse.Namespace) -> None:
+    """Crawl each host by each law, and print what that gave."""
     own = polite.PacingPolicy(min_delay=given.delay)
     alone = polite.PacingPolicy(min_delay=given.delay, may_undercut_site=True)
     print("pages, of what was possible; requests refused")

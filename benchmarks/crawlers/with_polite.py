@@ -1,6 +1,6 @@
 """A crawler on polite and aiohttp: one asyncio task per URL, each awaiting its permit.
 
-`python -m benchmarks.crawlers.with_polite HOSTS PAGES DELAY PORT`, or `FILE DELAY` with a file of one URL per line.
+`python -m benchmarks.crawlers.with_polite HOSTS PAGES DELAY PORT [BACKOFF]`, or `FILE DELAY` with a file of one URL per line.
 """
 
 import asyncio
@@ -15,8 +15,8 @@ from benchmarks.hosts import urls
 AGENT = "politebench/1.0"
 
 
-async def main(wanted: list[str], delay: float) -> None:
-    pacing = polite.PacingPolicy(min_delay=delay)
+async def main(wanted: list[str], delay: float, backoff: float = 10.0) -> None:
+    pacing = polite.PacingPolicy(min_delay=delay, backoff=backoff)
     fetching = polite.FetchPolicy(allow_private=True, connections=1_000)
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
     async with (
@@ -44,4 +44,5 @@ if __name__ == "__main__":
     if len(sys.argv) == 3:
         asyncio.run(main(Path(sys.argv[1]).read_text().split(), float(sys.argv[2])))
     else:
-        asyncio.run(main(urls(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[4])), float(sys.argv[3])))
+        wanted = urls(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[4]))
+        asyncio.run(main(wanted, float(sys.argv[3]), *map(float, sys.argv[5:])))

@@ -1,6 +1,7 @@
 """The same crawl on Scrapy: one request per host at a time and an exact delay; alone, or with polite's add-on.
 
-`python -m benchmarks.crawlers.with_scrapy HOSTS PAGES DELAY PORT [WAY ORDER PLACES FILE]`: WAY is `alone` or `polite`, ORDER is
+`python -m benchmarks.crawlers.with_scrapy HOSTS PAGES DELAY PORT [WAY ORDER PLACES FILE]`: WAY is `alone`, `polite`, or
+`autothrottle`, which is alone with AutoThrottle and with the retries that are the default. ORDER is
 `alternating` (a page of each host in turn) or `hosts` (one host after the other), PLACES is
 CONCURRENT_REQUESTS, twice the hosts by default.
 The CPU seconds of the crawl are written to FILE.
@@ -52,7 +53,7 @@ def main(
             "CONCURRENT_REQUESTS": places or 2 * hosts,
             "RETRY_ENABLED": False,
             "REACTOR_THREADPOOL_MAXSIZE": 20,
-            **(POLITE if way == "polite" else ALONE),
+            **WAYS[way],
         }
     )
     process.crawl(Pages)
@@ -64,6 +65,8 @@ def main(
 
 ALONE = {"ROBOTSTXT_OBEY": True, "DOWNLOAD_DELAY_JITTER": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": 1}
 POLITE: dict[str, object] = {"ADDONS": {"polite.integrations.scrapy.Addon": 300}}
+AUTOTHROTTLE = {"AUTOTHROTTLE_ENABLED": True, "RETRY_ENABLED": True}
+WAYS: dict[str, dict] = {"alone": ALONE, "autothrottle": {**ALONE, **AUTOTHROTTLE}, "polite": POLITE}
 
 
 def prepare() -> None:
