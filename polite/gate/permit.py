@@ -255,7 +255,9 @@ class Permit:
             raise InvalidOption(said, url=self.url)
         begun = self._outcome or self._timed(_BEGUN, self._turn)
         self._outcome = replace(begun, refused=str(because)[:_TOLD])
-        self._services.turns.settle(self._turn, self._target, self._outcome, self._pace)
+        turns = self._services.turns
+        if self._lost or turns.anchor is Anchor.FIRST_BYTE:
+            turns.settle(self._turn, self._target, self._outcome, self._pace)
 
     def received(self, octets: int) -> None:
         """Count octets of the response's body in the origin's budget (`PacingPolicy.max_bytes`). May be called for each piece.

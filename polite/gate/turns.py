@@ -12,7 +12,8 @@ from polite.gate.tally import Counters
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 from polite.pacing.budgets import Budgets, Declined, Spent
-from polite.pacing.effective_policy import EffectivePolicies, OpeningHours
+from polite.pacing.effective_policy import EffectivePolicies, EffectivePolicy, OpeningHours
+from polite.pacing.learned_pace import Memories
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext, is_failure, is_response
 from polite.pacing.pacer import LocalPacer, TurnRequest
 from polite.pacing.policy import Anchor, PacingPolicy, by_origin
@@ -332,15 +333,8 @@ class Turns:
         effective = self.policies.of(target.origin)
         if outcome.rate_limits is not None:
             self.policies.quotas.learn(target.origin, outcome.rate_limits, self.clock.monotonic())
-        # Told once of each request, and of a page's refusal that shows later. Again, the memory before gives the same delay.
-        told = turn.memory is None or (outcome.refused is not None and not turn.refused)
-        memory = self.policies.memories.of(target.origin) if turn.memory is None else turn.memory
-        elapsed_s = self.clock.monotonic() - (turn.granted_at or 0.0)
-        pause = effective.rest(outcome, self._context(target.origin, pace, memory, elapsed_s))
-        learned, told = pause.memory, told and (pause.strike or is_response(outcome))
-        if told:
-            turn.memory, turn.refused = memory, pause.strike
-            self.policies.memories.keep(target.origin, learned)
+        pause, before = self._rest(effective, turn, target.origin, outcome, pace)
+        learned = pause.memory
         if pause.seconds > most_s and outcome.retry_after_s is None:
             seconds = max(most_s, self.pause(target.origin, pace).seconds)
             pause = replace(pause, seconds=seconds, because=f"{pause.because}, held to {seconds:g} s")
@@ -357,10 +351,10 @@ class Turns:
         self.pacer.settle(turn, delays, refused=pause.strike, because=pause.because)
         if learned:
             pause = replace(pause, memory=learned)
-        changed = told and self._learned(turn, target.origin, pause, memory, elapsed_s)
+        changed = before is not None and self._learned(turn, target.origin, pause, before)
         if self.keep_back_off is not None and (changed or self._outlives(pause, target.origin, pace)):
             self.keep_back_off(target.origin, pause)
-        if pause.strike:
+        if pause.strike and before is not None:
             self.counters.slowed += 1
             self.listener(BackedOff(str(target.origin), status or 0, pause.seconds, pause.because))
         return pause
@@ -371,21 +365,48 @@ class Turns:
             return False
         return pause.strike or pause.seconds > self.pause(origin, pace).seconds
 
-    def _learned(self, turn: Turn, origin: Origin, pause: Pause, before: bytes, elapsed_s: float) -> bool:
-        """The throttle was told of an outcome. Return whether a row of refusals has ended, or its memory.
+    def _rest(
+        self,
+        effective: EffectivePolicy,
+        turn: Turn,
+        origin: Origin,
+        outcome: Outcome,
+        pace: RequestedPace | None,
+    ) -> tuple[Pause, bytes | None]:
+        """Return the throttle's delay, and what it remembered before it was told of the outcome; None if it is not told.
+
+        It is told once of each request, and of a refusal that shows later. Again, the memory before gives the same delay.
+        """
+        told = turn.memory is None or (outcome.refused is not None and not turn.refused)
+        memory = self.policies.memories.of(origin)
+        if turn.memory is not None and (not told or memory == turn.memory[1]):
+            memory = turn.memory[0]
+        pause = effective.rest(outcome, self._context(origin, pace, memory, self._elapsed_s(turn)))
+        if not (told and (outcome.status is not None or outcome.failed or pause.strike)):
+            return pause, None
+        turn.memory, turn.refused = (memory, pause.memory), pause.strike
+        self.policies.memories.keep(origin, pause.memory)
+        return pause, memory
+
+    def _elapsed_s(self, turn: Turn) -> float:
+        return self.clock.monotonic() - (turn.granted_at or 0.0)
+
+    def _learned(self, turn: Turn, origin: Origin, pause: Pause, before: bytes) -> bool:
+        """The throttle was told of an outcome. Return whether another gap is in force.
 
         Broader scopes are delayed, too, if refusals of several of their origins have shown that they refuse together.
         """
-        recovered = not pause.strike and before[:1] > b"\0"
-        if recovered and pause.memory:
+        changed = Memories.gap_s(before) != Memories.gap_s(pause.memory)
+        if Memories.row(before) and not Memories.row(pause.memory) and Memories.gap_s(pause.memory):
             self.listener(PaceLearned(origin.text, pause.seconds, pause.because))
         for scope in turn.broader if self.policies.of(origin).policy.learn else ():
+            wall, elapsed_s = self.clock.wall(), self._elapsed_s(turn)
             slowed = self._scope_paces.told(
-                scope, origin, refused=pause.strike, wall=self.clock.wall(), elapsed_s=elapsed_s
+                scope, origin, refused=pause.strike, wall=wall, elapsed_s=elapsed_s
             )
             if slowed is not None:
                 self.pacer.hold((scope,), slowed.seconds, slowed.because)
-        return recovered or (bool(before) and not pause.memory)
+        return changed
 
     def release(self, turn: Turn) -> None:
         """End a request: another one may take its place in its scopes."""
@@ -491,7 +512,7 @@ class Turns:
     ) -> ThrottleContext:
         quota = self.policies.quotas.slowest(origin, self.clock.monotonic()) if self._quotas else None
         return ThrottleContext(
-            pace, memory[0] if memory else 0, self.clock.wall(), quota, memory, max(0.0, elapsed_s)
+            pace, Memories.row(memory), self.clock.wall(), quota, memory, max(0.0, elapsed_s)
         )
 
     def _circuit(self, turn: Turn, target: Target, outcome: Outcome, pause: Pause, most_s: float) -> Pause:

@@ -215,7 +215,9 @@ class Tenancies:
         counts = saved if clean else saved.worst(before)
         circuits.restore(scope, counts.failures, counts.openings, now, is_open=counts.is_open)
         if isinstance(scope, Origin):
-            memories.restore(scope, b85decode(counts.memory))
+            if counts.memory:
+                # Without one: its state had no space for it, and the robots store may have.
+                memories.restore(scope, b85decode(counts.memory))
             spent = Spent(saved.pages, saved.octets, saved.failed)
             self._policies.budgets.restore(scope, spent, newer=clean)
         if counts.is_open or before.is_open:

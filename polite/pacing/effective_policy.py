@@ -303,15 +303,20 @@ def guarded(throttle: Throttle, law: LearnedPace, *, floor: bool) -> Rest:
             least = law.rest(outcome, own)
             seconds = max(least.seconds, _seconds_of(answer))
             because = f"{least.because}; the throttle {kind} failed: {repr(error)[:_SHOWN]}"
-            return replace(least, seconds=seconds, because=because)
+            return replace(least, seconds=seconds, because=because, memory=_both(least.memory, memory[SIZE:]))
         least = law.rest(outcome, own, struck=pause.strike)
-        remembered = least.memory.ljust(SIZE, b"\0") + pause.memory if pause.memory else least.memory
+        remembered = _both(least.memory, pause.memory)
         if floor and pause.seconds < least.seconds:
             because = f"{least.because} (the throttle's {pause.seconds:g} s, {pause.because}, is shorter)"
             return replace(least, because=because, memory=remembered)
         return replace(pause, strike=least.strike, memory=remembered)
 
     return rest
+
+
+def _both(own: bytes, users: bytes) -> bytes:
+    """Return the memories of the law and of a user's throttle as one."""
+    return own.ljust(SIZE, b"\0") + users if users else own
 
 
 def _seconds_of(pause: object) -> float:

@@ -19,16 +19,20 @@ import struct
 from collections.abc import Hashable
 from dataclasses import dataclass, fields, replace
 
-from polite.options import number
+from polite.options import instance, number
 from polite.origin import Origin
 from polite.pace import exponential
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext, is_response
-from polite.pacing.throttle import Throttle, require_rest
+from polite.pacing.throttle import DelayThrottle
 
 # A try is so much shorter than the gap that held, and each further step of it is twice that.
 _STEP = 0.03
-# Pages of each step, at least; and pages between tries, with the limits of that (seconds).
-_STEP_PAGES, _PAGES, _LEAST_S, _MOST_S = 6, 110, 550.0, 3_600.0
+# Pages of a step, or the time after which two are enough; and pages between tries, with the limits of that (seconds).
+_STEP_PAGES, _STEP_S, _PAGES, _LEAST_S, _MOST_S = 6, 600.0, 110, 550.0, 3_600.0
+# The longest gap that is learned, or some times the ordinary delay.
+_LONGEST_S, _LONGEST = 600.0, 4.0
+# After so many refusals at gaps that held, without one that held newly in between, something else than the pace is the cause.
+_IN_VAIN = 3
 # A gap that held and one that was refused are far apart above this ratio.
 _FAR = 1.15
 # The wait after the first refusal of a row may be this part of the row before.
@@ -39,7 +43,7 @@ _LEAST_CHANGE, _MOST_CHANGE = 1 / 0.97, 1 / 0.3
 _SINGLE_S, _KEPT_S = 3_600.0, 7 * 86_400.0
 _MOST_ORIGINS = 100_000
 
-_FORMAT = struct.Struct("<BBHIIId12f")
+_FORMAT = struct.Struct("<BBBHIIId12f")
 SIZE = _FORMAT.size
 """Octets that the law remembers of an origin that has refused requests."""
 
@@ -49,8 +53,9 @@ class _Memory:
     """What is remembered of an origin. Gaps and times are seconds.
 
     Attributes:
-        row: Refusals in a row.
+        row: Refusals in a row, at most 255. Others read it (`Memories.strikes`): it stays the first octet.
         known: Whether a pace is known: requests were refused in two rows.
+        vain: Refusals at a gap that held since the last one that held newly.
         tried: Pages of this step of a try.
         pages: Pages since the last row began.
         refusals: All of them.
@@ -72,6 +77,7 @@ class _Memory:
 
     row: int = 0
     known: int = 0
+    vain: int = 0
     tried: int = 0
     pages: int = 0
     refusals: int = 0
@@ -100,24 +106,26 @@ class _Memory:
         """The gap of the next try."""
         return math.sqrt(self.held * self.refused) if self.far else self.held / (1 + _STEP)
 
-    def refuse(self, floor: float, most: float) -> None:
-        """Learn from the first refusal of a row. `floor` and `most` are the least and the longest gap."""
+    def refuse(self, floor: float) -> None:
+        """Learn from the first refusal of a row. `floor` is the least gap."""
         pages, active = max(1, self.pages), self.span - self.waited
         goodput = self.span / pages
         if self.refusals and not self.known:
             self.known, self.refused, self.held = 1, floor, max(goodput, floor)
             self.burst = max(0.0, pages - active / self.held)
-            self.owed = pages * self.held - active
+            self.owed = max(0.0, pages * self.held - active)
         elif self.gap < self.held:
             self.owed = self.ahead * self.held
             self.refused = max(self.refused, self.gap)
             self.held = min(self.held, goodput)
         elif self.known:
-            self.owed = pages * self.held - self.span
-            self.refused = self.gap
+            self.owed, self.refused = max(0.0, pages * self.held - self.span), self.gap
+            self.vain += 1
             self.held = min(max(goodput, self.held * _LEAST_CHANGE), self.held * _MOST_CHANGE)
-        if self.known:
-            self.held = min(max(self.held, 1.02 * self.refused), most)
+        longest = max(_LONGEST_S, _LONGEST * floor)
+        self.held = min(max(self.held, 1.02 * self.refused), longest) if self.known else 0.0
+        if self.vain >= _IN_VAIN:
+            self.known, self.vain, self.gap, self.held, self.refused = 0, 0, 0.0, 0.0, 0.0
         self.pages, self.span = 0, 0.0
 
     def hold(self) -> None:
@@ -145,27 +153,30 @@ class _Memory:
         self.tried = min(self.tried + 1, 1_000)
         self.ahead += gained
         self.ahead_step += gained
-        if self.tried < _STEP_PAGES:
+        long = self.tried > 1 and self.tried * self.gap >= _STEP_S
+        if self.tried < _STEP_PAGES and not long:
             return False
         beyond, held = self.gap <= self.refused, self.ahead > self.burst + 1
         if held and self.gap <= floor:
             return True
         if held and self.refused and not beyond:
-            self.held = self.gap
+            self.held, self.vain = self.gap, 0
             self.hold()
             if not self.far:
                 self.begin(floor)
         elif held:
             # The limit has risen. What held is the step before this one.
+            self.vain = 0
             self.refused, self.held = 0.0, min(self.held, self.gap * (1 + self.step))
             self.ahead = self.ahead_step
             self.go_on(floor)
-        elif not self.refused or (beyond and self.ahead_step > self.burst / 4):
+        elif not self.refused or (beyond and (long or self.ahead_step > self.burst / 4)):
             self.go_on(floor)
         return False
 
 
 _NAMES = tuple(field.name for field in fields(_Memory))
+_GAP = _NAMES.index("gap")
 
 
 class Memories:
@@ -184,8 +195,17 @@ class Memories:
 
     def strikes(self, scope: Hashable) -> int:
         """Return the refusals in a row of an origin, at most 255; 0 for any other scope."""
-        memory = self.of(scope) if isinstance(scope, Origin) else b""
+        return self.row(self.of(scope)) if isinstance(scope, Origin) else 0
+
+    @staticmethod
+    def row(memory: bytes) -> int:
+        """Return the refusals in a row that a memory counts, at most 255."""
         return memory[0] if memory else 0
+
+    @staticmethod
+    def gap_s(memory: bytes) -> float:
+        """Return the learned gap that is in force (seconds); 0 if none is."""
+        return float(_FORMAT.unpack(memory[:SIZE])[_GAP]) if len(memory) >= SIZE else 0.0
 
     def restore(self, origin: Origin, memory: bytes) -> None:
         """Remember what was kept elsewhere, unless it is damaged."""
@@ -216,17 +236,17 @@ class LearnedPace:
     Args:
         throttle: What the site and the policy ask for, which is the floor.
         backoff: The first back-off after a refusal that came in spite of Retry-After (seconds).
-        most: The limit for such back-offs, and for the gap that is learned (seconds).
+        most: The limit for such back-offs (seconds).
         learn: Whether a pace is learned. If not, only refusals in a row are counted.
 
     Raises:
-        InvalidOption: `backoff` or `most` is not a finite number >= 0, or the throttle has no method `rest`.
+        InvalidOption: `backoff` or `most` is not a finite number >= 0, or the throttle is none.
     """
 
     def __init__(
-        self, throttle: Throttle, *, backoff: float = 10.0, most: float = 3_600.0, learn: bool = True
+        self, throttle: DelayThrottle, *, backoff: float = 10.0, most: float = 3_600.0, learn: bool = True
     ) -> None:
-        require_rest("LearnedPace: throttle", throttle)
+        instance("LearnedPace: throttle", throttle, DelayThrottle)
         self._throttle = throttle
         self._backoff = number("LearnedPace: backoff", backoff)
         self._most = number("LearnedPace: most", most)
@@ -265,22 +285,23 @@ class LearnedPace:
             known.row, known.waited, gone = 0, known.span, False
             known.hold()
         elif known.known:
-            gone = known.page(late, pause.seconds)
+            gone = known.page(late, max(self._throttle.least_s(context), 0.001))
         if gone or not self._learn:
             return pause
         known.given = max(known.gap, pause.seconds)
         return self._answer(known, pause, _octets(known))
 
     def _known(self, context: ThrottleContext) -> _Memory:
-        known = _Memory(*_FORMAT.unpack(context.memory)) if len(context.memory) == SIZE else _Memory()
+        # A user's throttle that is gone by now may have left something behind it.
+        octets = context.memory[:SIZE]
+        known = _Memory(*_FORMAT.unpack(octets)) if len(octets) == SIZE else _Memory()
         return known if context.wall - known.last <= _KEPT_S else _Memory()
 
     def _refused(self, known: _Memory, outcome: Outcome, context: ThrottleContext, pause: Pause) -> Pause:
         row, seconds = known.row, pause.seconds
         if not row:
-            floor = self._throttle.rest(Outcome(200), context).seconds
-            known.refuse(max(floor, 0.001), max(self._most, floor))
-        known.since = known.since or int(context.wall)
+            known.refuse(max(self._throttle.least_s(context), 0.001))
+        known.since = known.since or max(0, int(context.wall))
         known.row, known.refusals = min(row + 1, 255), known.refusals + 1
         if row and outcome.retry_after_s is not None:
             seconds = max(seconds, exponential(self._backoff, row - 1, self._most))

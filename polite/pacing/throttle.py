@@ -358,6 +358,9 @@ DELAYS = (
 )
 
 
+_ANY = Outcome(200)
+
+
 class DelayThrottle:
     """The throttle that a PacingPolicy describes; its parameters are the policy's fields, all delays in seconds.
 
@@ -399,10 +402,11 @@ class DelayThrottle:
         for option in DELAYS:
             number(f"DelayThrottle: {option}", given[option])
         least, obey = MinDelay(min_delay), on_long_delay == "obey"
+        self._least = Longest(
+            least, CrawlDelay(max_crawl_delay, obey=obey), RequestRates(max_crawl_delay, obey=obey)
+        )
         longest = Longest(
-            least,
-            CrawlDelay(max_crawl_delay, obey=obey),
-            RequestRates(max_crawl_delay, obey=obey),
+            self._least,
             *([Latency(latency_factor, most=max_latency_delay)] if latency_factor else []),
             RateLimit(max_rate_limit_delay),
             RetryAfter(max_retry_after, statuses=backoff_statuses),
@@ -413,6 +417,10 @@ class DelayThrottle:
         # Made once: nearly every response gets it.
         self.ordinary: Pause | None = None if jitter or latency_factor else least.pause
         self.timed: bool = latency_factor > 0
+
+    def least_s(self, context: ThrottleContext) -> float:
+        """Return the delay that the policy and robots.txt ask for between any two requests (seconds)."""
+        return self._least.rest(_ANY, context).seconds
 
     def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause:
         """Return the delay after this outcome."""

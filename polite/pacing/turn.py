@@ -172,7 +172,7 @@ class Turn:
         provisional_s: The delay of its narrowest scope from the grant, if more than one turn may be open there; or a function
             that is called for it at the grant.
         settled: Whether its delay has started.
-        memory: What the throttle remembered of the origin before it was told the outcome; None if it was not.
+        memory: What the throttle remembered of the origin before it was told the outcome, and after it; None if it was not told.
         refused: Whether that was a refusal.
         state: See TurnState.
         tenure: The homes under which a pacer that is shared between processes granted it, while it is open.
@@ -186,7 +186,7 @@ class Turn:
     granted_at: float | None = None
     provisional_s: Provisional = 0.0
     settled: bool = False
-    memory: bytes | None = None
+    memory: tuple[bytes, bytes] | None = None
     refused: bool = False
     state: TurnState = WAITING
     tenure: Any = None

@@ -212,7 +212,7 @@ def _text(words: str) -> str:
 _FORMAT = b"1"
 _PATH = "/robots.txt"
 _USUAL: list[object] = []
-_BODIES = (COLUMNS.index("body"), COLUMNS.index("good_body"))
+_OCTETS = frozenset({"body", "good_body", "memory"})
 
 
 def encoded(row: Row) -> bytes:
@@ -241,8 +241,8 @@ def decoded(origin: str, octets: bytes, columns: Sequence[str]) -> Row:
     row: list[Any] = [origin, *(f"{origin}{_PATH}" if each == _USUAL else each for each in values)]
     row += [None] * (len(columns) - len(row))
     at = 0
-    for column in _BODIES if len(row) == len(COLUMNS) else ():
-        if isinstance(row[column], int):
+    for column, name in enumerate(columns):
+        if name in _OCTETS and isinstance(row[column], int):
             row[column], at = bodies[at : at + row[column]], at + row[column]
     # An earlier version, whose rows had no memory, added fewer columns to its checksum.
     if len(row) != len(columns) or checksum not in (_checksum(row), _checksum(row[: 1 + len(values)])):

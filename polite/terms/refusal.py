@@ -83,7 +83,7 @@ class _Mark(NamedTuple):
         statuses: one of these; any status if empty.
         fields: names and values of header fields; "" for any value.
         location: a part of the Location, before any "?".
-        title: what the text of the first title element starts with.
+        title: the text of the first title element; if it ends with "!" or "|", what that starts with.
         body: texts in the body.
         whole: the whole page is within the limit. Where pages of sites could have the marks, too, this excludes nearly all.
         media: a part of the Content-Type, for marks with a title or a body.
@@ -107,7 +107,9 @@ class _Mark(NamedTuple):
         """Return whether it fits a response but for its body."""
         if self.statuses and status not in self.statuses:
             return False
-        places = (value.partition("?")[0].lower() for name, value in fields if name == "location")
+        places = (
+            value.partition("#")[0].partition("?")[0].lower() for name, value in fields if name == "location"
+        )
         if self.location and not any(self.location in place for place in places):
             return False
         return not self.fields or all(
@@ -275,11 +277,15 @@ class _Page(NamedTuple):
         title = text.partition("<title")[2].partition(">")[2].partition("</title")[0]
         return cls(media, text, title.strip(), len(body or "") <= _BODY_LIMIT)
 
+    def titled(self, title: str) -> bool:
+        starts = not title or title.endswith(("!", "|"))
+        return self.title.startswith(title) if starts else self.title.rstrip(".") == title.rstrip(".")
+
     def has(self, mark: _Mark) -> bool:
         return (
             mark.media in self.media
             and (self.whole or not mark.whole)
-            and self.title.startswith(mark.title.lower())
+            and self.titled(mark.title.lower())
             and all(text.lower() in self.text for text in mark.body)
         )
 

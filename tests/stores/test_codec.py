@@ -63,7 +63,12 @@ def test_every_field_of_a_snapshot_comes_back(access: Any, snapshot: Snapshot) -
 def test_rows_of_back_offs_and_validators_come_back() -> None:
     back_off, validators = SavedBackOff(1.0, 2.0, "status 429", b"learned"), Validators('"1"', None)
 
-    assert codec.back_off(codec.back_off_row(NAME, back_off)) == back_off
+    row = codec.back_off_row(NAME, back_off)
+    assert codec.back_off(row) == back_off
+    assert codec.decoded(NAME, codec.encoded(row), codec.BACK_OFF_COLUMNS) == row
+    # Of an earlier version, which knew of no memory.
+    earlier = codec.decoded(NAME, codec.encoded(row[:-1]), codec.BACK_OFF_COLUMNS)
+    assert codec.back_off(earlier) == replace(back_off, memory=b"")
     assert len(codec.back_off_row(NAME, replace(back_off, because="x" * 1_000))[3]) == 500  # type: ignore[arg-type]
     assert codec.validators(codec.validators_row(URL, validators)) == validators
     assert codec.validators((URL, '"a\r\nX: y"', 5)) == Validators()
