@@ -57,14 +57,7 @@ def test_met_tells_whether_a_put_would_be_a_duplicate(one: Process) -> None:
     one.put(A, B)
     one.step(ended=[ended(A)])
 
-    asked = [
-        lookup(A),
-        lookup(A, again=True),
-        lookup(B),
-        lookup(B, again=True),
-        lookup(C),
-        lookup(C, again=True),
-    ]
+    asked = [lookup(url, again=again) for url in (A, B, C) for again in (False, True)]
 
     assert one.step(met=asked).met == [True, False, True, True, False, False]
 
