@@ -127,10 +127,8 @@ async def test_tasks_that_were_given_up_are_saved_by_rules_that_come_before_they
         if isinstance(event, RobotsFetched) and event.outcome == "unreachable":
             frontiers[0].pause()
 
-    async with opened(script, robots=policy, listener=pause_when_out_of_reach, max_robots_tries=1) as (
-        frontier,
-        gate,
-    ):
+    opening = opened(script, robots=policy, listener=pause_when_out_of_reach, max_robots_tries=1)
+    async with opening as (frontier, gate):
         frontiers.append(frontier)
         await frontier.put_many([f"{A}/0", f"{A}/1"])
         async with await anext(frontier):
@@ -149,10 +147,8 @@ async def test_tasks_that_were_given_up_are_saved_by_rules_that_come_before_they
 async def test_an_origin_asked_again_too_early_has_not_failed_twice(opened: Opened) -> None:
     clock = LoopClock()
 
-    async with opened({f"{A}/robots.txt": [Reply(500), RULES]}, clock=clock, max_robots_tries=2) as (
-        frontier,
-        _,
-    ):
+    opening = opened({f"{A}/robots.txt": [Reply(500), RULES]}, clock=clock, max_robots_tries=2)
+    async with opening as (frontier, _):
         await frontier.put(A)
         await asyncio.sleep(4)
         clock.set_wall(clock.wall() - 3)

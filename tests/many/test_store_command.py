@@ -39,13 +39,17 @@ def polite(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     return run
 
 
-def begun(valkey: ValkeyServer, name: str = "news") -> Crawl:
+def join(url: str, name: str = "news", **terms: str) -> None:
     async def join() -> None:
-        shared = await open_shared(valkey.url, SystemClock())
-        await shared.join(name, order="fifo")
+        shared = await open_shared(url, SystemClock())
+        await shared.join(name, **terms)
         await shared.close()
 
     asyncio.run(join())
+
+
+def begun(valkey: ValkeyServer, name: str = "news") -> Crawl:
+    join(valkey.url, name, order="fifo")
     return Crawl(valkey, f"polite:{{{name}:0}}:")
 
 
@@ -190,12 +194,7 @@ def test_purge_asks_refuses_a_crawl_in_use_and_deletes_that_crawl_alone(
 
 
 def test_a_cluster_is_listed_and_purged(valkey_cluster: ValkeyCluster, polite: Callable[..., str]) -> None:
-    async def join() -> None:
-        shared = await open_shared(valkey_cluster.url, SystemClock())
-        await shared.join("news")
-        await shared.close()
-
-    asyncio.run(join())
+    join(valkey_cluster.url)
     for number in range(8):
         prefix = f"polite:{{news:{number}}}:"
         process = Crawl(valkey_cluster.of(prefix), prefix).process("one")
