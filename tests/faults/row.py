@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Any
 
 from polite.robots.reason import Reason
-from tests.faults.stage import Scene, http, moved, ok
+from tests.faults.stage import Scene, endless, http, moved, ok
 
 
 class Verdict(Enum):
@@ -92,3 +92,8 @@ def followed(number: str, fault: str, location: bytes, target: bytes = b"/there"
 def stopped(number: str, fault: str, reason: Reason, location: bytes, **server: Any) -> Row:
     """A redirect that is not followed."""
     return denied(number, fault, reason, http(moved(location), **server))
+
+
+def flooded(number: str, fault: str, reason: Reason, start: bytes, more: bytes) -> Row:
+    """A server that never ends what it sends."""
+    return denied(number, fault, reason, http(endless(start, more)), heavy=True)

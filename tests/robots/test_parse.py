@@ -15,6 +15,7 @@ from polite.robots.parse import parse
 from polite.robots.reason import Reason
 from polite.robots.result import Unavailable, Unreachable
 from polite.robots.rules import RuleSet
+from tests.blocking.support import Thread
 
 
 @pytest.mark.parametrize("kind", [str, str.encode])
@@ -83,11 +84,8 @@ def test_threads_may_ask_one_file_for_rules_at_one_time():
         for _ in range(40):
             robots = parse(body)
             ready = threading.Barrier(6)
-            threads = [threading.Thread(target=ask) for _ in agents]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            for thread in [Thread(ask) for _ in agents]:
+                thread.outcome()
     finally:
         sys.setswitchinterval(before)
 

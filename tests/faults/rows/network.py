@@ -152,6 +152,11 @@ def spoken(replies: Mapping[str, Any] | None = None, **data: Any) -> Scene:
     return foreign(ftp(replies, **data))
 
 
+def endless_reply(number: str, fault: str, command: str, start: bytes, more: bytes) -> Row:
+    replies = spoken({command: endless(start, more)})
+    return denied(number, fault, Reason.HEAD_TOO_LARGE, replies, heavy=True)
+
+
 async def _unconfirmed(_: Any, writer: Any) -> None:
     writer.close()
 
@@ -161,27 +166,9 @@ FTP = [
     allowed("102a", "FTP: 550", spoken({"RETR": b"550 no such file\r\n"})),
     denied("102b", "FTP: 421 as greeting", Reason.FTP_BUSY, spoken({"": b"421 too many users\r\n"})),
     denied("102c", "FTP: 530 to the login", Reason.FTP_LOGIN_REFUSED, spoken({"USER": b"530 no\r\n"})),
-    denied(
-        "102d",
-        "FTP: a greeting without end",
-        Reason.HEAD_TOO_LARGE,
-        spoken({"": endless(b"", b"220-and another thing\r\n" * 50)}),
-        heavy=True,
-    ),
-    denied(
-        "102e",
-        "FTP: a line without end",
-        Reason.HEAD_TOO_LARGE,
-        spoken({"": endless(b"220 ", b"x" * 5_000)}),
-        heavy=True,
-    ),
-    denied(
-        "102f",
-        "FTP: a reply without end to a command",
-        Reason.HEAD_TOO_LARGE,
-        spoken({"PASS": endless(b"230-", b"welcome\r\n" * 50)}),
-        heavy=True,
-    ),
+    endless_reply("102d", "FTP: a greeting without end", "", b"", b"220-and another thing\r\n" * 50),
+    endless_reply("102e", "FTP: a line without end", "", b"220 ", b"x" * 5_000),
+    endless_reply("102f", "FTP: a reply without end to a command", "PASS", b"230-", b"welcome\r\n" * 50),
     denied("102g", "FTP: silence instead of a greeting", Reason.TIMEOUT, foreign(silence)),
     denied("102h", "FTP: data octet by octet", Reason.TIMEOUT, spoken(data=slowly(RULES * 10))),
     denied("102i", "FTP: data reset on the way", Reason.BODY_CUT_SHORT, spoken(data=reset_after(RULES))),
