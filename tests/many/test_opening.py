@@ -2,8 +2,6 @@
 
 import asyncio
 import ssl
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,6 +16,7 @@ from polite.errors import InvalidOption, PoliteError, StoreFailed
 from polite.stores.redis.opening import SharedStore, open_shared
 from tests.many.proxy import TcpProxy
 from tests.many.servers import ValkeyServer
+from tests.support import run_python
 
 SECRET = "hunter2"
 
@@ -232,4 +231,4 @@ for _ in range(2):
     else:
         raise AssertionError
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_python(code, check=True)
