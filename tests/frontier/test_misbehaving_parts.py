@@ -85,9 +85,7 @@ async def test_a_faulty_scheduler_is_named_and_no_task_is_lost(
             pass
 
 
-async def test_a_task_of_an_origin_whose_turn_is_to_come_is_no_answer(
-    opened: Opened, drained: Drained
-) -> None:
+async def test_a_task_of_an_origin_whose_turn_is_to_come_is_no_answer(opened: Opened, drained: Drained):
     class Hasty(schedulers.Fifo):
         def next(self) -> Task:
             super().next()

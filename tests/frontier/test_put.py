@@ -49,9 +49,7 @@ async def test_what_was_done_longest_ago_is_forgotten_first(opened: Opened) -> N
         assert await frontier.put_many([f"{A}/3", f"{A}/2", f"{A}/1"]) == [DUPLICATE, DUPLICATE, WAITING]
 
 
-async def test_put_many_returns_an_admission_for_each_url_and_an_invalid_url_stops_no_other(
-    opened: Opened,
-) -> None:
+async def test_put_many_returns_an_admission_for_each_url_and_an_invalid_url_stops_no_other(opened: Opened):
     events: list[Event] = []
 
     async with opened(listener=events.append) as (frontier, _):

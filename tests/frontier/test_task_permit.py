@@ -125,9 +125,7 @@ async def test_a_task_of_which_nothing_was_sent_waits_again_untried_and_without_
 
 
 @pytest.mark.parametrize("state", ["given", "entered"])
-async def test_a_task_that_needs_no_request_any_more_is_done_and_delays_nothing(
-    opened: Opened, state: str
-) -> None:
+async def test_a_task_that_needs_no_request_any_more_is_done_and_delays_nothing(opened: Opened, state: str):
     async with opened() as (frontier, _):
         await frontier.put_many([A, f"{A}/b"])
         permit = await anext(frontier)

@@ -116,9 +116,7 @@ async def test_an_origin_that_falls_out_of_reach_has_its_allowed_tasks_dropped_t
     assert (frontier.done, frontier.dropped) == (1, 2)
 
 
-async def test_tasks_that_were_given_up_are_saved_by_rules_that_come_before_they_are_dropped(
-    opened: Opened,
-) -> None:
+async def test_tasks_that_were_given_up_are_saved_by_rules_that_come_before_they_are_dropped(opened: Opened):
     policy = polite.RobotsPolicy(default_ttl=300, keep_stale=False)
     script = {f"{A}/robots.txt": [RULES, Reply(500), RULES]}
     frontiers: list[Frontier] = []

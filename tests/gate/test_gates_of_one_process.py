@@ -79,9 +79,7 @@ async def test_gates_that_are_open_together_share_the_turns_of_an_origin(clock: 
     assert [len([at for at in times if at < 33]) for times in each] == [10, 10, 10]
 
 
-async def test_a_task_that_holds_the_turn_of_one_gate_does_not_wait_for_ever_for_another(
-    clock: LoopClock,
-) -> None:
+async def test_a_task_that_holds_the_turn_of_one_gate_does_not_wait_for_ever_for_another(clock: LoopClock):
     async with opened(serving(), clock) as one, opened(serving(), clock) as other, one.permit(PAGE):
         assert await visit(other) < 70
 
@@ -175,9 +173,7 @@ async def test_delays_of_wider_scopes_are_kept_but_not_those_of_a_whole_crawl(cl
     assert third.times == [ended + 7]
 
 
-async def test_gates_with_clocks_of_their_own_know_nothing_of_each_other(
-    told: list[warnings.WarningMessage],
-) -> None:
+async def test_gates_with_clocks_of_their_own_know_nothing_of_each_other(told: list[warnings.WarningMessage]):
     site = serving()
     for _ in range(3):
         async with opened(site, LoopClock()) as gate:
@@ -187,9 +183,7 @@ async def test_gates_with_clocks_of_their_own_know_nothing_of_each_other(
     assert not told
 
 
-async def test_the_delays_of_closed_gates_are_forgotten(
-    clock: LoopClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_delays_of_closed_gates_are_forgotten(clock: LoopClock, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "_MOST_LEFT", 100)
     delays = process_delays(clock)
     async with opened(serving(), clock) as gate:

@@ -102,9 +102,7 @@ async def test_a_password_that_is_missing_or_wrong_is_no_secret_told(
     assert "POLITE_STORE_PASSWORD" in wrong
 
 
-async def test_a_server_that_evicts_is_refused_with_the_command(
-    start_valkey: Callable[..., ValkeyServer],
-) -> None:
+async def test_a_server_that_evicts_is_refused_with_the_command(start_valkey: Callable[..., ValkeyServer]):
     server = start_valkey("--maxmemory-policy", "allkeys-lru")
 
     message = await refusal(server.url)

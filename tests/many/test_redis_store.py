@@ -54,9 +54,7 @@ async def open_store(valkey: ValkeyServer) -> AsyncIterator[Callable[..., RedisS
         await link.close()
 
 
-async def test_dates_are_shifted_by_each_hosts_offset_to_the_server(
-    open_store: Callable[..., RedisStore],
-) -> None:
+async def test_dates_are_shifted_by_each_hosts_offset_to_the_server(open_store: Callable[..., RedisStore]):
     now = float(int(time.time()))
     ahead, right = open_store(AheadClock()), open_store()
     failure = renewed(found(now + 3_600), Unreachable(Reason.TIMEOUT, ""), RobotsPolicy(), now + 3_700.0)

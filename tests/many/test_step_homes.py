@@ -42,9 +42,7 @@ def test_a_home_that_was_left_has_what_is_left_of_its_rest_and_its_state(
     assert 2 * SECOND < taken.free <= 3 * SECOND
 
 
-def test_a_home_with_tasks_waits_in_line_until_its_rest_is_over(
-    crawl: Crawl, one: Process, other: Process
-) -> None:
+def test_a_home_with_tasks_waits_in_line_until_its_rest_is_over(crawl: Crawl, one: Process, other: Process):
     one.put(A)
     one.pick()
     leave(one, rest=9 * SECOND)
@@ -59,9 +57,7 @@ def test_a_home_with_tasks_waits_in_line_until_its_rest_is_over(
     assert 0 < taken.free <= SECOND
 
 
-def test_a_home_is_left_under_its_own_fence_and_by_its_owner_only(
-    crawl: Crawl, one: Process, other: Process
-) -> None:
+def test_a_home_is_left_under_its_own_fence_and_by_its_owner_only(crawl: Crawl, one: Process, other: Process):
     stale = take(one).fence
     leave(one)
     fence = take(other).fence
@@ -72,9 +68,7 @@ def test_a_home_is_left_under_its_own_fence_and_by_its_owner_only(
     assert owner_of(crawl) == "other"
 
 
-def test_a_greater_fence_leaves_a_home_that_a_lost_write_gave(
-    crawl: Crawl, one: Process, other: Process
-) -> None:
+def test_a_greater_fence_leaves_a_home_that_a_lost_write_gave(crawl: Crawl, one: Process, other: Process):
     fence = take(one).fence
 
     leave(other, fence=fence + 5, rest=SECOND)
@@ -148,9 +142,7 @@ def test_a_rest_counts_whoever_owns_the_home_and_a_state_only_of_the_owner(
     assert not crawl.client.hexists(crawl.key("h"), "never.example")
 
 
-def test_a_home_of_mine_that_the_store_does_not_know_becomes_ours(
-    crawl: Crawl, one: Process, other: Process
-) -> None:
+def test_a_home_of_mine_that_the_store_does_not_know_becomes_ours(crawl: Crawl, one: Process, other: Process):
     one.put(A)
     crawl.another_server()
 
@@ -172,9 +164,7 @@ def test_the_greater_fence_of_mine_wins_over_an_older_one(crawl: Crawl, one: Pro
 
 
 @pytest.mark.parametrize("older", [0, 1])
-def test_a_home_of_mine_that_another_took_is_gone(
-    crawl: Crawl, older: int, one: Process, other: Process
-) -> None:
+def test_a_home_of_mine_that_another_took_is_gone(crawl: Crawl, older: int, one: Process, other: Process):
     fence = take(other).fence
 
     assert one.step(mine=[Mine("a.example", fence - older)]).gone == ["a.example"]

@@ -103,9 +103,7 @@ def test_a_tried_task_waits_until_its_time_and_keeps_its_number_and_tries(crawl:
     ]
 
 
-def test_a_keyed_crawl_gives_tasks_by_key_and_equal_keys_in_the_order_of_puts(
-    crawl: Crawl, one: Process
-) -> None:
+def test_a_keyed_crawl_gives_tasks_by_key_and_equal_keys_in_the_order_of_puts(crawl: Crawl, one: Process):
     crawl.keyed = True
     keys = {"m": 2.5, "b": -1.0, "z": 2.5, "a": 2.5, "n": 1e15 + 1, "o": 1e15}
 

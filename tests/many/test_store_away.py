@@ -103,9 +103,7 @@ async def fetched(frontier: Frontier) -> list[str]:
     return urls
 
 
-async def test_a_worker_gets_no_task_whose_home_was_lost_before_the_server_knew_of_it(
-    server: VirtualServer,
-) -> None:
+async def test_a_worker_gets_no_task_whose_home_was_lost_before_the_server_knew_of_it(server: VirtualServer):
     wire = Wire()
     async with cut_off_at_a_turn(server, wire) as (slow, other):
         slow.close()

@@ -185,7 +185,5 @@ async def replied(data: bytes) -> object:
         (b"220-\r\n" * (MOST_LINES + 1) + b"220 \r\n", Reason.HEAD_TOO_LARGE),
     ],
 )
-async def test_a_reply_is_read_to_its_end_and_one_without_end_or_sense_is_none(
-    data: bytes, read: object
-) -> None:
+async def test_a_reply_is_read_to_its_end_and_one_without_end_or_sense_is_none(data: bytes, read: object):
     assert await replied(data) == read

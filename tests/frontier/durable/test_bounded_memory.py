@@ -156,9 +156,7 @@ async def test_what_ended_before_a_flood_of_puts_is_written_before_it(path: Path
         assert [await each for each in again] == [Admission.WAITING] * 601
 
 
-async def test_a_url_that_ended_after_a_flood_of_puts_may_be_put_again_though_the_queue_is_full(
-    path: Path,
-) -> None:
+async def test_a_url_that_ended_after_a_flood_of_puts_may_be_put_again_though_the_queue_is_full(path: Path):
     async with opened(path, max_waiting=601) as frontier:
         await frontier.put(A)
         permit = await anext(frontier)

@@ -140,9 +140,7 @@ def test_origins_with_a_long_wait_are_deactivated_for_others(
 
 
 @pytest.mark.parametrize("step", [None, -DAY, DAY])
-def test_an_origin_comes_back_when_its_time_has_come_wherever_the_wall_clock_is_set(
-    path: Path, step: float
-) -> None:
+def test_an_origin_comes_back_when_its_time_has_come_wherever_the_wall_clock_is_set(path: Path, step: float):
     async def go() -> None:
         async with Crawl(path, status=429, max_active_origins=1) as crawl:
             await crawl.frontier.put_many(["https://slow0.test/1", "https://slow0.test/2"])
