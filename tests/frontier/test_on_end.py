@@ -105,9 +105,7 @@ async def test_tasks_of_an_origin_without_rules_are_told_each(opened: Opened, en
     assert len(ends.told) == 51
 
 
-async def test_what_it_raises_is_logged_and_the_crawl_goes_on(
-    opened: Opened, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_what_it_raises_is_logged_and_the_crawl_goes_on(opened, caplog):
     def fail(task: polite.Task, outcome: polite.TaskOutcome) -> None:
         raise ValueError("mine")
 

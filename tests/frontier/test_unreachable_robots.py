@@ -1,7 +1,6 @@
 """An origin whose robots.txt cannot be fetched: it is postponed, tried again, and dropped after `max_robots_tries`."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -44,9 +43,7 @@ async def test_tasks_wait_for_a_robots_txt_that_is_out_of_reach(opened: Opened) 
     assert (frontier.done, frontier.refused) == (2, 1)
 
 
-async def test_the_tasks_of_an_origin_out_of_reach_are_dropped_in_the_end_and_may_be_put_again(
-    opened: Opened,
-) -> None:
+async def test_the_tasks_of_an_origin_out_of_reach_are_dropped_in_the_end_and_may_be_put_again(opened):
     events: list[Event] = []
     script = {f"{A}/robots.txt": [Reply(500), Reply(500), RULES]}
 
@@ -79,9 +76,7 @@ async def test_what_cannot_pass_by_waiting_is_not_tried_again(opened: Opened, re
     assert not [event for event in events if isinstance(event, OriginPostponed)]
 
 
-async def test_a_failure_of_an_earlier_run_is_retried_with_the_options_of_this_one(
-    opened: Opened, tmp_path: Path
-) -> None:
+async def test_a_failure_of_an_earlier_run_is_retried_with_the_options_of_this_one(opened, tmp_path):
     store = str(tmp_path / "robots.sqlite")
     refused = ScriptedTransport({f"{A}/robots.txt": [Failed(polite.Reason.ADDRESS_REFUSED)]})
     async with opened(refused, store=store) as (_, gate):
@@ -154,9 +149,7 @@ async def test_an_origin_asked_again_too_early_has_not_failed_twice(opened: Open
         assert (await anext(frontier)).url == f"{A}/"
 
 
-async def test_a_store_that_fails_puts_the_origin_off_and_is_logged(
-    opened: Opened, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_store_that_fails_puts_the_origin_off_and_is_logged(opened, caplog):
     store, events = FailingStore(), []
 
     async with opened(store=store, listener=events.append) as (frontier, _):

@@ -46,9 +46,7 @@ def opened(site: TimedTransport, clock: LoopClock, agent: str = AGENT, **options
     return scripted_gate(site, agent=agent, clock=clock, **options)
 
 
-async def test_a_gate_for_each_call_keeps_the_delay_and_is_warned_of_once(
-    clock: LoopClock, told: list[warnings.WarningMessage]
-) -> None:
+async def test_a_gate_for_each_call_keeps_the_delay_and_is_warned_of_once(clock, told):
     site = serving(b"User-agent: *\nCrawl-delay: 2")
     for _ in range(4):
         async with opened(site, clock) as gate:
@@ -123,9 +121,7 @@ async def test_a_request_in_flight_when_its_gate_closes_begins_its_delay_at_its_
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_gates_of_other_limits_that_hold_turns_for_long_keep_the_longer_delay(
-    clock: LoopClock, seed: int
-) -> None:
+async def test_gates_of_other_limits_that_hold_turns_for_long_keep_the_longer_delay(clock, seed: int):
     chance = random.Random(seed)
     policies = [
         polite.PacingPolicy(min_delay=chance.choice([1, 2, 5, 10]), concurrency=chance.choice([1, 1, 2, 3]))
@@ -265,9 +261,7 @@ def test_threads_never_have_a_turn_of_one_origin_together(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("meanwhile", ["a turn is given back", "the gate visits others"])
-async def test_the_longer_delay_counts_from_the_last_request_of_the_other_gate(
-    clock: LoopClock, meanwhile: str
-) -> None:
+async def test_the_longer_delay_counts_from_the_last_request_of_the_other_gate(clock, meanwhile: str):
     slower = polite.PacingPolicy(min_delay=300)
     async with opened(serving(), clock) as one, opened(serving(), clock, pacing=slower) as other:
         await visit(other)

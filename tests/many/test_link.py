@@ -164,9 +164,7 @@ def acl(valkey: ValkeyServer) -> Iterator[Callable[..., str]]:
     valkey.client.acl_deluser("polite", "polite-operator")
 
 
-async def test_the_documented_acl_is_enough(
-    acl: Callable[..., str], valkey: ValkeyServer, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_the_documented_acl_is_enough(acl, valkey, caplog):
     shared = await open_shared(acl(), SystemClock())
     try:
         await shared.join("news")
@@ -246,9 +244,7 @@ async def test_a_slot_may_move_while_steps_run_and_none_runs_on_half_of_it(valke
 # Sentinel
 
 
-async def test_after_a_failover_the_sentinels_name_the_new_master(
-    start_valkey: Callable[..., ValkeyServer], tmp_path: Path
-) -> None:
+async def test_after_a_failover_the_sentinels_name_the_new_master(start_valkey, tmp_path):
     master, replica = start_valkey(), start_valkey()
     replica.replica_of(master)
     sentinel = ValkeySentinel(tmp_path / "sentinel", master)

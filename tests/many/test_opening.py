@@ -83,9 +83,7 @@ async def test_what_is_no_server_of_the_right_kind_is_named(reply: bytes, messag
         assert message in await refusal(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}")
 
 
-async def test_a_password_that_is_missing_or_wrong_is_no_secret_told(
-    start_valkey: Callable[..., ValkeyServer],
-) -> None:
+async def test_a_password_that_is_missing_or_wrong_is_no_secret_told(start_valkey):
     server = start_valkey()
     server.client.config_set("requirepass", SECRET)
     server.client.connection_pool.connection_kwargs["password"] = SECRET
@@ -114,9 +112,7 @@ async def test_a_server_that_evicts_is_refused_with_the_command(start_valkey: Ca
     assert "run CONFIG SET maxmemory-policy noeviction" in message
 
 
-async def test_a_server_without_append_only_file_is_warned_of(
-    start_valkey: Callable[..., ValkeyServer], caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_server_without_append_only_file_is_warned_of(start_valkey, caplog):
     async with opened(start_valkey().url):
         warned = caplog.text
         caplog.clear()

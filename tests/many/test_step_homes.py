@@ -27,9 +27,7 @@ def take(process: Process) -> Taken:
     return taken
 
 
-def test_a_home_that_was_left_has_what_is_left_of_its_rest_and_its_state(
-    crawl: Crawl, one: Process, other: Process
-) -> None:
+def test_a_home_that_was_left_has_what_is_left_of_its_rest_and_its_state(crawl, one, other):
     take(one)
 
     leave(one, rest=5 * SECOND, state='{"a:b": [1]}')
@@ -96,9 +94,7 @@ def test_a_home_without_tasks_is_forgotten_when_it_has_rested_unless_it_was_take
 
 
 @pytest.mark.parametrize("why", ["state", "death"])
-def test_what_the_next_owner_must_know_is_kept_for_a_day(
-    crawl: Crawl, why: str, one: Process, other: Process
-) -> None:
+def test_what_the_next_owner_must_know_is_kept_for_a_day(crawl, why: str, one, other):
     take(one)
     if why == "state":
         leave(one, state="{}")
@@ -127,9 +123,7 @@ def test_a_long_rest_is_written_through(crawl: Crawl, one: Process, other: Proce
     assert 590 * SECOND < taken.free <= 600 * SECOND
 
 
-def test_a_rest_counts_whoever_owns_the_home_and_a_state_only_of_the_owner(
-    crawl: Crawl, one: Process, other: Process
-) -> None:
+def test_a_rest_counts_whoever_owns_the_home_and_a_state_only_of_the_owner(crawl, one, other):
     fence = take(one).fence
 
     other.step(holds=[Hold("a.example", fence, 600 * SECOND, "{1}")])
@@ -171,9 +165,7 @@ def test_a_home_of_mine_that_another_took_is_gone(crawl: Crawl, older: int, one:
     assert owner_of(crawl) == "other"
 
 
-def test_a_home_that_we_do_not_know_to_hold_rests_from_the_end_of_quiet(
-    crawl: Crawl, one: Process, other: Process
-) -> None:
+def test_a_home_that_we_do_not_know_to_hold_rests_from_the_end_of_quiet(crawl, one, other):
     one.put(A)
     one.pick()
     crawl.another_server()
@@ -201,9 +193,7 @@ def test_the_owner_of_a_wanted_home_is_asked_once_for_each_wish(one: Process, ot
     assert other.take("a.example") is not None
 
 
-def test_a_home_that_the_last_server_may_have_given_to_another_is_not_taken_again_while_quiet(
-    crawl: Crawl, one: Process
-) -> None:
+def test_a_home_that_the_last_server_may_have_given_to_another_is_not_taken_again_while_quiet(crawl, one):
     take(one)
     crawl.another_server()
 

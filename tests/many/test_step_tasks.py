@@ -229,9 +229,7 @@ def test_a_session_without_room_and_homes_has_no_share_until_it_has_room(crawl: 
     assert producer.step(room=1).fair == 2
 
 
-def test_a_picked_home_comes_with_32_rows_of_an_origin_and_others_are_loaded_in_order(
-    one: Process, other: Process
-) -> None:
+def test_a_picked_home_comes_with_32_rows_of_an_origin_and_others_are_loaded_in_order(one, other):
     one.put(*(f"{HOST}/{number:02}" for number in range(40)))
 
     [(taken, [(_, rows)])] = one.step(room=1).picked
@@ -279,9 +277,7 @@ def test_a_call_answers_100_news_and_then_the_others(one: Process, other: Proces
 
 
 @pytest.mark.parametrize("origin", [HOST, PLAIN])
-def test_a_home_whose_origins_all_wait_is_in_line_from_the_first_ones_time(
-    crawl: Crawl, origin: str, one: Process, other: Process
-) -> None:
+def test_a_home_whose_origins_all_wait_is_in_line_from_the_first_ones_time(crawl, origin: str, one, other):
     one.put(f"{origin}/a")
     one.pick()
     fence = one.fences["a.example"]

@@ -296,9 +296,7 @@ def remembered(file: sqlite3.Connection) -> int:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_urls_are_known_as_long_as_tasks_have_them_or_they_ended_late(
-    seed: int, file: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_urls_are_known_as_long_as_tasks_have_them_or_they_ended_late(seed: int, file, monkeypatch):
     monkeypatch.setattr(seen, "_GENERATION", 1_000)
     draw, state = random.Random(seed), schema.State()
     known, held, ends = SeenInFile(file, state, MAX_DONE), set[seen.Fingerprint](), 0
@@ -377,9 +375,7 @@ async def test_a_file_with_wide_fingerprints_keeps_them(tmp_path: Path) -> None:
                 pass
 
 
-def test_a_vacuum_while_generations_merge_forgets_nothing(
-    file: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_vacuum_while_generations_merge_forgets_nothing(file, monkeypatch):
     monkeypatch.setattr(seen, "_GENERATION", 1_000)
     state, urls = schema.State(), []
     known = SeenInFile(file, state, MAX_DONE)

@@ -203,9 +203,7 @@ def nested(depth: int) -> Any:
 
 
 @pytest.mark.parametrize("payload", [object(), {1, 2}, (1, 2), {1: "a"}, float("nan"), b"octets"])
-async def test_a_payload_that_would_not_be_read_as_it_was_put_is_refused_by_its_type(
-    path: Path, payload: Any
-) -> None:
+async def test_a_payload_that_would_not_be_read_as_it_was_put_is_refused_by_its_type(path, payload: Any):
     async with opened(path) as frontier:
         with pytest.raises(polite.InvalidOption, match=f"payload of type {type(payload).__name__}") as told:
             await frontier.put(A, payload=payload)

@@ -124,9 +124,7 @@ def test_after_a_crash_the_log_is_read(path: Path) -> None:
     assert waiting(path) == 300
 
 
-def test_after_a_crash_the_log_does_not_destroy_another_file_put_there(
-    path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_after_a_crash_the_log_does_not_destroy_another_file_put_there(path, caplog):
     crashed(path)
     other = path.with_name("other.sqlite")
     holding(other, 4_000).close()
