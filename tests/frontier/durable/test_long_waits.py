@@ -136,7 +136,7 @@ def test_origins_with_a_long_wait_are_deactivated_for_others(
             assert len(crawl.given) == 2 * many + 5
             assert not [event for event in crawl.events if isinstance(event, OriginPostponed)]
 
-    run_slowly(go())
+    run_slowly(go(), lambda: 0.01)
 
 
 @pytest.mark.parametrize("step", [None, -DAY, DAY])
@@ -154,7 +154,7 @@ def test_an_origin_comes_back_when_its_time_has_come_wherever_the_wall_clock_is_
             first, second = crawl.when("slow")
             assert DAY <= second - first < DAY + (2.0 if step is None else 5.0)
 
-    run_slowly(go())
+    run_slowly(go(), lambda: 0.01)
 
 
 @pytest.mark.parametrize("kept", [False, True])
@@ -176,7 +176,7 @@ def test_origins_that_back_off_hold_no_opening_slot(path: Path, kept: bool, hold
             await crawl.frontier.join()
             assert all(DAY <= at < DAY + 5 for at in crawl.when("slow"))
 
-    run_slowly(go())
+    run_slowly(go(), lambda: 0.01)
 
 
 @pytest.mark.parametrize("ending", ["close", "drain", "gate"])
@@ -195,7 +195,7 @@ def test_a_crawl_ends_while_origins_are_away(path: Path, ending: str) -> None:
                 await asyncio.gather(*crawl.workers)
         assert ending == "close" or len(crawl.given) == 3
 
-    run_slowly(go())
+    run_slowly(go(), lambda: 0.01)
 
 
 @pytest.mark.slow("many seeds", fast=8)
