@@ -2,11 +2,13 @@
 
 import asyncio
 import io
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -102,6 +104,13 @@ async def fetch_all(frontier: polite.Frontier, fetched: list[tuple[float, str]] 
             fetched.append((now(), permit.url))
             permit.report(status=200)
     return [url for _, url in fetched]
+
+
+def run_python(program: str, **options: Any) -> Any:
+    """Run a program in a process of its own, from the folder of the project; `options` are those of subprocess.run."""
+    command, root = [sys.executable, "-c", program], Path(__file__).resolve().parents[1]
+    options = {"capture_output": True, "text": True, "check": False, "timeout": 300.0, "cwd": root, **options}
+    return subprocess.run(command, **options)  # noqa: PLW1510
 
 
 async def expect_no_other_tasks() -> None:

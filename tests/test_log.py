@@ -198,9 +198,7 @@ def test_names_without_end_take_no_memory_without_end() -> None:
 
 
 @pytest.mark.virtual_time
-async def test_events_are_logged_at_their_levels_and_hostile_sites_flood_nothing(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_events_are_logged_at_their_levels_and_hostile_sites_flood_nothing(caplog):
     script: dict[str, Any] = {
         "https://site.test/robots.txt": Reply(200, RULES),
         "https://down.test/robots.txt": Reply(503),

@@ -2,9 +2,6 @@
 
 import copy
 import pickle
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import yarl
@@ -13,6 +10,7 @@ from polite import origin as module
 from polite.errors import InvalidURL
 from polite.origin import Origin, Target
 from polite.url.parse import MAX_URL
+from tests.support import run_python
 
 
 @pytest.fixture(autouse=True)
@@ -51,14 +49,7 @@ def test_a_value_cannot_be_changed_and_its_copy_is_equal(value):
 def test_a_pickled_value_is_found_in_a_process_where_hashes_differ(value):
     script = f"import pickle, sys; from polite.origin import *; print(pickle.load(sys.stdin.buffer) in {{{value!r}}})"
 
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        input=pickle.dumps(value),
-        capture_output=True,
-        check=True,
-        cwd=Path(module.__file__).parents[1],
-        env={"PYTHONHASHSEED": "7"},
-    )
+    done = run_python(script, input=pickle.dumps(value), text=False, check=True, env={"PYTHONHASHSEED": "7"})
 
     assert done.stdout.strip() == b"True"
 

@@ -1,15 +1,14 @@
 """What tests of gates for threads share: a gate of scripted servers, and threads that fetch."""
 
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import polite
 from polite.testing import ScriptedTransport
 from tests.hasty_clock import HastyClock
+from tests.support import run_python
 
 AGENT = "TestBot/1.0 (+https://bot.test)"
 ROBOTS, PAGE, OTHER = "https://site.test/robots.txt", "https://site.test/page", "https://other.test/page"
@@ -52,11 +51,4 @@ def run_script(script: str) -> subprocess.CompletedProcess[str]:
     """Run a program in a process of its own."""
     # A shell's background jobs ignore Ctrl-C, and so do the processes that they start.
     head = "from tests.blocking.support import *\nimport signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    return subprocess.run(
-        [sys.executable, "-c", head + script],
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        cwd=Path(__file__).parents[2],
-        check=False,
-    )
+    return run_python(head + script, timeout=LIMIT_S)

@@ -210,9 +210,7 @@ def test_a_gate_that_is_dropped_warns_and_ends_its_thread():
     until(lambda: set(threading.enumerate()) == before)
 
 
-def test_a_permit_that_came_as_its_wait_was_interrupted_is_given_back(
-    gate: Gate, clock: HastyClock, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_permit_that_came_as_its_wait_was_interrupted_is_given_back(gate, clock, monkeypatch):
     gate.check(PAGE)
     call = gate._thread.call
 

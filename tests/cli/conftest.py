@@ -1,10 +1,10 @@
 """Fixtures of the command line's tests: a site on loopback, a file of rules, standard input."""
 
 import sys
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 
 import pytest
+
+from tests.integrations.site import redirect, served_raw
 
 
 class Site:
@@ -14,38 +14,27 @@ class Site:
     the path of each request.
     """
 
-    def __init__(self, port):
-        self.origin = f"http://127.0.0.1:{port}"
+    def __init__(self, origin):
+        self.origin = origin
         self.robots = (200, b"User-agent: *\nDisallow: /no\n")
         self.redirects = {}
         self.asked = []
         self.before = self.asked.append
 
+    def answer(self, path):
+        self.before(path)
+        if path in self.redirects:
+            return redirect(self.redirects[path])
+        status, body = self.robots
+        return b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n%b" % (status, len(body), body)
+
 
 @pytest.fixture
 def site():
-    class Answers(BaseHTTPRequestHandler):
-        def do_GET(self):
-            playing.before(self.path)
-            location = playing.redirects.get(self.path)
-            status, body = playing.robots if location is None else (302, b"")
-            self.send_response(status)
-            if location is not None:
-                self.send_header("Location", location)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
-        playing = Site(server.server_port)
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield playing
-        server.shutdown()
-        thread.join()
+    with served_raw() as server:
+        site = Site(server.url)
+        server.answer = site.answer
+        yield site
 
 
 @pytest.fixture

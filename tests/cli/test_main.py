@@ -3,7 +3,6 @@
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,7 @@ from polite.cli.options import named_host
 from polite.cli.parser import parser, subcommands
 from polite.cli.terminal import OPTIONS, spelled
 from polite.errors import InvalidOption
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support import run_python
 
 
 def test_sigterm_ends_any_command_with_the_shells_status():
@@ -33,7 +31,7 @@ def main():
 module.main = main
 module.program()
 """
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    ended = run_python(program)
 
     assert (ended.returncode, ended.stdout, ended.stderr) == (143, "closed\n", "")
 
@@ -68,9 +66,9 @@ def test_help_and_version_load_neither_aiohttp_nor_rich(option):
         "sys.exit(bool({'aiohttp', 'rich', 'aiodns'} & set(sys.modules)))"
     )
 
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, cwd=ROOT, check=False)
+    done = run_python(program)
 
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 # Options in messages.

@@ -132,9 +132,7 @@ def failed(at: float, before: Snapshot | None = None, retry_after_s: float | Non
     return renewed(before, access, POLICY, at)
 
 
-async def test_a_failure_that_is_older_than_the_copy_does_not_count_for_the_thirty_days(
-    store: RobotsStore,
-) -> None:
+async def test_a_failure_that_is_older_than_the_copy_does_not_count_for_the_thirty_days(store: RobotsStore):
     copy = good(EARLIER)
     other = failed(EARLIER + 5, before=copy)
     ours = failed(LATER, before=failed(EARLIER - 40 * 86_400))

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Any
 
 from polite.robots.reason import Reason
-from tests.faults.stage import Scene, http, moved, ok
+from tests.faults.stage import Scene, endless, http, moved, ok
 
 
 class Verdict(Enum):
@@ -27,6 +27,12 @@ OPTIONS = {
     Reason.REDIRECT_INVALID: "RobotsPolicy.deny_bad_redirects",
     Reason.TLS_UNTRUSTED: "FetchPolicy.ca_file",
     Reason.PROXY_FAILED: "FetchPolicy.proxy",
+    Reason.TRANSFER_CODING_UNKNOWN: "FetchPolicy.transfer_codings",
+    Reason.REDIRECT_SCHEME: "open_gate(transports=...)",
+    Reason.REDIRECT_DOWNGRADE: "FetchPolicy.allow_downgrade",
+    Reason.REDIRECT_AMBIGUOUS: "FetchPolicy.first_location",
+    Reason.TOO_MANY_REDIRECTS: "FetchPolicy.max_redirects",
+    Reason.INFERRED_MISSING: "RobotsPolicy.infer_missing",
     **{reason: "FetchPolicy.nameservers" for reason in Reason if reason.name.startswith("DNS_")},
 }
 
@@ -55,19 +61,39 @@ class Row:
         return self.pure if pure and self.pure is not None else (self.verdict, self.reason)
 
 
-def parsed(number: str, fault: str, scene: Scene, **more: Any) -> Row:
-    return Row(number, fault, PARSE, Reason.OK, scene, **more)
+def _row(number: str, fault: str, verdict: Verdict, reason: Reason, scene: Scene | bytes, **more: Any) -> Row:
+    return Row(number, fault, verdict, reason, http(scene) if isinstance(scene, bytes) else scene, **more)
 
 
-def allowed(number: str, fault: str, scene: Scene, reason: Reason = Reason.CLIENT_ERROR, **more: Any) -> Row:
-    return Row(number, fault, ALLOW, reason, scene, allowed=True, **more)
+# In each of these, octets as the scene are what one server sends.
 
 
-def denied(number: str, fault: str, reason: Reason, scene: Scene, **more: Any) -> Row:
-    return Row(number, fault, DENY, reason, scene, **({"option": OPTIONS.get(reason, "")} | more))
+def parsed(number: str, fault: str, scene: Scene | bytes, **more: Any) -> Row:
+    return _row(number, fault, PARSE, Reason.OK, scene, **more)
 
 
-def followed(number: str, fault: str, location: bytes, asked: bytes, **more: Any) -> Row:
-    """A redirect that is followed: `asked` is the second request's line."""
+def allowed(
+    number: str, fault: str, scene: Scene | bytes, reason: Reason = Reason.CLIENT_ERROR, **more: Any
+) -> Row:
+    more = {"option": OPTIONS.get(reason, ""), "allowed": True} | more
+    return _row(number, fault, ALLOW, reason, scene, **more)
+
+
+def denied(number: str, fault: str, reason: Reason, scene: Scene | bytes, **more: Any) -> Row:
+    return _row(number, fault, DENY, reason, scene, **({"option": OPTIONS.get(reason, "")} | more))
+
+
+def followed(number: str, fault: str, location: bytes, target: bytes = b"/there", **more: Any) -> Row:
+    """A redirect that is followed: `target` is that of the second request."""
     scene = more.pop("scene", http)(moved(location), ok())
-    return parsed(number, fault, scene, hits=2, asked=asked, **more)
+    return parsed(number, fault, scene, hits=2, asked=b"GET " + target + b" HTTP/1.1", **more)
+
+
+def stopped(number: str, fault: str, reason: Reason, location: bytes, **server: Any) -> Row:
+    """A redirect that is not followed."""
+    return denied(number, fault, reason, http(moved(location), **server))
+
+
+def flooded(number: str, fault: str, reason: Reason, start: bytes, more: bytes) -> Row:
+    """A server that never ends what it sends."""
+    return denied(number, fault, reason, http(endless(start, more)), heavy=True)

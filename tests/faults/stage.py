@@ -59,8 +59,18 @@ def moved(location: bytes | None, *headers: bytes, status: bytes = b"302 Found")
     return answered(status, *where, *headers)
 
 
+def headed(*fields: bytes, body: bytes = RULES) -> bytes:
+    """A response with these fields and no others."""
+    return OK + b"\r\n".join(fields) + b"\r\n\r\n" + body
+
+
 def chunked(body: bytes) -> bytes:
-    return OK + b"Transfer-Encoding: chunked\r\n\r\n" + body
+    return headed(b"Transfer-Encoding: chunked", body=body)
+
+
+def chunk(size: bytes) -> bytes:
+    """The rules as one chunk that says this of its size, and the last chunk."""
+    return size + b"\r\n" + RULES + b"\r\n0\r\n\r\n"
 
 
 async def silence(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:

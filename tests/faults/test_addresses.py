@@ -126,9 +126,7 @@ def named() -> list[str]:
         *((way, each) for way in (as_they_are, oddly_spelt, named) for each in ("http", "ftp")),
     ],
 )
-async def test_an_address_or_a_name_that_leads_to_one(
-    made: list[object], way: Callable[[], list[str]], scheme: str
-) -> None:
+async def test_an_address_or_a_name_that_leads_to_one(made, way: Callable[[], list[str]], scheme: str):
     async with telling(names()) as nameserver, gated(nameserver) as gate:
         let_through = [each for each in way() if not await refused(gate, f"{scheme}://{each}/")]
 

@@ -34,9 +34,7 @@ async def test_put_waits_for_capacity_in_the_order_of_calls(opened: Opened) -> N
 
 
 @one_process
-async def test_a_log_says_when_all_tasks_in_flight_wait_to_put(
-    opened: Opened, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_log_says_when_all_tasks_in_flight_wait_to_put(opened, caplog):
     async with opened(max_waiting=1) as (frontier, _):
         await frontier.put(f"{A}/1")
         async with await anext(frontier):

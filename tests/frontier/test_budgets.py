@@ -54,10 +54,8 @@ async def test_no_more_pages_are_requested_than_the_budget_has(
     ended: list[Any] = []
     options = {"on_end": lambda task, outcome: ended.append((task.url, outcome.end))}
 
-    async with opened(listener=events.append, **options, **budget(max_pages=3, concurrency=concurrency)) as (
-        frontier,
-        _,
-    ):
+    opening = opened(listener=events.append, **options, **budget(max_pages=3, concurrency=concurrency))
+    async with opening as (frontier, _):
         await frontier.put_many([*(f"{A}/{n}" for n in range(10)), f"{B}/1"])
         frontier.close()
         sent = await fetch(frontier, workers=workers)
@@ -283,10 +281,8 @@ async def test_no_budget_is_exceeded_and_what_was_not_sent_is_given_back(opened:
     )
     workers = Workers(draw)
 
-    async with opened(TimedTransport(robots), pacing=pacing, listener=events.append, max_tries=50) as (
-        frontier,
-        gate,
-    ):
+    opening = opened(TimedTransport(robots), pacing=pacing, listener=events.append, max_tries=50)
+    async with opening as (frontier, gate):
         await frontier.put_many(f"{origin}/{n}" for n in range(3 * PAGES) for origin in ORIGINS)
         frontier.close()
         await asyncio.gather(

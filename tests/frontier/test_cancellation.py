@@ -101,9 +101,7 @@ async def test_cancelling_every_task_there_is_after_any_number_of_steps_puts_ori
 
 @one_process
 @pytest.mark.parametrize("steps", range(6))
-async def test_a_task_that_was_chosen_and_has_no_turn_yet_is_left(
-    opened: Opened, drained: Drained, steps: int
-) -> None:
+async def test_a_task_that_was_chosen_and_has_no_turn_yet_is_left(opened, drained, steps: int):
     async with opened() as (frontier, gate):
         await frontier.put(f"{A}/1")
         await asyncio.sleep(5)

@@ -138,10 +138,8 @@ async def test_concurrency_above_one_gives_several_turns_of_an_origin_with_the_d
 async def test_an_origin_delayed_by_an_unused_grant_is_not_starved(opened: Opened) -> None:
     order: list[str] = []
 
-    async with opened(pacing=polite.PacingPolicy(concurrency=2), scheduler=schedulers.Priority()) as (
-        frontier,
-        _,
-    ):
+    opening = opened(pacing=polite.PacingPolicy(concurrency=2), scheduler=schedulers.Priority())
+    async with opening as (frontier, _):
         await frontier.put_many((f"{A}/{n}" for n in range(3)), priority=1)
         await frontier.put_many(f"https://host{n}.test/" for n in range(100))
         frontier.close()

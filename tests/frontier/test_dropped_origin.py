@@ -100,11 +100,8 @@ async def test_rules_that_arrive_meanwhile_save_the_remaining_tasks() -> None:
     reached = asyncio.Event()
     fetched: list[str] = []
 
-    async with given_up(steps, ScriptedTransport({ROBOTS: Failed(Reason.BODY_CORRUPT)})) as (
-        frontier,
-        gate,
-        _,
-    ):
+    opening = given_up(steps, ScriptedTransport({ROBOTS: Failed(Reason.BODY_CORRUPT)}))
+    async with opening as (frontier, gate, _):
         steps.then = reached.set
         await reached.wait()
         await learn_that_all_is_allowed(gate)

@@ -72,9 +72,7 @@ async def test_join_waits_for_queued_tasks_and_tasks_in_flight(opened: Opened) -
     assert now() == 6.0
 
 
-async def test_drain_waits_for_tasks_in_flight_and_returns_queued_tasks_as_they_were_put(
-    opened: Opened, drained: Drained
-) -> None:
+async def test_drain_waits_for_tasks_in_flight_and_returns_queued_tasks_as_they_were_put(opened, drained):
     async with opened({f"{B}/robots.txt": Reply(500)}) as (frontier, _):
         await frontier.put(f"{A}/1")
         permit = await anext(frontier)
@@ -126,9 +124,7 @@ async def test_while_it_drains_tasks_in_flight_may_put(opened: Opened, drained: 
             await frontier.put(f"{A}/4")
 
 
-async def test_closing_the_gate_ends_the_frontier_with_gate_closed_and_loses_nothing(
-    opened: Opened, drained: Drained
-) -> None:
+async def test_closing_the_gate_ends_the_frontier_with_gate_closed_and_loses_nothing(opened, drained):
     async with opened(max_waiting=2) as (frontier, gate):
         await frontier.put_many([f"{A}/1", f"{A}/2"], not_before=LoopClock().wall() + 1_000)
         waiting = [

@@ -62,9 +62,7 @@ class Wrong(schedulers.Fifo):
         ("raises in ready", r"ready\(https://a.test\) raised KeyError"),
     ],
 )
-async def test_a_faulty_scheduler_is_named_and_no_task_is_lost(
-    opened: Opened, drained: Drained, wrong: str, message: str
-) -> None:
+async def test_a_faulty_scheduler_is_named_and_no_task_is_lost(opened, drained, wrong: str, message: str):
     urls = [f"{A}/{n}" for n in range(6)]
     fetched: list[tuple[float, str]] = []
 
@@ -85,9 +83,7 @@ async def test_a_faulty_scheduler_is_named_and_no_task_is_lost(
             pass
 
 
-async def test_a_task_of_an_origin_whose_turn_is_to_come_is_no_answer(
-    opened: Opened, drained: Drained
-) -> None:
+async def test_a_task_of_an_origin_whose_turn_is_to_come_is_no_answer(opened: Opened, drained: Drained):
     class Hasty(schedulers.Fifo):
         def next(self) -> Task:
             super().next()
@@ -160,9 +156,7 @@ async def test_a_listener_that_stops_the_frontier_when_an_origin_is_postponed_le
         assert not [each for each in timers if "TimerQueue" in repr(each) and not each.cancelled()]
 
 
-async def test_scopes_that_cannot_be_worked_out_end_the_frontier_with_their_error(
-    opened: Opened, drained: Drained, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_scopes_that_cannot_be_worked_out_end_the_frontier_with_their_error(opened, drained, caplog):
     async with opened(pacing=polite.PacingPolicy(scopes=no_scope_of_a_page)) as (frontier, _):
         await frontier.put_many([f"{A}/1", f"{A}/2"])
 

@@ -78,9 +78,7 @@ async def test_a_url_that_put_itself_refuses_is_told_with_the_decision(opened: O
     assert outcome.because == "disallowed by Disallow: /private (line 2)"
 
 
-async def test_a_task_without_tries_left_is_told_once_though_it_was_tried_often(
-    opened: Opened, ends: Ends
-) -> None:
+async def test_a_task_without_tries_left_is_told_once_though_it_was_tried_often(opened: Opened, ends: Ends):
     async with opened(on_end=ends, max_tries=2) as (frontier, _):
         await frontier.put(f"{A}/1")
         frontier.close()
@@ -107,9 +105,7 @@ async def test_tasks_of_an_origin_without_rules_are_told_each(opened: Opened, en
     assert len(ends.told) == 51
 
 
-async def test_what_it_raises_is_logged_and_the_crawl_goes_on(
-    opened: Opened, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_what_it_raises_is_logged_and_the_crawl_goes_on(opened, caplog):
     def fail(task: polite.Task, outcome: polite.TaskOutcome) -> None:
         raise ValueError("mine")
 

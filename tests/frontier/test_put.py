@@ -16,13 +16,15 @@ from tests.frontier.support import Drained, Opened, one_process
 from tests.sitemaps.support import urlset
 from tests.support import A, B, fetch_all, scripted_gate
 
+WAITING, DUPLICATE = Admission.WAITING, Admission.DUPLICATE
+
 
 async def test_a_url_is_put_once_however_it_is_spelt(opened: Opened) -> None:
     async with opened() as (frontier, _):
         first = await frontier.put(f"{A}/a/../b?q#x")
         second = await frontier.put("HTTPS://user@A.test:443/b?q")
 
-    assert (first, second) == (Admission.WAITING, Admission.DUPLICATE)
+    assert (first, second) == (WAITING, DUPLICATE)
     assert (bool(first), bool(second)) == (True, False)
 
 
@@ -30,10 +32,10 @@ async def test_a_url_that_was_done_is_put_again_only_when_asked(opened: Opened) 
     async with opened() as (frontier, _):
         await frontier.put(A)
         async with await anext(frontier):
-            assert await frontier.put(A, again=True) is Admission.DUPLICATE
+            assert await frontier.put(A, again=True) is DUPLICATE
 
-        assert await frontier.put(A) is Admission.DUPLICATE
-        assert await frontier.put(A, again=True) is Admission.WAITING
+        assert await frontier.put(A) is DUPLICATE
+        assert await frontier.put(A, again=True) is WAITING
 
 
 @one_process
@@ -44,22 +46,16 @@ async def test_what_was_done_longest_ago_is_forgotten_first(opened: Opened) -> N
             async with await anext(frontier):
                 pass
 
-        assert await frontier.put_many([f"{A}/3", f"{A}/2", f"{A}/1"]) == [
-            Admission.DUPLICATE,
-            Admission.DUPLICATE,
-            Admission.WAITING,
-        ]
+        assert await frontier.put_many([f"{A}/3", f"{A}/2", f"{A}/1"]) == [DUPLICATE, DUPLICATE, WAITING]
 
 
-async def test_put_many_returns_an_admission_for_each_url_and_an_invalid_url_stops_no_other(
-    opened: Opened,
-) -> None:
+async def test_put_many_returns_an_admission_for_each_url_and_an_invalid_url_stops_no_other(opened: Opened):
     events: list[Event] = []
 
     async with opened(listener=events.append) as (frontier, _):
         admissions = await frontier.put_many([A, "http://u:secret@", f"{A}/"], depth=1)
 
-    assert admissions == [Admission.WAITING, Admission.INVALID, Admission.DUPLICATE]
+    assert admissions == [WAITING, Admission.INVALID, DUPLICATE]
     (told,) = [event for event in events if isinstance(event, Dropped)]
     assert "secret" not in str(told)
     assert told.tries == 0
@@ -85,7 +81,7 @@ async def test_put_many_puts_what_an_async_iterator_gives_as_soon_as_it_comes(op
                 assert permit.task.depth == 2
                 permit.report(status=200)
 
-        assert await putting == [Admission.WAITING] * 5 + [Admission.DUPLICATE]
+        assert await putting == [WAITING] * 5 + [DUPLICATE]
 
 
 @one_process
@@ -135,7 +131,6 @@ async def test_put_many_refuses_an_option_that_put_does_not_have_and_one_url(ope
         assert frontier.waiting == 0
 
 
-WAITING, DUPLICATE = Admission.WAITING, Admission.DUPLICATE
 HTTP = "http://a.test"
 
 
@@ -274,12 +269,7 @@ async def test_entries_become_tasks_in_the_order_of_their_priority():
 
     assert tasks == [(f"{SITE}/high", 0.9, 3), (f"{SITE}/usual", 0.5, 3), (f"{SITE}/low", 0.2, 3)]
     assert put.waiting == 3
-    assert put.admissions == {
-        Admission.WAITING: 3,
-        Admission.DUPLICATE: 1,
-        Admission.REFUSED: 1,
-        Admission.INVALID: 0,
-    }
+    assert put.admissions == {WAITING: 3, DUPLICATE: 1, Admission.REFUSED: 1, Admission.INVALID: 0}
     assert [(file.url, file.entries) for file in put.files] == [(f"{SITE}/sitemap.xml", 5)]
 
 

@@ -44,9 +44,7 @@ async def test_retry_is_for_inside_the_block(opened: Opened) -> None:
 
 
 @one_process
-async def test_a_permit_that_is_dropped_unentered_gives_turn_and_task_back_after_the_delay(
-    opened: Opened, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_permit_that_is_dropped_unentered_gives_turn_and_task_back_after_the_delay(opened, caplog):
     async with opened() as (frontier, _):
         await frontier.put(A)
         permit = await anext(frontier)
@@ -59,9 +57,7 @@ async def test_a_permit_that_is_dropped_unentered_gives_turn_and_task_back_after
     assert "use `async with permit`" in caplog.text
 
 
-async def test_a_permit_that_is_entered_and_forgotten_gives_its_task_back_when_its_turn_is_taken(
-    opened: Opened,
-) -> None:
+async def test_a_permit_that_is_entered_and_forgotten_gives_its_task_back_when_its_turn_is_taken(opened):
     async with opened(pacing=polite.PacingPolicy(max_hold=30.0)) as (frontier, _):
         await frontier.put(A)
         await (await anext(frontier)).enter()
@@ -98,9 +94,7 @@ async def test_a_permit_left_twice_ends_its_task_once(opened: Opened, entered_by
 
 
 @pytest.mark.parametrize("state", ["given", "entered", "in a block"])
-async def test_a_task_of_which_nothing_was_sent_waits_again_untried_and_without_a_delay(
-    opened: Opened, state: str
-) -> None:
+async def test_a_task_of_which_nothing_was_sent_waits_again_untried_and_without_a_delay(opened, state: str):
     async with opened() as (frontier, _):
         await frontier.put(A)
         permit = await anext(frontier)
@@ -125,9 +119,7 @@ async def test_a_task_of_which_nothing_was_sent_waits_again_untried_and_without_
 
 
 @pytest.mark.parametrize("state", ["given", "entered"])
-async def test_a_task_that_needs_no_request_any_more_is_done_and_delays_nothing(
-    opened: Opened, state: str
-) -> None:
+async def test_a_task_that_needs_no_request_any_more_is_done_and_delays_nothing(opened: Opened, state: str):
     async with opened() as (frontier, _):
         await frontier.put_many([A, f"{A}/b"])
         permit = await anext(frontier)
@@ -164,9 +156,7 @@ async def test_a_task_that_needs_no_request_now_is_done_though_its_permit_waits_
         assert (frontier.done, frontier.waiting, frontier.in_flight) == (1, 0, 0)
 
 
-async def test_a_permit_asked_for_inside_a_frontiers_permit_of_its_origin_is_an_error_and_no_hang(
-    opened: Opened,
-) -> None:
+async def test_a_permit_asked_for_inside_a_frontiers_permit_of_its_origin_is_an_error_and_no_hang(opened):
     async with opened() as (frontier, gate):
         await frontier.put(A)
         async with await anext(frontier) as permit:

@@ -1,7 +1,6 @@
 """An origin whose robots.txt cannot be fetched: it is postponed, tried again, and dropped after `max_robots_tries`."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -44,9 +43,7 @@ async def test_tasks_wait_for_a_robots_txt_that_is_out_of_reach(opened: Opened) 
     assert (frontier.done, frontier.refused) == (2, 1)
 
 
-async def test_the_tasks_of_an_origin_out_of_reach_are_dropped_in_the_end_and_may_be_put_again(
-    opened: Opened,
-) -> None:
+async def test_the_tasks_of_an_origin_out_of_reach_are_dropped_in_the_end_and_may_be_put_again(opened):
     events: list[Event] = []
     script = {f"{A}/robots.txt": [Reply(500), Reply(500), RULES]}
 
@@ -79,9 +76,7 @@ async def test_what_cannot_pass_by_waiting_is_not_tried_again(opened: Opened, re
     assert not [event for event in events if isinstance(event, OriginPostponed)]
 
 
-async def test_a_failure_of_an_earlier_run_is_retried_with_the_options_of_this_one(
-    opened: Opened, tmp_path: Path
-) -> None:
+async def test_a_failure_of_an_earlier_run_is_retried_with_the_options_of_this_one(opened, tmp_path):
     store = str(tmp_path / "robots.sqlite")
     refused = ScriptedTransport({f"{A}/robots.txt": [Failed(polite.Reason.ADDRESS_REFUSED)]})
     async with opened(refused, store=store) as (_, gate):
@@ -116,9 +111,7 @@ async def test_an_origin_that_falls_out_of_reach_has_its_allowed_tasks_dropped_t
     assert (frontier.done, frontier.dropped) == (1, 2)
 
 
-async def test_tasks_that_were_given_up_are_saved_by_rules_that_come_before_they_are_dropped(
-    opened: Opened,
-) -> None:
+async def test_tasks_that_were_given_up_are_saved_by_rules_that_come_before_they_are_dropped(opened: Opened):
     policy = polite.RobotsPolicy(default_ttl=300, keep_stale=False)
     script = {f"{A}/robots.txt": [RULES, Reply(500), RULES]}
     frontiers: list[Frontier] = []
@@ -127,10 +120,8 @@ async def test_tasks_that_were_given_up_are_saved_by_rules_that_come_before_they
         if isinstance(event, RobotsFetched) and event.outcome == "unreachable":
             frontiers[0].pause()
 
-    async with opened(script, robots=policy, listener=pause_when_out_of_reach, max_robots_tries=1) as (
-        frontier,
-        gate,
-    ):
+    opening = opened(script, robots=policy, listener=pause_when_out_of_reach, max_robots_tries=1)
+    async with opening as (frontier, gate):
         frontiers.append(frontier)
         await frontier.put_many([f"{A}/0", f"{A}/1"])
         async with await anext(frontier):
@@ -149,10 +140,8 @@ async def test_tasks_that_were_given_up_are_saved_by_rules_that_come_before_they
 async def test_an_origin_asked_again_too_early_has_not_failed_twice(opened: Opened) -> None:
     clock = LoopClock()
 
-    async with opened({f"{A}/robots.txt": [Reply(500), RULES]}, clock=clock, max_robots_tries=2) as (
-        frontier,
-        _,
-    ):
+    opening = opened({f"{A}/robots.txt": [Reply(500), RULES]}, clock=clock, max_robots_tries=2)
+    async with opening as (frontier, _):
         await frontier.put(A)
         await asyncio.sleep(4)
         clock.set_wall(clock.wall() - 3)
@@ -160,9 +149,7 @@ async def test_an_origin_asked_again_too_early_has_not_failed_twice(opened: Open
         assert (await anext(frontier)).url == f"{A}/"
 
 
-async def test_a_store_that_fails_puts_the_origin_off_and_is_logged(
-    opened: Opened, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_store_that_fails_puts_the_origin_off_and_is_logged(opened, caplog):
     store, events = FailingStore(), []
 
     async with opened(store=store, listener=events.append) as (frontier, _):

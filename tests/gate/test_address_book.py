@@ -33,9 +33,7 @@ class Source:
         self.closed += 1
 
 
-async def test_a_host_is_asked_for_once_however_many_wait_and_one_that_is_cancelled_disturbs_no_other() -> (
-    None
-):
+async def test_a_host_is_asked_for_once_however_many_wait_and_one_that_is_cancelled_disturbs_no_other():
     source = Source("192.0.2.1")
     book = AddressBook(source, ManualClock())
     assert book.known(HOST) == ()

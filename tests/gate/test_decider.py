@@ -136,9 +136,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 
 @pytest.mark.parametrize("evicted", [False, True])
 @QUESTIONS
-async def test_rules_replaced_while_a_thread_decides_are_asked_again(
-    question: Callable[[polite.Gate], Awaitable[bool]], evicted: bool, slow: Callable[[float], None]
-) -> None:
+async def test_rules_replaced_while_a_thread_decides_are_asked_again(question, evicted: bool, slow):
     site = Site(HOSTILE, max_age=1000)
     async with opened_on(site, max_origins=1) as gate, asyncio.timeout(100_000):
         await gate.check(SITE)

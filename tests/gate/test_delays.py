@@ -46,10 +46,8 @@ class Own:
 async def test_t3_what_a_file_asks_for_and_min_delay_give_the_larger(
     rule: str, pacing: dict[str, Any], gap: float, because: str
 ) -> None:
-    async with opened(serving(f"User-agent: *\n{rule}\n".encode()), pacing=polite.PacingPolicy(**pacing)) as (
-        gate,
-        _,
-    ):
+    opening = opened(serving(f"User-agent: *\n{rule}\n".encode()), pacing=polite.PacingPolicy(**pacing))
+    async with opening as (gate, _):
         times = sorted(await asyncio.gather(*(visit(gate) for _ in range(3))))
         explanation = await gate.explain(PAGE)
 

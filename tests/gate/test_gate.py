@@ -252,9 +252,7 @@ async def test_explain_tells_of_failures_and_the_copy_that_serves() -> None:
     assert "turn: in 1.0 s" in text
 
 
-async def test_what_is_to_be_called_at_the_close_is_called_once_and_its_object_held_weakly(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_what_is_to_be_called_at_the_close_is_called_once_and_its_object_held_weakly(caplog):
     class Listening:
         def closed(self) -> None:
             told.append(self)

@@ -46,9 +46,7 @@ def opened(site: TimedTransport, clock: LoopClock, agent: str = AGENT, **options
     return scripted_gate(site, agent=agent, clock=clock, **options)
 
 
-async def test_a_gate_for_each_call_keeps_the_delay_and_is_warned_of_once(
-    clock: LoopClock, told: list[warnings.WarningMessage]
-) -> None:
+async def test_a_gate_for_each_call_keeps_the_delay_and_is_warned_of_once(clock, told):
     site = serving(b"User-agent: *\nCrawl-delay: 2")
     for _ in range(4):
         async with opened(site, clock) as gate:
@@ -79,9 +77,7 @@ async def test_gates_that_are_open_together_share_the_turns_of_an_origin(clock: 
     assert [len([at for at in times if at < 33]) for times in each] == [10, 10, 10]
 
 
-async def test_a_task_that_holds_the_turn_of_one_gate_does_not_wait_for_ever_for_another(
-    clock: LoopClock,
-) -> None:
+async def test_a_task_that_holds_the_turn_of_one_gate_does_not_wait_for_ever_for_another(clock: LoopClock):
     async with opened(serving(), clock) as one, opened(serving(), clock) as other, one.permit(PAGE):
         assert await visit(other) < 70
 
@@ -125,9 +121,7 @@ async def test_a_request_in_flight_when_its_gate_closes_begins_its_delay_at_its_
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_gates_of_other_limits_that_hold_turns_for_long_keep_the_longer_delay(
-    clock: LoopClock, seed: int
-) -> None:
+async def test_gates_of_other_limits_that_hold_turns_for_long_keep_the_longer_delay(clock, seed: int):
     chance = random.Random(seed)
     policies = [
         polite.PacingPolicy(min_delay=chance.choice([1, 2, 5, 10]), concurrency=chance.choice([1, 1, 2, 3]))
@@ -175,9 +169,7 @@ async def test_delays_of_wider_scopes_are_kept_but_not_those_of_a_whole_crawl(cl
     assert third.times == [ended + 7]
 
 
-async def test_gates_with_clocks_of_their_own_know_nothing_of_each_other(
-    told: list[warnings.WarningMessage],
-) -> None:
+async def test_gates_with_clocks_of_their_own_know_nothing_of_each_other(told: list[warnings.WarningMessage]):
     site = serving()
     for _ in range(3):
         async with opened(site, LoopClock()) as gate:
@@ -187,9 +179,7 @@ async def test_gates_with_clocks_of_their_own_know_nothing_of_each_other(
     assert not told
 
 
-async def test_the_delays_of_closed_gates_are_forgotten(
-    clock: LoopClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_delays_of_closed_gates_are_forgotten(clock: LoopClock, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "_MOST_LEFT", 100)
     delays = process_delays(clock)
     async with opened(serving(), clock) as gate:
@@ -271,9 +261,7 @@ def test_threads_never_have_a_turn_of_one_origin_together(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("meanwhile", ["a turn is given back", "the gate visits others"])
-async def test_the_longer_delay_counts_from_the_last_request_of_the_other_gate(
-    clock: LoopClock, meanwhile: str
-) -> None:
+async def test_the_longer_delay_counts_from_the_last_request_of_the_other_gate(clock, meanwhile: str):
     slower = polite.PacingPolicy(min_delay=300)
     async with opened(serving(), clock) as one, opened(serving(), clock, pacing=slower) as other:
         await visit(other)

@@ -122,9 +122,7 @@ async def test_a_meter_receives_how_long_permits_and_tasks_waited_and_permits_we
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError(), asyncio.CancelledError()])
-async def test_what_a_meter_raises_is_logged_and_hinders_nothing(
-    error: BaseException, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_what_a_meter_raises_is_logged_and_hinders_nothing(error: BaseException, caplog):
     meter = Noting()
     async with opened() as (gate, _):
         gate.measure(Failing(error))

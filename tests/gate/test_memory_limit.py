@@ -136,9 +136,7 @@ def test_rules_that_are_gone_leave_nothing_however_seldom_their_memory_is_asked_
     assert len(in_use.freed) <= 1
 
 
-def test_a_new_origin_looks_at_few_of_many_back_offs_and_is_let_in_once_some_are_over(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_new_origin_looks_at_few_of_many_back_offs_and_is_let_in_once_some_are_over(monkeypatch):
     looked: list[object] = []
     real = OriginRules.back_off_left_s
     monkeypatch.setattr(

@@ -25,9 +25,7 @@ from tests.support import now, scripted_gate
         (None, polite.Anchor.FIRST_BYTE, "left"),
     ],
 )
-async def test_the_delay_starts_at_the_report_or_the_end(
-    said: str | None, anchor: polite.Anchor, since: str
-) -> None:
+async def test_the_delay_starts_at_the_report_or_the_end(said: str | None, anchor: polite.Anchor, since: str):
     at: dict[str, float] = {}
     async with opened(pacing=polite.PacingPolicy(anchor=anchor)) as (gate, _):
         async with gate.permit(PAGE) as permit:

@@ -14,7 +14,7 @@ from polite.events import Event, RobotsFetched
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.stores.memory import MemoryStore
 from polite.testing import ScriptedTransport
-from tests.frontier.durable.slow_commits import OverlappingLoop
+from tests.frontier.durable.slow_commits import run_slowly
 from tests.gate.support import PAGE, PRIVATE, ROBOTS, SITE, gaps, visit
 from tests.support import OpenedGate, TimedTransport, now, scripted_gate
 
@@ -115,8 +115,7 @@ def test_no_page_goes_while_a_file_is_read_in_a_thread(concurrency: int) -> None
         return server
 
     # The step in a thread takes longer than the delay of the file that was known before.
-    with asyncio.Runner(loop_factory=lambda: OverlappingLoop(lambda: 7.3)) as runner:
-        server = runner.run(crawl())
+    server = run_slowly(crawl(), lambda: 7.3)
 
     after = [at - server.robots[1] for at in server.at[SITE] if at > server.robots[1]]
     assert len(after) == 1

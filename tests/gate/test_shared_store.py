@@ -44,9 +44,7 @@ def answering(*answers: Reply) -> ScriptedTransport:
     return ScriptedTransport({ROBOTS: answers})
 
 
-async def test_k3_a_slow_failure_does_not_replace_the_rules_that_another_gate_saved_meanwhile(
-    shared: Opening,
-) -> None:
+async def test_k3_a_slow_failure_does_not_replace_the_rules_that_another_gate_saved_meanwhile(shared):
     slow, quick, down = answering(Reply(500)), answering(CLOSED), answering(Reply(500))
     async with gate(slow, shared()) as ours, gate(quick, shared()) as other:
         slow.hold()
@@ -68,9 +66,7 @@ async def test_k3_a_slow_failure_does_not_replace_the_rules_that_another_gate_sa
 
 
 @pytest.mark.parametrize("asks_first", ["when it is over", "ahead of time"])
-async def test_k4_the_back_off_of_one_gate_holds_for_a_gate_that_knew_the_origin(
-    shared: Opening, asks_first: str
-) -> None:
+async def test_k4_the_back_off_of_one_gate_holds_for_a_gate_that_knew_the_origin(shared, asks_first: str):
     met, knew = answering(RULES, BUSY), answering(RULES)
     async with gate(met, shared()) as one, gate(knew, shared()) as other:
         await one.check(PAGE)
@@ -163,9 +159,7 @@ async def test_a_store_that_fails_or_returns_nonsense_is_named_and_gives_no_perm
                 pass
 
 
-async def test_a_store_that_cannot_keep_a_back_off_is_named_in_the_log_and_the_back_off_runs(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_store_that_cannot_keep_a_back_off_is_named_in_the_log_and_the_back_off_runs(caplog):
     async with scripted_gate({ROBOTS: RULES}, store=Own(hold=OSError("disk"))) as gate:
         await visit(gate, status=429, Retry_After="600")
 

@@ -98,9 +98,7 @@ class Away:
 STRICT = polite.PacingPolicy(min_delay=3.0, circuit_failures=1, max_failures=1)
 
 
-async def test_a_signer_that_fails_for_robots_txt_is_no_failure_of_the_site(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_signer_that_fails_for_robots_txt_is_no_failure_of_the_site(caplog: pytest.LogCaptureFixture):
     events: list[Any] = []
     transport = Sending({ROBOTS: Reply(200, RULES)})
     async with opened(transport, signer=Away(), pacing=STRICT, listener=events.append) as (gate, _):

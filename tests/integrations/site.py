@@ -199,10 +199,9 @@ async def served(
         yield site
     finally:
         site.cut.set()
+        # A connection that a client has opened and left is accepted, so that it is closed.
         for _ in range(10):
-            await asyncio.sleep(
-                0
-            )  # a connection that a client has opened and left is accepted, so that it is closed
+            await asyncio.sleep(0)
         await runner.cleanup()
 
 

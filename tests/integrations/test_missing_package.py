@@ -2,7 +2,6 @@
 
 import importlib
 import re
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.frameworks.installed import FRAMEWORKS
+from tests.support import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -51,8 +51,6 @@ sys.argv = ["polite", "check", "--help"]
 polite.cli.program()
 """
 
-    run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
-    )
+    run = run_python(program)
 
     assert (run.returncode, run.stderr) == (0, "")

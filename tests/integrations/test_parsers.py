@@ -1,11 +1,11 @@
 """The interfaces of Protego and urllib.robotparser, beside the originals: alike, or different as the docs say."""
 
+import asyncio
 import gzip
 import json
 import time
 import urllib.robotparser
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import protego
@@ -18,7 +18,8 @@ from polite.integrations.protego import PROTEGO, Protego
 from polite.integrations.robotparser import ROBOTPARSER, RobotFileParser
 from polite.robots.dialect import RFC9309
 from polite.robots.policy import FetchPolicy
-from tests.blocking.support import Thread
+from polite.testing import scripted_server
+from tests.faults.stage import ok
 from tests.standards.dialects import CORPUS, corpus, real_files
 
 FILE = """\
@@ -275,32 +276,18 @@ def test_its_text_reads_as_the_same_file() -> None:
     ("status", "fetched"),
     [(200, [False, True]), (404, [True] * 2), (401, [True] * 2), (500, [False] * 2), (503, [False] * 2)],
 )
-def test_read_fetches_the_origins_file_as_rfc_9309_has_it(status: int, fetched: list[bool]) -> None:
-    asked: list[tuple[str, str]] = []
-
-    class Answering(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            asked.append((self.path, self.headers["User-Agent"]))
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(FILE.encode())))
-            self.end_headers()
-            self.wfile.write(FILE.encode())
-
-        def log_message(self, *_: object) -> None:
-            pass
-
+async def test_read_fetches_the_origins_file_as_rfc_9309_has_it(status: int, fetched: list[bool]) -> None:
     parser = RobotFileParser(agent="TestBot/1.0", fetching=FetchPolicy(allow_private=True))
-    with HTTPServer(("127.0.0.1", 0), Answering) as server:
-        serving = Thread(lambda: server.serve_forever(poll_interval=0.01))
-        parser.set_url(f"http://127.0.0.1:{server.server_port}/folder/robots.txt")
-        parser.read()
-        server.shutdown()
-        serving.outcome()
+    async with scripted_server(ok(FILE.encode(), status=b"%d X" % status)) as server:
+        parser.set_url(server.url("/folder/robots.txt"))
+        await asyncio.to_thread(parser.read)
 
     assert [parser.can_fetch("x", url) for url in ("/a", "/c")] == fetched
     assert (parser.allow_all, parser.disallow_all) == (all(fetched), not any(fetched))
     assert parser.mtime() > 0
-    assert asked == [("/robots.txt", "TestBot/1.0")]
+    (request,) = server.requests
+    assert request.startswith(b"GET /robots.txt ")
+    assert b"\r\nUser-Agent: TestBot/1.0\r\n" in request
 
 
 async def test_read_raises_what_is_no_url_and_does_not_hold_up_an_event_loop() -> None:

@@ -65,7 +65,7 @@ class Process:
             headers={"User-Agent": self._agent},
             timeout=aiohttp.ClientTimeout(total=30),
             trace_configs=[trace],
-            middlewares=(_send_once,),
+            middlewares=(send_once,),
         )
 
     async def _work(self, frontier: polite.Frontier, session: aiohttp.ClientSession) -> None:
@@ -88,7 +88,7 @@ def _tell(event: object) -> None:
         print(event, file=sys.stderr, flush=True)
 
 
-async def _send_once(
+async def send_once(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
     """aiohttp repeats a GET that was cut off, at once. No permit was given for that."""

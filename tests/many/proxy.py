@@ -5,6 +5,7 @@ import contextlib
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
+from ssl import SSLContext
 from typing import Any, Self
 
 _CHUNK = 65536
@@ -12,9 +13,13 @@ _CLOSING_S = 0.05
 
 
 class TcpProxy:
-    """Runs in a thread of its own. `with TcpProxy(port) as proxy:` connect to `proxy.port` instead of `port`."""
+    """Runs in a thread of its own. `with TcpProxy(port) as proxy:` connect to `proxy.port` instead of `port`.
 
-    def __init__(self, target: int) -> None:
+    With `ssl` it speaks TLS to its clients, as stunnel or a managed service does: the wheel's server has no TLS of its own.
+    """
+
+    def __init__(self, target: int, ssl: SSLContext | None = None) -> None:
+        self._ssl = ssl
         self._target: int | None = target
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -50,7 +55,7 @@ class TcpProxy:
 
     async def _start(self) -> None:
         self._passing.set()
-        self._server = await asyncio.start_server(self._accepted, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._accepted, "127.0.0.1", 0, ssl=self._ssl)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def _stop(self) -> None:

@@ -55,9 +55,7 @@ async def both_refusals(kind: type[polite.PoliteError], store: Any, **options: A
 
 
 @pytest.mark.parametrize("slip", ["redis:/{}h/0", "redis:{}h/0", "mongodb://{}h/0", "redis://{}h:x/0"])
-async def test_a_slip_in_the_address_is_no_file_and_shows_no_password(
-    slip: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_slip_in_the_address_is_no_file_and_shows_no_password(slip: str, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     message = await both_refusals(polite.InvalidOption, slip.format(LOGIN))

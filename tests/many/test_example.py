@@ -41,9 +41,7 @@ def done(port: int) -> list[str]:
     )
 
 
-def test_a_process_that_is_terminated_ends_cleanly_and_another_goes_on(
-    valkey: ValkeyServer, start: Callable[[], subprocess.Popen[str]], port: int
-) -> None:
+def test_a_process_that_is_terminated_ends_cleanly_and_another_goes_on(valkey, start, port):
     first = start()
     assert first.stdout is not None
     said = first.stdout.readline()

@@ -5,13 +5,11 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from docs.examples.demo.judge import ROBOTS
 from tests.many.crawling import ROOT, sites
-from tests.many.servers import ValkeyServer
 from tests.many.world import World, read_request
 
 WORLD = World(hosts=2, pages=12, network=75)
@@ -19,9 +17,7 @@ LIMIT_S = 60
 
 
 @pytest.mark.slow("processes and servers in real time")
-def test_an_interrupted_run_leaves_its_pages_to_others_and_goes_on_with_the_same_command(
-    valkey: ValkeyServer, tmp_path: Path
-) -> None:
+def test_an_interrupted_run_leaves_its_pages_to_others_and_goes_on_with_the_same_command(valkey, tmp_path):
     log = tmp_path / "hits"
     with sites(WORLD, log) as port:
         urls = [WORLD.url(host, page, port) for page in range(WORLD.pages) for host in range(WORLD.hosts)]

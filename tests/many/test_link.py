@@ -87,9 +87,7 @@ async def test_a_server_that_stops_answering_is_unreached_and_the_step_is_sent_o
         assert await link.step(PREFIX, "0") in ("2", "3")
 
 
-async def test_a_cancelled_call_leaves_no_reply_for_the_next_one(
-    start_valkey: Callable[..., ValkeyServer],
-) -> None:
+async def test_a_cancelled_call_leaves_no_reply_for_the_next_one(start_valkey: Callable[..., ValkeyServer]):
     valkey = start_valkey()
     async with linked(valkey.url) as link:
         await link.step(PREFIX, "1")
@@ -166,9 +164,7 @@ def acl(valkey: ValkeyServer) -> Iterator[Callable[..., str]]:
     valkey.client.acl_deluser("polite", "polite-operator")
 
 
-async def test_the_documented_acl_is_enough(
-    acl: Callable[..., str], valkey: ValkeyServer, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_the_documented_acl_is_enough(acl, valkey, caplog):
     shared = await open_shared(acl(), SystemClock())
     try:
         await shared.join("news")
@@ -223,9 +219,7 @@ async def test_a_step_goes_to_the_node_of_its_slot(valkey_cluster: ValkeyCluster
             assert valkey_cluster.of(prefix).client.hget(f"{prefix}m", "n") == "1"
 
 
-async def test_a_slot_may_move_while_steps_run_and_none_runs_on_half_of_it(
-    valkey_cluster: ValkeyCluster,
-) -> None:
+async def test_a_slot_may_move_while_steps_run_and_none_runs_on_half_of_it(valkey_cluster: ValkeyCluster):
     source = valkey_cluster.of(PREFIX)
     (target,) = (node for node in valkey_cluster.nodes if node is not source)
     slot = valkey_cluster.slot(PREFIX)
@@ -250,9 +244,7 @@ async def test_a_slot_may_move_while_steps_run_and_none_runs_on_half_of_it(
 # Sentinel
 
 
-async def test_after_a_failover_the_sentinels_name_the_new_master(
-    start_valkey: Callable[..., ValkeyServer], tmp_path: Path
-) -> None:
+async def test_after_a_failover_the_sentinels_name_the_new_master(start_valkey, tmp_path):
     master, replica = start_valkey(), start_valkey()
     replica.replica_of(master)
     sentinel = ValkeySentinel(tmp_path / "sentinel", master)

@@ -2,10 +2,8 @@
 
 import asyncio
 import ssl
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,9 @@ import trustme
 from polite.clock import SystemClock
 from polite.errors import InvalidOption, PoliteError, StoreFailed
 from polite.stores.redis.opening import SharedStore, open_shared
+from tests.many.proxy import TcpProxy
 from tests.many.servers import ValkeyServer
+from tests.support import run_python
 
 SECRET = "hunter2"
 
@@ -83,21 +83,7 @@ async def test_what_is_no_server_of_the_right_kind_is_named(reply: bytes, messag
         assert message in await refusal(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}")
 
 
-async def passed_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int) -> None:
-    from_server, to_server = await asyncio.open_connection("127.0.0.1", port)
-
-    async def pipe(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-        with suppress(OSError):
-            while data := await source.read(65_536):
-                sink.write(data)
-        sink.close()
-
-    await asyncio.gather(pipe(reader, to_server), pipe(from_server, writer))
-
-
-async def test_a_password_that_is_missing_or_wrong_is_no_secret_told(
-    start_valkey: Callable[..., ValkeyServer],
-) -> None:
+async def test_a_password_that_is_missing_or_wrong_is_no_secret_told(start_valkey):
     server = start_valkey()
     server.client.config_set("requirepass", SECRET)
     server.client.connection_pool.connection_kwargs["password"] = SECRET
@@ -114,9 +100,7 @@ async def test_a_password_that_is_missing_or_wrong_is_no_secret_told(
     assert "POLITE_STORE_PASSWORD" in wrong
 
 
-async def test_a_server_that_evicts_is_refused_with_the_command(
-    start_valkey: Callable[..., ValkeyServer],
-) -> None:
+async def test_a_server_that_evicts_is_refused_with_the_command(start_valkey: Callable[..., ValkeyServer]):
     server = start_valkey("--maxmemory-policy", "allkeys-lru")
 
     message = await refusal(server.url)
@@ -128,9 +112,7 @@ async def test_a_server_that_evicts_is_refused_with_the_command(
     assert "run CONFIG SET maxmemory-policy noeviction" in message
 
 
-async def test_a_server_without_append_only_file_is_warned_of(
-    start_valkey: Callable[..., ValkeyServer], caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_server_without_append_only_file_is_warned_of(start_valkey, caplog):
     async with opened(start_valkey().url):
         warned = caplog.text
         caplog.clear()
@@ -164,24 +146,15 @@ def authority(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@asynccontextmanager
-async def tls_before(valkey: ValkeyServer, files: Path) -> AsyncIterator[int]:
-    """A TLS listener before the server, as stunnel or a managed service is: the wheel's server has no TLS of its own."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(files / "cert.pem", files / "key.pem")
-    server = await asyncio.start_server(
-        lambda reader, writer: passed_on(reader, writer, valkey.port), "127.0.0.1", 0, ssl=context
-    )
-    async with server:
-        yield server.sockets[0].getsockname()[1]
-
-
 async def test_tls_is_spoken_and_the_certificate_is_checked(valkey: ValkeyServer, authority: Path) -> None:
-    async with tls_before(valkey, authority) as port:
-        unknown = await refusal(f"rediss://127.0.0.1:{port}")
-        async with opened(f"rediss://127.0.0.1:{port}?ssl_ca_certs={authority / 'ca.pem'}") as shared:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(authority / "cert.pem", authority / "key.pem")
+    with TcpProxy(valkey.port, context) as proxy:
+        unknown = await refusal(f"rediss://127.0.0.1:{proxy.port}")
+        known = f"rediss://127.0.0.1:{proxy.port}?ssl_ca_certs={authority / 'ca.pem'}"
+        async with opened(known) as shared:
             await shared.join("news")
-        without = await refusal(f"redis://127.0.0.1:{port}")
+        without = await refusal(f"redis://127.0.0.1:{proxy.port}")
 
     assert "CERTIFICATE_VERIFY_FAILED" in unknown
     assert "?ssl_ca_certs=ca.pem" in unknown
@@ -252,4 +225,4 @@ for _ in range(2):
     else:
         raise AssertionError
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_python(code, check=True)

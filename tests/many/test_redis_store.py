@@ -54,9 +54,7 @@ async def open_store(valkey: ValkeyServer) -> AsyncIterator[Callable[..., RedisS
         await link.close()
 
 
-async def test_dates_are_shifted_by_each_hosts_offset_to_the_server(
-    open_store: Callable[..., RedisStore],
-) -> None:
+async def test_dates_are_shifted_by_each_hosts_offset_to_the_server(open_store: Callable[..., RedisStore]):
     now = float(int(time.time()))
     ahead, right = open_store(AheadClock()), open_store()
     failure = renewed(found(now + 3_600), Unreachable(Reason.TIMEOUT, ""), RobotsPolicy(), now + 3_700.0)
@@ -70,9 +68,7 @@ async def test_dates_are_shifted_by_each_hosts_offset_to_the_server(
     assert await right.held(SITE) == SavedBackOff(now, now + 3_600.0, "status 503")
 
 
-async def test_a_result_is_kept_for_a_month_beyond_its_end_and_a_back_off_until_its_own(
-    valkey: ValkeyServer, open_store: Callable[..., RedisStore]
-) -> None:
+async def test_a_result_is_kept_for_a_month_beyond_its_end_and_a_back_off_until_its_own(valkey, open_store):
     store, now = open_store(), time.time()
 
     await store.save(SITE, found(now))
@@ -86,9 +82,7 @@ async def test_a_result_is_kept_for_a_month_beyond_its_end_and_a_back_off_until_
     assert valkey.client.ttl(KEY) == -1
 
 
-async def test_a_back_off_read_with_a_snapshot_answers_only_at_once(
-    open_store: Callable[..., RedisStore], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_back_off_read_with_a_snapshot_answers_only_at_once(open_store, monkeypatch):
     store, other, now = open_store(), open_store(), time.time()
     monkeypatch.setattr(robots_module, "_READ_FOR_S", 0.0)
     await store.load(SITE)
@@ -98,9 +92,7 @@ async def test_a_back_off_read_with_a_snapshot_answers_only_at_once(
     assert await store.held(SITE) is not None
 
 
-async def test_a_damaged_value_is_fetched_again_and_replaced(
-    valkey: ValkeyServer, open_store: Callable[..., RedisStore], caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_damaged_value_is_fetched_again_and_replaced(valkey, open_store, caplog):
     store, snapshot = open_store(), found(float(int(time.time())))
     await store.save(SITE, snapshot)
     whole = redis_bytes(valkey, KEY)
@@ -132,9 +124,7 @@ def redis_bytes(valkey: ValkeyServer, key: str) -> bytes:
     return value
 
 
-async def test_after_their_patience_calls_fail_and_say_since_when_and_why(
-    start_valkey: Callable[..., ValkeyServer], open_store: Callable[..., RedisStore]
-) -> None:
+async def test_after_their_patience_calls_fail_and_say_since_when_and_why(start_valkey, open_store):
     server = start_valkey()
     store = open_store(server=server, patience_s=0.3)
     await store.load(SITE)

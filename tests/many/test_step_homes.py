@@ -27,9 +27,7 @@ def take(process: Process) -> Taken:
     return taken
 
 
-def test_a_home_that_was_left_has_what_is_left_of_its_rest_and_its_state(
-    crawl: Crawl, one: Process, other: Process
-) -> None:
+def test_a_home_that_was_left_has_what_is_left_of_its_rest_and_its_state(crawl, one, other):
     take(one)
 
     leave(one, rest=5 * SECOND, state='{"a:b": [1]}')
@@ -42,9 +40,7 @@ def test_a_home_that_was_left_has_what_is_left_of_its_rest_and_its_state(
     assert 2 * SECOND < taken.free <= 3 * SECOND
 
 
-def test_a_home_with_tasks_waits_in_line_until_its_rest_is_over(
-    crawl: Crawl, one: Process, other: Process
-) -> None:
+def test_a_home_with_tasks_waits_in_line_until_its_rest_is_over(crawl: Crawl, one: Process, other: Process):
     one.put(A)
     one.pick()
     leave(one, rest=9 * SECOND)
@@ -59,9 +55,7 @@ def test_a_home_with_tasks_waits_in_line_until_its_rest_is_over(
     assert 0 < taken.free <= SECOND
 
 
-def test_a_home_is_left_under_its_own_fence_and_by_its_owner_only(
-    crawl: Crawl, one: Process, other: Process
-) -> None:
+def test_a_home_is_left_under_its_own_fence_and_by_its_owner_only(crawl: Crawl, one: Process, other: Process):
     stale = take(one).fence
     leave(one)
     fence = take(other).fence
@@ -72,9 +66,7 @@ def test_a_home_is_left_under_its_own_fence_and_by_its_owner_only(
     assert owner_of(crawl) == "other"
 
 
-def test_a_greater_fence_leaves_a_home_that_a_lost_write_gave(
-    crawl: Crawl, one: Process, other: Process
-) -> None:
+def test_a_greater_fence_leaves_a_home_that_a_lost_write_gave(crawl: Crawl, one: Process, other: Process):
     fence = take(one).fence
 
     leave(other, fence=fence + 5, rest=SECOND)
@@ -102,9 +94,7 @@ def test_a_home_without_tasks_is_forgotten_when_it_has_rested_unless_it_was_take
 
 
 @pytest.mark.parametrize("why", ["state", "death"])
-def test_what_the_next_owner_must_know_is_kept_for_a_day(
-    crawl: Crawl, why: str, one: Process, other: Process
-) -> None:
+def test_what_the_next_owner_must_know_is_kept_for_a_day(crawl, why: str, one, other):
     take(one)
     if why == "state":
         leave(one, state="{}")
@@ -133,9 +123,7 @@ def test_a_long_rest_is_written_through(crawl: Crawl, one: Process, other: Proce
     assert 590 * SECOND < taken.free <= 600 * SECOND
 
 
-def test_a_rest_counts_whoever_owns_the_home_and_a_state_only_of_the_owner(
-    crawl: Crawl, one: Process, other: Process
-) -> None:
+def test_a_rest_counts_whoever_owns_the_home_and_a_state_only_of_the_owner(crawl, one, other):
     fence = take(one).fence
 
     other.step(holds=[Hold("a.example", fence, 600 * SECOND, "{1}")])
@@ -148,9 +136,7 @@ def test_a_rest_counts_whoever_owns_the_home_and_a_state_only_of_the_owner(
     assert not crawl.client.hexists(crawl.key("h"), "never.example")
 
 
-def test_a_home_of_mine_that_the_store_does_not_know_becomes_ours(
-    crawl: Crawl, one: Process, other: Process
-) -> None:
+def test_a_home_of_mine_that_the_store_does_not_know_becomes_ours(crawl: Crawl, one: Process, other: Process):
     one.put(A)
     crawl.another_server()
 
@@ -172,18 +158,14 @@ def test_the_greater_fence_of_mine_wins_over_an_older_one(crawl: Crawl, one: Pro
 
 
 @pytest.mark.parametrize("older", [0, 1])
-def test_a_home_of_mine_that_another_took_is_gone(
-    crawl: Crawl, older: int, one: Process, other: Process
-) -> None:
+def test_a_home_of_mine_that_another_took_is_gone(crawl: Crawl, older: int, one: Process, other: Process):
     fence = take(other).fence
 
     assert one.step(mine=[Mine("a.example", fence - older)]).gone == ["a.example"]
     assert owner_of(crawl) == "other"
 
 
-def test_a_home_that_we_do_not_know_to_hold_rests_from_the_end_of_quiet(
-    crawl: Crawl, one: Process, other: Process
-) -> None:
+def test_a_home_that_we_do_not_know_to_hold_rests_from_the_end_of_quiet(crawl, one, other):
     one.put(A)
     one.pick()
     crawl.another_server()
@@ -211,9 +193,7 @@ def test_the_owner_of_a_wanted_home_is_asked_once_for_each_wish(one: Process, ot
     assert other.take("a.example") is not None
 
 
-def test_a_home_that_the_last_server_may_have_given_to_another_is_not_taken_again_while_quiet(
-    crawl: Crawl, one: Process
-) -> None:
+def test_a_home_that_the_last_server_may_have_given_to_another_is_not_taken_again_while_quiet(crawl, one):
     take(one)
     crawl.another_server()
 

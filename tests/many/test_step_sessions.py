@@ -81,9 +81,7 @@ def test_another_server_begins_an_epoch_and_is_quiet_for_a_lease(crawl: Crawl, o
     assert one.step(room=9).picked != []
 
 
-def test_a_put_told_again_counts_if_any_server_lost_it_and_not_if_it_has_ended(
-    crawl: Crawl, one: Process
-) -> None:
+def test_a_put_told_again_counts_if_any_server_lost_it_and_not_if_it_has_ended(crawl: Crawl, one: Process):
     assert one.put(A, f"{A}2").puts == [1, 2]
     one.step(ended=[ended(A)])
     # The next server does not know the put with number 3, and the one after it knows greater numbers.
@@ -99,9 +97,7 @@ def test_a_put_told_again_counts_if_any_server_lost_it_and_not_if_it_has_ended(
     assert one.step(puts=[*again, waits]).puts == [None, 3, None]
 
 
-def test_a_batch_that_is_sent_twice_is_done_once_and_one_that_is_late_not_at_all(
-    crawl: Crawl, one: Process
-) -> None:
+def test_a_batch_that_is_sent_twice_is_done_once_and_one_that_is_late_not_at_all(crawl: Crawl, one: Process):
     one.put(A)
     late = one.request(puts=[put(f"{A}2")])
     one.pick()

@@ -57,14 +57,7 @@ def test_met_tells_whether_a_put_would_be_a_duplicate(one: Process) -> None:
     one.put(A, B)
     one.step(ended=[ended(A)])
 
-    asked = [
-        lookup(A),
-        lookup(A, again=True),
-        lookup(B),
-        lookup(B, again=True),
-        lookup(C),
-        lookup(C, again=True),
-    ]
+    asked = [lookup(url, again=again) for url in (A, B, C) for again in (False, True)]
 
     assert one.step(met=asked).met == [True, False, True, True, False, False]
 
@@ -110,9 +103,7 @@ def test_a_tried_task_waits_until_its_time_and_keeps_its_number_and_tries(crawl:
     ]
 
 
-def test_a_keyed_crawl_gives_tasks_by_key_and_equal_keys_in_the_order_of_puts(
-    crawl: Crawl, one: Process
-) -> None:
+def test_a_keyed_crawl_gives_tasks_by_key_and_equal_keys_in_the_order_of_puts(crawl: Crawl, one: Process):
     crawl.keyed = True
     keys = {"m": 2.5, "b": -1.0, "z": 2.5, "a": 2.5, "n": 1e15 + 1, "o": 1e15}
 
@@ -238,9 +229,7 @@ def test_a_session_without_room_and_homes_has_no_share_until_it_has_room(crawl: 
     assert producer.step(room=1).fair == 2
 
 
-def test_a_picked_home_comes_with_32_rows_of_an_origin_and_others_are_loaded_in_order(
-    one: Process, other: Process
-) -> None:
+def test_a_picked_home_comes_with_32_rows_of_an_origin_and_others_are_loaded_in_order(one, other):
     one.put(*(f"{HOST}/{number:02}" for number in range(40)))
 
     [(taken, [(_, rows)])] = one.step(room=1).picked
@@ -288,9 +277,7 @@ def test_a_call_answers_100_news_and_then_the_others(one: Process, other: Proces
 
 
 @pytest.mark.parametrize("origin", [HOST, PLAIN])
-def test_a_home_whose_origins_all_wait_is_in_line_from_the_first_ones_time(
-    crawl: Crawl, origin: str, one: Process, other: Process
-) -> None:
+def test_a_home_whose_origins_all_wait_is_in_line_from_the_first_ones_time(crawl, origin: str, one, other):
     one.put(f"{origin}/a")
     one.pick()
     fence = one.fences["a.example"]

@@ -43,9 +43,7 @@ class Wire:
         return await steady_wire(execute, key)
 
 
-async def test_a_home_with_an_open_turn_rests_after_its_gate_was_closed_though_it_says_what_it_holds(
-    server: VirtualServer,
-) -> None:
+async def test_a_home_with_an_open_turn_rests_after_its_gate_was_closed_though_it_says_what_it_holds(server):
     wire, sent = Wire(), []
     clients: list[Any] = [VirtualClient(server, wire), VirtualClient(server)]
     async with scripted_gate(pacing=PACING, store=clients[1], lease=LEASE_S) as other:
@@ -103,9 +101,7 @@ async def fetched(frontier: Frontier) -> list[str]:
     return urls
 
 
-async def test_a_worker_gets_no_task_whose_home_was_lost_before_the_server_knew_of_it(
-    server: VirtualServer,
-) -> None:
+async def test_a_worker_gets_no_task_whose_home_was_lost_before_the_server_knew_of_it(server: VirtualServer):
     wire = Wire()
     async with cut_off_at_a_turn(server, wire) as (slow, other):
         slow.close()

@@ -39,13 +39,17 @@ def polite(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     return run
 
 
-def begun(valkey: ValkeyServer, name: str = "news") -> Crawl:
+def join(url: str, name: str = "news", **terms: str) -> None:
     async def join() -> None:
-        shared = await open_shared(valkey.url, SystemClock())
-        await shared.join(name, order="fifo")
+        shared = await open_shared(url, SystemClock())
+        await shared.join(name, **terms)
         await shared.close()
 
     asyncio.run(join())
+
+
+def begun(valkey: ValkeyServer, name: str = "news") -> Crawl:
+    join(valkey.url, name, order="fifo")
     return Crawl(valkey, f"polite:{{{name}:0}}:")
 
 
@@ -72,9 +76,7 @@ def test_ls_has_a_line_a_crawl(valkey: ValkeyServer, crawl: Process, polite: Cal
     assert len(polite("ls", valkey.url, "--limit", "1").splitlines()) == 1
 
 
-def test_show_says_who_has_what_and_what_waits_for_what(
-    valkey: ValkeyServer, crawl: Process, polite: Callable[..., str]
-) -> None:
+def test_show_says_who_has_what_and_what_waits_for_what(valkey, crawl, polite):
     out = polite("show", valkey.url, "--crawl", "news")
 
     assert [re.sub(r"\d+\.\d", "T", line) for line in out.splitlines()] == [
@@ -88,9 +90,7 @@ def test_show_says_who_has_what_and_what_waits_for_what(
     assert 80 < float(re.findall(r"delayed for (\S+) s", out)[0]) <= 90
 
 
-def test_programs_get_an_object_for_each_crawl_and_each_partition(
-    valkey: ValkeyServer, crawl: Process, polite: Callable[..., str]
-) -> None:
+def test_programs_get_an_object_for_each_crawl_and_each_partition(valkey, crawl, polite):
     (news,) = map(json.loads, polite("ls", valkey.url, "--json").splitlines())
     partition = json.loads(polite("show", valkey.url, "--crawl", "news", "--json"))
 
@@ -107,9 +107,7 @@ def test_programs_get_an_object_for_each_crawl_and_each_partition(
     assert 490 < later["ready_in_s"] <= 500
 
 
-def test_show_of_an_origin_has_its_robots_txt_and_its_back_off(
-    valkey: ValkeyServer, polite: Callable[..., str]
-) -> None:
+def test_show_of_an_origin_has_its_robots_txt_and_its_back_off(valkey, polite):
     async def fill() -> None:
         shared = await open_shared(valkey.url, SystemClock())
         now = time.time()
@@ -135,9 +133,7 @@ def test_show_of_an_origin_has_its_robots_txt_and_its_back_off(
     assert polite("show", "https://site.example", valkey.url) == nothing
 
 
-def test_show_of_an_origin_of_a_crawl_says_who_has_it_and_what_it_waits_for(
-    valkey: ValkeyServer, crawl: Process, polite: Callable[..., str]
-) -> None:
+def test_show_of_an_origin_of_a_crawl_says_who_has_it_and_what_it_waits_for(valkey, crawl, polite):
     home, origin = "held.example", "https://held.example"
     crawl.step(outs=[Out(home, crawl.fences[home], origin, digest(f"{origin}/1"))])
     crawl.put("http://www.other.example/", "http://other.example/", home="other.example")
@@ -167,9 +163,7 @@ def test_show_of_an_origin_of_a_crawl_says_who_has_it_and_what_it_waits_for(
     assert (told["left"], told["out"], told["session"]) == (2, 1, "one")
 
 
-def test_purge_asks_refuses_a_crawl_in_use_and_deletes_that_crawl_alone(
-    valkey: ValkeyServer, polite: Callable[..., str]
-) -> None:
+def test_purge_asks_refuses_a_crawl_in_use_and_deletes_that_crawl_alone(valkey, polite):
     # A crawl whose name begins the keys of all robots.txt.
     crawl = begun(valkey, "r")
     crawl.process("one").put("https://a.example/")
@@ -190,12 +184,7 @@ def test_purge_asks_refuses_a_crawl_in_use_and_deletes_that_crawl_alone(
 
 
 def test_a_cluster_is_listed_and_purged(valkey_cluster: ValkeyCluster, polite: Callable[..., str]) -> None:
-    async def join() -> None:
-        shared = await open_shared(valkey_cluster.url, SystemClock())
-        await shared.join("news")
-        await shared.close()
-
-    asyncio.run(join())
+    join(valkey_cluster.url)
     for number in range(8):
         prefix = f"polite:{{news:{number}}}:"
         process = Crawl(valkey_cluster.of(prefix), prefix).process("one")
@@ -221,9 +210,7 @@ def test_a_cluster_is_listed_and_purged(valkey_cluster: ValkeyCluster, polite: C
         (["ls", "redis://u:hunter2@a:x"], "must have a port"),
     ],
 )
-def test_wrong_usage_is_named(
-    valkey: ValkeyServer, polite: Callable[..., str], arguments: list[str], wrong: str
-) -> None:
+def test_wrong_usage_is_named(valkey, polite, arguments: list[str], wrong: str):
     message = polite(*(valkey.url if each == "URL" else each for each in arguments))
 
     assert message.startswith("2 polite: ")

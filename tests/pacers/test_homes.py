@@ -101,9 +101,7 @@ SAVED = st.builds(
 
 @pytest.mark.slow("large states")
 @given(st.lists(SAVED, max_size=20), st.none() | st.floats(0.0, 1e6))
-def test_a_state_is_bounded_and_what_has_no_space_delays_the_home(
-    scopes: list[SavedScope], unclean_s: float | None
-) -> None:
+def test_a_state_is_bounded_and_what_has_no_space_delays_the_home(scopes, unclean_s):
     text, left_out_s = encoded(HomeState(tuple(scopes), unclean_s))
     state = decoded(text)
 
@@ -115,9 +113,7 @@ def test_a_state_is_bounded_and_what_has_no_space_delays_the_home(
 
 
 @given(SAVED, st.none() | st.floats(0.0, 1e6))
-def test_a_state_that_is_read_says_what_was_written_and_never_less(
-    scope: SavedScope, unclean_s: float | None
-) -> None:
+def test_a_state_that_is_read_says_what_was_written_and_never_less(scope, unclean_s):
     state = decoded(encoded(HomeState((scope,), unclean_s))[0])
 
     assert state is not None

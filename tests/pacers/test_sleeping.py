@@ -80,9 +80,7 @@ async def crawling(
 
 @pytest.mark.parametrize("slept_s", [0.4, 3_600.0, 1e7])
 @pytest.mark.parametrize("concurrency", [1, 3])
-async def test_after_a_sleep_each_origin_is_asked_once_and_then_in_its_pace(
-    slept_s: float, concurrency: int
-) -> None:
+async def test_after_a_sleep_each_origin_is_asked_once_and_then_in_its_pace(slept_s: float, concurrency: int):
     clock = LeapingClock()
     async with crawling(clock, polite.PacingPolicy(concurrency=concurrency)) as asked:
         await asyncio.sleep(10.5)

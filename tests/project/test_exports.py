@@ -4,7 +4,6 @@ import ast
 import importlib.util
 import os
 import re
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -13,6 +12,7 @@ from types import ModuleType
 import pytest
 
 import polite
+from tests.support import run_python
 
 INIT = Path(polite.__file__)
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,16 +39,7 @@ def test_importing_loads_no_http_client(statement: str) -> None:
     # A process that measures coverage imports things of its own.
     unmeasured = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
 
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=INIT.parents[1],
-        env=unmeasured,
-    )
-
-    assert done.stdout == "\n"
+    assert run_python(program, check=True, env=unmeasured).stdout == "\n"
 
 
 def test_every_text_that_names_an_extra_names_the_distribution_and_each_is_offered() -> None:

@@ -158,9 +158,7 @@ def file_of(rules: list[tuple[bool, str]]) -> str:
 @example([(False, "/%")], "/%2f", (STRICT, UNRESERVED))
 @example([(False, "/a b")], "/a%20b", (STRICT, UNRESERVED))
 @example([(False, "/a b")], "/a%20b", (RFC9309, EXCLUDED))
-def test_a_slow_and_obvious_matcher_gives_the_same_answer(
-    rules: list[tuple[bool, str]], path: str, read: tuple[Dialect, str]
-):
+def test_a_slow_and_obvious_matcher_gives_the_same_answer(rules, path, read):
     dialect, equal = read
     rules = [(allows, rule.strip(" ")) for allows, rule in rules]
 

@@ -100,9 +100,7 @@ def test_a_key_shows_its_thumbprint_only(key: SigningKey, key_file: Path) -> Non
 
 
 @pytest.mark.parametrize(("mode", "warned"), [(0o600, False), (0o400, False), (0o640, True), (0o604, True)])
-def test_a_key_that_others_can_read_is_warned_of(
-    mode: int, warned: bool, key_file: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_key_that_others_can_read_is_warned_of(mode: int, warned: bool, key_file, caplog):
     key_file.chmod(mode)
 
     SigningKey.read(key_file)

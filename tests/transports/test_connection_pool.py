@@ -106,15 +106,7 @@ async def test_a_response_with_a_certain_end_leaves_its_connection_to_the_page(a
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n5\r\nAllow\r\n0\r\n\r\n",
         (b"HTTP/1.1 404 Not Found\r\nContent-Length: 70000\r\n\r\n", b"x" * 70_000),
         b"HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\nFFFFF\r\n" + b"x" * 0xFFFFF + b"\r\n0\r\n\r\n",
-    ],
-)  # fmt: skip
-async def test_any_other_closes_it(answer: bytes | tuple[bytes, ...]) -> None:
-    assert await connections(answer) == 2
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
+        # Octets after the end.
         b"HTTP/1.1 200 OK\r\n" + LENGTH + b"\r\n" + RULES + SMUGGLED,
         (b"HTTP/1.1 200 OK\r\n" + LENGTH + b"\r\n" + RULES, SMUGGLED),
         (b"HTTP/1.1 200 OK\r\n" + LENGTH + b"\r\n", RULES + SMUGGLED),
@@ -126,8 +118,10 @@ async def test_any_other_closes_it(answer: bytes | tuple[bytes, ...]) -> None:
         (b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\n", b"none" + SMUGGLED),
         b"HTTP/1.1 304 Not Modified\r\nContent-Length: 0\r\n\r\n" + SMUGGLED,
     ],
-)
-async def test_octets_after_the_end_never_become_the_page(answer: bytes | tuple[bytes, ...]) -> None:
+)  # fmt: skip
+async def test_any_other_closes_it_and_octets_after_the_end_never_become_the_page(
+    answer: bytes | tuple[bytes, ...],
+) -> None:
     assert await connections(answer) == 2
 
 

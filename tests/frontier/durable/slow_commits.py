@@ -1,7 +1,7 @@
 """A loop in which each commit of a file takes time, so that everything else happens while a batch is under way."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
 from typing import Any
 
@@ -41,3 +41,9 @@ def _settle(answer: "asyncio.Future[Any]", value: Any, error: Exception | None) 
         answer.set_result(value)
     else:
         answer.set_exception(error)
+
+
+def run_slowly(work: Coroutine[Any, Any, Any], delay: Callable[[], float] = lambda: 0.02) -> Any:
+    """Run the work in virtual time; each commit takes `delay()` seconds."""
+    with asyncio.Runner(loop_factory=lambda: OverlappingLoop(delay)) as runner:
+        return runner.run(work)

@@ -88,9 +88,7 @@ async def test_a_task_in_flight_learns_of_a_disk_that_fills_while_it_drains(path
         assert await draining == []
 
 
-async def test_what_is_in_flight_when_the_block_is_left_though_it_drains_waits_for_no_closed_file(
-    path: Path,
-) -> None:
+async def test_what_is_in_flight_when_the_block_is_left_though_it_drains_waits_for_no_closed_file(path: Path):
     async with scripted_gate() as gate:
         async with polite.open_frontier(gate, store=path) as frontier:
             await frontier.put(A)

@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,7 +17,7 @@ from polite.origin import Target
 from polite.robots.exchange import Reply
 from polite.stores.memory import MemoryStore
 from polite.testing import LoopClock, ScriptedTransport
-from tests.frontier.durable.slow_commits import OverlappingLoop
+from tests.frontier.durable.slow_commits import run_slowly
 from tests.support import scripted_gate
 
 DAY = 86_400.0
@@ -32,12 +32,6 @@ ORDERS: list[Callable[[], Any]] = [
     schedulers.Deadline,
     schedulers.RoundRobin,
 ]
-
-
-def run(work: Coroutine[Any, Any, Any], delay: Callable[[], float] = lambda: 0.01) -> Any:
-    """In virtual time; each commit takes `delay()` seconds."""
-    with asyncio.Runner(loop_factory=lambda: OverlappingLoop(delay)) as runner:
-        return runner.run(work)
 
 
 class Crawl:
@@ -142,13 +136,11 @@ def test_origins_with_a_long_wait_are_deactivated_for_others(
             assert len(crawl.given) == 2 * many + 5
             assert not [event for event in crawl.events if isinstance(event, OriginPostponed)]
 
-    run(go())
+    run_slowly(go(), lambda: 0.01)
 
 
 @pytest.mark.parametrize("step", [None, -DAY, DAY])
-def test_an_origin_comes_back_when_its_time_has_come_wherever_the_wall_clock_is_set(
-    path: Path, step: float
-) -> None:
+def test_an_origin_comes_back_when_its_time_has_come_wherever_the_wall_clock_is_set(path: Path, step: float):
     async def go() -> None:
         async with Crawl(path, status=429, max_active_origins=1) as crawl:
             await crawl.frontier.put_many(["https://slow0.test/1", "https://slow0.test/2"])
@@ -162,7 +154,7 @@ def test_an_origin_comes_back_when_its_time_has_come_wherever_the_wall_clock_is_
             first, second = crawl.when("slow")
             assert DAY <= second - first < DAY + (2.0 if step is None else 5.0)
 
-    run(go())
+    run_slowly(go(), lambda: 0.01)
 
 
 @pytest.mark.parametrize("kept", [False, True])
@@ -184,7 +176,7 @@ def test_origins_that_back_off_hold_no_opening_slot(path: Path, kept: bool, hold
             await crawl.frontier.join()
             assert all(DAY <= at < DAY + 5 for at in crawl.when("slow"))
 
-    run(go())
+    run_slowly(go(), lambda: 0.01)
 
 
 @pytest.mark.parametrize("ending", ["close", "drain", "gate"])
@@ -203,7 +195,7 @@ def test_a_crawl_ends_while_origins_are_away(path: Path, ending: str) -> None:
                 await asyncio.gather(*crawl.workers)
         assert ending == "close" or len(crawl.given) == 3
 
-    run(go())
+    run_slowly(go(), lambda: 0.01)
 
 
 @pytest.mark.slow("many seeds", fast=8)
@@ -242,4 +234,4 @@ def test_random_crawls_of_slow_origins_give_each_page_once_and_never_too_early(s
                 assert at - last.get(host, -DAY) >= least
                 last[host] = at
 
-    run(go(), lambda: draw.uniform(0.0, longest))
+    run_slowly(go(), lambda: draw.uniform(0.0, longest))

@@ -30,12 +30,12 @@ def puts(first: int, count: int) -> Batch:
     )
 
 
-def closed(path: Path, count: int) -> None:
-    """A sound file with so many tasks."""
+def holding(path: Path, count: int) -> QueueFile:
+    """An open file with so many tasks."""
     file = queue(path)
     file.open(3)
     file.apply(puts(0, count))
-    file.close()
+    return file
 
 
 def waiting(path: Path) -> int:
@@ -52,7 +52,7 @@ def removed(path: Path) -> None:
 
 def replaced(path: Path) -> None:
     other = path.with_name("other.sqlite")
-    closed(other, 70)
+    holding(other, 70).close()
     other.replace(path)
 
 
@@ -64,39 +64,23 @@ AFTERWARDS = [(removed, 0), (replaced, 70), (moved, 0)]
 
 
 @pytest.mark.parametrize(("happening", "left"), AFTERWARDS)
-def test_it_is_noticed_by_the_next_batch(path: Path, happening: Callable[[Path], None], left: int) -> None:
-    file = queue(path)
-    file.open(3)
-    file.apply(puts(0, 500))
+@pytest.mark.parametrize("by", ["the next batch", "close"])
+def test_it_is_noticed_by_the_next_batch_or_as_the_file_closes_and_the_lock_is_given_back(
+    path: Path, by: str, happening: Callable[[Path], None], left: int
+) -> None:
+    file = holding(path, 500)
     happening(path)
 
     with pytest.raises(StoreFailed, match="while it was in use"):
-        file.apply(puts(500, 500))
+        file.close() if by == "close" else file.apply(puts(500, 500))
     file.close()
 
-    assert not path.with_name("queue.sqlite-wal").exists()
-    assert waiting(path) == left
-
-
-@pytest.mark.parametrize(("happening", "left"), AFTERWARDS)
-def test_it_is_noticed_as_the_file_closes_and_the_lock_is_given_back(
-    path: Path, happening: Callable[[Path], None], left: int
-) -> None:
-    file = queue(path)
-    file.open(3)
-    file.apply(puts(0, 500))
-    happening(path)
-
-    with pytest.raises(StoreFailed, match="while it was in use"):
-        file.close()
-
+    assert by == "close" or not path.with_name("queue.sqlite-wal").exists()
     assert waiting(path) == left
 
 
 def test_a_file_that_was_moved_takes_with_it_what_was_acknowledged(path: Path) -> None:
-    file = queue(path)
-    file.open(3)
-    file.apply(puts(0, 500))
+    file = holding(path, 500)
     moved(path)
     with pytest.raises(StoreFailed):
         file.close()
@@ -111,10 +95,7 @@ def crashed(path: Path) -> None:
     """The files as a process leaves them that is killed after 300 puts."""
     away = path.with_name("away")
     away.mkdir()
-    file = queue(away / path.name)
-    file.open(3)
-    file.apply(puts(0, 300))
-    _end_child(file)
+    _end_child(holding(away / path.name, 300))
     for suffix in ("", "-wal", "-lock"):
         (away / f"{path.name}{suffix}").rename(f"{path}{suffix}")
     # It is the same disk: nothing was copied, so the identities are those that were noted.
@@ -143,12 +124,10 @@ def test_after_a_crash_the_log_is_read(path: Path) -> None:
     assert waiting(path) == 300
 
 
-def test_after_a_crash_the_log_does_not_destroy_another_file_put_there(
-    path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_after_a_crash_the_log_does_not_destroy_another_file_put_there(path, caplog):
     crashed(path)
     other = path.with_name("other.sqlite")
-    closed(other, 4_000)
+    holding(other, 4_000).close()
     other.replace(path)
 
     assert waiting(path) == 4_000

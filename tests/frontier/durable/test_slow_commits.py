@@ -1,8 +1,7 @@
 """A frontier in a file whose commits take time: whatever happens while a batch is under way, nothing hangs or goes twice."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +10,12 @@ import pytest
 import polite
 from polite.robots.exchange import Reply
 from polite.testing import LoopClock
-from tests.frontier.durable.slow_commits import OverlappingLoop
+from tests.frontier.durable.slow_commits import run_slowly
 from tests.frontier.durable.support import opened as opened_in_file
 
 A, B, C = "https://a.test", "https://b.test", "https://c.test"
 RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
 DAY = 86_400.0
-
-
-@contextmanager
-def slow_file(seconds: float = 0.02) -> Iterator[asyncio.Runner]:
-    """A loop in which each commit takes so long."""
-    with asyncio.Runner(loop_factory=lambda: OverlappingLoop(lambda: seconds)) as runner:
-        yield runner
 
 
 def opened(
@@ -61,8 +53,7 @@ def test_one_of_three_tasks_of_an_origin_that_comes_back_is_given_out_again(
                             permit.retry(after=after)
         return given
 
-    with slow_file(takes) as runner:
-        assert len(runner.run(go())) == 4
+    assert len(run_slowly(go(), lambda: takes)) == 4
 
 
 def test_a_worker_that_is_cancelled_while_its_start_is_written_gives_its_turn_back(path: Path) -> None:
@@ -78,8 +69,7 @@ def test_a_worker_that_is_cancelled_while_its_start_is_written_gives_its_turn_ba
             async with await anext(frontier) as permit:
                 return permit.task.tries
 
-    with slow_file(5.0) as runner:
-        assert runner.run(go()) == 0
+    assert run_slowly(go(), lambda: 5.0) == 0
 
 
 # A wall clock that is set back.
@@ -96,8 +86,7 @@ def test_a_wall_clock_set_back_while_a_retry_waits_makes_it_no_later(path: Path)
             await anext(frontier)
         return asyncio.get_running_loop().time()
 
-    with slow_file() as runner:
-        assert runner.run(go()) < 60.0
+    assert run_slowly(go()) < 60.0
 
 
 def test_a_time_is_not_late_by_the_commit_in_which_it_was_read(path: Path) -> None:
@@ -109,8 +98,7 @@ def test_a_time_is_not_late_by_the_commit_in_which_it_was_read(path: Path) -> No
             await anext(frontier)
             return clock.monotonic() - begun
 
-    with slow_file(5.0) as runner:
-        assert runner.run(go()) < 112.0
+    assert run_slowly(go(), lambda: 5.0) < 112.0
 
 
 # Cancelled while the file closes.
@@ -140,8 +128,7 @@ def test_a_frontier_cancelled_while_its_file_closes_writes_the_last_batch_and_gi
         async with opened(path) as frontier:
             return frontier.done, frontier.waiting
 
-    with slow_file() as runner:
-        assert runner.run(go()) == (1, 1)
+    assert run_slowly(go()) == (1, 1)
 
 
 def test_a_frontier_cancelled_while_its_file_opens_gives_it_back(path: Path) -> None:
@@ -154,8 +141,7 @@ def test_a_frontier_cancelled_while_its_file_opens_gives_it_back(path: Path) -> 
         async with opened(path) as frontier:
             return frontier.waiting
 
-    with slow_file() as runner:
-        assert runner.run(go()) == 0
+    assert run_slowly(go()) == 0
 
 
 def test_a_loop_that_cancels_every_task_still_gives_the_file_back(path: Path) -> None:
@@ -175,10 +161,8 @@ def test_a_loop_that_cancels_every_task_still_gives_the_file_back(path: Path) ->
         async with opened(path) as frontier:
             return frontier.done, frontier.waiting
 
-    with slow_file() as runner:
-        runner.run(go())
-    with slow_file() as runner:
-        assert runner.run(again()) == (1, 1)
+    run_slowly(go())
+    assert run_slowly(again()) == (1, 1)
 
 
 def test_a_wall_clock_set_back_between_two_runs_silences_no_origin(path: Path) -> None:
@@ -198,5 +182,4 @@ def test_a_wall_clock_set_back_between_two_runs_silences_no_origin(path: Path) -
         clock.set_wall(clock.wall() - DAY)
         return await run(clock, 12)
 
-    with slow_file() as runner:
-        assert runner.run(go()) < 600.0
+    assert run_slowly(go()) < 600.0

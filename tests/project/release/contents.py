@@ -76,22 +76,17 @@ def check_metadata(path: Path, version: str) -> str:
         raise StepFailed("\n".join(str(each) for each in errors.exceptions)) from None
     except InvalidMetadata as error:
         raise StepFailed(str(error)) from None
-    found = {
-        "name": metadata.name,
-        "version": str(metadata.version),
-        "licence": metadata.license_expression,
-        "licence files": metadata.license_files,
-        "description": metadata.description_content_type,
+    fields = {
+        "name": (metadata.name, NAME),
+        "version": (str(metadata.version), version),
+        "licence": (metadata.license_expression, "MIT"),
+        "licence files": (metadata.license_files, ["LICENSE"]),
+        "description": (metadata.description_content_type, "text/markdown"),
     }
-    wanted = {
-        "name": NAME,
-        "version": version,
-        "licence": "MIT",
-        "licence files": ["LICENSE"],
-        "description": "text/markdown",
-    }
-    if found != wanted:
-        raise StepFailed(f"{path.name} has {found}, where {wanted} is right")
+    if wrong := {name: found for name, (found, wanted) in fields.items() if found != wanted}:
+        raise StepFailed(
+            f"{path.name} has {wrong}, where { ({name: fields[name][1] for name in wrong}) } is right"
+        )
     require_none("is no classifier of the index", {*(metadata.classifiers or ())} - {*classifiers})
     links = _LINK.findall(_FENCED.sub("", metadata.description or ""))
     require_none(f"in the description of {path.name} leads nowhere on an index", links)

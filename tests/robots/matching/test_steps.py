@@ -165,9 +165,7 @@ def moments(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     ],
     ids=["user-agent lines", "a head each", "real-like", "letters in order"],
 )
-def test_a_file_is_read_sorted_and_indexed_in_parts(
-    moments: Counter[str], body: bytes, least: tuple[int, ...]
-):
+def test_a_file_is_read_sorted_and_indexed_in_parts(moments, body: bytes, least: tuple[int, ...]):
     rules = parse(body).rules_for("ExampleBot/1.0")
 
     for module, number in zip(("groups", "rules", "rule_index"), least, strict=True):

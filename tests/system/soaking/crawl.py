@@ -14,6 +14,7 @@ import aiohttp
 import polite
 from docs.examples.demo.dns_server import dns_server
 from polite.transports.resolver import Resolver
+from tests.many.process import send_once
 from tests.system.soaking.judge import Sample, growth, offences, read_request, summary
 from tests.system.soaking.server import ADDRESS, FORBIDDEN, MIN_DELAY_S, ORIGINS, PAGES, TTL_S, name
 
@@ -63,7 +64,7 @@ async def _crawl(port: int, seconds: float, store: Path) -> list[Sample]:
         connector = aiohttp.TCPConnector(resolver=Resolver((names,)), limit=0, force_close=True)
         timeout = aiohttp.ClientTimeout(total=30)
         async with (
-            aiohttp.ClientSession(connector=connector, timeout=timeout, middlewares=(_ask_once,)) as session,
+            aiohttp.ClientSession(connector=connector, timeout=timeout, middlewares=(send_once,)) as session,
             polite.open_gate(AGENT, robots=robots, pacing=pacing, fetching=fetching, store=store) as gate,
         ):
             frontier = polite.Frontier(gate, max_robots_tries=1_000_000)
@@ -77,14 +78,6 @@ async def _crawl(port: int, seconds: float, store: Path) -> list[Sample]:
                     for _ in range(_WORKERS):
                         tasks.create_task(crawler.from_frontier())
     return samples
-
-
-async def _ask_once(request, handler):
-    """aiohttp repeats a GET that was cut off, at once: no permit was given for that."""
-    try:
-        return await handler(request)
-    except aiohttp.ServerDisconnectedError as error:
-        raise aiohttp.ClientPayloadError(str(error)) from error
 
 
 class Crawler:
