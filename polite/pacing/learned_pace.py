@@ -27,8 +27,10 @@ from polite.pacing.throttle import DelayThrottle
 
 # A try is so much shorter than the gap that held, and each further step of it is twice that.
 _STEP = 0.03
-# Pages of a step, or the time after which two are enough; and pages between tries, with the limits of that (seconds).
-_STEP_PAGES, _STEP_S, _PAGES, _LEAST_S, _MOST_S = 6, 600.0, 110, 550.0, 3_600.0
+# Pages of a step, the time after which two are enough, and the time after which it has held, whatever it gained (seconds).
+_STEP_PAGES, _STEP_S, _HELD_S = 6, 600.0, 1_800.0
+# Pages between tries, with the limits of that (seconds).
+_PAGES, _LEAST_S, _MOST_S = 110, 550.0, 3_600.0
 # The longest gap that is learned, or some times the ordinary delay.
 _LONGEST_S, _LONGEST = 600.0, 4.0
 # After so many refusals at gaps that held, without one that held newly in between, something else than the pace is the cause.
@@ -150,13 +152,14 @@ class _Memory:
                 self.begin(floor)
             return self.held <= floor
         gained = (self.held - self.gap) / (self.held + late)
-        self.tried = min(self.tried + 1, 1_000)
+        self.tried = min(self.tried + 1, 60_000)
         self.ahead += gained
         self.ahead_step += gained
         long = self.tried > 1 and self.tried * self.gap >= _STEP_S
         if self.tried < _STEP_PAGES and not long:
             return False
-        beyond, held = self.gap <= self.refused, self.ahead > self.burst + 1
+        beyond = self.gap <= self.refused
+        held = self.ahead > self.burst + 1 or self.tried * self.gap >= _HELD_S
         if held and self.gap <= floor:
             return True
         if held and self.refused and not beyond:

@@ -419,7 +419,11 @@ class DelayThrottle:
         self.timed: bool = latency_factor > 0
 
     def least_s(self, context: ThrottleContext) -> float:
-        """Return the delay that the policy and robots.txt ask for between any two requests (seconds)."""
+        """Return the delay that the policy and robots.txt ask for between any two requests (seconds).
+
+        Args:
+            context: What robots.txt requests, and the wall clock.
+        """
         return self._least.rest(_ANY, context).seconds
 
     def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import polite
-from benchmarks.pace import HOSTS, Bucket, Changing, Host, reached
+from benchmarks.pace import HOSTS, Bucket, Changing, Host, Window, reached
 from polite.events import BackedOff, Event, PaceLearned
 from polite.origin import Origin
 from polite.pacing import learned_pace
@@ -17,12 +17,14 @@ from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.learned_pace import SIZE, LearnedPace, Memories
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.pacing.policy import PacingPolicy
+from polite.pacing.rate_limits import Gap, RateLimits
 from polite.pacing.throttle import DelayThrottle
 from polite.testing import ScriptedTransport
 from tests.gate.support import PAGE, SITE, gaps, opened, visit
 from tests.support import now
 
 ORIGIN = Origin.of(SITE)
+SPENT = RateLimits.of(['"d";r=0;t=20'], [])
 # At least so much of what was possible, and at most so many requests refused (percent), where it is not 92 and 1.
 REACH = {
     "no limit": (100, 0),
@@ -47,7 +49,8 @@ class Crawl:
     """A saturated crawl of one host: `wall`, `memory` and the last `pause`."""
 
     def __init__(self, **options: Any) -> None:
-        self.law = LearnedPace(DelayThrottle(**{"min_delay": 2.0, "random": lambda: 0.0} | options))
+        given = {"min_delay": 2.0, "random": lambda: 0.0} | options
+        self.least_s, self.law = given["min_delay"], LearnedPace(DelayThrottle(**given))
         self.wall, self.memory, self.pause = 1e9, b"", Pause(0.0, "")
 
     def get(self, status: int, after_s: float | None = None, *, elapsed_s: float = 0.05) -> float:
@@ -58,7 +61,7 @@ class Crawl:
         context = ThrottleContext(None, 0, self.wall, memory=self.memory, elapsed_s=elapsed_s)
         self.pause = self.law.rest(outcome, context)
         self.memory = self.pause.memory
-        assert self.pause.seconds >= 2.0
+        assert self.pause.seconds >= self.least_s
         assert len(self.memory) in (0, SIZE)
         return self.pause.seconds
 
@@ -82,6 +85,46 @@ def test_a_limit_that_is_lifted_is_forgotten_within_the_time_that_the_page_says(
         assert crawl.pause.because.startswith(("learned ", "status "))
         crawl.of(Changing(limited, 7_200, Bucket(10.0, burst)), 7_200 + 5_400, 429)
         assert (crawl.pause.seconds, crawl.memory) == (2.0, b"")
+
+
+@pytest.mark.parametrize(("limit", "hours"), [(Bucket(0.003, 1), 4), (Window(100, 3_600), 6)])
+def test_a_slow_limit_that_is_lifted_is_forgotten_within_hours(limit: Host, hours: float) -> None:
+    crawl = Crawl(min_delay=1.0)
+    crawl.of(limit, 6 * 3_600, 429)
+    crawl.of(Bucket(1e9, 1e9), (6 + hours) * 3_600, 429)
+
+    assert (crawl.pause.seconds, crawl.memory) == (1.0, b"")
+
+
+def test_a_host_that_refuses_at_random_is_not_slowed_without_a_bound() -> None:
+    chance, crawl, pages, refused = random.Random(1), Crawl(min_delay=1.0), 0, 0
+    while crawl.wall < 1e9 + 48 * 3_600:
+        status = chance.choices((200, 429), (99, 1))[0]
+        crawl.get(status)
+        pages, refused = pages + (status == 200), refused + (status == 429)
+
+    assert pages > 0.4 * 48 * 3_600
+
+
+def test_what_one_response_asks_for_is_not_the_limit() -> None:
+    crawl = Crawl(min_delay=1.0, latency_factor=2.0)
+    crawl.of(Bucket(0.2, 1), 7_200, 429)
+    for outcome in (Outcome(200, 60.0), Outcome(200, elapsed_s=20.0), Outcome(200, rate_limits=SPENT)):
+        assert crawl.tell(outcome) >= 20.0
+        crawl.wall += crawl.pause.seconds
+    quiet = crawl.get(200)
+    # Neither is a quota that is spent the gap that was refused.
+    asked = Crawl(min_delay=1.0)
+    for status in (429, 200, 200, 429, 200):
+        asked.wall += asked.pause.seconds
+        context = ThrottleContext(
+            None, 0, asked.wall, Gap("d", 1_800.0, "a quota", 1_800.0, True), asked.memory
+        )
+        asked.pause = asked.law.rest(Outcome(status), context)
+        asked.memory = asked.pause.memory
+
+    assert 4.0 < quiet < 6.0
+    assert Memories.gap_s(asked.memory) <= 600.0
 
 
 def test_who_is_refused_once_keeps_the_delay_and_is_forgotten_after_an_hour() -> None:
@@ -217,6 +260,31 @@ async def test_a_crawl_says_what_it_learned_and_a_refusal_may_show_in_the_body()
     assert "from 3 refusals since " in learned[-1].because
     assert "; tries " in learned[-1].because
     assert f"delay: {learned[-1].pause_s:g} s between requests (learned " in explained
+
+
+@pytest.mark.virtual_time
+async def test_a_refusal_that_shows_late_takes_nothing_back() -> None:
+    async with opened(pacing=PacingPolicy(anchor=polite.Anchor.END, min_delay=5.0)) as (gate, _):
+        async with gate.permit(PAGE) as permit:
+            permit.report(status=429, headers={"Retry-After": "30"})
+            permit.refused("a captcha")
+            await asyncio.sleep(60.0)
+        ended = now()
+        assert await visit(gate) - ended == pytest.approx(30.0)
+
+    async with opened(pacing=PacingPolicy(concurrency=5, min_delay=0.1)) as (gate, _):
+        turns = [await gate.acquire(PAGE) for _ in range(5)]
+        turns[0].report(status=200)
+        for permit in turns[1:4]:
+            await asyncio.sleep(15.0)
+            permit.report(status=429)
+        row = gate.services.turns.policies.memories.strikes(ORIGIN)
+        turns[0].refused("a captcha")
+        again = gate.services.turns.policies.memories.strikes(ORIGIN)
+        for permit in turns:
+            permit.leave()
+
+    assert (row, again) == (1, 1)
 
 
 @pytest.mark.virtual_time
