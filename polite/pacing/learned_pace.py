@@ -6,9 +6,11 @@ tell it:
 - After the first one only the back-off applies, longer for each refusal in a row. The pages until the second one, by the time that
   they took with all waits, are the *goodput*: what the host gives in the long run. How many came faster than that is its *burst*.
 - Then a gap that *held* and one that was *refused* enclose the limit. While they are far apart, the gap between them is tried after
-  some pages; else one of 3 % less after 110 pages (10 minutes to an hour). A gap has held once it gained more pages than the burst.
+  some pages; else one of 3 % less after 110 pages (9 minutes to an hour). A gap has held once it gained more pages than the burst,
+  or for half an hour.
 - Past the refused gap the limit has perhaps risen: the tries grow, until the delay that policy and site ask for, or a refusal.
-  A refusal of a try changes only the refused gap; one at a gap that held changes both, by the goodput since the last.
+  A refusal of a try changes only the refused gap; one at a gap that held changes both, by the goodput since the last. If that does
+  not help three times, the pace is not the cause, and all begins anew.
 
 A request that was sent before the last refusal was known is no news. Retry-After is a floor: a refusal after that wait is followed
 by the back-off as well.
@@ -328,7 +330,7 @@ class LearnedPace:
 
 def _octets(known: _Memory) -> bytes:
     values = [getattr(known, name) for name in _NAMES]
-    return _FORMAT.pack(*(min(each, 2**32 - 1) for each in values))
+    return _FORMAT.pack(*(min(each, 2**32 - 1 if type(each) is int else 1e15) for each in values))
 
 
 def _at(wall: float) -> str:

@@ -155,7 +155,7 @@ class PacingPolicy:
         max_rate_limit_delay: The limit for what RateLimit and RateLimit-Policy of a response need; 0 to ignore them.
         backoff_statuses: The statuses that are refusals: 429 and 503, and perhaps 403 or 500.
         backoff: The first back-off after a refusal without Retry-After (T4). It at least doubles for each refusal in a row.
-        max_backoff: The limit for that, for `circuit_rest`, and for the pace that is learned.
+        max_backoff: The limit for that, and for `circuit_rest`.
         learn: Whether the pace of an origin that refuses requests is learned, and kept (`polite.throttles.LearnedPace`).
         detect_refusals: Whether challenges and blocks of a CDN count as refusals, whatever their status: `polite.refusal` of the
             header fields. For bodies there is `Permit.refused`.
