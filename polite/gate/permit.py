@@ -254,7 +254,8 @@ class Permit:
             said = f"refused: because must say what refuses {self.url}, got {because!r}"
             raise InvalidOption(said, url=self.url)
         begun = self._outcome or self._timed(_BEGUN, self._turn)
-        self._outcome = replace(begun, refused=str(because)[:_TOLD])
+        told = "".join(filter(str.isprintable, str(because)[:_TOLD]))
+        self._outcome = replace(begun, refused=told)
         turns = self._services.turns
         if self._lost or turns.anchor is Anchor.FIRST_BYTE:
             turns.settle(self._turn, self._target, self._outcome, self._pace)

@@ -315,22 +315,26 @@ class LearnedPace:
         known.given = max(seconds, known.gap)
         because = pause.because
         if known.given > pause.seconds:
-            because = f"{because}; made {known.given:.3g} s by what refusals have shown"
+            because = f"{because}; made {_shown(known.given)} by what refusals have shown"
         return Pause(known.given, because, strike=True, memory=_octets(known))
 
     def _answer(self, known: _Memory, pause: Pause, memory: bytes) -> Pause:
         if known.gap <= pause.seconds:
             return replace(pause, memory=memory)
         times = "1 refusal" if known.refusals == 1 else f"{known.refusals} refusals"
-        because = f"learned {known.gap:.3g} s from {times} since {_at(known.since)} UTC"
-        tries = f"tries {known.next_try:.3g} s at {_at(known.last + known.due)}"
-        because += f"; {known.held:.3g} s held" if known.gap < known.held else f"; {tries}"
+        because = f"learned {_shown(known.gap)} from {times} since {_at(known.since)} UTC"
+        tries = f"tries {_shown(known.next_try)} at {_at(known.last + known.due)}"
+        because += f"; a try: {_shown(known.held)} held" if known.gap < known.held else f"; {tries}"
         return Pause(known.gap, because, pause.strike, memory)
 
 
 def _octets(known: _Memory) -> bytes:
     values = [getattr(known, name) for name in _NAMES]
     return _FORMAT.pack(*(min(each, 2**32 - 1 if type(each) is int else 1e15) for each in values))
+
+
+def _shown(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds < 100 else f"{seconds:.0f} s"
 
 
 def _at(wall: float) -> str:

@@ -210,7 +210,7 @@ class PacingPolicy:
     overrides: tuple[Override, ...] = Overrides()
 
     def __post_init__(self) -> None:
-        for name in (*OriginPacing.__annotations__, "max_waiting"):
+        for name in (*OriginPacing.__annotations__, "detect_refusals", "max_waiting"):
             _check(name, getattr(self, name))
         object.__setattr__(self, "backoff_statuses", frozenset(self.backoff_statuses))
         number("PacingPolicy: max_hold", self.max_hold, least=_LEAST_HOLD_S)
@@ -240,15 +240,19 @@ class PacingPolicy:
             InvalidOption: A value is out of range, or the option cannot differ between origins.
         """
         origin = origin if isinstance(origin, Origin) else Origin.of(origin)
+        if "*" in origin.host.removeprefix("*.") or origin.host == "*.":
+            raise InvalidOption(
+                f'PacingPolicy.override({str(origin)!r}): a "*" stands for subdomains, as in "https://*.example.com"'
+            )
         before = overrides_of(self)
         given = next((own[1] for own in before.of(origin) if own[0] == origin), ())
         own = dict(given) | _named(origin, options)
         # Only new options are checked: a policy of many origins is made in as many steps.
         return replace(self, overrides=before.put(origin, tuple(own.items())))
 
-    def at(self, origin: Origin) -> Self:
+    def at(self, origin: str | Origin) -> Self:
         """Return the policy that applies to an origin, without overrides."""
-        own = overrides_of(self).options(origin)
+        own = overrides_of(self).options(origin if isinstance(origin, Origin) else Origin.of(origin))
         return replace(self, **dict(own), overrides=Overrides()) if own else self
 
 

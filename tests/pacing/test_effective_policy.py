@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
-from polite import Origin, PacingPolicy
+import pytest
+
+from polite import InvalidOption, Origin, PacingPolicy
 from polite.pacing.effective_policy import EffectivePolicies
 
 HOSTS = [Origin("https", f"host{number}.example", None) for number in range(2_000)]
@@ -41,6 +43,10 @@ def test_an_override_of_subdomains_gives_way_to_a_more_specific_one() -> None:
         assert (policy.min_delay, policy.concurrency, policy.jitter) == options
     # Any origin may have others by now.
     assert changed is None
+    assert wide.at("https://x.site.test").min_delay == 5
+    for typo in ("https://a.*.site.test", "https://*site.test", "https://*.*.test"):
+        with pytest.raises(InvalidOption, match="stands for subdomains"):
+            wide.override(typo, min_delay=1)
 
 
 def test_an_effective_policy_follows_the_policy_that_rules_now() -> None:
