@@ -135,7 +135,8 @@ class _Memory:
     def hold(self) -> None:
         """Go at the gap that held, until it is time for a try."""
         self.gap = self.held
-        self.due = _STEP_PAGES * self.gap if self.far else min(max(_PAGES * self.gap, _LEAST_S), _MOST_S)
+        few_s = min(_STEP_PAGES * self.gap, max(2 * self.gap, _STEP_S))
+        self.due = few_s if self.far else min(max(_PAGES * self.gap, _LEAST_S), _MOST_S)
 
     def begin(self, floor: float) -> None:
         """Try a shorter gap."""

@@ -176,7 +176,7 @@ class Progress:
     def _patience(self, state: _OriginState) -> float:
         site = state.site
         closed = _DAY_S if any(each.hours for each in site.robots) else 0.0
-        unused = self._unused_delays * self._longest_delay(state, failed=False)
+        unused = self._unused_delays * self._longest_delay(state, failed=state.failures > 1)
         return _PATIENCE_S + 20 * site.latency_s + 3 * self._plan.slack_s + closed + unused
 
     def _event(self, origin: str) -> None:
@@ -194,7 +194,8 @@ class Progress:
         if policy.latency_factor:
             delay = max(delay, policy.max_latency_delay)
         if failed:
-            delay = max(delay, policy.max_backoff * _SPREAD)
+            # The learned gap is ten minutes at most, or four times the ordinary delay.
+            delay = max(4 * delay, 600.0, policy.max_backoff * _SPREAD)
         if retry_after is not None:
             delay = max(delay, min(retry_after, policy.max_retry_after))
         return delay * (1 + policy.jitter) + 1.0
