@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from time import thread_time
 
 import pytest
 
@@ -10,7 +9,7 @@ import polite
 from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.status.support import watched
-from tests.support import RULES, A, B
+from tests.support import RULES, A, B, calls_of
 
 pytestmark = pytest.mark.virtual_time
 
@@ -213,18 +212,17 @@ async def test_a_look_is_bounded_and_the_oldest_origins_come_first(monkeypatch):
 
 
 @pytest.mark.slow("50,000 origins")
-async def test_an_answer_takes_milliseconds_however_many_origins_there_are():
+async def test_an_answer_takes_few_calls_however_many_origins_there_are():
     transport = ScriptedTransport()
     transport.hold()
     async with watched(transport) as crawl:
         await crawl.frontier.put_many([f"https://h{n}.test/" for n in range(50_000)])
-        began = thread_time()
-        state = crawl.monitor.state(0)
-        took_s = thread_time() - began
+        states = []
+        calls = calls_of(lambda: states.append(crawl.monitor.state(0)))
+        state = states[0]
 
     assert 0 < state["survey"]["visited"] < 50_000
-    # Ten times what was seen.
-    assert took_s < 0.05
+    assert calls < 20_000
     assert len(json.dumps(state)) < 100_000
 
 
