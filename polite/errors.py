@@ -187,7 +187,7 @@ class Overloaded(PoliteError):
 
 
 class OriginDeclined(PoliteError):
-    """The pacing policy permits no more requests to the URL's origin: a budget is spent, or robots.txt requests too long a delay.
+    """The pacing policy permits no more requests to the URL's origin: a budget is spent, or robots.txt asks for too much.
 
     Example:
         try:
@@ -197,18 +197,19 @@ class OriginDeclined(PoliteError):
             print(error.option, error.limit)  # max_pages 1000
 
     Attributes:
-        option: The option of PacingPolicy that decides: `max_pages`, `max_bytes`, `max_failures` or `max_crawl_delay`.
+        option: The option of PacingPolicy that decides: `max_pages`, `max_bytes`, `max_failures`,
+            `max_crawl_delay` or `hours`.
         limit: Its value for the origin.
         because: The reason.
     """
 
-    def __init__(self, url: str, option: str, limit: float, because: str) -> None:
+    def __init__(self, url: str, option: str, limit: float | str, because: str) -> None:
         super().__init__(f"{redact_url(url)}: no more requests to this origin. {because}", url=url)
         self.option = option
         self.limit = limit
         self.because = because
 
-    def __reduce__(self) -> tuple[type["OriginDeclined"], tuple[str, str, float, str]]:
+    def __reduce__(self) -> tuple[type["OriginDeclined"], tuple[str, str, float | str, str]]:
         return type(self), (self.url or "", self.option, self.limit, self.because)
 
 

@@ -10,9 +10,10 @@ from polite.errors import OriginDeclined
 from polite.events import BackedOff, BudgetSpent, CircuitClosed, CircuitOpened, PaceLearned, Skipped
 from polite.gate.tally import Counters
 from polite.origin import Origin, Target
-from polite.pace import RequestedPace
+from polite.pace import RequestedPace, VisitTime
 from polite.pacing.budgets import Budgets, Declined, Spent
 from polite.pacing.effective_policy import EffectivePolicies, EffectivePolicy, OpeningHours
+from polite.pacing.hours import Hours, opens_in_s
 from polite.pacing.learned_pace import Memories
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext, is_failure, is_response
 from polite.pacing.pacer import LocalPacer, TurnRequest
@@ -131,7 +132,7 @@ class Turns:
         # Hot path: nearly every permit takes this branch.
         if pace is None and self._plainly:
             return self.pacer.acquire_now((target.origin,))
-        if self.declined(target.origin, pace) is not None or not self._at_once(pace):
+        if self.declined(target.origin, pace) is not None or not self._at_once(target, pace):
             return None
         return self.pacer.acquire_now(self.scopes_of(target), provisional_s=self._provisional_s(target, pace))
 
@@ -144,19 +145,19 @@ class Turns:
         first: bool = False,
     ) -> TurnRequest | None:
         """As `take`, but with a callback (see LocalPacer.acquire_later); None if only `take` can do it."""
-        if not self._at_once(pace):
+        if not self._at_once(target, pace):
             return None
         provisional_s = self._provisional_s(target, pace)
         return self.pacer.acquire_later(
             self.scopes_of(target), back, urgent=first, provisional_s=provisional_s
         )
 
-    def _at_once(self, pace: RequestedPace | None) -> bool:
+    def _at_once(self, target: Target, pace: RequestedPace | None) -> bool:
         """Whether the pacer alone decides when a turn comes.
 
         It does not if a scope has to be resolved, a grant may begin a delay (concurrency above 1), or the site has opening hours.
         """
-        return self.find is None and not self.grants_delay and (pace is None or pace.visit_time is None)
+        return self.find is None and not self.grants_delay and not self._hours(target.origin, pace)
 
     async def take(
         self,
@@ -182,7 +183,7 @@ class Turns:
         """
         first = first or (robots and overtake)
         waited = self.find is not None and await self.meet(target)
-        has_hours = not robots and pace is not None and pace.visit_time is not None
+        has_hours = not robots and bool(self._hours(target.origin, pace))
         moves = 0
         while True:
             if self.declines and not robots:
@@ -202,7 +203,7 @@ class Turns:
             elif robots:
                 self.counters.robots += 1
                 return turn
-            elif self.declines and self.policies.declined(target.origin, pace) is not None:
+            elif self.declined(target.origin, pace) is not None:
                 # Others have spent the budget while it waited.
                 self.pacer.give_back(turn)
             elif has_hours and self._closed_s(target, pace):
@@ -222,8 +223,11 @@ class Turns:
         """Wait until the site is open, at a scope of its own, so that no other request is delayed."""
         hours = (OpeningHours(target.origin),)
         first = False
-        while pace is not None and (closed_s := self._closed_s(target, pace)):
-            self.pacer.hold(hours, max(_MOMENT_S, min(closed_s, _LOOK_AGAIN_S)), _closed(pace))
+        while closed_s := self._closed_s(target, pace):
+            if self.declines:
+                self.require(target, pace)
+            because = self._closed(target.origin, pace)
+            self.pacer.hold(hours, max(_MOMENT_S, min(closed_s, _LOOK_AGAIN_S)), because)
             # A request that still finds the site closed stays the first of its queue.
             self.pacer.give_back(await self.pacer.acquire(hours, urgent=first))
             first = True
@@ -242,7 +246,14 @@ class Turns:
 
     def declined(self, origin: Origin, pace: RequestedPace | None) -> Declined | None:
         """Return why the policy permits no more requests to an origin; None if it does."""
-        return self.policies.declined(origin, pace) if self.declines else None
+        if not self.declines:
+            return None
+        hours = self._hours(origin, pace) if self.policies.has_hours else ()
+        if len(hours) > 1 and opens_in_s(self.clock.wall(), *hours) == math.inf:
+            text = self.policies.of(origin).policy.hours or ""
+            because = f"PacingPolicy.hours={text!r}: the site's Visit-time {hours[0]} is never within them"
+            return Declined("hours", text, because)
+        return self.policies.declined(origin, pace)
 
     def require(self, target: Target, pace: RequestedPace | None) -> None:
         """Raise OriginDeclined if the policy permits no more requests to the URL's origin."""
@@ -265,10 +276,10 @@ class Turns:
     @contextmanager
     def _spending(self, origin: Origin) -> Iterator[None]:
         """Tell the listener if what is counted inside the block reaches a limit of the origin."""
-        before = self.declined(origin, None)
+        before = self.policies.declined(origin, None)
         yield
-        if before is None and (declined := self.declined(origin, None)) is not None:
-            self.listener(BudgetSpent(origin.text, *declined))
+        if before is None and (declined := self.policies.declined(origin, None)) is not None:
+            self.listener(BudgetSpent(origin.text, declined.option, float(declined.limit), declined.because))
 
     async def ask_again(
         self, turn: Turn, target: Target, pace: RequestedPace | None, *, most_s: float = math.inf
@@ -475,15 +486,16 @@ class Turns:
             # A broader scope's own delay, which no response caused.
             because = f"delay of {self.policies.delay(outlook.scope):g} s after each request"
             outlook = replace(outlook, because=because)
-        if pace is None or not (closed_s := self._closed_s(target, pace)):
+        if not (closed_s := self._closed_s(target, pace)):
             return outlook
         opens_at = self.clock.monotonic() + closed_s
         if opens_at < outlook.ready_at:
             return outlook
         hours = OpeningHours(target.origin)
-        since = self.clock.monotonic() - pace.closed_for_s(self.clock.wall())
+        closed_for_s = 0.0 if pace is None else pace.closed_for_s(self.clock.wall())
+        since = self.clock.monotonic() - closed_for_s
         waiting = self.pacer.outlook((hours,)).waiting
-        return Outlook(opens_at, hours, waiting, 0, _closed(pace), since)
+        return Outlook(opens_at, hours, waiting, 0, self._closed(target.origin, pace), since)
 
     def wait_s(self, target: Target, pace: RequestedPace | None = None) -> float:
         """Return the seconds until this URL's turn could come, as far as is known now.
@@ -501,11 +513,26 @@ class Turns:
         return self.policies.of(origin).rest(Outcome(200), self._context(origin, pace, memory))
 
     def _closed_s(self, target: Target, pace: RequestedPace | None) -> float:
-        """Return the seconds until the site is open (Visit-time)."""
-        if pace is None or pace.visit_time is None:
-            return 0.0
-        obeyed = self.policies.of(target.origin).policy.obey_visit_time
-        return pace.opens_in_s(self.clock.wall()) if obeyed else 0.0
+        """Return the seconds until the site is open (Visit-time), within the hours of the policy."""
+        hours = self._hours(target.origin, pace)
+        return opens_in_s(self.clock.wall(), *hours) if hours else 0.0
+
+    def _hours(self, origin: Origin, pace: RequestedPace | None) -> tuple[Hours | VisitTime, ...]:
+        """Return the hours that the origin's pages wait for: those of its Visit-time, and of the policy."""
+        asked = None if pace is None else pace.visit_time
+        if asked is None and not self.policies.has_hours:
+            return ()
+        effective = self.policies.of(origin)
+        asked = asked if effective.policy.obey_visit_time else None
+        return tuple(each for each in (asked, effective.hours) if each is not None)
+
+    def _closed(self, origin: Origin, pace: RequestedPace | None) -> str:
+        hours = [each for each in self._hours(origin, pace) if each.opens_in_s(self.clock.wall())]
+        named = (
+            f"{'Visit-time' if isinstance(each, VisitTime) else 'PacingPolicy.hours'} {each}"
+            for each in hours
+        )
+        return f"{' and '.join(named)}: the site is closed"
 
     def _context(
         self, origin: Origin, pace: RequestedPace | None, memory: bytes, elapsed_s: float = 0.0
@@ -538,7 +565,3 @@ class Turns:
         because = f"{failures} failures in a row, the last: {last}; circuit open for {rest_s:g} s, then one request alone"
         self.listener(CircuitOpened(str(target.origin), failures, rest_s, because))
         return pause if pause.seconds >= rest_s else Pause(rest_s, because, pause.strike)
-
-
-def _closed(pace: RequestedPace) -> str:
-    return f"Visit-time {pace.visit_time}: the site is closed"

@@ -19,7 +19,7 @@ class Declined(NamedTuple):
     """
 
     option: str
-    limit: float
+    limit: float | str
     because: str
 
 

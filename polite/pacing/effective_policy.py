@@ -14,6 +14,7 @@ from polite.origin import Origin
 from polite.pace import RequestedPace
 from polite.pacing.budgets import Budgets, Declined, declined
 from polite.pacing.circuit import Circuits
+from polite.pacing.hours import Hours
 from polite.pacing.learned_pace import SIZE, LearnedPace, Memories
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.pacing.policy import Overrides, PacingPolicy, by_origin, overrides_of
@@ -57,9 +58,10 @@ class EffectivePolicy:
         rest: The throttle's method. If the throttle is a user's, it is guarded, with the policy's own delay as its floor.
         ordinary: The delay after any response that is not a refusal, if robots.txt requests no pace; None if that varies.
         timed: Whether the throttle uses `Outcome.elapsed_s`.
+        hours: The policy's own hours, or None.
     """
 
-    __slots__ = ("ordinary", "policy", "rest", "timed")
+    __slots__ = ("hours", "ordinary", "policy", "rest", "timed")
 
     def __init__(self, policy: PacingPolicy, throttle: Throttle | None) -> None:
         self.policy: PacingPolicy = policy
@@ -70,6 +72,7 @@ class EffectivePolicy:
         )
         self.ordinary: Pause | None = own.ordinary if throttle is None else None
         self.timed: bool = own.timed or throttle is not None
+        self.hours: Hours | None = None if policy.hours is None else Hours.of(policy.hours)
 
 
 class EffectivePolicies:
@@ -90,7 +93,8 @@ class EffectivePolicies:
         budgets: What was spent of the budgets of origins.
         budgeted: Whether any origin has a budget.
         uniform: Whether the same policy applies to all origins.
-        declines: Whether any origin may get no more requests at all: it has a budget, or a long delay is refused.
+        has_hours: Whether any origin has hours of its policy.
+        declines: Whether any origin may get no more requests at all: it has a budget or hours, or a long delay is refused.
         least_refusal: No status below it is a refusal, or a failure, of any origin.
         limited: Whether a user's function of scopes has limits.
         timed: Whether any origin's throttle uses `Outcome.elapsed_s`.
@@ -218,7 +222,8 @@ class EffectivePolicies:
         self.least_refusal: int = _LEAST_ERROR if own.most("backoff_statuses") else min(refusals)
         self.budgeted: bool = any(getattr(base, name) is not None or own.most(name) for name in _BUDGETS)
         refuses = base.on_long_delay == "refuse" or bool(own.most("on_long_delay"))
-        self.declines: bool = self.budgeted or refuses
+        self.has_hours: bool = base.hours is not None or bool(own.most("hours"))
+        self.declines: bool = self.budgeted or refuses or self.has_hours
         self.concurrent: bool = self._limit is not None or max(base.concurrency, own.most("concurrency")) > 1
 
     def _make(self, origin: Origin) -> EffectivePolicy:

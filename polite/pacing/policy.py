@@ -10,6 +10,7 @@ from typing import Any, Self, TypedDict, Unpack, get_args
 from polite.errors import InvalidOption
 from polite.options import boolean, instance, integer, number
 from polite.origin import Origin, Target
+from polite.pacing.hours import Hours
 from polite.pacing.scopes import HomeKind, ScopePolicy, Scopes
 from polite.pacing.throttle import REFUSALS, LongDelay
 
@@ -119,6 +120,7 @@ class OriginPacing(TypedDict, total=False):
     backoff_statuses: AbstractSet[int]
     on_long_delay: LongDelay
     obey_visit_time: bool
+    hours: str | None
     may_undercut_site: bool
     circuit_failures: int
     circuit_rest: float
@@ -162,6 +164,8 @@ class PacingPolicy:
         latency_factor: The least delay as a multiple of the last response time; 0 for none.
         max_latency_delay: The limit for that.
         obey_visit_time: Whether URLs wait outside the hours of the origin's Visit-time.
+        hours: Hours outside which URLs wait as well, such as "01:00-05:00 Europe/Berlin"; None for all day. With a Visit-time, both
+            must be open; if they never are at one time, the origin gets no requests (OriginDeclined). robots.txt does not wait.
         may_undercut_site: Whether the throttle of `open_gate(throttle=...)` may set a shorter delay than this policy: then that of
             the throttle counts, even if the site requests a longer one. For sites of your own; see `override`.
         circuit_failures: Failures in a row that open an origin's circuit; 0 for never.
@@ -199,6 +203,7 @@ class PacingPolicy:
     max_latency_delay: float = 30.0
     on_long_delay: LongDelay = "cap"
     obey_visit_time: bool = True
+    hours: str | None = None
     may_undercut_site: bool = False
     circuit_failures: int = 10
     circuit_rest: float = 60.0
@@ -303,6 +308,9 @@ def _check(name: str, value: object) -> None:
         case "max_pages" | "max_bytes" | "max_failures":
             if value is not None:
                 integer(f"{option} (None for no limit)", value, least=1)
+        case "hours":
+            if value is not None:
+                Hours.of(value, option)
         case "backoff_statuses":
             if not isinstance(value, AbstractSet) or not all(map(_is_refusal, value)):
                 raise InvalidOption(

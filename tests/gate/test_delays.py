@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 import polite
 from polite.events import BackedOff, Event, Skipped
+from polite.pacing.hours import Hours
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.robots.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport
@@ -151,6 +153,56 @@ async def test_a_policy_may_disregard_opening_hours() -> None:
     async with opened_at(12.0, pacing=polite.PacingPolicy(obey_visit_time=False)) as gate:
         assert await visit(gate) == pytest.approx(1.0)
         assert (await gate.explain(PAGE)).wait_s == pytest.approx(1.0)
+
+
+NIGHT = polite.PacingPolicy().override(SITE, hours="01:00-05:00 Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("robots", "hour", "visits"),
+    [
+        (b"", 23.0, [HOUR, HOUR + 1]),  # UTC+1
+        (b"", 1.0, [1.0, 2.0]),
+        (b"User-agent: *\nVisit-time: 0200-0300\n", 23.0, [3 * HOUR, 3 * HOUR + 1]),
+    ],
+)
+async def test_pages_wait_for_the_hours_of_the_policy_and_of_the_site_and_other_origins_do_not(
+    robots: bytes, hour: float, visits: list[float]
+) -> None:
+    async with opened_at(hour, robots, pacing=NIGHT) as gate:
+        assert await visit(gate, "https://other.test/") == pytest.approx(1.0)
+        waiting = str(await gate.explain(PAGE))
+        assert [await visit(gate), await visit(gate)] == pytest.approx(visits, abs=1.1)
+
+    assert ("PacingPolicy.hours 01:00-05:00 Europe/Berlin: the site is closed" in waiting) == (hour == 23.0)
+
+
+async def test_a_site_that_is_never_open_within_the_hours_gets_no_requests() -> None:
+    async with opened_at(2.0, pacing=NIGHT) as gate:
+        with pytest.raises(polite.OriginDeclined, match="Visit-time 06:00-08:45 UTC is never") as raised:
+            await visit(gate)
+        assert (raised.value.option, raised.value.limit) == ("hours", "01:00-05:00 Europe/Berlin")
+        gate.pacing = polite.PacingPolicy(hours="08:30-09:00")
+        assert await visit(gate) == pytest.approx(6.5 * HOUR)
+
+
+@pytest.mark.parametrize(
+    ("hours", "now", "opens"),
+    [
+        # The clocks of Berlin go from 2:00 to 3:00 on 31 March 2024, and from 3:00 to 2:00 on 27 October.
+        ("04:00-05:00 Europe/Berlin", "2024-03-31T00:00", "2024-03-31T02:00"),
+        ("02:30-05:00 Europe/Berlin", "2024-03-31T00:00", "2024-03-31T01:30"),
+        ("04:00-05:00 Europe/Berlin", "2024-10-27T00:00", "2024-10-27T03:00"),
+        ("22:00-06:00 America/New_York", "2024-07-01T10:30", "2024-07-02T02:00"),
+        ("00:00-24:00", "2024-07-01T10:30", "2024-07-01T10:30"),
+    ],
+)
+def test_hours_keep_summer_time(hours: str, now: str, opens: str) -> None:
+    wall = datetime.fromisoformat(f"{now}Z").timestamp()
+
+    opened = wall + Hours.of(hours).opens_in_s(wall)
+    assert opened == datetime.fromisoformat(f"{opens}Z").timestamp()
+    assert not Hours.of(hours).opens_in_s(opened)
 
 
 async def test_t3_a_rate_counts_in_its_hours_only() -> None:
