@@ -8,7 +8,7 @@ from polite.gate.services import Services
 from polite.origin import Target
 from polite.pacing.budgets import shown
 from polite.pacing.outcome import Pause
-from polite.pacing.policy import PacingPolicy, overrides_of
+from polite.pacing.policy import Override
 from polite.pacing.turn import Outlook
 from polite.robots.decision import Decision
 from polite.robots.reason import Reason
@@ -148,16 +148,16 @@ async def explained(services: Services, target: Target, known: OriginRules) -> E
         request_rate=_slowest_rate(known),
         attempt=known.attempt,
         declined=None if declined is None else declined.because,
-        overrides=_overrides(turns.policies.policy, target),
+        overrides=_overrides(turns.policies.overrides(target.origin)),
         budget="" if budgets is None else shown(policy, budgets.of(target.origin)),
     )
 
 
-def _overrides(policy: PacingPolicy, target: Target) -> str:
+def _overrides(overrides: list[Override]) -> str:
     """Return the options of each override that applies, the most specific first."""
     return "; ".join(
         f"{', '.join(f'{name}={value!r}' for name, value in options)} for {origin}"
-        for origin, options in overrides_of(policy).of(target.origin)
+        for origin, options in overrides
     )
 
 

@@ -122,7 +122,11 @@ class Turns:
 
     async def meet(self, target: Target) -> bool:
         """Resolve what names the URL's scopes. Return whether that took a wait."""
-        return self.find is not None and await self.find(target.origin.host)
+        waited = self.find is not None and await self.find(target.origin.host)
+        if waited and self.policies.by_scope:
+            # Another policy may apply at its addresses.
+            self.pacer.relimit((target.origin,))
+        return waited
 
     def take_now(self, target: Target, *, pace: RequestedPace | None = None) -> Turn | None:
         """Return the turn of a URL if it is free now; None if it is not, or if only a wait can tell.

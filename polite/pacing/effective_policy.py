@@ -10,14 +10,14 @@ from typing import NamedTuple
 from polite.errors import InvalidOption
 from polite.log import fields, log
 from polite.options import instance
-from polite.origin import Origin
+from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 from polite.pacing.budgets import Budgets, Declined, declined
 from polite.pacing.circuit import Circuits
 from polite.pacing.hours import Hours
 from polite.pacing.learned_pace import SIZE, LearnedPace, Memories
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
-from polite.pacing.policy import Overrides, PacingPolicy, by_origin, overrides_of
+from polite.pacing.policy import Options, Override, Overrides, PacingPolicy, by_origin, overrides_of
 from polite.pacing.rate_limits import KnownQuotas
 from polite.pacing.scopes import ScopeLimit, ScopePolicy, ScopeResolver, Scopes, checked
 from polite.pacing.throttle import DELAYS, DelayThrottle, Rest, Throttle, no_pause, require_rest
@@ -106,12 +106,12 @@ class EffectivePolicies:
         self, policy: PacingPolicy, throttle: Throttle | None = None, *, scopes: ScopePolicy | None = None
     ) -> None:
         self._throttle = throttle
-        self._require_throttle(policy)
         named = scopes or policy.scopes
         named = ScopeResolver(named) if isinstance(named, Scopes) else named
         self._limit = getattr(named, "limit", None)
         trusted = named is by_origin or isinstance(named, ScopeResolver)
         self.scopes: ScopePolicy = named if trusted else checked(named)
+        self._require(policy)
         self.limited: bool = self._limit is not None and not trusted
         self.circuits: Circuits = Circuits()
         self.quotas: KnownQuotas = KnownQuotas()
@@ -122,7 +122,20 @@ class EffectivePolicies:
 
     def of(self, origin: Origin) -> EffectivePolicy:
         """Return the policy that applies to an origin."""
-        return self._made(origin) if self._own else self.general
+        return self._made(origin, self._scopes_at(origin)) if self._own else self.general
+
+    def overrides(self, origin: Origin) -> list[Override]:
+        """Return the overrides that apply to an origin, the most specific first."""
+        return self._own.of(origin, self._scopes_at(origin))
+
+    @property
+    def by_scope(self) -> bool:
+        """Whether the policy of an origin depends on its scopes, and so on its addresses."""
+        return bool(self._own.scopes)
+
+    def _scopes_at(self, origin: Origin) -> tuple[Hashable, ...]:
+        """Return the scopes of an origin, which are those of its root URL, if they matter."""
+        return self.scopes(Target(origin, "/")) if self._own.scopes else ()
 
     def declined(self, origin: Origin, pace: RequestedPace | None) -> Declined | None:
         """Return why no more requests may go to an origin; None if they may."""
@@ -181,7 +194,7 @@ class EffectivePolicies:
         Raises:
             InvalidOption: The scopes differ, or the home; or `may_undercut_site` is set, and there is no throttle that could.
         """
-        self._require_throttle(policy)
+        self._require(policy)
         if policy.scopes is not self.policy.scopes and policy.scopes != self.policy.scopes:
             raise InvalidOption(
                 "PacingPolicy: scopes cannot change while the gate is open, since running delays would be lost"
@@ -195,8 +208,17 @@ class EffectivePolicies:
         self._set(policy)
         return self._own.changed(before) if alike else None
 
-    def _require_throttle(self, policy: PacingPolicy) -> None:
-        """Refuse a permission that nothing can use: the throttle was forgotten, or is expected to be the policy's own."""
+    def _require(self, policy: PacingPolicy) -> None:
+        """Refuse what has no effect: overrides of scopes that nothing names, and a permission for a throttle that is not there."""
+        named = policy.scopes
+        kinds = named.limits if isinstance(named, Scopes) else {}
+        for of in overrides_of(policy).scopes:
+            kind = of.partition(" ")[0] if " " in of else "address"
+            if kind not in kinds and (isinstance(named, Scopes) or named is by_origin or " " not in of):
+                needed = f"{kind}=..." if kind in {"domain", "address", "crawl"} else "custom=..."
+                raise InvalidOption(
+                    f"PacingPolicy.override({of!r}) needs scopes=Scopes({needed}): without it, no origin has such a scope"
+                )
         undercut = policy.may_undercut_site or overrides_of(policy).most("may_undercut_site")
         if undercut and self._throttle is None:
             raise InvalidOption(
@@ -226,8 +248,8 @@ class EffectivePolicies:
         self.declines: bool = self.budgeted or refuses or self.has_hours
         self.concurrent: bool = self._limit is not None or max(base.concurrency, own.most("concurrency")) > 1
 
-    def _make(self, origin: Origin) -> EffectivePolicy:
-        own = self._own.options(origin)
+    def _make(self, origin: Origin, scopes: tuple[Hashable, ...]) -> EffectivePolicy:
+        own = self._own.options(origin, scopes)
         made = EffectivePolicy(replace(self.general.policy, **dict(own)), self._throttle) if own else None
         return made or self.general
 
@@ -240,7 +262,9 @@ class EffectivePolicies:
         if limit is not None:
             instance(f"scopes: what limit returns for {scope!r}", limit, ScopeLimit, "a ScopeLimit or None")
             return float(getattr(limit, name))
-        own = self._own.options(scope) if self._own and isinstance(scope, Origin) else ()
+        own: Options = ()
+        if self._own and isinstance(scope, Origin):
+            own = self._own.options(scope, self._scopes_at(scope))
         return float(dict(own).get(option, getattr(self.general.policy, option)))
 
 

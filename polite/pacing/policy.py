@@ -5,18 +5,20 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
+from ipaddress import ip_address, ip_network
 from typing import Any, Self, TypedDict, Unpack, get_args
 
-from polite.errors import InvalidOption
+from polite.errors import InvalidOption, InvalidURL
 from polite.options import boolean, instance, integer, number
 from polite.origin import Origin, Target
 from polite.pacing.hours import Hours
-from polite.pacing.scopes import HomeKind, ScopePolicy, Scopes
+from polite.pacing.scopes import HomeKind, ScopeName, ScopePolicy, Scopes
 from polite.pacing.throttle import REFUSALS, LongDelay
+from polite.url.host import is_address
 
 Options = tuple[tuple[str, Any], ...]
-Override = tuple[Origin, Options]
-"""An origin, and the options that differ there, each with its name. Made by `PacingPolicy.override`."""
+Override = tuple[Origin | str, Options]
+"""An origin, an address range or a scope, and the options that differ there, by name. Made by `PacingPolicy.override`."""
 
 
 # Of an origin's text, if it stands for all subdomains.
@@ -24,48 +26,76 @@ _WILD = "://*."
 
 
 class Overrides(tuple[Override, ...]):  # noqa: SLOT001 - a tuple with slots of its own cannot be
-    """Pairs of an origin and its options, which are checked already. Each origin occurs once: the last pair counts.
+    """Pairs of what they apply to and options, which are checked already. Each text occurs once: the last pair counts.
 
-    An origin whose host begins with "*." stands for those of all its subdomains, with its scheme and port.
+    An origin whose host begins with "*." stands for those of all its subdomains, with its scheme and port. A text stands for the
+    origins whose root URL has this scope, such as "domain example.com", or an address in this range, such as "192.0.2.0/24".
+
+    Attributes:
+        scopes: The scopes and ranges of those that are no origins.
     """
 
+    scopes: list[str]
     _by_text: dict[str, Override]
     _wild: bool
+    _prefixes: list[int]
 
     def __new__(cls, pairs: Iterable[Override] = ()) -> Self:
-        return cls._of({origin.text: (origin, options) for origin, options in pairs})
+        return cls._of({str(of): (of, options) for of, options in pairs})
 
     @classmethod
     def _of(cls, by_text: dict[str, Override]) -> Self:
         made = super().__new__(cls, by_text.values())
         made._by_text = by_text
         made._wild = any(_WILD in text for text in by_text)
+        made.scopes = texts = [of for of, _ in made if isinstance(of, str)]
+        made._prefixes = sorted(
+            {int(text.partition("/")[2]) for text in texts if " " not in text}, reverse=True
+        )
         return made
 
-    def options(self, origin: Origin) -> Options:
+    def options(self, origin: Origin, scopes: Iterable[Hashable] = ()) -> Options:
         """Return the options that apply to an origin: of the most specific override that has each; () without one."""
         return tuple(
-            {name: value for _, options in reversed(self.of(origin)) for name, value in options}.items()
+            {
+                name: value for _, options in reversed(self.of(origin, scopes)) for name, value in options
+            }.items()
         )
 
-    def of(self, origin: Origin) -> list[Override]:
-        """Return the overrides that apply to an origin, the most specific first."""
+    def of(self, origin: Origin, scopes: Iterable[Hashable] = ()) -> list[Override]:
+        """Return the overrides that apply to an origin, which has these scopes, the most specific first."""
         texts = [origin.text]
         if self._wild:
             scheme, host = origin.text.split("://")
             labels = host.split(".")
             texts += [f"{scheme}{_WILD}{'.'.join(labels[at:])}" for at in range(1, len(labels))]
+        if self.scopes:
+            names = [each for each in scopes if isinstance(each, ScopeName)]
+            texts += map(str, names)
+            hosts = [origin.host] if is_address(origin.host) else []
+            hosts += [each.name for each in names if each.kind == "address" and each.name != "unknown"]
+            addresses = {ip_address(each.strip("[]")) for each in hosts}
+            texts += [
+                str(ip_network((each, prefix), strict=False))
+                for prefix in self._prefixes
+                for each in addresses
+                if prefix <= each.max_prefixlen
+            ]
         return [own for text in texts if (own := self._by_text.get(text)) is not None]
 
-    def put(self, origin: Origin, options: Options) -> Self:
-        """Return a copy with these options for an origin. The other pairs are neither hashed nor checked again."""
-        return self._of(self._by_text | {origin.text: (origin, options)})
+    def put(self, of: Origin | str, options: Options) -> Self:
+        """Return a copy with these options for what they apply to. The other pairs are neither hashed nor checked again."""
+        return self._of(self._by_text | {str(of): (of, options)})
+
+    def given(self, of: Origin | str) -> Options:
+        """Return the options of this very override; () without one."""
+        return self._by_text.get(str(of), (of, ()))[1]
 
     def changed(self, before: "Overrides") -> set[Hashable] | None:
         """Return the origins whose options differ from `before`; None if they may be any."""
         mine, theirs = self._by_text, before._by_text  # noqa: SLF001 - of its own class
         differing = [text for text in mine.keys() | theirs.keys() if mine.get(text) != theirs.get(text)]
-        if any(_WILD in text for text in differing):
+        if any(_WILD in text or "://" not in text for text in differing):
             return None
         return {(mine.get(text) or theirs[text])[0] for text in differing}
 
@@ -179,7 +209,7 @@ class PacingPolicy:
             flight may fail beyond it.
         max_hold: A permit that is held for longer, entered or not, loses its turn (events.Reclaimed).
         max_waiting: Requests that may wait at one time.
-        overrides: Options of single origins; see `override`.
+        overrides: Options of single origins, ranges and scopes; see `override`.
 
     Raises:
         InvalidOption: A value is out of range.
@@ -236,27 +266,32 @@ class PacingPolicy:
     def override(self, origin: str | Origin, **options: Unpack[OriginPacing]) -> Self:
         """Return the same policy with other options for one origin: `policy.override("https://example.com", min_delay=5)`.
 
-        "https://*.example.com" stands for all subdomains. If several overrides apply to an origin, the most specific one that has
-        an option decides it. Options that were overridden before and are not named now stay. The others follow the policy, also if
-        it is replaced.
+        Instead of an origin it may be "https://*.example.com", for all subdomains; a scope, such as "domain example.com" or
+        "customer acme" of a `CustomScope`, for the origins whose root URL has it; or an address range, such as "192.0.2.0/24". The
+        last two need these `scopes`. If several apply to an origin, the most specific one that has an option decides it: in this
+        order, and the shortest range first. Options that were overridden before and are not named now stay. The others follow the
+        policy, also if it is replaced.
 
         Raises:
             InvalidURL: The origin cannot be parsed.
             InvalidOption: A value is out of range, or the option cannot differ between origins.
         """
-        origin = origin if isinstance(origin, Origin) else Origin.of(origin)
-        if "*" in origin.host.removeprefix("*.") or origin.host == "*.":
+        of = (
+            origin
+            if isinstance(origin, Origin)
+            else _of_text(instance("PacingPolicy.override: origin", origin, str))
+        )
+        if isinstance(of, Origin) and ("*" in of.host.removeprefix("*.") or of.host == "*."):
             raise InvalidOption(
-                f'PacingPolicy.override({str(origin)!r}): a "*" stands for subdomains, as in "https://*.example.com"'
+                f'PacingPolicy.override({str(of)!r}): a "*" stands for subdomains, as in "https://*.example.com"'
             )
         before = overrides_of(self)
-        given = next((own[1] for own in before.of(origin) if own[0] == origin), ())
-        own = dict(given) | _named(origin, options)
+        own = dict(before.given(of)) | _named(of, options)
         # Only new options are checked: a policy of many origins is made in as many steps.
-        return replace(self, overrides=before.put(origin, tuple(own.items())))
+        return replace(self, overrides=before.put(of, tuple(own.items())))
 
     def at(self, origin: str | Origin) -> Self:
-        """Return the policy that applies to an origin, without overrides."""
+        """Return the policy that applies to an origin, as far as its URL says it: the gate alone knows its other scopes."""
         own = overrides_of(self).options(origin if isinstance(origin, Origin) else Origin.of(origin))
         return replace(self, **dict(own), overrides=Overrides()) if own else self
 
@@ -267,11 +302,30 @@ def overrides_of(policy: PacingPolicy) -> Overrides:
     return policy.overrides
 
 
+def _of_text(text: str) -> Origin | str:
+    """Return what an override applies to. Raises InvalidURL, InvalidOption."""
+    if "://" in text:
+        return Origin.of(text)
+    kind, space, name = text.partition(" ")
+    if space and kind and name:
+        return text
+    try:
+        return str(ip_network(text))
+    except ValueError as error:
+        try:
+            return Origin.of(text)
+        except InvalidURL:
+            range_of = f"as a range of addresses: {error}" if "/" in text else 'or "kind name" for a scope'
+            raise InvalidOption(
+                f"PacingPolicy.override({text!r}): it must be a URL, a range of addresses or a scope; {range_of}"
+            ) from error
+
+
 def _checked(overrides: object) -> Overrides:
     """Raises InvalidOption."""
     try:
         pairs = [(origin, tuple(_named(origin, dict(own)).items())) for origin, own in overrides]  # type: ignore[attr-defined]
-        made_elsewhere = not all(isinstance(origin, Origin) for origin, _ in pairs)
+        made_elsewhere = not all(isinstance(of, Origin) or _of_text(of) == of for of, _ in pairs)
     except InvalidOption:
         raise
     except (TypeError, ValueError):

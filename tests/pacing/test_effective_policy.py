@@ -1,11 +1,15 @@
 """A policy with overrides: each origin reads what is its own, and one that differs changes no other."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
 
-from polite import InvalidOption, Origin, PacingPolicy
+from polite import CustomScope, InvalidOption, Origin, PacingPolicy, ScopeLimit, Scopes
 from polite.pacing.effective_policy import EffectivePolicies
+from polite.testing import ScriptedTransport
+from tests.gate.support import Names
+from tests.support import scripted_gate
 
 HOSTS = [Origin("https", f"host{number}.example", None) for number in range(2_000)]
 
@@ -47,6 +51,68 @@ def test_an_override_of_subdomains_gives_way_to_a_more_specific_one() -> None:
     for typo in ("https://a.*.site.test", "https://*site.test", "https://*.*.test"):
         with pytest.raises(InvalidOption, match="stands for subdomains"):
             wide.override(typo, min_delay=1)
+
+
+BY_SCOPE = Scopes(
+    address=ScopeLimit(0, 9),
+    custom=[CustomScope("customer", lambda to: "acme" if "acme" in to.url else None)],
+)
+
+
+@pytest.mark.virtual_time
+async def test_the_most_specific_of_url_scope_and_address_range_decides_each_option() -> None:
+    pacing = (
+        PacingPolicy(scopes=BY_SCOPE)
+        .override("192.0.2.0/24", min_delay=3, max_pages=9)
+        .override("192.0.2.128/25", min_delay=4)
+        .override("2001:db8::/32", min_delay=5)
+        .override("customer acme", min_delay=6)
+        .override("https://*.acme.test", min_delay=7)
+    )
+    names = Names(
+        {
+            "a.test": "192.0.2.1",
+            "b.test": "192.0.2.200",
+            "x.acme.test": "192.0.2.1",
+            "acme.other": "198.51.100.1",
+        }
+    )
+    expected = {
+        "https://a.test": 3,
+        "https://b.test": 4,
+        "https://[2001:db8::1]": 5,
+        "https://acme.other": 6,
+        "https://x.acme.test": 7,
+        "https://none.test": 1,
+    }
+    async with scripted_gate(ScriptedTransport(), pacing=pacing, addresses=names) as gate:
+        for url, min_delay in expected.items():
+            explained = await gate.explain(f"{url}/a")
+            assert explained.pause.seconds == min_delay
+        assert (
+            "policy: min_delay=7 for https://*.acme.test; min_delay=6 for customer acme; min_delay=3, max_pages=9"
+            in str(await gate.explain("https://x.acme.test/"))
+        )
+        names.addresses_of["a.test"] = "198.51.100.1"
+        await asyncio.sleep(100)
+        async with gate.permit("https://a.test/"):
+            pass
+        assert (await gate.explain("https://a.test/")).pause.seconds == 1
+
+
+@pytest.mark.parametrize(
+    ("of", "message"),
+    [
+        ("192.0.2.1/24", "has host bits set"),
+        ("example.com", "must be a URL, a range"),
+        ("192.0.2.0/24", r"needs scopes=Scopes\(address=...\)"),
+        ("domain example.com", r"needs scopes=Scopes\(domain=...\)"),
+        ("customer acme", r"needs scopes=Scopes\(custom=...\)"),
+    ],
+)
+def test_an_override_that_can_apply_to_nothing_is_refused(of: str, message: str) -> None:
+    with pytest.raises(InvalidOption, match=message):
+        EffectivePolicies(PacingPolicy().override(of, min_delay=3))
 
 
 def test_an_effective_policy_follows_the_policy_that_rules_now() -> None:
