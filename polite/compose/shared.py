@@ -14,7 +14,7 @@ from polite.pacers.shared import SharedPacer
 from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.outcome import Pause
 from polite.pacing.pacer import process_delays
-from polite.pacing.scopes import ScopeResolver, registrable_domains
+from polite.pacing.scopes import ScopeName, ScopeResolver, Scopes, registrable_domains
 from polite.ports import LONGEST_BACK_OFF_S, BackOffStore, Clock, RobotsStore, SavedBackOff
 from polite.stores.redis.address import has_scheme
 
@@ -249,4 +249,9 @@ def _home_names(policies: EffectivePolicies) -> HomeNames:
     domain_of = registrable_domains('PacingPolicy(home="domain")') if kind == "domain" else None
     if not isinstance(resolver, ScopeResolver):
         return HomeNames(kind, domain_of=domain_of)
+    scopes = policies.policy.scopes
+    for name, limit in scopes.limits.items() if isinstance(scopes, Scopes) else ():
+        if limit.budgeted and resolver.divided(ScopeName(name, "")):
+            cannot = "cannot be kept in a shared crawl, whose processes divide that scope"
+            raise InvalidOption(f"ScopeLimit: max_pages and max_bytes of {name!r} {cannot}")
     return HomeNames(kind, divided=resolver.divided, domain_of=domain_of, addresses=resolver.addresses)

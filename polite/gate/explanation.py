@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from polite.gate.rules_cache import OriginRules
 from polite.gate.services import Services
 from polite.origin import Target
-from polite.pacing.budgets import shown
 from polite.pacing.outcome import Pause
 from polite.pacing.policy import Override
 from polite.pacing.turn import Outlook
@@ -131,8 +130,7 @@ class Explanation:
 
 async def explained(services: Services, target: Target, known: OriginRules) -> Explanation:
     """Return what decides about the URL now, by these rules of its origin. Nothing is fetched, and no turn taken."""
-    turns, budgets = services.turns, services.turns.budgets
-    policy = turns.policies.of(target.origin).policy
+    turns = services.turns
     outlook = turns.outlook(target, known.pace)
     now = services.clock.monotonic()
     declined = turns.declined(target.origin, known.pace)
@@ -149,7 +147,7 @@ async def explained(services: Services, target: Target, known: OriginRules) -> E
         attempt=known.attempt,
         declined=None if declined is None else declined.because,
         overrides=_overrides(turns.policies.overrides(target.origin)),
-        budget="" if budgets is None else shown(policy, budgets.of(target.origin)),
+        budget="" if turns.budgets is None else turns.policies.budget(target.origin),
     )
 
 

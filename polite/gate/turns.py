@@ -266,16 +266,23 @@ class Turns:
             self.counters.declined += 1
             raise OriginDeclined(target.url, *declined)
 
-    def restore_spent(self, origin: Origin, spent: Spent) -> None:
-        """Take in what an earlier run has spent of an origin's budget. A budget may be set later."""
+    def restore_spent(self, scope: Hashable, spent: Spent) -> None:
+        """Take in what an earlier run has spent of the budget of an origin or a scope. A budget may be set later."""
         # A request of this run may have come before: a hop of another origin's robots.txt, or a page of the gate.
-        self.policies.budgets.restore(origin, spent, newer=False)
+        self.policies.budgets.restore(scope, spent, newer=False)
+
+    def spent(self, origin: Origin) -> dict[str, Spent]:
+        """Return what was spent of the budgets of an origin and its scopes, by their text."""
+        budgets = self.policies.budgets
+        return (
+            {} if self.budgets is None else {str(of): budgets.of(of) for of in self.policies.counted(origin)}
+        )
 
     def begin(self, turn: Turn, target: Target) -> None:
         """Count a page whose turn has come, where there are budgets. `release` ends it, and what gives the turn back undoes it."""
         if self.budgets is not None:
             with self._spending(target.origin):
-                self.budgets.begin(turn, target.origin)
+                self.budgets.begin(turn, target.origin, self.policies.counted(target.origin))
 
     @contextmanager
     def _spending(self, origin: Origin) -> Iterator[None]:
@@ -353,7 +360,7 @@ class Turns:
         if pause.seconds > most_s and outcome.retry_after_s is None:
             seconds = max(most_s, self.pause(target.origin, pace).seconds)
             pause = replace(pause, seconds=seconds, because=f"{pause.because}, held to {seconds:g} s")
-        if self.budgets is not None and not turn.settled:
+        if self.policies.counts_origins and self.budgets is not None and not turn.settled:
             with self._spending(target.origin):
                 self.budgets.count(turn, target.origin, outcome)
         if not well or self._failing:
@@ -427,7 +434,15 @@ class Turns:
         """End a request: another one may take its place in its scopes."""
         if self.budgets is not None and (origin := self.budgets.origin(turn)) is not None:
             with self._spending(origin):
-                self.budgets.end(turn)
+                octets = self.budgets.end(turn)
+            policy = self.policies.of(origin).policy
+            if octets and (most := policy.max_bytes_per_second) is not None:
+                # Before another turn may be granted.
+                now = self.clock.monotonic()
+                rest_s = self.budgets.busy_s(origin, octets / most, turn.granted_at or now, now)
+                because = f"PacingPolicy.max_bytes_per_second={most:g}: {octets} octets came"
+                if rest_s > 0:
+                    self.pacer.hold((turn.narrowest,), min(rest_s, policy.max_retry_after), because)
         self.pacer.release(turn)
 
     def give_back(self, turn: Turn) -> None:

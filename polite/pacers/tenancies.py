@@ -214,12 +214,11 @@ class Tenancies:
         before = self._counts(scope)
         counts = saved if clean else saved.worst(before)
         circuits.restore(scope, counts.failures, counts.openings, now, is_open=counts.is_open)
-        if isinstance(scope, Origin):
-            if counts.memory:
-                # Without one: its state had no space for it, and the robots store may have.
-                memories.restore(scope, b85decode(counts.memory))
-            spent = Spent(saved.pages, saved.octets, saved.failed)
-            self._policies.budgets.restore(scope, spent, newer=clean)
+        if isinstance(scope, Origin) and counts.memory:
+            # Without one: its state had no space for it, and the robots store may have.
+            memories.restore(scope, b85decode(counts.memory))
+        spent = Spent(saved.pages, saved.octets, saved.failed)
+        self._policies.budgets.restore(scope, spent, newer=clean)
         if counts.is_open or before.is_open:
             self._relimit((scope,))
 
@@ -233,9 +232,8 @@ class Tenancies:
 
     def _counts(self, scope: Hashable) -> SavedScope:
         circuits = self._policies.circuits
-        spent, memory = Spent(), b""
-        if isinstance(scope, Origin):
-            spent, memory = self._policies.budgets.of(scope), self._policies.memories.of(scope)
+        spent = self._policies.budgets.of(scope)
+        memory = self._policies.memories.of(scope) if isinstance(scope, Origin) else b""
         return SavedScope(
             "",
             memory=b85encode(memory).decode(),

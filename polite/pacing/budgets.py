@@ -1,11 +1,13 @@
-"""What was spent of each origin's budget: pages, octets and failures in a row."""
+"""What was spent of each origin's budget, and of each scope's: pages, octets failures in a row; and its octets in a second."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from polite.origin import Origin
 from polite.pacing.outcome import Outcome, is_failure, is_response
 from polite.pacing.policy import PacingPolicy
+from polite.pacing.scopes import ScopeLimit
 from polite.pacing.turn import Turn
 
 
@@ -37,7 +39,7 @@ class Spent(NamedTuple):
     failures: int = 0
 
 
-def shown(policy: PacingPolicy, spent: Spent) -> str:
+def shown(policy: PacingPolicy | ScopeLimit, spent: Spent) -> str:
     """Return what was spent of which limit, for people; empty if there is no limit.
 
     >>> shown(PacingPolicy(max_pages=10, max_failures=3), Spent(pages=2))
@@ -46,13 +48,13 @@ def shown(policy: PacingPolicy, spent: Spent) -> str:
     rows = (
         (spent.pages, policy.max_pages, "pages"),
         (spent.octets, policy.max_bytes, "octets"),
-        (spent.failures, policy.max_failures, "failures in a row"),
+        (spent.failures, getattr(policy, "max_failures", None), "failures in a row"),
     )
     return ", ".join(f"{count} of {limit} {what}" for count, limit, what in rows if limit is not None)
 
 
-def declined(policy: PacingPolicy, spent: Spent) -> Declined | None:
-    """Return which limit is reached, if any.
+def declined(policy: PacingPolicy | ScopeLimit, spent: Spent, of: str = "") -> Declined | None:
+    """Return which limit is reached, if any. `of` names a scope after it.
 
     >>> declined(PacingPolicy(max_pages=2), Spent(pages=2)).because
     'PacingPolicy.max_pages=2: so many pages were requested'
@@ -60,60 +62,73 @@ def declined(policy: PacingPolicy, spent: Spent) -> Declined | None:
     rows = (
         (spent.pages, "max_pages", policy.max_pages, "so many pages were requested"),
         (spent.octets, "max_bytes", policy.max_bytes, f"{spent.octets} octets came"),
-        (spent.failures, "max_failures", policy.max_failures, "so many requests failed in a row"),
+        (
+            spent.failures,
+            "max_failures",
+            getattr(policy, "max_failures", None),
+            "so many requests failed in a row",
+        ),
     )
     for count, option, limit, because in rows:
         if limit is not None and count >= limit:
-            return Declined(option, limit, f"PacingPolicy.{option}={limit}: {because}")
+            return Declined(option, limit, f"{type(policy).__name__}.{option}={limit}{of}: {because}")
     return None
 
 
 _NOTHING = Spent()
+# Origins with a ceiling, before those whose rest is over are forgotten.
+_MOST_BUSY = 10_000
 
 
 @dataclass(slots=True)
 class _OpenPage:
-    """A request for a page that is in flight: its origin, and its octets as far as they are known."""
+    """A request for a page that is in flight: its origin, what it counts for, and its octets as far as they are known."""
 
     origin: Origin
+    counted: tuple[Hashable, ...]
     announced: int = 0
     received: int | None = None
 
 
 class Budgets:
-    """The counts of each origin. Nothing is forgotten while the gate is open: a budget that began anew would be none.
+    """The counts of each origin and scope. Nothing is forgotten while the gate is open: a budget that began anew would be none.
 
     So it holds one entry for each origin of which a page was requested, or a request failed, while a limit was set: about 300
     octets. A response after failures alone removes the entry.
+
+    Attributes:
+        by_text: What was spent, by the text of an origin or a scope.
     """
 
     def __init__(self) -> None:
-        self._spent: dict[str, Spent] = {}
+        self.by_text: dict[str, Spent] = {}
+        # Until when (monotonic seconds) the octets of an origin take at its ceiling.
+        self._busy_until: dict[str, float] = {}
         self._open: dict[Turn, _OpenPage] = {}
 
     def __len__(self) -> int:
-        return len(self._spent)
+        return len(self.by_text)
 
-    def of(self, origin: Origin) -> Spent:
-        """Return what was spent."""
-        return self._spent.get(origin.text, _NOTHING)
+    def of(self, scope: Hashable) -> Spent:
+        """Return what was spent of an origin or a scope."""
+        return self.by_text.get(str(scope), _NOTHING)
 
-    def restore(self, origin: Origin, spent: Spent, *, newer: bool) -> None:
+    def restore(self, scope: Hashable, spent: Spent, *, newer: bool) -> None:
         """Take in what another process, or an earlier run, has spent: the larger counts.
 
         Args:
             newer: Whether it knew all that is known here. Then its failures in a row are right, also if they are fewer.
         """
-        largest = Spent(*map(max, self.of(origin), spent))
-        self._set(origin.text, largest._replace(failures=spent.failures) if newer else largest)
+        largest = Spent(*map(max, self.of(scope), spent))
+        self._set(str(scope), largest._replace(failures=spent.failures) if newer else largest)
 
     # Pages and octets. A turn counts as soon as it is given to a page, so that concurrent requests keep the limit.
 
-    def begin(self, turn: Turn, origin: Origin) -> None:
-        """Count a page whose turn has come."""
+    def begin(self, turn: Turn, origin: Origin, counted: tuple[Hashable, ...]) -> None:
+        """Count a page whose turn has come, for each of `counted`: its origin, scopes."""
         if turn not in self._open:
-            self._open[turn] = _OpenPage(origin)
-            self._add(origin.text, pages=1)
+            self._open[turn] = _OpenPage(origin, counted)
+            self._add(counted, pages=1)
 
     def forget_open(self) -> None:
         """No origin has a budget any more: those in flight stay counted, and their ends are not told."""
@@ -128,7 +143,7 @@ class Budgets:
         """Do not count a page whose turn is given back: no request was sent."""
         page = self._open.pop(turn, None)
         if page is not None:
-            self._add(page.origin.text, pages=-1)
+            self._add(page.counted, pages=-1)
 
     def announce(self, turn: Turn, octets: int) -> None:
         """Note how long a response says to be. It counts unless the crawler says what came."""
@@ -142,13 +157,27 @@ class Budgets:
         if page is not None:
             page.received = (page.received or 0) + octets
 
-    def end(self, turn: Turn) -> None:
-        """Count the octets of a page whose request has ended."""
+    def end(self, turn: Turn) -> int:
+        """Count the octets of a page whose request has ended, and return them."""
         page = self._open.pop(turn, None)
-        if page is not None:
-            octets = page.announced if page.received is None else page.received
-            if octets:
-                self._add(page.origin.text, octets=octets)
+        if page is None:
+            return 0
+        octets = page.announced if page.received is None else page.received
+        if octets:
+            self._add(page.counted, octets=octets)
+        return octets
+
+    def busy_s(self, origin: Origin, seconds: float, began: float, now: float) -> float:
+        """Return how long an origin must rest, since what came in a request takes so many seconds at its ceiling.
+
+        Args:
+            began: When the turn was granted (monotonic seconds). Octets of requests beside it count one after the other.
+        """
+        if len(self._busy_until) > _MOST_BUSY:
+            self._busy_until = {each: until for each, until in self._busy_until.items() if until > now}
+        until = max(began, self._busy_until.get(origin.text, began)) + seconds
+        self._busy_until[origin.text] = until
+        return until - now
 
     # Failures.
 
@@ -158,18 +187,22 @@ class Budgets:
         A robots.txt that is there ends no row: it may come from a cache, while each page fails.
         """
         if is_failure(outcome):
-            self._add(origin.text, failures=1)
+            self._add((origin,), failures=1)
         elif is_response(outcome) and turn in self._open:
             spent = self.of(origin)
             if spent.failures:
                 self._set(origin.text, spent._replace(failures=0))
 
-    def _add(self, origin: str, *, pages: int = 0, octets: int = 0, failures: int = 0) -> None:
-        before = self._spent.get(origin, _NOTHING)
-        self._set(origin, Spent(before.pages + pages, before.octets + octets, before.failures + failures))
+    def _add(
+        self, scopes: tuple[Hashable, ...], *, pages: int = 0, octets: int = 0, failures: int = 0
+    ) -> None:
+        for scope in scopes:
+            before = self.of(scope)
+            after = Spent(before.pages + pages, before.octets + octets, before.failures + failures)
+            self._set(str(scope), after)
 
-    def _set(self, origin: str, spent: Spent) -> None:
+    def _set(self, text: str, spent: Spent) -> None:
         if any(spent):
-            self._spent[origin] = spent
+            self.by_text[text] = spent
         else:
-            self._spent.pop(origin, None)
+            self.by_text.pop(text, None)

@@ -12,7 +12,7 @@ from polite.log import fields, log
 from polite.options import instance
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
-from polite.pacing.budgets import Budgets, Declined, declined
+from polite.pacing.budgets import Budgets, Declined, declined, shown
 from polite.pacing.circuit import Circuits
 from polite.pacing.hours import Hours
 from polite.pacing.learned_pace import SIZE, LearnedPace, Memories
@@ -91,7 +91,8 @@ class EffectivePolicies:
         quotas: What servers said of their quotas lately.
         memories: What throttles remember of origins that have refused requests.
         budgets: What was spent of the budgets of origins.
-        budgeted: Whether any origin has a budget.
+        budgeted: Whether any origin or scope has a budget, or a ceiling in octets.
+        counts_origins: Whether any origin has a budget.
         uniform: Whether the same policy applies to all origins.
         has_hours: Whether any origin has hours of its policy.
         declines: Whether any origin may get no more requests at all: it has a budget or hours, or a long delay is refused.
@@ -148,7 +149,30 @@ class EffectivePolicies:
                 return Declined(
                     "max_crawl_delay", limit, f"PacingPolicy.max_crawl_delay={limit:g}: {because}"
                 )
-        return declined(policy, self.budgets.of(origin))
+        if (spent := declined(policy, self.budgets.of(origin))) is not None:
+            return spent
+        each = (
+            declined(limit, self.budgets.of(scope), f" of {scope}") for scope, limit in self._budgeted(origin)
+        )
+        return next((spent for spent in each if spent is not None), None)
+
+    def counted(self, origin: Origin) -> tuple[Hashable, ...]:
+        """Return what a page of an origin counts for: the origin, if any has a budget, and its scopes that have one."""
+        scopes = tuple(scope for scope, _ in self._budgeted(origin))
+        return (origin, *scopes) if self.counts_origins else scopes
+
+    def budget(self, origin: Origin) -> str:
+        """Return what was spent of which budget, for people; empty if there is none."""
+        own = shown(self.of(origin).policy, self.budgets.of(origin))
+        rows = (f"{shown(limit, self.budgets.of(of))} of {of}" for of, limit in self._budgeted(origin))
+        return "; ".join(filter(None, (own, *rows)))
+
+    def _budgeted(self, origin: Origin) -> list[tuple[Hashable, ScopeLimit]]:
+        """Return the scopes of an origin, which are those of its root URL, that have a budget."""
+        if not self.limited and not self._scope_budgets:
+            return []
+        limits = [(scope, self._scope_limit(scope)) for scope in self.scopes(Target(origin, "/"))]
+        return [(scope, limit) for scope, limit in limits if limit is not None and limit.budgeted]
 
     def concurrency(self, scope: Hashable) -> int:
         """Return how many turns of a scope may be open now: one if its circuit is open."""
@@ -242,7 +266,15 @@ class EffectivePolicies:
         # Whichever statuses an override has: they are few.
         refusals = (_TOO_MANY_REQUESTS, *base.backoff_statuses)
         self.least_refusal: int = _LEAST_ERROR if own.most("backoff_statuses") else min(refusals)
-        self.budgeted: bool = any(getattr(base, name) is not None or own.most(name) for name in _BUDGETS)
+        self.counts_origins: bool = any(
+            getattr(base, name) is not None or own.most(name) for name in _BUDGETS
+        )
+        named = policy.scopes
+        self._scope_budgets: bool = isinstance(named, Scopes) and any(
+            limit.budgeted for limit in named.limits.values()
+        )
+        ceiling = base.max_bytes_per_second is not None or own.most("max_bytes_per_second") > 0
+        self.budgeted: bool = self.counts_origins or self._scope_budgets or self.limited or ceiling
         refuses = base.on_long_delay == "refuse" or bool(own.most("on_long_delay"))
         self.has_hours: bool = base.hours is not None or bool(own.most("hours"))
         self.declines: bool = self.budgeted or refuses or self.has_hours
@@ -253,14 +285,18 @@ class EffectivePolicies:
         made = EffectivePolicy(replace(self.general.policy, **dict(own)), self._throttle) if own else None
         return made or self.general
 
-    def _limit_of(self, scope: Hashable, name: str, option: str) -> float:
-        """Return a field of the scope's own ScopeLimit, or else the option that applies there, without making its policy."""
+    def _scope_limit(self, scope: Hashable) -> ScopeLimit | None:
+        """Return the scope's own ScopeLimit. Raises InvalidOption."""
         try:
             limit = None if self._limit is None else self._limit(scope)
         except Exception as error:
             raise InvalidOption(f"scopes: limit failed for {scope!r}: {error!r}") from error
-        if limit is not None:
-            instance(f"scopes: what limit returns for {scope!r}", limit, ScopeLimit, "a ScopeLimit or None")
+        must = f"scopes: what limit returns for {scope!r}"
+        return None if limit is None else instance(must, limit, ScopeLimit, "a ScopeLimit or None")
+
+    def _limit_of(self, scope: Hashable, name: str, option: str) -> float:
+        """Return a field of the scope's own ScopeLimit, or else the option that applies there, without making its policy."""
+        if (limit := self._scope_limit(scope)) is not None:
             return float(getattr(limit, name))
         own: Options = ()
         if self._own and isinstance(scope, Origin):

@@ -157,10 +157,12 @@ class OriginPacing(TypedDict, total=False):
     max_pages: int | None
     max_bytes: int | None
     max_failures: int | None
+    max_bytes_per_second: float | None
 
 
 # With 0, no permit could be entered in time.
 _LEAST_HOLD_S = 0.001
+_NO_LIMIT = frozenset({"hours", "max_pages", "max_bytes", "max_failures", "max_bytes_per_second"})
 # A licence or a payment is asked for: waiting changes nothing (RFC 9110, 15.5.2 and 15.5.3).
 _NEVER_BACK_OFF = frozenset({401, 402})
 
@@ -207,6 +209,9 @@ class PacingPolicy:
             that reaches it is the last.
         max_failures: Failures of one origin in a row, those of its robots.txt included. With a concurrency above 1, requests in
             flight may fail beyond it.
+        max_bytes_per_second: Octets of one origin's pages in a second, on average, counted as for `max_bytes`; None for no ceiling.
+            After a page the origin rests for as long as its octets take at this rate, counted from its turn, and at most for
+            `max_retry_after`. How fast one response is read is the crawler's.
         max_hold: A permit that is held for longer, entered or not, loses its turn (events.Reclaimed).
         max_waiting: Requests that may wait at one time.
         overrides: Options of single origins, ranges and scopes; see `override`.
@@ -240,6 +245,7 @@ class PacingPolicy:
     max_pages: int | None = None
     max_bytes: int | None = None
     max_failures: int | None = None
+    max_bytes_per_second: float | None = None
     max_hold: float = 3_600.0
     max_waiting: int = 1_000_000
     overrides: tuple[Override, ...] = Overrides()
@@ -352,6 +358,8 @@ def _named(origin: object, options: Mapping[str, object]) -> dict[str, Any]:
 def _check(name: str, value: object) -> None:
     """Refuse a value that a field of the policy, or of an override, cannot have."""
     option = f"PacingPolicy: {name}"
+    if value is None and name in _NO_LIMIT:
+        return
     match name:
         case "obey_visit_time" | "may_undercut_site" | "learn" | "detect_refusals":
             boolean(option, value)
@@ -359,12 +367,12 @@ def _check(name: str, value: object) -> None:
             integer(option, value, least=1)
         case "circuit_failures":
             integer(option, value, least=0)
-        case "max_pages" | "max_bytes" | "max_failures":
-            if value is not None:
-                integer(f"{option} (None for no limit)", value, least=1)
         case "hours":
-            if value is not None:
-                Hours.of(value, option)
+            Hours.of(value, option)
+        case "max_bytes_per_second":
+            number(f"{option} (None for no limit)", value, least=1.0)
+        case "max_pages" | "max_bytes" | "max_failures":
+            integer(f"{option} (None for no limit)", value, least=1)
         case "backoff_statuses":
             if not isinstance(value, AbstractSet) or not all(map(_is_refusal, value)):
                 raise InvalidOption(

@@ -1,7 +1,7 @@
 """The scopes of a URL besides its origin: registrable domain, addresses, a user's own scopes, the whole crawl."""
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, NamedTuple, Protocol
 
@@ -74,14 +74,17 @@ class ScopeName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScopeLimit:
-    """The delay and the concurrency of a scope.
+    """The delay, the concurrency and the budget of a scope.
 
-    >>> ScopeLimit(delay=0.0, concurrency=50)
-    ScopeLimit(delay=0.0, concurrency=50)
+    >>> ScopeLimit(delay=0.0, concurrency=50).max_pages is None
+    True
 
     Attributes:
         delay: Seconds between two requests. With a concurrency of 1 they count from the policy's anchor, else from the grant.
         concurrency: Requests that may be under way at one time.
+        max_pages: Pages that are requested at most of all origins whose root URL has the scope; None for no limit. Then these
+            origins get no more requests, as with `PacingPolicy.max_pages`.
+        max_bytes: Octets of these pages, as with `PacingPolicy.max_bytes`.
 
     Raises:
         InvalidOption: A value is out of range.
@@ -89,10 +92,20 @@ class ScopeLimit:
 
     delay: float = 1.0
     concurrency: int = 1
+    max_pages: int | None = None
+    max_bytes: int | None = None
 
     def __post_init__(self) -> None:
         number("ScopeLimit: delay", self.delay)
         integer("ScopeLimit: concurrency", self.concurrency, least=1)
+        for name in ("max_pages", "max_bytes"):
+            if getattr(self, name) is not None:
+                integer(f"ScopeLimit: {name} (None for no limit)", getattr(self, name), least=1)
+
+    @property
+    def budgeted(self) -> bool:
+        """Whether it has a budget."""
+        return self.max_pages is not None or self.max_bytes is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +269,9 @@ class ScopeResolver:
     def divide(self, processes: int) -> None:
         """Take one share of the divided limits. The rates of all processes together keep the limit."""
         self._limits = {
-            kind: ScopeLimit(limit.delay * processes, max(1, limit.concurrency // processes))
+            kind: replace(
+                limit, delay=limit.delay * processes, concurrency=max(1, limit.concurrency // processes)
+            )
             if kind in self._divided
             else limit
             for kind, limit in self._scopes.limits.items()

@@ -172,6 +172,21 @@ async def test_failures_in_a_row_outlive_a_run(tmp_path: Path) -> None:
     assert sent == 3
 
 
+async def test_what_a_scope_has_spent_outlives_a_run(tmp_path: Path) -> None:
+    both = polite.CustomScope("customer", lambda _: "acme", polite.ScopeLimit(delay=0.0, max_pages=3))
+    sent: list[list[str]] = []
+    for origin in (A, B):
+        async with (
+            scripted_gate(**budget(scopes=polite.Scopes(custom=[both]))) as gate,
+            polite.open_frontier(gate, store=str(tmp_path / "queue.sqlite")) as frontier,
+        ):
+            await frontier.put_many(f"{origin}/{n}" for n in range(2))
+            frontier.close()
+            sent.append(await fetch(frontier))
+
+    assert sent == [[f"{A}/0", f"{A}/1"], [f"{B}/0"]]
+
+
 @pytest.mark.parametrize("first", ["a page", "a failure", "a budget that is set later"])
 async def test_what_an_earlier_run_has_spent_counts_whatever_comes_before_its_tasks(
     tmp_path: Path, first: str
@@ -276,8 +291,10 @@ async def test_no_budget_is_exceeded_and_what_was_not_sent_is_given_back(opened:
         "max_bytes": draw.choice((None, 20)),
         "max_failures": draw.choice((None, 2)),
     }
+    limit = polite.ScopeLimit(delay=0.0, concurrency=99, max_pages=draw.choice((7, 1_000)))
+    scopes = polite.Scopes(custom=[polite.CustomScope("customer", lambda _: "acme", limit)])
     pacing = polite.PacingPolicy(
-        **limits, concurrency=draw.choice((1, 3)), on_long_delay="refuse", max_hold=HOLD_S
+        **limits, concurrency=draw.choice((1, 3)), on_long_delay="refuse", max_hold=HOLD_S, scopes=scopes
     )
     workers = Workers(draw)
 
@@ -294,6 +311,9 @@ async def test_no_budget_is_exceeded_and_what_was_not_sent_is_given_back(opened:
 
         assert {origin: each.pages for origin, each in spent.items()} == workers.pages
         assert {origin: each.octets for origin, each in spent.items()} == workers.octets
+        assert (
+            turns.budgets.of("customer acme").pages == sum(workers.pages.values()) <= (limit.max_pages or 0)
+        )
         assert not turns.budgets._open
         assert gate.inside == 0
 

@@ -12,7 +12,7 @@ from polite.events import BudgetSpent
 from polite.testing import LoopClock
 from tests.gate.support import PAGE, ROBOTS, opened, visit
 from tests.pacers.homes import FakeStore
-from tests.support import scripted_gate
+from tests.support import now, scripted_gate
 
 
 async def test_a_permit_beyond_the_budget_is_refused_by_url_limit_and_option() -> None:
@@ -82,11 +82,72 @@ async def test_octets_are_those_that_came_or_those_that_were_announced(
         assert f"budget: {octets} of 1000 octets" in str(await gate.explain(PAGE))
 
 
+def of_customer(**budget: int) -> polite.PacingPolicy:
+    """Return a policy with a budget for each host's second label: "acme" of "a.acme.test"."""
+    limit = polite.ScopeLimit(delay=0.0, concurrency=9, **budget)
+    custom = polite.CustomScope("customer", lambda target: target.origin.host.split(".")[-2], limit)
+    return polite.PacingPolicy(scopes=polite.Scopes(custom=[custom]))
+
+
+@pytest.mark.parametrize(("budget", "limit"), [({"max_pages": 3}, 3), ({"max_bytes": 21}, 21)])
+async def test_the_origins_of_a_scope_have_one_budget(budget: dict[str, int], limit: int) -> None:
+    events: list[Any] = []
+    async with opened(pacing=of_customer(**budget), listener=events.append) as (gate, _):
+        (await gate.acquire("https://a.acme.test/")).unsent()
+        for host in ("a", "b", "c"):
+            await visit(gate, f"https://{host}.acme.test/", Content_Length="7")
+        for host in ("a", "d"):
+            with pytest.raises(OriginDeclined, match=f"ScopeLimit.max_.*={limit} of customer acme: "):
+                await visit(gate, f"https://{host}.acme.test/")
+        await visit(gate, "https://a.other.test/")
+        text = str(await gate.explain("https://d.acme.test/"))
+
+    assert f"budget: {limit} of {limit}" in text
+    assert " of customer acme" in text
+    assert [each.limit for each in events if isinstance(each, BudgetSpent)] == [limit]
+
+
+# A ceiling.
+
+
+@pytest.mark.parametrize(("concurrency", "times"), [(1, [0, 10, 20, 30]), (2, [0, 1, 20, 21])])
+async def test_the_octets_of_a_host_keep_to_a_ceiling_in_a_second(
+    concurrency: int, times: list[float]
+) -> None:
+    pacing = polite.PacingPolicy(max_bytes_per_second=100, concurrency=concurrency)
+    async with opened(pacing=pacing) as (gate, _):
+        began: list[float] = []
+
+        async def read() -> None:
+            async with gate.permit(PAGE) as permit:
+                began.append(now())
+                permit.report(status=200)
+                for _ in range(10):
+                    await asyncio.sleep(0.2)
+                    permit.received(100)
+
+        await asyncio.gather(*(read() for _ in times))
+        text = str(await gate.explain(PAGE))
+
+    assert [each - began[0] for each in began] == pytest.approx(times, abs=0.1)
+    assert "(PacingPolicy.max_bytes_per_second=100: 1000 octets came)" in text
+
+
+async def test_a_length_that_nobody_can_send_does_not_end_the_crawl_of_a_host() -> None:
+    pacing = polite.PacingPolicy(max_bytes_per_second=100, max_retry_after=50)
+    async with opened(pacing=pacing) as (gate, _):
+        began = await visit(gate, Content_Length="9" * 15)
+        assert await visit(gate) == pytest.approx(began + 50)
+
+
 # A shared crawl.
 
 
-async def test_a_budget_moves_with_its_home() -> None:
-    store, pacing = FakeStore(LoopClock()), polite.PacingPolicy(max_pages=3, max_bytes=10_000)
+@pytest.mark.parametrize(
+    "pacing", [polite.PacingPolicy(max_pages=3, max_bytes=10_000), of_customer(max_pages=3)]
+)
+async def test_a_budget_moves_with_its_home(pacing: polite.PacingPolicy) -> None:
+    store = FakeStore(LoopClock())
     async with scripted_gate(pacing=pacing) as one, scripted_gate(pacing=pacing) as other:
         for gate in (one, other):
             share_turns(gate, store.process(), lease_s=store.lease_s)
@@ -95,3 +156,13 @@ async def test_a_budget_moves_with_its_home() -> None:
         for gate in (one, other):
             with pytest.raises(OriginDeclined, match="max_pages=3"):
                 await visit(gate)
+
+
+async def test_a_budget_that_processes_would_divide_is_refused() -> None:
+    store = FakeStore(LoopClock())
+    pacing = polite.PacingPolicy(scopes=polite.Scopes(crawl=polite.ScopeLimit(max_pages=9)))
+    async with scripted_gate(pacing=pacing) as gate:
+        with pytest.raises(
+            polite.InvalidOption, match="max_bytes of 'crawl' cannot be kept in a shared crawl"
+        ):
+            share_turns(gate, store.process(), lease_s=store.lease_s)

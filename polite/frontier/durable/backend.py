@@ -100,7 +100,7 @@ class Batch:
         requeued: Tasks that were tried and wait again.
         marks: Tasks given out or back, by their numbers.
         crawl_delays: Each with its origin's number. In a file only.
-        spent: What was spent of the budgets of origins, by their text. A shared store has it in the state of homes instead.
+        spent: What was spent of the budgets of origins and scopes, by their text. A shared store has it in homes' states instead.
         ended: Tasks that ended.
         notes: In a file: what a program keeps there. The last of a name counts.
         puts: Tasks to write. After them, a file makes tasks ready whose time has come.
@@ -224,12 +224,14 @@ class StoreSummary(NamedTuple):
         last_origin: The greatest number of an origin.
         last_time: The time of the last batch that changed something, or 0.
         given_up: Tasks that were in flight too often, and are dropped now.
+        spent: What was spent of the budgets of scopes, by their text. Those of origins come with their tasks.
     """
 
     last_origin: int
     last_time: float
     totals: Totals
     given_up: list[GivenUp]
+    spent: dict[str, Spent]
 
 
 # A payload as JSON: octets, and lists and dicts within one another. SQLite refuses a row of 1,000,000,000 octets, and with it a

@@ -70,6 +70,8 @@ class DurableTaskStore:
             last_origin=found.last_origin,
             shared=self.backend.shared,
         )
+        for scope, spent in found.spent.items():
+            self._dispatcher.services.turns.restore_spent(scope, spent)
         progress.resume(*found.totals, shared=self.backend.shared)
         self._tell_given_up(found.given_up)
         if not self._active.begun:
@@ -174,11 +176,9 @@ class DurableTaskStore:
 
     def _note_spent(self, origin: Origin) -> bool:
         """Have the next batch write what was spent of the origin's budget. Whether there is anything to write."""
-        budgets = self._dispatcher.services.turns.budgets
-        if budgets is None or self.backend.shared:
-            return False
-        self._batches.batch.spent[origin.text] = budgets.of(origin)
-        return True
+        spent = {} if self.backend.shared else self._dispatcher.services.turns.spent(origin)
+        self._batches.batch.spent |= spent
+        return bool(spent)
 
     def awaited(self) -> None:
         self.backend.awaited()

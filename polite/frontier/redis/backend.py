@@ -90,7 +90,7 @@ class RedisBackend:
         self._ask_all(0.0)
         opened: asyncio.Future[StoreSummary] = asyncio.get_running_loop().create_future()
         # The replies of the partitions tell what waits.
-        opened.set_result(StoreSummary(0, 0.0, Totals(0, Counts()), []))
+        opened.set_result(StoreSummary(0, 0.0, Totals(0, Counts()), [], {}))
         return opened
 
     def require(self, target: Target) -> None:

@@ -89,6 +89,7 @@ _LEFT = (
     "SELECT 1 FROM out LIMIT 1",
     "SELECT 1 FROM delayed LIMIT 1",
 )
+_SPEND_OF_SCOPE = "INSERT OR REPLACE INTO scope_budgets VALUES (?, ?, ?, ?)"
 _SPEND = "INSERT OR REPLACE INTO budgets SELECT id, ?, ?, ? FROM origins WHERE text = ?"
 _MOST = 2**63 - 1
 
@@ -162,11 +163,14 @@ class QueueFile:
             except (TypeError, ValueError) as error:
                 raise Damaged(f"what it holds cannot be read ({error})") from error
             self._budgets = connection.execute("SELECT 1 FROM budgets LIMIT 1").fetchone() is not None
+            scopes = {
+                text: Spent(*counts) for *counts, text in connection.execute("SELECT * FROM scope_budgets")
+            }
         with self._words():
             self._lock.note(identities(self.path))
         state = self._state
         totals = Totals(state.waiting, Counts(state.done, state.refused, state.dropped))
-        return StoreSummary(int(last), state.time, totals, given_up)
+        return StoreSummary(int(last), state.time, totals, given_up, scopes)
 
     def apply(self, batch: Batch) -> BatchResult:
         """Write the batch, then read. See Backend.apply."""
@@ -278,10 +282,7 @@ class QueueFile:
             connection.executemany(_GIVE, given)
         if batch.crawl_delays:
             connection.executemany("UPDATE origins SET crawl_delay = ? WHERE id = ?", batch.crawl_delays)
-        if batch.spent:
-            self._budgets = True
-            rows = [(*(min(count, _MOST) for count in counts), text) for text, counts in batch.spent.items()]
-            connection.executemany(_SPEND, rows)
+        self._spend(connection, batch.spent)
         self._end(connection, seen, batch.ended)
         notes.write(connection, batch.notes)
         puts = self._put_all(connection, seen, batch.puts)
@@ -444,6 +445,13 @@ class QueueFile:
                 spent = self._spent(connection, origin)
                 activated.append(Activation(origin, text, failures, crawl_delay, rows, spent))
         return activated
+
+    def _spend(self, connection: sqlite3.Connection, spent: dict[str, Spent]) -> None:
+        """Write what was spent of budgets. The text of an origin has "://", that of a scope has not."""
+        for text, counts in spent.items():
+            self._budgets = True
+            row = (*(min(count, _MOST) for count in counts), text)
+            connection.execute(_SPEND if "://" in text else _SPEND_OF_SCOPE, row)
 
     def _spent(self, connection: sqlite3.Connection, origin: int) -> Spent | None:
         """Return what was spent of an origin's budget. A file without budgets costs no read."""

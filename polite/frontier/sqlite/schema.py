@@ -41,6 +41,11 @@ _TABLES = f"""
         merging_to INTEGER NOT NULL, merged INTEGER NOT NULL, time REAL NOT NULL
     )
 """
+_SCOPE_BUDGETS = """
+    CREATE TABLE IF NOT EXISTS scope_budgets (
+        pages INTEGER NOT NULL, octets INTEGER NOT NULL, failures INTEGER NOT NULL, scope TEXT PRIMARY KEY
+    )
+"""
 _SEEN = "CREATE TABLE seen (fingerprint INTEGER PRIMARY KEY, done INTEGER)"
 _SEEN_WIDE = "CREATE TABLE seen (fingerprint BLOB PRIMARY KEY, done INTEGER) WITHOUT ROWID"
 
@@ -132,6 +137,8 @@ def make(connection: sqlite3.Connection, order: FileOrder, *, wide: bool = False
         connection.execute("INSERT INTO frontier VALUES (?, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)", (order,))
         connection.execute(f"PRAGMA application_id = {QUEUE_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
+    # Files of an earlier version lack it, and that version does not need it.
+    connection.execute(_SCOPE_BUDGETS)
     if wide and not is_wide(connection):
         raise WrongFile(
             "was made with fingerprints of 64 bits: open it without wide_fingerprints, or name another file"
