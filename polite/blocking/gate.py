@@ -12,7 +12,7 @@ from polite.compose import gate as compose
 from polite.errors import GateClosed, PermitMisused
 from polite.gate.explanation import Explanation
 from polite.gate.permit import Permit as LoopPermit
-from polite.gate.tally import Counters
+from polite.gate.tally import Counters, OriginRefusals
 from polite.http.header_fields import Headers
 from polite.options import integer
 from polite.origin import Target
@@ -303,6 +303,15 @@ class Gate:
     def counters(self) -> Counters:
         """A copy of the counts since the gate was opened."""
         return self._thread.gate.counters
+
+    def refusals(self, window: float | None = None) -> list[OriginRefusals]:
+        """Return how many of its requests each origin refused, also in the last `window` seconds: as `polite.Gate.refusals`."""
+        return self._thread.gate.refusals(window)
+
+    @property
+    def refusing(self) -> int:
+        """How many origins have refused a request, at most 1,000."""
+        return self._thread.gate.refusing
 
     @property
     def waiting(self) -> int:

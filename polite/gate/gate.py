@@ -11,7 +11,7 @@ from polite.gate.permit import Permit
 from polite.gate.services import Services
 from polite.gate.single_flight import start_later
 from polite.gate.sitemaps import Sitemaps, fetch_tdm_file, parsed
-from polite.gate.tally import Counters
+from polite.gate.tally import Counters, OriginRefusals
 from polite.log import fields, log
 from polite.options import instance
 from polite.origin import Origin, Target
@@ -258,6 +258,26 @@ class Gate:
     def counters(self) -> Counters:
         """A copy of the counts since the gate was opened."""
         return replace(self.services.counters)
+
+    def refusals(self, window: float | None = None) -> list[OriginRefusals]:
+        """Return how many of its requests each origin refused, the most refused first: at most 1,000, those that did so last.
+
+        Example:
+            for each in gate.refusals(window=3_600.0):
+                print(each, f"{each.per_1000:.0f} per 1,000")
+
+        Args:
+            window: Count the last so many seconds, 1 to 21,600, in steps of ten minutes. By default all since the first refusal.
+
+        Raises:
+            InvalidOption: The window is out of range.
+        """
+        return self.services.turns.refusals.report(self.services.clock.wall(), window)
+
+    @property
+    def refusing(self) -> int:
+        """How many origins have refused a request, at most 1,000."""
+        return len(self.services.turns.refusals.rows)
 
     @property
     def waiting(self) -> int:

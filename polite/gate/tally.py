@@ -1,9 +1,10 @@
-"""What a gate counts and tells: counters, listeners of events, and meters of permits."""
+"""What a gate counts and tells: counters, which origins refuse requests, listeners of events, and meters of permits."""
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from typing import TypeVar, get_args
 
@@ -21,9 +22,16 @@ from polite.events import (
     RobotsFetched,
 )
 from polite.log import fields, log, without_query
-from polite.origin import Target
+from polite.options import number
+from polite.origin import Origin, Target
 from polite.ports import Listener, Meter
 from polite.task import Task
+
+# Origins that are counted; beyond that, the one whose last refusal is longest ago is forgotten.
+_MOST_ORIGINS = 1_000
+# A window is counted in parts of this length (seconds), and so many are kept.
+_PART_S, _PARTS = 600.0, 37
+_LONGEST_S = _PART_S * (_PARTS - 1)
 
 
 @dataclass(slots=True)
@@ -56,6 +64,100 @@ class Counters:
     robots: int = 0
     reclaimed: int = 0
     declined: int = 0
+
+    @property
+    def refused_per_1000(self) -> float:
+        """How many of 1,000 requests were refused, robots.txt included. `Gate.refusals` says by which origins."""
+        return 1_000.0 * self.slowed / max(1, self.granted + self.robots - self.skipped)
+
+
+@dataclass(frozen=True, slots=True)
+class OriginRefusals:
+    """How many requests of an origin were refused.
+
+    Attributes:
+        origin: The origin.
+        since: From when these are counted: its first refusal, or the start of the window (Unix time).
+        requests: Requests that had an outcome since then, the refused ones and those of robots.txt included.
+        refused: Those that were refused (`PacingPolicy.backoff_statuses`, `Permit.refused`).
+    """
+
+    origin: str
+    since: float
+    requests: int
+    refused: int
+
+    @property
+    def per_1000(self) -> float:
+        """How many of 1,000 requests were refused."""
+        return 1_000.0 * self.refused / self.requests
+
+    def __str__(self) -> str:
+        return f"{self.origin} refused {self.refused} of {self.requests} requests"
+
+
+@dataclass(slots=True)
+class _Row:
+    since: float
+    requests: int = 0
+    refused: int = 0
+    # (start, requests, refused) of each part with requests.
+    parts: deque[tuple[float, int, int]] = field(default_factory=lambda: deque(maxlen=_PARTS))
+
+
+class RefusalCounts:
+    """The counts of origins since their first refusal.
+
+    Attributes:
+        rows: By the origin's text. Nearly always few.
+    """
+
+    def __init__(self) -> None:
+        self.rows: dict[str, _Row] = {}
+
+    def told(self, origin: Origin, wall: float, *, first: bool, refused: bool) -> None:
+        """Count what became of a request.
+
+        Args:
+            first: Whether it was not counted before: that it was refused may show later.
+            refused: Whether it was refused.
+        """
+        row = self.rows.get(origin.text)
+        if row is None and not refused:
+            return
+        if refused:
+            row = self.rows.pop(origin.text, None) or _Row(wall)
+            self.rows[origin.text] = row
+            if len(self.rows) > _MOST_ORIGINS:
+                del self.rows[next(iter(self.rows))]
+        assert row is not None  # noqa: S101
+        more = int(first or not row.requests)
+        row.requests += more
+        row.refused += refused
+        start = wall // _PART_S * _PART_S
+        if row.parts and row.parts[-1][0] >= start:
+            start, requests, refusals = row.parts.pop()
+            row.parts.append((start, requests + more, refusals + refused))
+        else:
+            row.parts.append((start, more, int(refused)))
+
+    def report(self, wall: float, window: float | None) -> list[OriginRefusals]:
+        """Return the counts of origins that refused a request, the most refused first. Raises InvalidOption."""
+        since = (
+            None if window is None else wall - number("refusals: window", window, least=1.0, most=_LONGEST_S)
+        )
+        # Copies: it may be asked in another thread.
+        found = [_counted(origin, row, since) for origin, row in list(self.rows.items())]
+        return sorted((each for each in found if each.refused), key=lambda each: (-each.refused, each.origin))
+
+
+def _counted(origin: str, row: _Row, since: float | None) -> OriginRefusals:
+    if since is None or since <= row.since:
+        return OriginRefusals(origin, row.since, row.requests, row.refused)
+    parts = [part for part in tuple(row.parts) if part[0] + _PART_S > since]
+    requests, refused = sum(part[1] for part in parts), sum(part[2] for part in parts)
+    # A request that was refused later may have been counted in the part before.
+    return OriginRefusals(origin, since, max(requests, refused), refused)
 
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from polite.errors import OriginDeclined
 from polite.events import BackedOff, BudgetSpent, CircuitClosed, CircuitOpened, PaceLearned, Skipped
-from polite.gate.tally import Counters
+from polite.gate.tally import Counters, RefusalCounts
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace, VisitTime
 from polite.pacing.budgets import Budgets, Declined, Spent
@@ -45,6 +45,7 @@ class Turns:
         scopes_of: Returns the scopes of a URL, narrowest first.
         grants_delay: Whether the grant of a turn may itself begin a delay, as it does if a scope may have several open turns.
         counters: What the gate counts.
+        refusals: Which origins refuse how many requests.
         pacer: Grants the turns.
         policies: The pacing policy in force.
         shared: Whether other processes grant turns at the same scopes, one at a time (see `share`).
@@ -75,6 +76,8 @@ class Turns:
         self._memories = self.policies.memories.by_origin
         self._scope_paces = ScopePaces(self.policies)
         self.counters: Counters = Counters()
+        self.refusals: RefusalCounts = RefusalCounts()
+        self._refusing = self.refusals.rows
         self._adopt()
 
     def share(
@@ -348,6 +351,7 @@ class Turns:
             and outcome.refused is None
             and (not self._quotas or target.origin.text not in self._quotas)
             and (not self._memories or target.origin.text not in self._memories)
+            and (not self._refusing or target.origin.text not in self._refusing)
         ):
             self.pacer.settle(turn, ordinary.seconds, because=ordinary.because)
             return ordinary
@@ -406,6 +410,7 @@ class Turns:
         pause = effective.rest(outcome, self._context(origin, pace, memory, self._elapsed_s(turn)))
         if not (told and (outcome.status is not None or outcome.failed or pause.strike)):
             return pause, None
+        self.refusals.told(origin, self.clock.wall(), first=turn.memory is None, refused=pause.strike)
         turn.memory, turn.refused = (memory, pause.memory), pause.strike
         self.policies.memories.keep(origin, pause.memory)
         return pause, memory

@@ -129,6 +129,12 @@ GAUGES = (
     Metric("permits.waiting", "{permit}", "Permits that wait for rules or their turn", read_from="waiting"),
     Metric("permits.inside", "{permit}", "Permits that have a turn", read_from="inside"),
     Metric("tasks.queued", "{task}", "Tasks that wait in frontiers", read_from="queued"),
+    Metric(
+        "origins.refusing",
+        "{origin}",
+        "Origins that have refused a request, up to 1,000",
+        read_from="refusing",
+    ),
     Metric("origins.known", "{origin}", "Origins whose rules are remembered", read_from="known_origins"),
     Metric("robots.memory", "By", "About how much memory rules and files take", read_from="memory_used"),
 )

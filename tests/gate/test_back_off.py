@@ -8,6 +8,7 @@ import pytest
 import polite
 from polite import throttles
 from polite.events import BackedOff, CircuitClosed, CircuitOpened, Event
+from polite.gate import tally
 from polite.robots.exchange import Failed, Reply
 from polite.testing import ScriptedTransport
 from tests.gate.support import PAGE, ROBOTS, SITE, gaps, opened, visit
@@ -49,6 +50,40 @@ async def test_t4_what_an_origin_answered_delays_its_next_turn(
         # Up to a quarter is added to a back-off of ours.
         most = 1.25 * least if 10 <= least <= 40 else least
         assert least <= round(await visit(gate) - refused, 6) <= most
+
+
+async def test_a_gate_says_how_many_requests_each_origin_refused_in_all_and_lately() -> None:
+    async with opened(pacing=polite.PacingPolicy(learn=False, max_waiting=5)) as (gate, _):
+        for number in range(20):
+            await visit(gate, status=429 if number in {4, 6} else 200)
+            await visit(gate, "https://well.test/")
+        async with gate.permit("https://wall.test/") as permit:
+            permit.report(status=200)
+            permit.refused("a challenge")
+        everything = [(each.origin, each.requests, each.refused) for each in gate.refusals()]
+        assert (gate.refusing, gate.counters.refused_per_1000) == (2, pytest.approx(3_000 / 44))
+        await asyncio.sleep(7_200)
+        await visit(gate)
+        await visit(gate, status=503)
+        lately = [str(each) for each in gate.refusals(window=3_600)]
+        since = [round(gate.refusals()[0].since), round(gate.refusals(3_600)[0].since)]
+        with pytest.raises(polite.InvalidOption, match="refusals: window must be a number from 1"):
+            gate.refusals(90_000)
+
+    # From the first refusal on, of 20 requests.
+    assert everything == [(SITE, 16, 2), ("https://wall.test", 1, 1)]
+    assert lately == [f"{SITE} refused 1 of 2 requests"]
+    assert since[1] - since[0] > 3_600
+
+
+async def test_the_origins_that_refused_longest_ago_are_not_counted_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tally, "_MOST_ORIGINS", 2)
+    async with opened() as (gate, _):
+        for host in ("a", "b", "a", "c"):
+            await visit(gate, f"https://{host}.test/", status=429)
+        assert {each.origin[8:-5]: each.refused for each in gate.refusals()} == {"a": 2, "c": 1}
 
 
 async def test_statuses_that_only_an_own_throttle_refuses_are_waited_for_ever_longer() -> None:

@@ -97,6 +97,8 @@ _SCHEMES = ("http", "https")
 # With more origins than this, finding those that need the most time takes some milliseconds.
 _MANY = 5_000
 _TICK_S, _SLOW_TICK_S = 0.25, 2.0
+# Origins whose refusals the summary counts.
+_MOST_REFUSING = 3
 # The limit on waiting for requests in flight after a signal.
 _DRAIN_S = 10.0
 
@@ -374,6 +376,11 @@ class Run:
             # Of the whole run, not of its last seconds.
             overall = status.counts["fetched"] / max(status.elapsed_s, _TICK_S)
             complain(replace(status, rate=overall).line().strip())
+            if refusing := self.gate.refusals():
+                most = [f"{each} ({each.per_1000:.0f} per 1,000)" for each in refusing[:_MOST_REFUSING]]
+                more = [f"{len(refusing) - len(most)} more"] if len(refusing) > len(most) else []
+                rate = self.gate.counters.refused_per_1000
+                complain(f"of 1,000 requests, {rate:.1f} were refused: {'; '.join(most + more)}")
         self._print_surprises()
         left = {kind: count for kind, count in undone.items() if kind != FINAL}
         if left:
