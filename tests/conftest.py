@@ -25,6 +25,7 @@ from hypothesis import HealthCheck, settings
 
 import polite
 from polite.log import LINES
+from polite.pacing import pacer
 from polite.testing import VirtualTimeLoop
 from tests import support
 from tests.frameworks.installed import LEFT_OUT
@@ -169,6 +170,14 @@ if LOOP == "uvloop":
 def _lines_are_counted_anew() -> None:
     """Else a test would miss lines of which other tests have caused ten within the last minute."""
     LINES.forget()
+
+
+@pytest.fixture(autouse=True)
+def _no_site_is_delayed() -> None:
+    """Gates leave their delays to later ones of the process. The site of an earlier test may be in back-off for a day, and the
+    system gives its port to the server of another.
+    """
+    pacer._forget_all()
 
 
 @pytest.fixture(autouse=True)

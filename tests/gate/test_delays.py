@@ -190,7 +190,7 @@ async def test_a_site_that_is_never_open_within_the_hours_gets_no_requests() -> 
     ("hours", "now", "opens"),
     [
         # The clocks of Berlin go from 2:00 to 3:00 on 31 March 2024, and from 3:00 to 2:00 on 27 October.
-        ("04:00-05:00 Europe/Berlin", "2024-03-31T00:00", "2024-03-31T02:00"),
+        ("04:00-05:00 Europe/Berlin", "2024-03-30T10:00", "2024-03-31T02:00"),
         ("02:30-05:00 Europe/Berlin", "2024-03-31T00:00", "2024-03-31T01:30"),
         ("04:00-05:00 Europe/Berlin", "2024-10-27T00:00", "2024-10-27T03:00"),
         ("22:00-06:00 America/New_York", "2024-07-01T10:30", "2024-07-02T02:00"),
