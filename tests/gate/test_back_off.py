@@ -60,8 +60,11 @@ async def test_a_gate_says_how_many_requests_each_origin_refused_in_all_and_late
         async with gate.permit("https://wall.test/") as permit:
             permit.report(status=200)
             permit.refused("a challenge")
+        async with gate.permit("https://wall.test/") as permit:
+            permit.report(status=200)
+            permit.refused("a challenge")
         everything = [(each.origin, each.requests, each.refused) for each in gate.refusals()]
-        assert (gate.refusing, gate.counters.refused_per_1000) == (2, pytest.approx(3_000 / 44))
+        assert (gate.refusing, gate.counters.refused_per_1000) == (2, pytest.approx(4_000 / 45))
         await asyncio.sleep(7_200)
         await visit(gate)
         await visit(gate, status=503)
@@ -71,7 +74,7 @@ async def test_a_gate_says_how_many_requests_each_origin_refused_in_all_and_late
             gate.refusals(90_000)
 
     # From the first refusal on, of 20 requests.
-    assert everything == [(SITE, 16, 2), ("https://wall.test", 1, 1)]
+    assert everything == [(SITE, 16, 2), ("https://wall.test", 2, 2)]
     assert lately == [f"{SITE} refused 1 of 2 requests"]
     assert since[1] - since[0] > 3_600
 

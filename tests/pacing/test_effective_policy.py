@@ -8,7 +8,7 @@ import pytest
 from polite import CustomScope, InvalidOption, Origin, PacingPolicy, ScopeLimit, Scopes
 from polite.pacing.effective_policy import EffectivePolicies
 from polite.testing import ScriptedTransport
-from tests.gate.support import Names
+from tests.gate.support import Names, visit
 from tests.support import scripted_gate
 
 HOSTS = [Origin("https", f"host{number}.example", None) for number in range(2_000)]
@@ -64,6 +64,7 @@ async def test_the_most_specific_of_url_scope_and_address_range_decides_each_opt
     pacing = (
         PacingPolicy(scopes=BY_SCOPE)
         .override("192.0.2.0/24", min_delay=3, max_pages=9)
+        .override("198.51.100.0/24", concurrency=2)
         .override("192.0.2.128/25", min_delay=4)
         .override("2001:db8::/32", min_delay=5)
         .override("customer acme", min_delay=6)
@@ -95,8 +96,8 @@ async def test_the_most_specific_of_url_scope_and_address_range_decides_each_opt
         )
         names.addresses_of["a.test"] = "198.51.100.1"
         await asyncio.sleep(100)
-        async with gate.permit("https://a.test/"):
-            pass
+        began, later = await asyncio.gather(*(visit(gate, "https://a.test/", took=50) for _ in range(2)))
+        assert later - began == pytest.approx(1)
         assert (await gate.explain("https://a.test/")).pause.seconds == 1
 
 
