@@ -45,7 +45,6 @@ if LOOP not in ("", "eager", "uvloop"):
 # Their code has no event loop, so another loop changes nothing there.
 _WITHOUT_A_LOOP = frozenset("pacing properties robots standards typing url".split())
 
-
 _FAST_S = 5.0  # ten times what the slowest fast test takes on a usual machine (seconds of processor time)
 # Thousands of tests write SQLite files, and would wait for the disk at each commit. What they write need not outlive the machine.
 _MEMORY, _MEMORY_NEEDED = Path("/dev/shm"), 1 << 30

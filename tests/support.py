@@ -96,12 +96,19 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-async def fetch_all(frontier: polite.Frontier, fetched: list[tuple[float, str]] | None = None) -> list[str]:
-    """Fetch with one worker until the iteration ends; return the URLs, and append (time, URL) to `fetched`."""
+async def fetch_all(
+    frontier: polite.Frontier, fetched: list[tuple[float, str]] | None = None, *, takes_s: float = 0.0
+) -> list[str]:
+    """Fetch with one worker until the iteration ends; return the URLs, and append (time, URL) to `fetched`.
+
+    Each page takes `takes_s`.
+    """
     fetched = [] if fetched is None else fetched
     async for permit in frontier:
         async with permit:
             fetched.append((now(), permit.url))
+            if takes_s:
+                await asyncio.sleep(takes_s)
             permit.report(status=200)
     return [url for _, url in fetched]
 

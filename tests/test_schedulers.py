@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from polite import schedulers
 from polite.origin import Origin, Target
 from polite.ports import Scheduler
+from polite.schedulers import BreadthFirst, Deadline, Fifo, Ordered, Priority, RoundRobin
 from polite.task import Task
 
 A, B, C = (Origin.of(f"https://{name}.test") for name in "abc")
@@ -37,34 +37,22 @@ def in_order(scheduler: Scheduler, *tasks: Task) -> list[int]:
 @pytest.mark.parametrize(
     ("scheduler", "tasks", "order"),
     [
-        (schedulers.Fifo(), [task(3), task(1, B), task(2), task(4, B)], [1, 2, 3, 4]),
+        (Fifo(), [task(3), task(1, B), task(2), task(4, B)], [1, 2, 3, 4]),
         (
-            schedulers.Priority(),
+            Priority(),
             [task(1), task(2, B, priority=2), task(3, priority=5), task(4, B, priority=-1)],
             [3, 2, 1, 4],
         ),
+        (BreadthFirst(), [task(1, depth=2), task(2, B, depth=1), task(3, depth=1), task(4, B)], [4, 2, 3, 1]),
+        (Deadline(), [task(1), task(2, B, deadline=20.0), task(3, deadline=10.0), task(4, B)], [3, 2, 1, 4]),
         (
-            schedulers.BreadthFirst(),
-            [task(1, depth=2), task(2, B, depth=1), task(3, depth=1), task(4, B)],
-            [4, 2, 3, 1],
-        ),
-        (
-            schedulers.Deadline(),
-            [task(1), task(2, B, deadline=20.0), task(3, deadline=10.0), task(4, B)],
-            [3, 2, 1, 4],
-        ),
-        (
-            schedulers.Ordered(lambda task: task.payload),
+            Ordered(lambda task: task.payload),
             [task(1, payload="b"), task(2, payload="c"), task(3, B, payload="a")],
             [3, 1, 2],
         ),
+        (RoundRobin(), [*map(task, (1, 2, 3)), task(4, B), task(5, B), task(6, C)], [1, 4, 6, 2, 5, 3]),
         (
-            schedulers.RoundRobin(),
-            [*map(task, (1, 2, 3)), task(4, B), task(5, B), task(6, C)],
-            [1, 4, 6, 2, 5, 3],
-        ),
-        (
-            schedulers.RoundRobin(lambda task: -task.priority),
+            RoundRobin(lambda task: -task.priority),
             [task(1), task(2, priority=1), task(3, B), task(4, B, priority=1)],
             [2, 4, 1, 3],
         ),
@@ -76,7 +64,7 @@ def test_each_scheduler_has_its_order(scheduler: Scheduler, tasks: list[Task], o
 
 
 def test_an_origin_that_comes_new_stands_behind_those_that_wait() -> None:
-    scheduler = schedulers.RoundRobin()
+    scheduler = RoundRobin()
     for each in (task(1), task(2), task(3, B)):
         scheduler.add(each)
     scheduler.ready(A)
@@ -89,7 +77,7 @@ def test_an_origin_that_comes_new_stands_behind_those_that_wait() -> None:
 
 
 def test_a_better_task_that_comes_while_its_origin_is_ready_is_chosen() -> None:
-    scheduler = schedulers.Priority()
+    scheduler = Priority()
     for each in (task(1), task(2, B, priority=1)):
         scheduler.add(each)
         scheduler.ready(each.origin)
@@ -98,7 +86,7 @@ def test_a_better_task_that_comes_while_its_origin_is_ready_is_chosen() -> None:
     assert scheduler.next().number == 3
 
 
-@pytest.mark.parametrize("make", [schedulers.Fifo, schedulers.RoundRobin])
+@pytest.mark.parametrize("make", [Fifo, RoundRobin])
 def test_no_choice_without_an_origin_that_is_ready(make: Any) -> None:
     scheduler = make()
     scheduler.add(task(1))
@@ -108,7 +96,7 @@ def test_no_choice_without_an_origin_that_is_ready(make: Any) -> None:
 
 
 def test_nothing_is_kept_for_tasks_that_are_gone() -> None:
-    scheduler, in_turn = schedulers.Priority(), schedulers.RoundRobin()
+    scheduler, in_turn = Priority(), RoundRobin()
     in_order(in_turn, *(task(n, Origin.of(f"https://h{n}.test")) for n in range(100)))
     scheduler.add(task(1))
     for number in range(2, 1_000):

@@ -216,7 +216,6 @@ def test_the_uses_of_the_page_that_robots_txt_names_are_shown_refusals_first(tmp
 
 # polite diff
 
-
 OLD = b"User-agent: *\nDisallow: /a\n\nUser-agent: ABot/2\nDisallow: /\n"
 
 
@@ -274,7 +273,6 @@ def test_a_line_of_diff_that_is_no_url_spoils_itself_only(compare):
 
 
 # polite lint
-
 
 MISTYPED = b"User-agent: *\nDissallow: /x\nDisallow:\n"
 

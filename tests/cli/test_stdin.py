@@ -119,12 +119,7 @@ def test_a_run_that_is_killed_loses_nothing_and_repeats_what_was_under_way(outpu
         (tmp_path / "records.jsonl").read_bytes() if output else first.stdout.read() + again.stdout.read()
     )
     records = [json.loads(line) for line in printed.splitlines()]
-    assert sorted(record["url"].removeprefix(site.origin) for record in records) == [
-        "/a",
-        "/b",
-        "/c",
-        "/d",
-        "/slow",
-    ]
+    paths = sorted(record["url"].removeprefix(site.origin) for record in records)
+    assert paths == ["/a", "/b", "/c", "/d", "/slow"]
     assert [record["tries"] for record in records if record["url"].endswith("/slow")] == [2]
     assert sorted(site.asked) == ["/a", "/b", "/c", "/d", "/robots.txt", "/slow", "/slow"]

@@ -114,17 +114,12 @@ def _bars(log):
 @pytest.mark.parametrize(
     ("lengths_s", "next_at", "bars"),
     [
-        (
-            [60.0],
-            2_000.0,
-            [(2.0, 4.0)],
-        ),  # cut where its run was interrupted: it had ended long before the next
-        (
-            [60.0, 5.0],
-            1_060.0,
-            [(2.0, 6.0)],
-        ),  # goes on in the next run, which began two seconds before its end
-        ([3.0], 500.0, [(2.0, 7.0)]),  # a clock that was set back makes none longer
+        # Cut where its run was interrupted: it had ended long before the next.
+        ([60.0], 2_000.0, [(2.0, 4.0)]),
+        # It goes on in the next run, which began two seconds before its end.
+        ([60.0, 5.0], 1_060.0, [(2.0, 6.0)]),
+        # A clock that was set back makes none longer.
+        ([3.0], 500.0, [(2.0, 7.0)]),
     ],
 )
 def test_a_bar_ends_with_its_run_and_what_is_left_goes_on_in_the_next(lengths_s, next_at, bars, log):

@@ -24,7 +24,7 @@ from polite.stores.sqlite import SqliteStore
 from polite.testing import STORE_CONTRACT
 from polite.testing.contracts import StoreCheck
 
-SITE, OTHER = Origin.of("https://site.test/"), Origin.of("http://site.test/")
+SITE = Origin.of("https://site.test/")
 POLICY = RobotsPolicy()
 
 

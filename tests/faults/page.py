@@ -30,7 +30,6 @@ choice.
 |---|---|---|---|---|---|
 """
 
-
 _PARSERS = """
 ## Differences between aiohttp's two parsers
 

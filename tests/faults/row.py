@@ -83,6 +83,20 @@ def denied(number: str, fault: str, reason: Reason, scene: Scene | bytes, **more
     return _row(number, fault, DENY, reason, scene, **({"option": OPTIONS.get(reason, "")} | more))
 
 
+def invalid(number: str, fault: str, scene: Scene | bytes, **more: Any) -> Row:
+    """What breaks the protocol."""
+    return denied(number, fault, Reason.PROTOCOL_ERROR, scene, **more)
+
+
+def cut_short(number: str, fault: str, scene: Scene | bytes) -> Row:
+    return denied(number, fault, Reason.BODY_CUT_SHORT, scene)
+
+
+def failing(number: str, fault: str, scene: Scene | bytes, **more: Any) -> Row:
+    """A server that says that it fails."""
+    return denied(number, fault, Reason.SERVER_ERROR, scene, **more)
+
+
 def followed(number: str, fault: str, location: bytes, target: bytes = b"/there", **more: Any) -> Row:
     """A redirect that is followed: `target` is that of the second request."""
     scene = more.pop("scene", http)(moved(location), ok())

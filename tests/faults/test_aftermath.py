@@ -56,17 +56,6 @@ async def test_retry_after_is_obeyed_within_limits_and_never_believed(value: byt
     assert wait_s <= left <= wait_s * 1.25
 
 
-async def test_a_429_allows_and_the_origin_backs_off_for_retry_after() -> None:
-    async with (
-        scripted_server(answered(b"429 Too Many Requests", b"Retry-After: 77")) as server,
-        polite.open_gate("FaultBot/1.0", fetching=polite.FetchPolicy(allow_private=True)) as gate,
-    ):
-        explanation = await gate.explain(server.url("/"))
-
-    assert explanation.decision.allowed
-    assert 76.0 < explanation.wait_s <= 77.0
-
-
 async def test_an_alarm_reaches_the_listener_with_its_reason() -> None:
     events: list[Event] = []
     fetching = polite.FetchPolicy(allowed_networks=["127.0.0.0/8"])
@@ -98,9 +87,3 @@ async def test_cookies_are_never_kept() -> None:
 
     assert len(server.requests) == 2
     assert b"track" not in b"".join(server.requests)
-
-
-async def test_authorities_that_cannot_be_read_are_refused_when_the_gate_opens() -> None:
-    with pytest.raises(polite.InvalidOption, match=r"ca_file.*nowhere\.pem"):
-        async with polite.open_gate("FaultBot/1.0", fetching=polite.FetchPolicy(ca_file="nowhere.pem")):
-            pass

@@ -34,6 +34,15 @@ async def expect_a_healthy_frontier(frontier: Frontier, urls: set[str], fetched:
     await expect_no_other_tasks()
 
 
+async def fetched_by_next(frontier: polite.Frontier) -> list[polite.Task]:
+    """Fetch until nothing is left, though the frontier is open; return the tasks."""
+    tasks = []
+    while (permit := await frontier.next()) is not None:
+        async with permit:
+            tasks.append(permit.task)
+    return tasks
+
+
 async def rows_in_file(frontier: Frontier, query: str) -> list[Any]:
     """Return what the frontier's file holds, once all changes are written."""
     batches: Any = frontier._dispatcher.store._batches
@@ -71,8 +80,3 @@ async def tasks_on_server(frontier: Frontier, client: Any) -> list[Any]:
 def turns_of(gate: polite.Gate) -> Any:
     """Return the object through which a gate and its frontiers request turns."""
     return gate.services.turns
-
-
-def stop(frontier: Frontier, error: Exception) -> None:
-    """End a frontier with an error, in this step."""
-    frontier._dispatcher.stop(error)

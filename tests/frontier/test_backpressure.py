@@ -5,17 +5,11 @@ from typing import Any
 
 import pytest
 
-import polite
 from polite.events import Event, Granted, Refused
-from polite.frontier.frontier import Frontier, FrontierClosed
+from polite.frontier.frontier import FrontierClosed
 from polite.task import Admission
 from tests.frontier.support import Opened, one_process
 from tests.support import RULES, A, fetch_all
-
-
-async def fetch_all_and_close(frontier: Frontier) -> list[str]:
-    frontier.close()
-    return await fetch_all(frontier)
 
 
 @one_process
@@ -45,17 +39,6 @@ async def test_a_log_says_when_all_tasks_in_flight_wait_to_put(opened, caplog):
     assert "all tasks in flight wait to put one" in caplog.text
 
 
-async def test_put_raises_overloaded_when_asked_not_to_wait(opened: Opened) -> None:
-    async with opened(max_waiting=1) as (frontier, _):
-        await frontier.put(f"{A}/1")
-
-        with pytest.raises(polite.Overloaded, match="max_waiting=1") as refusal:
-            await frontier.put(f"{A}/2", wait=False)
-
-        assert refusal.value.url == f"{A}/2"
-        assert await frontier.put(f"{A}/1", wait=False) is Admission.DUPLICATE
-
-
 async def test_a_putter_that_is_cancelled_passes_its_slot_on(opened: Opened) -> None:
     putters: list[asyncio.Task[Any]] = []
 
@@ -69,7 +52,8 @@ async def test_a_putter_that_is_cancelled_passes_its_slot_on(opened: Opened) -> 
         async with await anext(frontier):
             assert await putters[1] is Admission.WAITING
 
-        assert await fetch_all_and_close(frontier) == [f"{A}/3"]
+        frontier.close()
+        assert await fetch_all(frontier) == [f"{A}/3"]
         assert putters[0].cancelled()
         await frontier.join()
 

@@ -84,14 +84,7 @@ async def test_workers_that_are_too_few_are_never_idle(opened: Opened) -> None:
     async with opened(scheduler=schedulers.RoundRobin()) as (frontier, _):
         await frontier.put_many(f"https://host{n % 100}.test/{n}" for n in range(400))
         frontier.close()
-
-        async def worker() -> None:
-            async for permit in frontier:
-                async with permit:
-                    await asyncio.sleep(0.1)
-                    permit.report(status=200)
-
-        await asyncio.gather(*(worker() for _ in range(5)))
+        await asyncio.gather(*(fetch_all(frontier, takes_s=0.1) for _ in range(5)))
 
     # One second for robots.txt and its rest, then 400 pages of 0.1 s on 5 workers.
     assert now() == pytest.approx(1.0 + 400 * 0.1 / 5)
@@ -136,18 +129,12 @@ async def test_concurrency_above_one_gives_several_turns_of_an_origin_with_the_d
 
 
 async def test_an_origin_delayed_by_an_unused_grant_is_not_starved(opened: Opened) -> None:
-    order: list[str] = []
-
     opening = opened(pacing=polite.PacingPolicy(concurrency=2), scheduler=schedulers.Priority())
     async with opening as (frontier, _):
         await frontier.put_many((f"{A}/{n}" for n in range(3)), priority=1)
         await frontier.put_many(f"https://host{n}.test/" for n in range(100))
         frontier.close()
-        async for permit in frontier:
-            async with permit:
-                order.append(permit.url)
-                await asyncio.sleep(0.3)
-                permit.report(status=200)
+        order = await fetch_all(frontier, takes_s=0.3)
 
     assert max(order.index(f"{A}/{n}") for n in range(3)) < 15
 

@@ -13,7 +13,7 @@ from polite.robots.reason import Reason
 from polite.robots.result import Found
 from polite.robots.snapshot import renewed
 from polite.testing import ScriptedTransport
-from tests.support import scripted_gate
+from tests.support import fetch_all, scripted_gate
 
 SITE = "https://site.test"
 ROBOTS = f"{SITE}/robots.txt"
@@ -76,7 +76,6 @@ async def test_no_step_drops_more_than_a_few_hundred() -> None:
 async def test_what_is_put_in_between_is_not_dropped_with_them_and_asks_anew() -> None:
     steps = Steps()
     reached = asyncio.Event()
-    fetched: list[str] = []
     broken = Failed(Reason.BODY_CORRUPT)
     transport = ScriptedTransport({ROBOTS: [broken, broken, Reply(200, b"")]})
 
@@ -86,9 +85,7 @@ async def test_what_is_put_in_between_is_not_dropped_with_them_and_asks_anew() -
         assert len(steps.urls) < MANY
         admitted = await frontier.put(f"{SITE}/late")
         frontier.close()
-        async for permit in frontier:
-            async with permit:
-                fetched.append(permit.url)
+        fetched = await fetch_all(frontier)
 
     assert admitted is polite.Admission.WAITING
     assert fetched == [f"{SITE}/late"]
@@ -98,7 +95,6 @@ async def test_what_is_put_in_between_is_not_dropped_with_them_and_asks_anew() -
 async def test_rules_that_arrive_meanwhile_save_the_remaining_tasks() -> None:
     steps = Steps()
     reached = asyncio.Event()
-    fetched: list[str] = []
 
     opening = given_up(steps, ScriptedTransport({ROBOTS: Failed(Reason.BODY_CORRUPT)}))
     async with opening as (frontier, gate, _):
@@ -107,9 +103,7 @@ async def test_rules_that_arrive_meanwhile_save_the_remaining_tasks() -> None:
         await learn_that_all_is_allowed(gate)
         await frontier.put(f"{SITE}/late")
         frontier.close()
-        async for permit in frontier:
-            async with permit:
-                fetched.append(permit.url)
+        fetched = await fetch_all(frontier)
 
     assert 0 < frontier.dropped < MANY
     assert sorted(fetched + steps.urls) == sorted(

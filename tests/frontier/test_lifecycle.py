@@ -113,12 +113,7 @@ async def test_while_it_drains_tasks_in_flight_may_put(opened: Opened, drained: 
         left = await draining
         await joining
 
-        assert admissions == [
-            polite.Admission.WAITING,
-            polite.Admission.WAITING,
-            polite.Admission.DUPLICATE,
-            polite.Admission.WAITING,
-        ]
+        assert [admission.value for admission in admissions] == ["waiting", "waiting", "duplicate", "waiting"]
         assert [task.url for task in left] == [f"{A}/1", f"{A}/2", f"{A}/3"]
         with pytest.raises(FrontierClosed):
             await frontier.put(f"{A}/4")

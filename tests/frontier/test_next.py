@@ -7,7 +7,7 @@ import pytest
 import polite
 from polite.frontier.frontier import FrontierClosed
 from polite.task import Admission
-from tests.frontier.support import Opened
+from tests.frontier.support import Opened, fetched_by_next
 from tests.support import RULES, A, B, now
 
 
@@ -25,17 +25,9 @@ async def test_next_returns_none_when_nothing_is_left_though_the_frontier_is_ope
 
         assert await waiting is None
         await frontier.put(f"{A}/2")
-        assert (await fetched_by_next(frontier)) == [f"{A}/2"]
+        assert [task.url for task in await fetched_by_next(frontier)] == [f"{A}/2"]
 
     assert not early
-
-
-async def fetched_by_next(frontier: polite.Frontier) -> list[str]:
-    fetched = []
-    while (permit := await frontier.next()) is not None:
-        async with permit:
-            fetched.append(permit.url)
-    return fetched
 
 
 async def test_next_waits_while_a_task_may_be_retried(opened: Opened) -> None:

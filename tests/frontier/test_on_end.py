@@ -151,13 +151,8 @@ async def test_events_carry_the_task_and_do_not_show_it(opened: Opened) -> None:
                 permit.retry()
 
     about = [event for event in events if isinstance(event, Granted | Refused | Retried | Dropped)]
-    assert [(type(event), event.task and event.task.payload) for event in about] == [
-        (Refused, "mine"),
-        (Granted, "mine"),
-        (Retried, "mine"),
-        (Granted, "mine"),
-        (Dropped, "mine"),
-    ]
+    assert [type(event) for event in about] == [Refused, Granted, Retried, Granted, Dropped]
+    assert {event.task and event.task.payload for event in about} == {"mine"}
     assert not any("task" in repr(event) for event in about)
 
 

@@ -12,7 +12,7 @@ from polite.events import Dropped, Event
 from polite.robots.exchange import Reply
 from polite.task import Admission
 from polite.testing import LoopClock
-from tests.frontier.support import Drained, Opened, one_process
+from tests.frontier.support import Drained, Opened, fetched_by_next, one_process
 from tests.sitemaps.support import urlset
 from tests.support import A, B, fetch_all, scripted_gate
 
@@ -108,13 +108,14 @@ async def test_a_task_is_not_given_out_before_its_time(opened: Opened) -> None:
         # No file can hold it.
         *((each, 2**63) for each in ("priority", "depth", "not_before", "deadline")),
         ("priority", -(2**63)),
+        *(("key", each) for each in ("", 1, b"k", "\ud800", "x" * 16_385)),
     ],
 )
-async def test_a_number_that_orders_nothing_or_that_no_file_can_hold_is_refused_and_hinders_no_other(
+async def test_an_option_that_orders_nothing_or_that_no_file_can_hold_is_refused_and_hinders_no_other(
     opened: Opened, drained: Drained, option: str, value: Any
 ) -> None:
     async with opened() as (frontier, _):
-        with pytest.raises(InvalidOption, match=option):
+        with pytest.raises(InvalidOption, match=f"{option}="):
             await frontier.put(A, **{option: value})
 
         await frontier.put(A, priority=2**63 - 1)
@@ -134,15 +135,6 @@ async def test_put_many_refuses_an_option_that_put_does_not_have_and_one_url(ope
 HTTP = "http://a.test"
 
 
-async def fetched_tasks(frontier: polite.Frontier) -> list[polite.Task]:
-    """Fetch all, and return the tasks."""
-    tasks = []
-    while (permit := await frontier.next()) is not None:
-        async with permit:
-            tasks.append(permit.task)
-    return tasks
-
-
 async def test_two_keys_are_two_tasks_and_one_key_is_one(opened: Opened) -> None:
     async with opened() as (frontier, _):
         admissions = [
@@ -150,7 +142,7 @@ async def test_two_keys_are_two_tasks_and_one_key_is_one(opened: Opened) -> None
             await frontier.put(f"{A}/form", key="POST a=2"),
             await frontier.put(f"{A}/other", key="POST a=1"),
         ]
-        tasks = await fetched_tasks(frontier)
+        tasks = await fetched_by_next(frontier)
 
         assert admissions == [WAITING, WAITING, DUPLICATE]
         assert [(task.url, task.key, task.unique) for task in tasks] == [
@@ -168,7 +160,7 @@ async def test_a_key_is_compared_with_the_keys_of_its_origin_alone(opened: Opene
         puts = [await frontier.put(f"{origin}/", key=key) for origin, key in keys]
 
         assert puts == [WAITING] * 5 + [DUPLICATE]
-        assert sum(task.key == "/" for task in await fetched_tasks(frontier)) == 3
+        assert sum(task.key == "/" for task in await fetched_by_next(frontier)) == 3
 
 
 async def test_a_task_that_is_not_unique_is_never_a_duplicate(opened: Opened) -> None:
@@ -177,7 +169,7 @@ async def test_a_task_that_is_not_unique_is_never_a_duplicate(opened: Opened) ->
         puts = [await frontier.put(f"{A}/1", unique=False, payload=number) for number in range(3)]
         puts += await frontier.put_many([f"{A}/1"] * 2, unique=False)
         puts.append(await frontier.put_nowait(f"{A}/1", unique=False))
-        tasks = await fetched_tasks(frontier)
+        tasks = await fetched_by_next(frontier)
 
         assert puts == [WAITING] * 6
         assert [(task.unique, task.key) for task in tasks] == [(True, None), *[(False, None)] * 6]
@@ -185,11 +177,11 @@ async def test_a_task_that_is_not_unique_is_never_a_duplicate(opened: Opened) ->
         assert await frontier.put(f"{A}/1") is DUPLICATE
         # It is not remembered.
         await frontier.put(f"{A}/2", unique=False)
-        await fetched_tasks(frontier)
+        await fetched_by_next(frontier)
         assert await frontier.put(f"{A}/2") is WAITING
 
 
-async def test_a_task_that_is_not_unique_waits_for_capacity_and_no_lookup(opened: Opened) -> None:
+async def test_a_put_that_may_not_wait_is_a_duplicate_or_overloaded(opened: Opened) -> None:
     async with opened(max_waiting=1) as (frontier, _):
         await frontier.put(f"{A}/1", key="k")
         assert await frontier.put(f"{A}/1", key="k", wait=False) is DUPLICATE
@@ -197,6 +189,9 @@ async def test_a_task_that_is_not_unique_waits_for_capacity_and_no_lookup(opened
             await frontier.put(f"{A}/1", unique=False, wait=False)
         with pytest.raises(polite.Overloaded):
             await frontier.put(f"{A}/1", key="other", wait=False)
+        with pytest.raises(polite.Overloaded, match="max_waiting=1") as refusal:
+            await frontier.put(f"{A}/2", wait=False)
+        assert refusal.value.url == f"{A}/2"
 
 
 async def test_each_way_back_keeps_key_and_tries(opened: Opened) -> None:
@@ -213,19 +208,11 @@ async def test_each_way_back_keeps_key_and_tries(opened: Opened) -> None:
             unused = await anext(frontier)
             del unused
             await asyncio.sleep(1)
-        last = [(task.key, task.unique, task.tries) for task in await fetched_tasks(frontier)]
+        last = [(task.key, task.unique, task.tries) for task in await fetched_by_next(frontier)]
 
     kinds = [(None, False), (None, True), ("k", True)]
     assert sorted(map(repr, seen)) == sorted(repr((*kind, tries)) for kind in kinds for tries in (0, 1))
     assert sorted(map(repr, last)) == sorted(repr((*kind, 2)) for kind in kinds)
-
-
-@pytest.mark.parametrize("key", ["", 1, b"k", "\ud800", "x" * 16_385])
-async def test_a_key_that_cannot_be_kept_is_refused(opened: Opened, key: Any) -> None:
-    async with opened() as (frontier, _):
-        with pytest.raises(polite.InvalidOption, match="key="):
-            await frontier.put(A, key=key)
-        assert frontier.waiting == 0
 
 
 async def test_a_key_of_a_task_that_is_not_unique_is_refused(opened: Opened) -> None:
@@ -261,13 +248,13 @@ async def test_entries_become_tasks_in_the_order_of_their_priority():
     async with scripted_gate(SCRIPT, pacing=polite.PacingPolicy(min_delay=0)) as gate:
         frontier = polite.Frontier(gate, scheduler=polite.schedulers.Priority())
         put = await frontier.put_sitemaps(SITE, depth=3)
-        frontier.close()
-        tasks = []
-        async for permit in frontier:
-            async with permit:
-                tasks.append((permit.url, permit.task.priority, permit.task.depth))
+        tasks = await fetched_by_next(frontier)
 
-    assert tasks == [(f"{SITE}/high", 0.9, 3), (f"{SITE}/usual", 0.5, 3), (f"{SITE}/low", 0.2, 3)]
+    assert [(task.url, task.priority, task.depth) for task in tasks] == [
+        (f"{SITE}/high", 0.9, 3),
+        (f"{SITE}/usual", 0.5, 3),
+        (f"{SITE}/low", 0.2, 3),
+    ]
     assert put.waiting == 3
     assert put.admissions == {WAITING: 3, DUPLICATE: 1, Admission.REFUSED: 1, Admission.INVALID: 0}
     assert [(file.url, file.entries) for file in put.files] == [(f"{SITE}/sitemap.xml", 5)]

@@ -5,15 +5,7 @@ from polite.terms.tdm import parse_tdm_file
 from polite.terms.usage import usage
 from tests.fuzz.deadline import expect, in_time
 
-NAMES = (
-    "Content-Usage",
-    "Content-Signal",
-    "X-Robots-Tag",
-    "Robots-Tag",
-    "Link",
-    "WWW-Authenticate",
-    "Content-Type",
-)
+NAMES = "Content-Usage Content-Signal X-Robots-Tag Robots-Tag Link WWW-Authenticate Content-Type".split()
 WORDS = (
     b"train-ai=n", b"train-ai=y", b"ai-use=no", b"search=y", b"ai-train=no", b"use=full", b"noai", b"noimageai", b"bots=n",
     b", ", b"=", b";", b'"', b"\\", b'%"', b"(", b"?0", b'<a>; rel="license"; type="application/rsl+xml"',

@@ -15,7 +15,7 @@ class Source:
     """Answers what it is told to."""
 
     def __init__(self, *found: str, ttl_s: float = 300.0) -> None:
-        self.found: Sequence[str] | Exception = found
+        self.found: Sequence[str] | BaseException = found
         self.ttl_s = ttl_s
         self.asked: list[str] = []
         self.closed = 0
@@ -25,7 +25,7 @@ class Source:
     async def addresses(self, host: str) -> tuple[Sequence[str], float]:
         self.asked.append(host)
         await self.open.wait()
-        if isinstance(self.found, Exception):
+        if isinstance(self.found, BaseException):
             raise self.found
         return self.found, self.ttl_s
 
@@ -88,10 +88,12 @@ async def test_a_host_that_is_an_address_is_not_asked_for(host: str, address: st
     assert source.asked == []
 
 
-@pytest.mark.parametrize("error", [OSError("no such name"), ZeroDivisionError("a resolver of one's own")])
+@pytest.mark.parametrize(
+    "error", [OSError("no such name"), ZeroDivisionError("one's own"), asyncio.CancelledError()]
+)
 @pytest.mark.parametrize("before", [(), ("192.0.2.1",)])
 async def test_a_host_that_fails_keeps_its_addresses_or_shares_one_scope_and_is_asked_for_again(
-    error: Exception, before: tuple[str, ...]
+    error: BaseException, before: tuple[str, ...]
 ) -> None:
     source, clock = Source(*before), ManualClock()
     book = AddressBook(source, clock)

@@ -10,7 +10,6 @@ from polite.events import Dropped, LicenseRequired, PaymentRequired, Retried
 from tests.gate.support import PAGE, opened, visit
 from tests.support import now, scripted_gate
 
-pytestmark = pytest.mark.virtual_time
 CHALLENGE = 'License error="invalid_token"'
 DEMANDS: list[tuple[int, dict[str, str], Any]] = [
     (402, {"crawler-price": "USD 0.01"}, PaymentRequired(PAGE, "https://site.test", "USD 0.01")),

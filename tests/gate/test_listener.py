@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from types import SimpleNamespace
 
 import pytest
 
@@ -89,19 +90,6 @@ class Noting:
         self.ends.append((status, held_s))
 
 
-class Failing:
-    """A meter that fails."""
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
-
-    def granted(self, waited_s: float, task: polite.Task | None) -> None:
-        raise self.error
-
-    def left(self, status: int | None, held_s: float) -> None:
-        raise self.error
-
-
 async def test_a_meter_receives_how_long_permits_and_tasks_waited_and_permits_were_held() -> None:
     meter = Noting()
     async with opened() as (gate, _):
@@ -123,9 +111,12 @@ async def test_a_meter_receives_how_long_permits_and_tasks_waited_and_permits_we
 
 @pytest.mark.parametrize("error", [ZeroDivisionError(), asyncio.CancelledError()])
 async def test_what_a_meter_raises_is_logged_and_hinders_nothing(error: BaseException, caplog):
+    def fail(*_: object) -> None:
+        raise error
+
     meter = Noting()
     async with opened() as (gate, _):
-        gate.measure(Failing(error))
+        gate.measure(SimpleNamespace(granted=fail, left=fail))
         gate.measure(meter)
         await visit(gate)
         await visit(gate)

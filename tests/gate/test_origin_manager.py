@@ -22,10 +22,10 @@ from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
 from polite.stores.memory import MemoryStore
 from polite.testing import LoopClock, ScriptedTransport
+from tests.support import RULES
 
 DAY = 86_400.0
 SITE = Origin.of("https://site.test/")
-RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
 STRICTER = Reply(200, b"User-agent: *\nDisallow: /\n")
 
 
@@ -39,16 +39,8 @@ async def managing(
     turns = Turns(LocalPacer(clock), EffectivePolicies(PacingPolicy()), clock, events.append)
     robots = RobotsPolicy(**policy)
     fetcher = RobotsFetcher(Downloads({"https": transport}, FetchPolicy()), turns, clock, robots)
-    manager = OriginManager(
-        UserAgent("TestBot/1.0"),
-        fetcher,
-        turns,
-        clock,
-        robots,
-        events.append,
-        store=store,
-        jitter=lambda: 0.0,
-    )
+    parts = (UserAgent("TestBot/1.0"), fetcher, turns, clock, robots, events.append)
+    manager = OriginManager(*parts, store=store, jitter=lambda: 0.0)
     yield manager, transport
     await turns.pacer.close()
     await manager.close()

@@ -20,10 +20,7 @@ from tests.gate.support import PAGE, ROBOTS, RULES, SITE
 from tests.pacers.homes import FakeStore
 from tests.support import TimedTransport, now, scripted_gate
 
-pytestmark = [
-    pytest.mark.virtual_time,
-    pytest.mark.pure("its pacer inherits from one of polite's, which the compiled form forbids"),
-]
+pytestmark = pytest.mark.pure("its pacer inherits from one of polite's, which the compiled form forbids")
 
 
 class SharedStore(MemoryStore):

@@ -17,10 +17,9 @@ from polite.stores.memory import MemoryStore
 from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock, ScriptedTransport
 from tests.gate.support import PAGE, PRIVATE, ROBOTS, visit
-from tests.support import OpenedGate, scripted_gate
+from tests.support import RULES, OpenedGate, scripted_gate
 
 HOUR, DAY = 3_600.0, 86_400.0
-RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
 CLOSED = Reply(200, b"User-agent: *\nDisallow: /\n")
 BUSY = Reply(503, retry_after="86000")
 

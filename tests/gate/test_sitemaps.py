@@ -16,6 +16,7 @@ from polite.robots.reason import Reason
 from polite.sitemaps import SitemapFile, SitemapKind, SitemapPolicy
 from polite.terms.tdm import TDM_LIMIT
 from polite.testing import ScriptedTransport
+from tests.gate.support import gaps
 from tests.sitemaps.support import index, pages, urlset
 from tests.support import TimedTransport, scripted_gate
 
@@ -270,9 +271,7 @@ async def test_the_file_of_the_site_is_fetched_in_its_turn_and_each_call_fetches
     assert [rule.location for rule in file.rules] == ["/a/"]
     assert said.ai_train is False
     assert transport.asked == [ROBOTS, FILE, FILE]
-    assert [
-        round(later - before, 6) for before, later in zip(transport.times, transport.times[1:], strict=False)
-    ] == [5, 5]
+    assert gaps(transport.times) == [5, 5]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from polite.testing import ScriptedTransport
 from tests.hasty_clock import HastyClock
 from tests.integrations.clients import ALL, opened
 
-AGENT, URL = "TestBot/1.0 (+https://bot.test)", "http://127.0.0.1:9/private"
+URL = "http://127.0.0.1:9/private"
 OF_CURL = curl_cffi.requests.exceptions.RequestException
 BASES = [
     aiohttp.ClientError,

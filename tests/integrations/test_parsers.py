@@ -168,7 +168,6 @@ DIFFERENT = {
     "U+0085 ends no line": ("User-agent: *\n#\x85Disallow: /a\n", "/a", "x", False),
 }
 
-
 FROM_URLLIB = {
     "the longest rule wins, not the first": (f"{ANY}Allow: /\nDisallow: /a\n", "/a", "x", True),
     "wildcards": (f"{ANY}Disallow: /*.gif$\n", "/a.gif", "x", True),

@@ -18,6 +18,7 @@ from polite.gate.fetcher import SignerFailed
 from polite.integrations.aiohttp import middleware
 from polite.integrations.httpx import transport
 from polite.testing import LoopClock
+from tests.gate.test_signing import AwayForPages
 from tests.hasty_clock import HastyClock
 from tests.integrations.clients import ADAPTERS, ALL, opened
 from tests.integrations.site import AGENT, LOOPBACK, PACING, Site, served
@@ -66,15 +67,6 @@ class OnlyTheFirst:
         return {"Signature": "sig=:AA==:"} if target.path.startswith("/hop") else {}
 
 
-class Away:
-    """A signer whose vault is out of reach: what it raises looks like an error of the server."""
-
-    def sign(self, method: str, target: polite.Target, now: float) -> dict[str, str]:
-        if target.path == "/robots.txt":
-            return {}
-        raise ConnectionResetError("the vault")
-
-
 @pytest.mark.parametrize("name", ALL)
 async def test_without_a_signature_for_a_hop_that_of_the_hop_before_is_not_sent(name: str, clock, site):
     async with opened(name, clock, signer=OnlyTheFirst()) as client:
@@ -86,7 +78,7 @@ async def test_without_a_signature_for_a_hop_that_of_the_hop_before_is_not_sent(
 @pytest.mark.parametrize("name", ALL)
 async def test_a_signer_that_fails_is_no_failure_of_the_server(name: str, clock: HastyClock, site: Site):
     pacing = polite.PacingPolicy(min_delay=0.0, circuit_failures=1, max_failures=1)
-    async with opened(name, clock, signer=Away(), pacing=pacing) as client:
+    async with opened(name, clock, signer=AwayForPages(), pacing=pacing) as client:
         for _ in range(2):
             with pytest.raises(SignerFailed, match="vault"):
                 await client.get(site.url("/a"))

@@ -1,6 +1,7 @@
 """Fixtures that start real servers. `valkey` is shared by a run's tests and emptied for each; the others are a test's own."""
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,8 @@ from tests.many.stepping import Crawl, Process
 
 @pytest.fixture(scope="session")
 def _shared_valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyServer]:
-    server = ValkeyServer(tmp_path_factory.mktemp("valkey"))
-    try:
+    with closing(ValkeyServer(tmp_path_factory.mktemp("valkey"))) as server:
         yield server.start()
-    finally:
-        server.close()
 
 
 @pytest.fixture
@@ -42,11 +40,8 @@ def start_valkey(tmp_path: Path) -> Iterator[Callable[..., ValkeyServer]]:
 
 @pytest.fixture
 def valkey_cluster(tmp_path: Path) -> Iterator[ValkeyCluster]:
-    cluster = ValkeyCluster(tmp_path / "cluster")
-    try:
+    with closing(ValkeyCluster(tmp_path / "cluster")) as cluster:
         yield cluster.start()
-    finally:
-        cluster.close()
 
 
 @pytest.fixture

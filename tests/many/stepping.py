@@ -12,7 +12,6 @@ from polite.stores.redis.step import StepReply, Taken, TaskRow
 from tests.many.servers import ValkeyServer
 
 STEP = (Path(polite.stores.redis.__file__).parent / "step.lua").read_text()
-SHA = hashlib.sha1(STEP.encode(), usedforsecurity=False).hexdigest()
 SECOND = 1_000_000
 LEASE, BEAT = 60 * SECOND, 10 * SECOND
 PREFIX = "polite:{test:0}:"

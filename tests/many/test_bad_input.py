@@ -15,6 +15,7 @@ from polite.cli.main import main
 from polite.robots.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.many.servers import ValkeyServer, free_port
+from tests.support import fetch_all
 
 SECRET, USER = "hunter2", "alice"
 LOGIN = f"{USER}:{SECRET}@"
@@ -148,9 +149,7 @@ async def test_a_key_of_a_newer_version_or_another_program_is_named(
         ):
             await frontier.put("https://a.test/")
             frontier.close()
-            async for permit in frontier:
-                async with permit:
-                    permit.report(status=200)
+            await fetch_all(frontier)
 
     refused = await refusal(polite.StoreFailed, crawl)
 
@@ -218,16 +217,8 @@ def test_polite_fetch_names_what_is_wrong_in_one_line(
     urls = {"URL": valkey.url}
     urls["LOGIN"] = valkey.url.replace("//", f"//{LOGIN}")
 
-    status = main(
-        [
-            "fetch",
-            "--agent",
-            "TestBot/1.0",
-            "--quiet",
-            *(urls.get(each, each) for each in arguments),
-            "https://a.test/",
-        ]
-    )
+    arguments = [urls.get(each, each) for each in arguments]
+    status = main(["fetch", "--agent", "TestBot/1.0", "--quiet", *arguments, "https://a.test/"])
 
     out, errors = capsys.readouterr()
     (line,) = [each for each in errors.splitlines() if "appendonly is no" not in each]

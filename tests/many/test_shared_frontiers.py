@@ -13,8 +13,9 @@ from polite.compose.shared import memberships
 from polite.events import Dropped, Event
 from polite.frontier.frontier import Frontier
 from polite.robots.exchange import Ask, Failed, Reply
+from tests.gate.support import Names
 from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer, own_server
-from tests.support import now, scripted_gate
+from tests.support import fetch_all, now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -253,18 +254,11 @@ async def test_what_a_shared_frontier_cannot_keep_is_refused() -> None:
         with pytest.raises(polite.InvalidOption, match="262144 is the limit"):
             await one.frontier.put("https://h0.test/", payload="x" * 300_000)
     pacing = polite.PacingPolicy(home="address", scopes=polite.Scopes(address=polite.ScopeLimit()))
-    async with scripted_gate(transports={"https": site}, pacing=pacing, addresses=_NoAddresses()) as gate:
+    async with scripted_gate(transports={"https": site}, pacing=pacing, addresses=Names({})) as gate:
         client: Any = VirtualClient(site.server)
         with pytest.raises(polite.InvalidOption, match="is for gates"):
             async with polite.open_frontier(gate, store=client):
                 pass
-
-
-class _NoAddresses:
-    async def addresses(self, host: str) -> tuple[list[str], float]:
-        raise OSError(host)
-
-    async def close(self) -> None: ...
 
 
 async def test_a_url_that_ended_is_fetched_when_it_is_put_again_and_not_after_a_restart() -> None:
@@ -312,8 +306,6 @@ async def test_a_host_whose_permit_outlives_its_frontier_is_crawled_by_the_next_
             await asyncio.sleep(20)
             await old.__aexit__(None, None, None)
             second.close()
-            async for permit in second:
-                async with permit:
-                    permit.report(status=200)
+            await fetch_all(second)
 
             assert second.done >= 1

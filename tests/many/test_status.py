@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from unittest.mock import AsyncMock
 
 import polite
 from polite.status.monitor import Monitor
@@ -59,18 +60,10 @@ async def test_sessions_and_homes_of_all_processes_are_shown(valkey: ValkeyServe
 
 async def test_a_server_that_refuses_or_fails_is_told(valkey: ValkeyServer, monkeypatch: Any) -> None:
     async with member(valkey) as (_, _, monitor):
-
-        async def refuse(*_: object) -> Any:
-            raise polite.StoreFailed("no permission")
-
-        monkeypatch.setattr(SharedInspector, "partitions", refuse)
-        refused = await told(monitor)
-
-        async def fail(*_: object) -> Any:
-            raise ZeroDivisionError("a defect")
-
-        monkeypatch.setattr(SharedInspector, "partitions", fail)
-        failed = await told(monitor)
+        told_of = []
+        for error in (polite.StoreFailed("no permission"), ZeroDivisionError("a defect")):
+            monkeypatch.setattr(SharedInspector, "partitions", AsyncMock(side_effect=error))
+            told_of.append(await told(monitor))
 
         async def hang(*_: object) -> Any:
             await asyncio.Event().wait()
@@ -81,8 +74,8 @@ async def test_a_server_that_refuses_or_fails_is_told(valkey: ValkeyServer, monk
         monitor.shared()
         await asyncio.sleep(0.01)
 
-    assert (refused["error"], refused["crawl"]) == ("no permission", CRAWL)
-    assert failed == {"error": "ZeroDivisionError: a defect"}
+    assert (told_of[0]["error"], told_of[0]["crawl"]) == ("no permission", CRAWL)
+    assert told_of[1] == {"error": "ZeroDivisionError: a defect"}
     assert shared._asking.cancelled()
 
 

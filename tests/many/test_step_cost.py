@@ -9,7 +9,6 @@ from polite.stores.redis.step import StepReply
 from tests.many.stepping import Crawl, Process, digest, ended, put
 
 HOST = "https://a.example"
-A, B = f"{HOST}/a", f"{HOST}/b"
 
 
 class Meter:

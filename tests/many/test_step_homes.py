@@ -7,7 +7,7 @@ from polite.stores.redis.step import Taken
 from tests.many.stepping import LEASE, SECOND, Crawl, Process
 
 HOST = "https://a.example"
-A, B = f"{HOST}/a", f"{HOST}/b"
+A = f"{HOST}/a"
 DAY = 86_400 * SECOND
 
 

@@ -15,7 +15,7 @@ from polite.events import Event, Granted
 from polite.frontier.frontier import Frontier
 from polite.integrations.prometheus import observe
 from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer, own_server, steady_wire
-from tests.support import now, scripted_gate
+from tests.support import fetch_all, now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -92,23 +92,14 @@ async def is_cut(wire: Wire) -> None:
         await asyncio.sleep(0.1)
 
 
-async def fetched(frontier: Frontier) -> list[str]:
-    urls = []
-    async for permit in frontier:
-        async with permit:
-            urls.append(permit.url)
-            permit.report(status=200)
-    return urls
-
-
 async def test_a_worker_gets_no_task_whose_home_was_lost_before_the_server_knew_of_it(server: VirtualServer):
     wire = Wire()
     async with cut_off_at_a_turn(server, wire) as (slow, other):
         slow.close()
         other.close()
-        slow_work = asyncio.create_task(fetched(slow))
+        slow_work = asyncio.create_task(fetch_all(slow))
         await is_cut(wire)
-        other_work = asyncio.create_task(fetched(other))
+        other_work = asyncio.create_task(fetch_all(other))
         await asyncio.sleep(3 * LEASE_S)
         wire.cut = False
 

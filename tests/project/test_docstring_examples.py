@@ -148,7 +148,6 @@ def test_the_block_of_an_example_runs(name: str, fetched: list[str]) -> None:
 
 # The programs under docs/examples/ run as they are, in virtual time, and do what they say.
 
-
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 
 PRINTED = {

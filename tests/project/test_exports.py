@@ -59,7 +59,6 @@ def test_every_text_that_names_an_extra_names_the_distribution_and_each_is_offer
 
 # What hatch_build.py makes of the sources, of README, and which modules it compiles.
 
-
 HOOK = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
 
 

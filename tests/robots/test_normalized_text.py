@@ -27,7 +27,6 @@ USER-AGENT:*\rdisallow :/a # not b
 Crawl-delay:  2
 user-agent: b
 
-
 allow:
 X-Odd: 1
 Sitemap: https://example.com/s

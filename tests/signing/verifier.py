@@ -57,15 +57,9 @@ def verified(
     public = Ed25519PublicKey.from_public_bytes(_octets(key))
     public.verify(signatures[label].value, "\n".join(lines).encode())
     params = components.params
-    return Verified(
-        tuple(str(component) for component in components),
-        agent.value,
-        params["created"],
-        params["expires"],
-        params["keyid"],
-        params["tag"],
-        params.get("nonce"),
-    )
+    told = {name: params[name] for name in ("created", "expires", "keyid", "tag")}
+    covered = tuple(str(component) for component in components)
+    return Verified(covered, agent.value, **told, nonce=params.get("nonce"))
 
 
 def _agent(field: str, key: str | None) -> http_sfv.Item:

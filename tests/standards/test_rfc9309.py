@@ -23,9 +23,6 @@ def forbids(rule: str, path: str, dialect: Dialect = RFC9309) -> bool:
     return not allowed(f"user-agent: *\ndisallow: {rule}", path, dialect)
 
 
-# 2.2.1: the user-agent line
-
-
 # 2.2.2: the allow and disallow lines
 
 # The section's own table. Its second row also escapes the colon and the slashes of a query; read so, `/` would equal
@@ -130,6 +127,3 @@ def test_robots_txt_itself_is_allowed_and_nothing_else(url: str, exempt: bool):
 )
 def test_special_characters_are_meant_as_themselves_when_escaped(rule: str, path: str, matches: bool):
     assert forbids(rule, path) is matches
-
-
-# 2.2.4: other records

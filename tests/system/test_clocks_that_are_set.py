@@ -12,7 +12,7 @@ from polite.robots.exchange import Reply
 from polite.stores.memory import MemoryStore
 from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock
-from tests.support import OpenedGate, TimedTransport, now, scripted_gate
+from tests.support import RULES, OpenedGate, TimedTransport, now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -21,7 +21,6 @@ DAY = 24 * HOUR
 SITE = "https://site.test"
 ROBOTS = f"{SITE}/robots.txt"
 PAGE, PRIVATE = f"{SITE}/page", f"{SITE}/private"
-RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
 STEPS = [HOUR, 30 * DAY, -HOUR, -30 * DAY]
 
 

@@ -10,7 +10,6 @@ import pytest
 import polite
 from polite.events import Event, Granted
 from polite.pacing.outcome import Pause
-from polite.pacing.scopes import ScopeLimit, Scopes
 from polite.robots.exchange import Ask, Reply
 from polite.stores.memory import MemoryStore
 from polite.testing import ScriptedTransport
@@ -59,11 +58,7 @@ def abort(event: object) -> None:
 )
 async def test_each_request_for_the_rules_gets_the_error(first: int, options: dict[str, Any]) -> None:
     async with opened(first, **options) as (gate, _), asyncio.timeout(1_000):
-        asking = [
-            asyncio.ensure_future(gate.check(SITE)),
-            asyncio.ensure_future(gate.explain(SITE)),
-            asyncio.ensure_future(gate.permit(SITE).__aenter__()),
-        ]
+        asking = gate.check(SITE), gate.explain(SITE), gate.permit(SITE).__aenter__()
         ended = await asyncio.gather(*asking, return_exceptions=True)
 
     assert [type(each) for each in ended] == [Abort] * 3
@@ -170,48 +165,6 @@ async def test_a_throttle_that_raises_loses_no_turn(error: type[BaseException]) 
         await visit(gate)
 
         assert gate.counters.granted == 5
-
-
-@pytest.mark.parametrize("error", ERRORS)
-async def test_an_address_source_that_raises_loses_no_turn_and_is_not_asked_each_time(error):
-    class Failing:
-        asked = 0
-
-        async def addresses(self, host: str) -> tuple[list[str], float]:
-            self.asked += 1
-            raise error
-
-        async def close(self) -> None: ...
-
-    source = Failing()
-    pacing = polite.PacingPolicy(scopes=Scopes(address=ScopeLimit()))
-    async with open_scripted(addresses=source, pacing=pacing) as gate:
-        for _ in range(5):
-            await visit(gate)
-
-    assert source.asked == 1
-
-
-@pytest.mark.parametrize("error", ERRORS)
-@pytest.mark.parametrize("method", ["add", "ready", "next"])
-async def test_a_scheduler_that_raises_ends_the_frontier_and_no_task_is_lost(error, method):
-    scheduler = polite.schedulers.Fifo()
-
-    def fail(*_: object) -> None:
-        raise error
-
-    setattr(scheduler, method, fail)
-    async with open_scripted() as gate, polite.open_frontier(gate, scheduler=scheduler) as frontier:
-        async with asyncio.timeout(10_000):
-            with pytest.raises(polite.SchedulerFailed):
-                await frontier.put(PAGE)
-                async for permit in frontier:
-                    async with permit:
-                        permit.report(status=200)
-            left = await frontier.drain()
-        await visit(gate)
-
-    assert [task.url for task in left] == [PAGE]
 
 
 @pytest.mark.parametrize("error", ERRORS)

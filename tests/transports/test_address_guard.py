@@ -146,7 +146,6 @@ def test_a_host_that_is_an_address_is_known_in_each_spelling(host: str, address:
 
 # The crawler's own sessions: where they connect, which proxy they use, and what is left to aiohttp.
 
-
 HOME = {"allowed_networks": ["127.0.0.0/8"]}
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
 

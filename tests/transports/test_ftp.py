@@ -77,14 +77,8 @@ async def test_l8_what_is_said_to_the_server_is_this_and_no_more() -> None:
         assert await asked(server.url("/pub/b%C3%BC%20cher?x")) == Reply(200, RULES)
 
     # The path is one below the login directory.
-    path = "pub/b\u00fc cher?x".encode()
-    assert said == [
-        b"USER anonymous\r\n",
-        b"PASS TestBot/1.0\r\n",
-        b"TYPE I\r\n",
-        b"EPSV\r\n",
-        b"RETR " + path + b"\r\n",
-    ]
+    commands = ["USER anonymous", "PASS TestBot/1.0", "TYPE I", "EPSV", "RETR pub/b\u00fc cher?x"]
+    assert said == [f"{command}\r\n".encode() for command in commands]
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,6 @@ def test_many_dot_segments_cost_no_more_than_their_length():
 
 # The glance that saves parsing (`polite.origin`): it may overlook a canonical URL, and must never take another for one.
 
-
 _PIECES = [*"aB1-_.:/?#@%2eE'\"{}[]^|~\\ \té", "/%2e", "/.", "%2E"]
 
 

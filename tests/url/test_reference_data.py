@@ -57,22 +57,21 @@ def _is_ours(case):
     return case["protocol"] in ("http:", "https:")
 
 
-def test_all_http_cases_of_the_url_standard_hold():
-    cases = [case for case in _cases("urltestdata.json") if _is_ours(case)]
+@pytest.mark.parametrize(
+    ("name", "chosen", "number"),
+    [
+        ("urltestdata.json", _is_ours, 445),
+        ("urltestdata.json", lambda case: case.get("protocol") in ("ftp:", "ws:", "wss:"), 30),
+        ("ada_extra_urltestdata.json", lambda case: not case.get("failure") and _is_ours(case), 6),
+        ("ada_long_urltestdata.json", lambda case: True, 1),
+    ],
+    ids=["http", "other special schemes", "the oracle's own", "the oracle's long ones"],
+)
+def test_all_cases_of_the_url_standard_and_of_the_oracle_hold(name, chosen, number):
+    cases = [case for case in _cases(name) if chosen(case)]
 
-    wrong = [case for case in cases if not _holds(case)]
-
-    assert wrong == []
-    assert len(cases) == 445
-
-
-def test_the_other_special_schemes_hold_too():
-    cases = [c for c in _cases("urltestdata.json") if c.get("protocol") in ("ftp:", "ws:", "wss:")]
-
-    wrong = [case for case in cases if not _holds(case)]
-
-    assert wrong == []
-    assert cases
+    assert [case for case in cases if not _holds(case)] == []
+    assert len(cases) == number
 
 
 def test_an_unknown_scheme_that_we_accept_comes_out_as_the_standard_says():
@@ -84,18 +83,6 @@ def test_an_unknown_scheme_that_we_accept_comes_out_as_the_standard_says():
 
     assert wrong == []
     assert len(cases) > 50
-
-
-def test_the_additional_cases_of_the_oracle_hold():
-    cases = [
-        case for case in _cases("ada_extra_urltestdata.json") if not case.get("failure") and _is_ours(case)
-    ]
-    cases += _cases("ada_long_urltestdata.json")
-
-    wrong = [case for case in cases if not _holds(case)]
-
-    assert wrong == []
-    assert len(cases) == 7
 
 
 @pytest.mark.parametrize(("name", "number"), [("toascii.json", 87), ("IdnaTestV2.json", 2671)])

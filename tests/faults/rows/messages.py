@@ -5,46 +5,37 @@ import zlib
 from typing import Any
 
 from polite.robots.reason import Reason
-from tests.faults.row import DENY, denied, flooded, parsed
+from tests.faults.row import DENY, cut_short, denied, flooded, invalid, parsed
 from tests.faults.stage import OK, RULES, chunk, chunked, headed, http, many, ok
 
 FRAMING = [
-    denied("50a", "a status that is not a number", Reason.PROTOCOL_ERROR, b"HTTP/1.1 abc OK\r\n\r\n"),
-    denied("50b", "HTTP/0.9: the body alone", Reason.PROTOCOL_ERROR, RULES),
-    denied("50c", "an HTTP/2 preface", Reason.PROTOCOL_ERROR, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
-    denied("50d", "an SSH banner", Reason.PROTOCOL_ERROR, b"SSH-2.0-OpenSSH_9.2\r\n"),
-    denied("50e", "an ICY status line", Reason.PROTOCOL_ERROR, b"ICY 200 OK\r\n\r\n" + RULES),
+    invalid("50a", "a status that is not a number", b"HTTP/1.1 abc OK\r\n\r\n"),
+    invalid("50b", "HTTP/0.9: the body alone", RULES),
+    invalid("50c", "an HTTP/2 preface", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+    invalid("50d", "an SSH banner", b"SSH-2.0-OpenSSH_9.2\r\n"),
+    invalid("50e", "an ICY status line", b"ICY 200 OK\r\n\r\n" + RULES),
     parsed("51a", "HTTP/1.0, the end of the connection ends the body", b"HTTP/1.0 200 OK\r\n\r\n" + RULES),
     parsed("51b", "no reason phrase", ok(status=b"200")),
-    denied("52", "Content-Length too large", Reason.BODY_CUT_SHORT, headed(b"Content-Length: 100")),
-    denied("53", "Content-Length too small", Reason.BODY_CUT_SHORT, headed(b"Content-Length: 14")),
-    denied("54", "Content-Length below zero", Reason.PROTOCOL_ERROR, headed(b"Content-Length: -1")),
-    denied(
-        "55", "Content-Length of forty nines", Reason.PROTOCOL_ERROR, headed(b"Content-Length: " + b"9" * 40)
-    ),
-    denied(
-        "56",
-        "Content-Length twice",
-        Reason.PROTOCOL_ERROR,
-        headed(b"Content-Length: 33", b"Content-Length: 14"),
-    ),
-    denied(
+    cut_short("52", "Content-Length too large", headed(b"Content-Length: 100")),
+    cut_short("53", "Content-Length too small", headed(b"Content-Length: 14")),
+    invalid("54", "Content-Length below zero", headed(b"Content-Length: -1")),
+    invalid("55", "Content-Length of forty nines", headed(b"Content-Length: " + b"9" * 40)),
+    invalid("56", "Content-Length twice", headed(b"Content-Length: 33", b"Content-Length: 14")),
+    invalid(
         "57",
         "Content-Length and chunks",
-        Reason.PROTOCOL_ERROR,
         headed(b"Content-Length: 33", b"Transfer-Encoding: chunked", body=chunk(b"21")),
     ),
-    denied("58", "a chunk size that is not a number", Reason.PROTOCOL_ERROR, chunked(chunk(b"ZZ"))),
-    denied(
+    invalid("58", "a chunk size that is not a number", chunked(chunk(b"ZZ"))),
+    invalid(
         "59",
         "a chunk size that overflows",
-        Reason.PROTOCOL_ERROR,
         chunked(chunk(b"F" * 20)),
         pure=(DENY, Reason.BODY_CUT_SHORT),
         why="The C parser counts in 64 bits and notices the overflow. The pure-Python one waits for that many octets, and the "
         "connection ends before they arrive. Both deny.",
     ),
-    denied("60", "no last chunk", Reason.BODY_CUT_SHORT, chunked(b"21\r\n" + RULES + b"\r\n")),
+    cut_short("60", "no last chunk", chunked(b"21\r\n" + RULES + b"\r\n")),
     parsed(
         "61",
         "a chunk extension of 200 KB",
@@ -99,7 +90,7 @@ CODINGS = [
     denied("64a", "an unknown Content-Encoding", Reason.CODING_UNKNOWN, coded(RULES, b"rot13")),
     denied("64b", "gzip within gzip", Reason.CODING_UNKNOWN, coded(gzip.compress(PACKED), b"gzip, gzip")),
     denied("65a", "labelled gzip, and is not gzip", Reason.BODY_CORRUPT, coded(RULES)),
-    denied("65b", "gzip cut short", Reason.BODY_CUT_SHORT, coded(PACKED[:-9])),
+    cut_short("65b", "gzip cut short", coded(PACKED[:-9])),
     denied(
         "65c", "gzip with a wrong checksum", Reason.BODY_CORRUPT, coded(PACKED[:-8] + bytes(4) + PACKED[-4:])
     ),
@@ -145,9 +136,9 @@ HEADS = [
     flooded("72b", "headers without end", Reason.HEAD_TOO_LARGE, OK, b"X: y\r\n" * 1_000),
     parsed("73a", "a folded header", ok(RULES, b"X: y\r\n z")),
     parsed("73b", "header lines that end in LF", ok().replace(b"\r\n", b"\n")),
-    denied("74a", "NUL in a header", Reason.PROTOCOL_ERROR, ok(RULES, b"X: y\0z")),
-    denied("74b", "a header without colon", Reason.PROTOCOL_ERROR, ok(RULES, b"XYZ")),
-    denied("74c", "a space in a header's name", Reason.PROTOCOL_ERROR, ok(RULES, b"X Y: z")),
+    invalid("74a", "NUL in a header", ok(RULES, b"X: y\0z")),
+    invalid("74b", "a header without colon", ok(RULES, b"XYZ")),
+    invalid("74c", "a space in a header's name", ok(RULES, b"X Y: z")),
     denied(
         "75",
         "a status line of 100 KB",

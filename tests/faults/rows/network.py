@@ -7,7 +7,7 @@ from typing import Any
 from polite.robots.reason import Reason
 from tests.faults import names as dns
 from tests.faults.ftp import ftp
-from tests.faults.row import Row, allowed, denied, parsed
+from tests.faults.row import Row, allowed, cut_short, denied, failing, invalid, parsed
 from tests.faults.stage import (
     OK,
     RULES,
@@ -34,22 +34,15 @@ CONNECTIONS = [
     denied("82", "closed before the reply", Reason.CONNECTION_LOST, b""),
     denied("83", "closed within a header", Reason.CONNECTION_LOST, OK + b"Content-Le"),
     denied("84", "reset at once", Reason.CONNECTION_LOST, http(reset_after(b""))),
-    denied(
-        "85",
-        "reset within the body",
-        Reason.BODY_CUT_SHORT,
-        http(reset_after(headed(b"Content-Length: 100"))),
-    ),
-    denied(
+    cut_short("85", "reset within the body", http(reset_after(headed(b"Content-Length: 100")))),
+    cut_short(
         "85b",
         "reset within a body that the end of the connection ends",
-        Reason.BODY_CUT_SHORT,
         http(reset_after(OK + b"\r\n" + RULES)),
     ),
-    denied(
+    cut_short(
         "85c",
         "TLS cut without a close_notify within a body that the end of the connection ends",
-        Reason.BODY_CUT_SHORT,
         tls(hung_up_after(OK + b"\r\n" + RULES)),
     ),
     parsed(
@@ -78,13 +71,7 @@ NAMES = [
     unresolved("91", "a nameserver that does not respond", Reason.DNS_TIMEOUT, dns.SILENCE),
     unresolved("92a", "NODATA: the name has no address", Reason.DNS_NODATA, ()),
     unresolved("92b", "REFUSED", Reason.DNS_REFUSED, dns.REFUSED),
-    denied(
-        "92c",
-        "a DNS response that cannot be parsed",
-        Reason.DNS_BAD_ANSWER,
-        named({"site.test": dns.GARBAGE}),
-        hits=0,
-    ),
+    unresolved("92c", "a DNS response that cannot be parsed", Reason.DNS_BAD_ANSWER, dns.GARBAGE),
     parsed("93a", "an IPv4 address only", named({"site.test": ("127.0.0.1",)})),
     parsed("93b", "an IPv6 address only", named({"site.test": ("::1",)}, host="::1")),
     parsed(
@@ -110,28 +97,20 @@ def distrusted(number: str, fault: str, reason: Reason, **certificate: Any) -> R
     return denied(number, fault, reason, tls(**certificate), hits=0)
 
 
+def misnamed(number: str, fault: str, identity: str, name: str | None = "site.test") -> Row:
+    return distrusted(number, fault, Reason.TLS_WRONG_HOST, identity=identity, name=name)
+
+
 # What expects no TLS.
 plain = partial(http, scheme="https", hears=b"")
 
 CERTIFICATES = [
     distrusted("95", "a certificate that has expired", Reason.TLS_EXPIRED, years=(2010, 2011)),
     distrusted("96", "a certificate that is not valid yet", Reason.TLS_NOT_YET_VALID, years=(2990, 2991)),
-    distrusted("97a", "a certificate for another address", Reason.TLS_WRONG_HOST, identity="127.0.0.9"),
-    distrusted(
-        "97b",
-        "a certificate for another name",
-        Reason.TLS_WRONG_HOST,
-        identity="other.test",
-        name="site.test",
-    ),
+    misnamed("97a", "a certificate for another address", "127.0.0.9", name=None),
+    misnamed("97b", "a certificate for another name", "other.test"),
     distrusted("98", "a certificate of an unknown authority", Reason.TLS_UNTRUSTED, trusted=False),
-    distrusted(
-        "99",
-        "a certificate for *.test, of all names",
-        Reason.TLS_WRONG_HOST,
-        identity="*.test",
-        name="site.test",
-    ),
+    misnamed("99", "a certificate for *.test, of all names", "*.test"),
     parsed("99b", "a valid certificate", tls(identity="site.test", name="site.test")),
     denied(
         "100",
@@ -171,14 +150,9 @@ FTP = [
     endless_reply("102f", "FTP: a reply without end to a command", "PASS", b"230-", b"welcome\r\n" * 50),
     denied("102g", "FTP: silence instead of a greeting", Reason.TIMEOUT, foreign(silence)),
     denied("102h", "FTP: data octet by octet", Reason.TIMEOUT, spoken(data=slowly(RULES * 10))),
-    denied("102i", "FTP: data reset on the way", Reason.BODY_CUT_SHORT, spoken(data=reset_after(RULES))),
-    denied("102j", "FTP: 426 after the data", Reason.BODY_CUT_SHORT, spoken({"END": b"426 broken off\r\n"})),
-    denied(
-        "102k",
-        "FTP: closed before it confirms the end of the data",
-        Reason.BODY_CUT_SHORT,
-        spoken({"END": _unconfirmed}),
-    ),
+    cut_short("102i", "FTP: data reset on the way", spoken(data=reset_after(RULES))),
+    cut_short("102j", "FTP: 426 after the data", spoken({"END": b"426 broken off\r\n"})),
+    cut_short("102k", "FTP: closed before it confirms the end of the data", spoken({"END": _unconfirmed})),
     denied(
         "102l",
         "FTP: another host for the data, in the response to EPSV",
@@ -194,10 +168,10 @@ FTP = [
     denied(
         "102n", "FTP: no extended passive mode", Reason.FTP_NO_PASSIVE, spoken({"EPSV": b"502 what?\r\n"})
     ),
-    denied("102o", "FTP: port 0 for the data", Reason.PROTOCOL_ERROR, spoken({"EPSV": b"229 (|||0|)\r\n"})),
-    denied("102p", "FTP: no reply, but HTTP", Reason.PROTOCOL_ERROR, foreign(ok())),
+    invalid("102o", "FTP: port 0 for the data", spoken({"EPSV": b"229 (|||0|)\r\n"})),
+    invalid("102p", "FTP: no reply, but HTTP", foreign(ok())),
     denied("102q", "FTP: closed within a reply", Reason.CONNECTION_LOST, foreign(b"220 he")),
-    denied("102r", "FTP: 550 to the type", Reason.SERVER_ERROR, spoken({"TYPE": b"550 no\r\n"})),
+    failing("102r", "FTP: 550 to the type", spoken({"TYPE": b"550 no\r\n"})),
     parsed(
         "102s",
         "FTP: a file without end: the first 512,000 octets count",

@@ -6,12 +6,18 @@ from typing import Any
 from polite.robots.reason import Reason
 from tests.faults import names as dns
 from tests.faults.ftp import ftp
-from tests.faults.row import allowed, denied, followed, parsed, stopped
+from tests.faults.row import Row, allowed, denied, followed, parsed, stopped
 from tests.faults.stage import RULES, Scene, http, led_on, moved, named, ok, tls
 
 
 def downgraded(**policy: Any) -> Scene:
     return led_on(lambda there: tls(moved(b"http://" + there.encode() + b"/there"), **policy), http(ok()))
+
+
+def guarded(number: str, fault: str, location: bytes, inner: str = "127.0.0.9") -> Row:
+    """A redirect that is stopped by its address; `inner` is that of inner.test."""
+    names = {("inner.test", dns.A): (inner,)}
+    return stopped(number, fault, Reason.ADDRESS_REFUSED, location, names=names)
 
 
 REDIRECTS = [
@@ -49,27 +55,12 @@ REDIRECTS = [
         option="open_gate(transports=...)",
     ),
     stopped("32b", "Location to a scheme without a transport", Reason.REDIRECT_SCHEME, b"gopher://{here}/0"),
-    stopped("33a", "Location to a private address", Reason.ADDRESS_REFUSED, b"http://10.0.0.1/robots.txt"),
-    stopped(
-        "33b",
-        "Location to a name that leads to a private address",
-        Reason.ADDRESS_REFUSED,
-        b"http://inner.test/",
-        names={("inner.test", dns.A): ("192.168.0.1",)},
+    guarded("33a", "Location to a private address", b"http://10.0.0.1/robots.txt"),
+    guarded(
+        "33b", "Location to a name that leads to a private address", b"http://inner.test/", "192.168.0.1"
     ),
-    stopped(
-        "34a",
-        "Location to a cloud's metadata address",
-        Reason.ADDRESS_REFUSED,
-        b"http://169.254.169.254/latest/meta-data/",
-    ),
-    stopped(
-        "34b",
-        "Location to a name of the metadata address",
-        Reason.ADDRESS_REFUSED,
-        b"http://meta.test/",
-        names={("meta.test", dns.A): ("169.254.169.254",)},
-    ),
+    guarded("34a", "Location to a cloud's metadata address", b"http://169.254.169.254/latest/meta-data/"),
+    guarded("34b", "Location to a name of the metadata address", b"http://inner.test/", "169.254.169.254"),
     stopped("35", "Location with a port out of range", Reason.REDIRECT_INVALID, b"http://{here}9999/"),
     followed(
         "36",

@@ -2,7 +2,7 @@
 
 from polite.robots.dialect import GOOGLE
 from polite.robots.reason import Reason
-from tests.faults.row import DENY, PARSE, Row, allowed, denied, parsed
+from tests.faults.row import DENY, PARSE, Row, allowed, denied, failing, parsed
 from tests.faults.stage import OK, RULES, answered, chunked, endless, http, many, moved, ok
 
 BODIES = [
@@ -50,6 +50,17 @@ BODIES = [
     ),
 ]
 
+
+def saying(status: str | int, *fields: bytes) -> bytes:
+    return answered(f"{status} X".encode(), *fields)
+
+
+def part_of(octets: int) -> bytes:
+    """The file as the first part of one of so many octets."""
+    said = b"Content-Range: bytes 0-%d/%d" % (len(RULES) - 1, octets)
+    return ok(RULES, said, status=b"206 Partial Content")
+
+
 STATUSES = [
     parsed("15a", "204", answered(b"204 No Content"), allowed=True),
     parsed("15b", "205", answered(b"205 Reset Content"), allowed=True),
@@ -63,27 +74,9 @@ STATUSES = [
         why="A 204 has no body (RFC 9110, 15.3.5). The C parser takes the body for an invalid second response, and fails. "
         "The pure-Python one does not read it. The verdict is that of a plain 204: a file without rules.",
     ),
-    denied(
-        "17a",
-        "206 without a Range request, with a part",
-        Reason.ODD_STATUS,
-        ok(RULES, b"Content-Range: bytes 0-32/99", status=b"206 Partial Content"),
-    ),
-    parsed(
-        "17b",
-        "206 without a Range request, with the whole file",
-        ok(
-            RULES,
-            b"Content-Range: bytes 0-%d/%d" % (len(RULES) - 1, len(RULES)),
-            status=b"206 Partial Content",
-        ),
-    ),
-    denied(
-        "18",
-        "304 without a conditional request, and without a copy",
-        Reason.ODD_STATUS,
-        answered(b"304 Not Modified"),
-    ),
+    denied("17a", "206 without a Range request, with a part", Reason.ODD_STATUS, part_of(99)),
+    parsed("17b", "206 without a Range request, with the whole file", part_of(len(RULES))),
+    denied("18", "304 without a conditional request, and without a copy", Reason.ODD_STATUS, saying(304)),
     denied(
         "19a",
         "300 without a Location",
@@ -93,115 +86,76 @@ STATUSES = [
     denied("19b", "302 with an empty Location", Reason.REDIRECT_WITHOUT_TARGET, moved(b"")),
 ]
 
+DENIED, RETRIED = "RobotsPolicy.denied_statuses", "RobotsPolicy.retry_once_statuses"
+BUSY = answered(b"429 Too Many Requests", b"Retry-After: 77")
+ODD_TIMES = {
+    "soon": b"soon",
+    "-5": b"-5",
+    "forty nines": b"9" * 40,
+    "octets that are not text": b"\xff\xfe",
+    "1e999": b"1e999",
+}
+
 REFUSALS = [
-    *(
-        allowed(f"42-{status}", f"{status}", answered(b"%d X" % status))
-        for status in (400, 404, 410, 418, 426, 451, 499)
-    ),
-    *(
-        allowed(
-            f"43-{status}", f"{status}", answered(b"%d X" % status), option="RobotsPolicy.denied_statuses"
-        )
-        for status in (401, 403)
-    ),
+    *(allowed(f"42-{each}", f"{each}", saying(each)) for each in (400, 404, 410, 418, 426, 451, 499)),
+    *(allowed(f"43-{each}", f"{each}", saying(each), option=DENIED) for each in (401, 403)),
     denied(
         "43-denied",
         "403 if the policy denies it",
         Reason.CLIENT_ERROR,
-        answered(b"403 Forbidden"),
+        saying(403),
         robots={"denied_statuses": frozenset({403})},
-        option="RobotsPolicy.denied_statuses",
+        option=DENIED,
     ),
-    denied(
-        "44-407",
-        "407: a response of our own proxy, not of the site",
-        Reason.PROXY_FAILED,
-        answered(b"407 Proxy Authentication Required"),
-    ),
+    denied("44-407", "407: a response of our own proxy, not of the site", Reason.PROXY_FAILED, saying(407)),
     *(
-        allowed(
-            f"44-{status}",
-            f"{status}, and again after one retry",
-            answered(b"%d X" % status),
-            hits=2,
-            option="RobotsPolicy.retry_once_statuses",
-        )
-        for status in (408, 421, 425)
+        allowed(f"44-{each}", f"{each}, and again after one retry", saying(each), hits=2, option=RETRIED)
+        for each in (408, 421, 425)
     ),
-    parsed(
-        "44-then",
-        "408, then the file after one retry",
-        http(answered(b"408 Request Timeout"), ok()),
-        hits=2,
-        option="RobotsPolicy.retry_once_statuses",
-    ),
+    parsed("44-then", "408, then the file after one retry", http(saying(408), ok()), hits=2, option=RETRIED),
     allowed(
         "45a",
         "429 with Retry-After: no restriction, and the origin backs off for that long",
-        answered(b"429 Too Many Requests", b"Retry-After: 77"),
-        option="RobotsPolicy.denied_statuses",
+        BUSY,
+        option=DENIED,
     ),
     denied(
         "45b",
         "429 in the dialect google",
         Reason.CLIENT_ERROR,
-        answered(b"429 Too Many Requests", b"Retry-After: 77"),
+        BUSY,
         robots={"dialect": GOOGLE},
-        option="RobotsPolicy.denied_statuses",
+        option=DENIED,
     ),
-    *(
-        denied(f"46-{status}", f"{status}", Reason.SERVER_ERROR, answered(b"%d X" % status))
-        for status in (500, 501, 502, 503, 504, 599)
-    ),
+    *(failing(f"46-{each}", f"{each}", saying(each)) for each in (500, 501, 502, 503, 504, 599)),
     allowed(
         "46-missing",
         "500, for a page that cannot exist too, and a front page without end: if the policy infers that there is no file",
-        http(answered(b"500 X"), answered(b"502 X"), endless(OK + b"\r\n", b"x" * 65_536)),
+        http(saying(500), saying(502), endless(OK + b"\r\n", b"x" * 65_536)),
         Reason.INFERRED_MISSING,
         hits=3,
         robots={"infer_missing": True},
         heavy=True,
     ),
-    denied(
+    failing(
         "46-broken",
         "500, and for the front page too: nothing is inferred",
-        Reason.SERVER_ERROR,
-        answered(b"500 X"),
+        saying(500),
         hits=3,
         robots={"infer_missing": True},
     ),
-    denied(
-        "47",
-        "503 with Retry-After as a date",
-        Reason.SERVER_ERROR,
-        answered(b"503 X", b"Retry-After: Fri, 31 Dec 2999 23:59:59 GMT"),
+    failing(
+        "47", "503 with Retry-After as a date", saying(503, b"Retry-After: Fri, 31 Dec 2999 23:59:59 GMT")
     ),
     *(
-        denied(
-            f"48-{n}",
-            f"503 with Retry-After: {shown}",
-            Reason.SERVER_ERROR,
-            answered(b"503 X", b"Retry-After: " + value),
-        )
-        for n, (shown, value) in enumerate(
-            [
-                ("soon", b"soon"),
-                ("-5", b"-5"),
-                ("forty nines", b"9" * 40),
-                ("octets that are not text", b"\xff\xfe"),
-                ("1e999", b"1e999"),
-            ],
-            1,
-        )
+        failing(f"48-{n}", f"503 with Retry-After: {shown}", saying(503, b"Retry-After: " + value))
+        for n, (shown, value) in enumerate(ODD_TIMES.items(), 1)
     ),
-    *(
-        denied(f"49-{status}", f"{status}", Reason.ODD_STATUS, answered(status.encode() + b" X"))
-        for status in ("600", "999", "000", "099")
-    ),
+    *(denied(f"49-{each}", each, Reason.ODD_STATUS, saying(each)) for each in ("600", "999", "000", "099")),
     allowed(
         "49-allowed",
         "999 if the policy takes it for no file",
-        answered(b"999 X"),
+        saying(999),
         Reason.ODD_STATUS,
         robots={"allowed_statuses": frozenset({999})},
     ),

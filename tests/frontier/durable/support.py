@@ -7,7 +7,6 @@ from typing import Any
 
 import polite
 from polite.frontier.frontier import Frontier
-from polite.gate.gate import Gate
 from tests.support import now, scripted_gate
 
 _OF_THE_GATE = ("pacing", "listener", "robots", "clock")
@@ -67,8 +66,3 @@ def connection_of(frontier: Frontier) -> Any:
 async def in_its_thread(frontier: Frontier, work: Callable[[], Any]) -> Any:
     """Run some work in the file's thread."""
     return await task_store(frontier).backend.run(work)
-
-
-def gate_of(frontier: Frontier) -> Any:
-    """Return the gate that a frontier was opened with."""
-    return Gate(frontier._dispatcher.services)

@@ -23,7 +23,7 @@ from polite.robots.exchange import Reply
 from polite.task import Admission
 from polite.testing import LoopClock
 from tests.frontier.durable.support import fetch, in_memory, opened, task_store, urls_of
-from tests.support import RULES, A, B, scripted_gate
+from tests.support import RULES, A, B, fetch_all, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -113,11 +113,8 @@ async def test_many_tasks_whose_time_comes_at_once_all_come(path: Path) -> None:
         )
         await frontier.put(f"{A}/now")
         frontier.close()
-
-        async def worker() -> list[tuple[float, str]]:
-            return await fetch(frontier)
-
-        fetched = [each for some in await asyncio.gather(*(worker() for _ in range(600))) for each in some]
+        fetched: list[tuple[float, str]] = []
+        await asyncio.gather(*(fetch_all(frontier, fetched) for _ in range(600)))
 
     assert len(fetched) == 3_001
     assert min(at for at, url in fetched if "host" in url) >= 50.0
@@ -276,7 +273,6 @@ async def test_a_scheduler_that_names_no_order_gets_tasks_as_they_were_put(path:
 
 
 # Fingerprints in generations: whatever was merged, and however often the file was opened again, the same URLs are known.
-
 
 MAX_DONE = 60
 

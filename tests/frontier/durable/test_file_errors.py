@@ -36,35 +36,39 @@ async def test_a_file_serves_one_frontier_at_a_time(path: Path, monkeypatch: pyt
         await first.put(A)
 
 
-async def test_the_file_of_a_gate_is_none_for_a_frontier(path: Path) -> None:
+async def of_a_gate(path: Path) -> None:
     async with polite.open_gate("TestBot/1.0", store=path):
         pass
 
-    with pytest.raises(polite.StoreFailed, match=r"keeps robots\.txt results of a gate"):
-        async with opened(path):
-            pass
 
-
-async def test_the_database_of_another_program_is_left_alone(path: Path) -> None:
+async def of_another_program(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE theirs (x)")
+
+
+async def corrupt(path: Path) -> None:
+    path.write_bytes(b"nonsense " * 1_000)
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (of_a_gate, r"keeps robots\.txt results of a gate"),
+        (of_another_program, "another program"),
+        (corrupt, "is corrupt .*: it was left where it is"),
+    ],
+)
+async def test_a_file_of_something_else_is_named_and_left_where_it_is(
+    path: Path, made: Any, said: str
+) -> None:
+    await made(path)
     before = path.read_bytes()
 
-    with pytest.raises(polite.StoreFailed, match="another program"):
+    with pytest.raises(polite.StoreFailed, match=said):
         async with opened(path):
             pass
 
     assert path.read_bytes() == before
-
-
-async def test_a_corrupt_file_is_named_and_stays_where_it_is(path: Path) -> None:
-    path.write_bytes(b"nonsense " * 1_000)
-
-    with pytest.raises(polite.StoreFailed, match="is corrupt .*: it was left where it is"):
-        async with opened(path):
-            pass
-
-    assert path.read_bytes().startswith(b"nonsense")
 
 
 async def test_a_folder_that_is_not_there_is_named(path: Path) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,16 +13,13 @@ import pytest
 import polite
 from polite import schedulers
 from polite.events import Event, OriginPostponed
-from polite.frontier.frontier import Frontier
 from polite.origin import Target
 from polite.robots.exchange import Reply
-from polite.stores.memory import MemoryStore
 from polite.testing import LoopClock, ScriptedTransport
 from tests.frontier.durable.slow_commits import run_slowly
-from tests.support import scripted_gate
+from tests.support import RULES, scripted_gate
 
 DAY = 86_400.0
-RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
 CRAWL_DELAY = Reply(200, b"User-agent: *\nCrawl-delay: 300\n")
 UNCACHED = Reply(200, b"User-agent: *\nCrawl-delay: 300\n", cache_control="no-cache")
 RESTING = Reply(200, b"User-agent: *\n", retry_after="86400")
@@ -46,24 +44,17 @@ class Crawl:
         self.given: list[tuple[float, str]] = []
         self.events: list[Event] = []
         self._path, self._status, self._options = path, status, options
-        self._pacing = polite.PacingPolicy(min_delay=1.0, max_retry_after=DAY)
-        self._store: MemoryStore | None = None
 
     async def __aenter__(self) -> Self:
         self.began = self.clock.monotonic()
-        self._gate = scripted_gate(
-            self.transport,
-            clock=self.clock,
-            pacing=self._pacing,
-            store=self._store,
-            listener=self.events.append,
+        pacing = polite.PacingPolicy(min_delay=1.0, max_retry_after=DAY)
+        self._stack = AsyncExitStack()
+        self.gate = await self._stack.enter_async_context(
+            scripted_gate(self.transport, clock=self.clock, pacing=pacing, listener=self.events.append)
         )
-        gate = self.gate = await self._gate.__aenter__()
-        if self._path is None:
-            self.frontier = Frontier(gate, **self._options)
-        else:
-            self._open = polite.open_frontier(gate, store=self._path, **self._options)
-            self.frontier = await self._open.__aenter__()
+        self.frontier = await self._stack.enter_async_context(
+            polite.open_frontier(self.gate, store=self._path, **self._options)
+        )
         self.workers = [asyncio.create_task(self._work()) for _ in range(5)]
         return self
 
@@ -71,9 +62,7 @@ class Crawl:
         for worker in self.workers:
             worker.cancel()
         await asyncio.gather(*self.workers, return_exceptions=True)
-        if self._path is not None:
-            await self._open.__aexit__(None, None, None)
-        await self._gate.__aexit__(None, None, None)
+        await self._stack.aclose()
 
     async def _work(self) -> None:
         async for permit in self.frontier:

@@ -12,9 +12,9 @@ from polite.robots.exchange import Reply
 from polite.testing import LoopClock
 from tests.frontier.durable.slow_commits import run_slowly
 from tests.frontier.durable.support import opened as opened_in_file
+from tests.support import RULES, A, B
 
-A, B, C = "https://a.test", "https://b.test", "https://c.test"
-RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
+C = "https://c.test"
 DAY = 86_400.0
 
 

@@ -223,7 +223,6 @@ async def test_h9_what_is_read_beyond_the_limit_of_the_dialect_counts():
 
 # H7: what a page that cannot exist and the front page tell of a robots.txt that answers 5xx.
 
-
 SITE = Origin.of("https://site.test:8443/")
 NAME = "6d697373696e67"
 ON = RobotsPolicy(infer_missing=True)

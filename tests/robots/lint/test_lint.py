@@ -207,7 +207,6 @@ def test_a_file_full_of_mistakes_is_reported_in_part_and_a_very_long_field_is_no
 
 # D7: rules that never decide, which rule wins instead, and where nobody looks.
 
-
 BOTH = replace(RFC9309, name="both", dollar_is_both=True)
 INDEX = ["Allow: /a/index.html", "Allow: /*a/index.html"]
 NO_SLASH = ["Disallow: fish", "Disallow: /fish", "Disallow: fish"]

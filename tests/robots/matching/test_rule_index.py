@@ -37,7 +37,6 @@ SETS = {
     "nothing": [],
 }
 
-
 PATHS = """
     / /a /a/b /a/b/c/d /a/b/x /a/y /a/yy/ /az /a/bz /ab /b /y /c /a/ /d /ab/x /abcc/long /abc/long-rule
     /abcde /a*bc /a$b /axbc /b/120 /d/120 /nowhere
@@ -75,7 +74,6 @@ TAILS = {
     "mixed": MIXED,
     "more": [*CROWD, *MIXED, *CROWD],
 }  # fmt: skip
-
 
 ASKED = f"""
     / /a0 /ab0 /9j /e*5 /e$5 /e5$z /f0wordone /1999word1999two /aé0 /ax/and /a1x

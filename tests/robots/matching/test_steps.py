@@ -137,7 +137,6 @@ def test_a_question_of_the_longest_path_takes_a_small_part_of_the_time_of_all_co
 # Long computations let other threads run, in the compiled form too, where only a call of a Python function does that.
 # The moments of each module are counted, so that those of one do not hide that another has none.
 
-
 KEYS = [f"k{n:05}" for n in range(300)]
 OF_MANY_KEYS = "\n".join(["User-agent: *", *(f"Disallow: /*{key}*/end" for key in KEYS)]).encode()
 WITHOUT_A_KEY = b"User-agent: *\n" + b"".join(b"Disallow: /*%b%d\n" % (b"a" * 20, n) for n in range(20))

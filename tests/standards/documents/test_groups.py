@@ -149,7 +149,6 @@ def test_g6_a_sitemap_ends_no_group_and_belongs_to_none(dialect: Dialect):
 
 # A: which group a crawler obeys.
 
-
 THREE_GROUPS = [
     "user-agent: googlebot-news\ndisallow: /1\n",
     "user-agent: *\ndisallow: /2\n",

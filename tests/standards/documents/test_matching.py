@@ -108,14 +108,7 @@ def test_m5_a_rule_in_another_encoding_matches_its_own_octets_only(dialect: Dial
 
 
 FISH = (
-    [
-        "/fish",
-        "/fish.html",
-        "/fish/salmon.html",
-        "/fishheads",
-        "/fishheads/yummy.html",
-        "/fish.php?id=anything",
-    ],
+    "/fish /fish.html /fish/salmon.html /fishheads /fishheads/yummy.html /fish.php?id=anything".split(),
     ["/Fish.asp", "/catfish", "/?id=fish"],
 )
 FOLDER = (["/fish/", "/fish/?id=anything", "/fish/salmon.htm"], ["/fish", "/fish.html", "/Fish/Salmon.asp"])
