@@ -279,7 +279,11 @@ class Dispatcher:
             # However long the turn took, renewed rules are good for it: otherwise rules that expire sooner would be fetched for
             # ever, and no page.
             valid = self._origins.still_valid(grounds, renewed=queue.first)
-            usable = valid and not (self._turns.declines and self._declined(queue.origin, grounds))
+            # The policy may have got hours, or a budget been spent, while it waited.
+            closed = self._turns.closed_s(queue.origin, grounds.pace) > 0
+            usable = (
+                valid and not closed and not (self._turns.declines and self._declined(queue.origin, grounds))
+            )
             queue.first, queue.turn_failures = not usable, 0
             if usable and self._workers.idle and not self.progress.stopped:
                 queue.turn = turn

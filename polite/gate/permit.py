@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from polite.errors import GateClosed, InvalidOption, PermitMisused, redact_url
+from polite.errors import GateClosed, InvalidOption, PermitMisused, TurnLost, redact_url
 from polite.events import LicenseRequired, PaymentRequired, PermitDelayed
 from polite.gate.fetcher import SignerFailed
 from polite.gate.recrawl import PageReport
@@ -134,8 +134,15 @@ class Permit:
         """
         self.require()
         if self._turn is not None:
-            await self._services.turns.ask_again(self._turn, self._target, self._pace)
+            turns, target = self._services.turns, self._target
+            await turns.ask_again(self._turn, target, self._pace)
             self.require()
+            if turns.closed_s(target.origin, self._pace):
+                raise TurnLost(
+                    f"the turn for {target.url} is lost: the site closed meanwhile (Visit-time, or PacingPolicy.hours). "
+                    "Send nothing: request a new permit",
+                    url=target.url,
+                )
 
     def sign(self, method: str, url: str | None = None) -> dict[str, str]:
         """Return the header fields that sign a request of this permit: make them just before it is sent, since they expire.

@@ -38,6 +38,8 @@ _SAVING_S = 5.0
 _MAX_DELAYED = 100_000
 # Refreshes ahead of time at one time: no request waits for them, and other fetches need connections.
 _MAX_REFRESHES = 50
+# A copy is not extended for longer than this, however far away the next turn is.
+_LONGEST_WAIT_S = 7 * 86_400.0
 
 
 T = TypeVar("T")
@@ -438,7 +440,7 @@ class OriginManager:
             return known
         ready_in_s = self.turns.outlook(origin.robots, known.pace).ready_at - self.clock.monotonic()
         delay_s = self.turns.pause(origin, known.pace).seconds
-        return known.extended(self.clock.wall() + ready_in_s + delay_s)
+        return known.extended(self.clock.wall() + min(ready_in_s, _LONGEST_WAIT_S) + delay_s)
 
     def _tell(self, origin: Origin, snapshot: Snapshot, known: OriginRules) -> None:
         access = snapshot.access

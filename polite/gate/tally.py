@@ -68,7 +68,7 @@ class Counters:
     @property
     def refused_per_1000(self) -> float:
         """How many of 1,000 requests were refused, robots.txt included. `Gate.refusals` says by which origins."""
-        return 1_000.0 * self.slowed / max(1, self.granted + self.robots - self.skipped)
+        return 1_000.0 * self.slowed / max(1, self.granted + self.robots)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,10 @@ class RefusalCounts:
         row.requests += more
         row.refused += refused
         start = wall // _PART_S * _PART_S
-        if row.parts and row.parts[-1][0] >= start:
+        while row.parts and row.parts[-1][0] > start:
+            # The wall clock was set back.
+            row.parts.pop()
+        if row.parts and row.parts[-1][0] == start:
             start, requests, refusals = row.parts.pop()
             row.parts.append((start, requests + more, refusals + refused))
         else:

@@ -128,7 +128,8 @@ class Turns:
         waited = self.find is not None and await self.find(target.origin.host)
         if waited and self.policies.by_scope:
             # Another policy may apply at its addresses.
-            self.pacer.relimit((target.origin,))
+            host = target.origin.host
+            self.pacer.relimit((target.origin, Origin("http", host, None), Origin("https", host, None)))
         return waited
 
     def take_now(self, target: Target, *, pace: RequestedPace | None = None) -> Turn | None:
@@ -141,6 +142,7 @@ class Turns:
             return self.pacer.acquire_now((target.origin,))
         if self.declined(target.origin, pace) is not None or not self._at_once(target, pace):
             return None
+        self.policies.require_named(target.origin)
         return self.pacer.acquire_now(self.scopes_of(target), provisional_s=self._provisional_s(target, pace))
 
     def take_later(
@@ -154,6 +156,7 @@ class Turns:
         """As `take`, but with a callback (see LocalPacer.acquire_later); None if only `take` can do it."""
         if not self._at_once(target, pace):
             return None
+        self.policies.require_named(target.origin)
         provisional_s = self._provisional_s(target, pace)
         return self.pacer.acquire_later(
             self.scopes_of(target), back, urgent=first, provisional_s=provisional_s
@@ -190,47 +193,47 @@ class Turns:
         """
         first = first or (robots and overtake)
         waited = self.find is not None and await self.meet(target)
-        has_hours = not robots and bool(self._hours(target.origin, pace))
         moves = 0
         while True:
             if self.declines and not robots:
                 self.require(target, pace)
-            if has_hours and self._closed_s(target, pace):
+            if not robots and self.closed_s(target.origin, pace):
                 await self._opening(target, pace)
                 waited = True
+            self.policies.require_named(target.origin)
             provisional_s = self._provisional_s(target, pace, _AHEAD_S if robots else 0.0)
             turn = await self.pacer.acquire(self.scopes_of(target), urgent=first, provisional_s=provisional_s)
             turn.waited = turn.waited or waited
-            may_move = self.find is not None and turn.waited and moves < _MOST_MOVES
-            moved = may_move and await self._moved(turn, target)
-            if moved or not self.holds(turn):
-                moves += moved
-                waited = first = True
+            try:
+                may_move = self.find is not None and turn.waited and moves < _MOST_MOVES
+                moved = may_move and await self._moved(turn, target)
+                if moved or not self.holds(turn):
+                    moves += moved
+                    waited = first = True
+                    self.pacer.give_back(turn)
+                elif robots:
+                    self.counters.robots += 1
+                    return turn
+                elif self.declined(target.origin, pace) is not None:
+                    # Others have spent the budget while it waited.
+                    self.pacer.give_back(turn)
+                elif self.closed_s(target.origin, pace):
+                    self.skip(turn, target, "the site closed while it waited")
+                else:
+                    return turn
+            except BaseException:
                 self.pacer.give_back(turn)
-            elif robots:
-                self.counters.robots += 1
-                return turn
-            elif self.declined(target.origin, pace) is not None:
-                # Others have spent the budget while it waited.
-                self.pacer.give_back(turn)
-            elif has_hours and self._closed_s(target, pace):
-                self.skip(turn, target, "the site closed while it waited")
-            else:
-                return turn
+                raise
 
     async def _moved(self, turn: Turn, target: Target) -> bool:
         """Whether the turn is outdated: the host has other addresses by now, or resolving them took a wait."""
-        try:
-            return await self.meet(target) or tuple(dict.fromkeys(self.scopes_of(target))) != turn.scopes
-        except BaseException:
-            self.pacer.give_back(turn)
-            raise
+        return await self.meet(target) or tuple(dict.fromkeys(self.scopes_of(target))) != turn.scopes
 
     async def _opening(self, target: Target, pace: RequestedPace | None) -> None:
         """Wait until the site is open, at a scope of its own, so that no other request is delayed."""
         hours = (OpeningHours(target.origin),)
         first = False
-        while closed_s := self._closed_s(target, pace):
+        while closed_s := self.closed_s(target.origin, pace):
             if self.declines:
                 self.require(target, pace)
             because = self._closed(target.origin, pace)
@@ -269,17 +272,16 @@ class Turns:
             self.counters.declined += 1
             raise OriginDeclined(target.url, *declined)
 
-    def restore_spent(self, scope: Hashable, spent: Spent) -> None:
-        """Take in what an earlier run has spent of the budget of an origin or a scope. A budget may be set later."""
+    def restore_spent(self, key: str, spent: Spent) -> None:
+        """Take in what an earlier run has spent of the budget of an origin or a scope (`key_of`). A budget may be set later."""
         # A request of this run may have come before: a hop of another origin's robots.txt, or a page of the gate.
-        self.policies.budgets.restore(scope, spent, newer=False)
+        self.policies.budgets.restore(key, spent, newer=False)
 
     def spent(self, origin: Origin) -> dict[str, Spent]:
-        """Return what was spent of the budgets of an origin and its scopes, by their text."""
-        budgets = self.policies.budgets
-        return (
-            {} if self.budgets is None else {str(of): budgets.of(of) for of in self.policies.counted(origin)}
-        )
+        """Return what was spent of the budgets of an origin and its scopes, by `key_of`."""
+        if self.budgets is None:
+            return {}
+        return {key: self.budgets.of_key(key) for key in self.policies.counted(origin)}
 
     def begin(self, turn: Turn, target: Target) -> None:
         """Count a page whose turn has come, where there are budgets. `release` ends it, and what gives the turn back undoes it."""
@@ -371,6 +373,8 @@ class Turns:
             pause = self._circuit(turn, target, outcome, pause, most_s)
         if pause.seconds < (least_s := self.policies.least(turn.narrowest)):
             pause = replace(pause, seconds=least_s, because=f"delay of {least_s:g} s after each request")
+        if learned and self.policies.concurrent and not pause.strike:
+            pause = self._since_grant(pause, effective, turn, target.origin, pace)
         delays: float | dict[Hashable, float] = pause.seconds
         if turn.broader:
             delays = {turn.narrowest: pause.seconds} | {key: self.policies.delay(key) for key in turn.broader}
@@ -384,6 +388,21 @@ class Turns:
             self.counters.slowed += 1
             self.listener(BackedOff(str(target.origin), status or 0, pause.seconds, pause.because))
         return pause
+
+    def _since_grant(
+        self, pause: Pause, effective: EffectivePolicy, turn: Turn, origin: Origin, pace: RequestedPace | None
+    ) -> Pause:
+        """Return a pause of a learned gap as what is left of it, if grants of the origin begin it already.
+
+        Counted from responses as well, a gap a little above the response time would be twice as long, and no law could get near to
+        what the host gives.
+        """
+        if self.policies.concurrency(origin) < 2:
+            return pause
+        ordinary_s = effective.rest(Outcome(200), self._context(origin, pace, b"")).seconds
+        return replace(
+            pause, seconds=max(min(ordinary_s, pause.seconds), pause.seconds - self._elapsed_s(turn))
+        )
 
     def _outlives(self, pause: Pause, origin: Origin, pace: RequestedPace | None) -> bool:
         """Whether a pause is a long back-off, not the origin's ordinary delay."""
@@ -424,6 +443,8 @@ class Turns:
         Broader scopes are delayed, too, if refusals of several of their origins have shown that they refuse together.
         """
         changed = Memories.gap_s(before) != Memories.gap_s(pause.memory)
+        if self.policies.concurrent and bool(Memories.row(before)) != bool(Memories.row(pause.memory)):
+            self.pacer.relimit((origin,))
         if Memories.row(before) and not Memories.row(pause.memory) and Memories.gap_s(pause.memory):
             self.listener(PaceLearned(origin.text, pause.seconds, pause.because))
         for scope in turn.broader if self.policies.of(origin).policy.learn else ():
@@ -437,18 +458,21 @@ class Turns:
 
     def release(self, turn: Turn) -> None:
         """End a request: another one may take its place in its scopes."""
-        if self.budgets is not None and (origin := self.budgets.origin(turn)) is not None:
-            with self._spending(origin):
-                octets = self.budgets.end(turn)
-            policy = self.policies.of(origin).policy
-            if octets and (most := policy.max_bytes_per_second) is not None:
-                # Before another turn may be granted.
-                now = self.clock.monotonic()
-                rest_s = self.budgets.busy_s(origin, octets / most, turn.granted_at or now, now)
-                because = f"PacingPolicy.max_bytes_per_second={most:g}: {octets} octets came"
-                if rest_s > 0:
-                    self.pacer.hold((turn.narrowest,), min(rest_s, policy.max_retry_after), because)
-        self.pacer.release(turn)
+        try:
+            if self.budgets is not None and (origin := self.budgets.origin(turn)) is not None:
+                with self._spending(origin):
+                    octets = self.budgets.end(turn)
+                policy = self.policies.of(origin).policy
+                if octets and (most := policy.max_bytes_per_second) is not None:
+                    # Before another turn may be granted.
+                    now = self.clock.monotonic()
+                    seconds = min(octets / most, policy.max_retry_after)
+                    rest_s = self.budgets.busy_s(origin, seconds, turn.granted_at or now, now)
+                    because = f"PacingPolicy.max_bytes_per_second={most:g}: {octets} octets came"
+                    if rest_s > 0:
+                        self.pacer.hold((turn.narrowest,), min(rest_s, policy.max_retry_after), because)
+        finally:
+            self.pacer.release(turn)
 
     def give_back(self, turn: Turn) -> None:
         """Return a turn for which no request was sent: no delay follows."""
@@ -510,7 +534,9 @@ class Turns:
             # A broader scope's own delay, which no response caused.
             because = f"delay of {self.policies.delay(outlook.scope):g} s after each request"
             outlook = replace(outlook, because=because)
-        if not (closed_s := self._closed_s(target, pace)):
+        closed_s = self.closed_s(target.origin, pace)
+        if not closed_s or closed_s == math.inf:
+            # If it never opens, `declined` says so.
             return outlook
         opens_at = self.clock.monotonic() + closed_s
         if opens_at < outlook.ready_at:
@@ -527,7 +553,7 @@ class Turns:
         While the site is closed, at most the time after which the wall clock is read again.
         """
         ready_at = self.pacer.outlook(self.scopes_of(target)).ready_at
-        return max(ready_at - self.clock.monotonic(), min(self._closed_s(target, pace), _LOOK_AGAIN_S))
+        return max(ready_at - self.clock.monotonic(), min(self.closed_s(target.origin, pace), _LOOK_AGAIN_S))
 
     def pause(self, origin: Origin, pace: RequestedPace | None) -> Pause:
         """Return an origin's delay after an ordinary response, and its reason."""
@@ -536,9 +562,9 @@ class Turns:
         memory = self.policies.memories.of(origin)
         return self.policies.of(origin).rest(Outcome(200), self._context(origin, pace, memory))
 
-    def _closed_s(self, target: Target, pace: RequestedPace | None) -> float:
+    def closed_s(self, origin: Origin, pace: RequestedPace | None) -> float:
         """Return the seconds until the site is open (Visit-time), within the hours of the policy."""
-        hours = self._hours(target.origin, pace)
+        hours = self._hours(origin, pace)
         return opens_in_s(self.clock.wall(), *hours) if hours else 0.0
 
     def _hours(self, origin: Origin, pace: RequestedPace | None) -> tuple[Hours | VisitTime, ...]:

@@ -17,7 +17,7 @@ from polite.pacers.homes import (
     encoded,
     scope_name,
 )
-from polite.pacing.budgets import Spent
+from polite.pacing.budgets import Spent, key_of
 from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.turn import Provisional
 from polite.pacing.turnstile import Turnstile
@@ -218,7 +218,7 @@ class Tenancies:
             # Without one: its state had no space for it, and the robots store may have.
             memories.restore(scope, b85decode(counts.memory))
         spent = Spent(saved.pages, saved.octets, saved.failed)
-        self._policies.budgets.restore(scope, spent, newer=clean)
+        self._policies.budgets.restore(key_of(scope), spent, newer=clean)
         if counts.is_open or before.is_open:
             self._relimit((scope,))
 

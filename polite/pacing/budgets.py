@@ -75,7 +75,14 @@ def declined(policy: PacingPolicy | ScopeLimit, spent: Spent, of: str = "") -> D
     return None
 
 
+def key_of(scope: Hashable) -> str:
+    """Return a text by which the counts of an origin or a scope are kept. That of a scope begins with a space."""
+    return scope.text if isinstance(scope, Origin) else f" {scope!r}"
+
+
 _NOTHING = Spent()
+# A page has no more octets (far beyond any, and a float can count them).
+_MOST_OCTETS = 2**50
 # Origins with a ceiling, before those whose rest is over are forgotten.
 _MOST_BUSY = 10_000
 
@@ -85,7 +92,7 @@ class _OpenPage:
     """A request for a page that is in flight: its origin, what it counts for, and its octets as far as they are known."""
 
     origin: Origin
-    counted: tuple[Hashable, ...]
+    counted: tuple[str, ...]
     announced: int = 0
     received: int | None = None
 
@@ -97,35 +104,40 @@ class Budgets:
     octets. A response after failures alone removes the entry.
 
     Attributes:
-        by_text: What was spent, by the text of an origin or a scope.
+        by_key: What was spent, by `key_of`.
     """
 
     def __init__(self) -> None:
-        self.by_text: dict[str, Spent] = {}
+        self.by_key: dict[str, Spent] = {}
         # Until when (monotonic seconds) the octets of an origin take at its ceiling.
         self._busy_until: dict[str, float] = {}
+        self._most_busy = _MOST_BUSY
         self._open: dict[Turn, _OpenPage] = {}
 
     def __len__(self) -> int:
-        return len(self.by_text)
+        return len(self.by_key)
 
     def of(self, scope: Hashable) -> Spent:
         """Return what was spent of an origin or a scope."""
-        return self.by_text.get(str(scope), _NOTHING)
+        return self.of_key(key_of(scope))
 
-    def restore(self, scope: Hashable, spent: Spent, *, newer: bool) -> None:
+    def of_key(self, key: str) -> Spent:
+        """Return what was spent of an origin or a scope, by `key_of`."""
+        return self.by_key.get(key, _NOTHING)
+
+    def restore(self, key: str, spent: Spent, *, newer: bool) -> None:
         """Take in what another process, or an earlier run, has spent: the larger counts.
 
         Args:
             newer: Whether it knew all that is known here. Then its failures in a row are right, also if they are fewer.
         """
-        largest = Spent(*map(max, self.of(scope), spent))
-        self._set(str(scope), largest._replace(failures=spent.failures) if newer else largest)
+        largest = Spent(*map(max, self.of_key(key), spent))
+        self._set(key, largest._replace(failures=spent.failures) if newer else largest)
 
     # Pages and octets. A turn counts as soon as it is given to a page, so that concurrent requests keep the limit.
 
-    def begin(self, turn: Turn, origin: Origin, counted: tuple[Hashable, ...]) -> None:
-        """Count a page whose turn has come, for each of `counted`: its origin, scopes."""
+    def begin(self, turn: Turn, origin: Origin, counted: tuple[str, ...]) -> None:
+        """Count a page whose turn has come, for each of `counted` (`key_of`)."""
         if turn not in self._open:
             self._open[turn] = _OpenPage(origin, counted)
             self._add(counted, pages=1)
@@ -149,13 +161,13 @@ class Budgets:
         """Note how long a response says to be. It counts unless the crawler says what came."""
         page = self._open.get(turn)
         if page is not None:
-            page.announced = octets
+            page.announced = min(octets, _MOST_OCTETS)
 
     def receive(self, turn: Turn, octets: int) -> None:
         """Note that so many octets more came."""
         page = self._open.get(turn)
         if page is not None:
-            page.received = (page.received or 0) + octets
+            page.received = min((page.received or 0) + octets, _MOST_OCTETS)
 
     def end(self, turn: Turn) -> int:
         """Count the octets of a page whose request has ended, and return them."""
@@ -173,8 +185,9 @@ class Budgets:
         Args:
             began: When the turn was granted (monotonic seconds). Octets of requests beside it count one after the other.
         """
-        if len(self._busy_until) > _MOST_BUSY:
+        if len(self._busy_until) > self._most_busy:
             self._busy_until = {each: until for each, until in self._busy_until.items() if until > now}
+            self._most_busy = max(_MOST_BUSY, 2 * len(self._busy_until))
         until = max(began, self._busy_until.get(origin.text, began)) + seconds
         self._busy_until[origin.text] = until
         return until - now
@@ -187,22 +200,20 @@ class Budgets:
         A robots.txt that is there ends no row: it may come from a cache, while each page fails.
         """
         if is_failure(outcome):
-            self._add((origin,), failures=1)
+            self._add((origin.text,), failures=1)
         elif is_response(outcome) and turn in self._open:
             spent = self.of(origin)
             if spent.failures:
                 self._set(origin.text, spent._replace(failures=0))
 
-    def _add(
-        self, scopes: tuple[Hashable, ...], *, pages: int = 0, octets: int = 0, failures: int = 0
-    ) -> None:
-        for scope in scopes:
-            before = self.of(scope)
+    def _add(self, keys: tuple[str, ...], *, pages: int = 0, octets: int = 0, failures: int = 0) -> None:
+        for key in keys:
+            before = self.of_key(key)
             after = Spent(before.pages + pages, before.octets + octets, before.failures + failures)
-            self._set(str(scope), after)
+            self._set(key, after)
 
-    def _set(self, text: str, spent: Spent) -> None:
+    def _set(self, key: str, spent: Spent) -> None:
         if any(spent):
-            self.by_text[text] = spent
+            self.by_key[key] = spent
         else:
-            self.by_text.pop(text, None)
+            self.by_key.pop(key, None)

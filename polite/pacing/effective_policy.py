@@ -3,6 +3,7 @@
 import math
 import sys
 from collections.abc import Hashable
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from polite.log import fields, log
 from polite.options import instance
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
-from polite.pacing.budgets import Budgets, Declined, declined, shown
+from polite.pacing.budgets import Budgets, Declined, declined, key_of, shown
 from polite.pacing.circuit import Circuits
 from polite.pacing.hours import Hours
 from polite.pacing.learned_pace import SIZE, LearnedPace, Memories
@@ -118,6 +119,7 @@ class EffectivePolicies:
         self.quotas: KnownQuotas = KnownQuotas()
         self.memories: Memories = Memories()
         self.budgets: Budgets = Budgets()
+        self._named: dict[Origin, list[tuple[Hashable, ScopeLimit | None]]] = {}
         self.general: EffectivePolicy = EffectivePolicy(replace(policy, overrides=Overrides()), throttle)
         self._set(policy)
 
@@ -136,7 +138,22 @@ class EffectivePolicies:
 
     def _scopes_at(self, origin: Origin) -> tuple[Hashable, ...]:
         """Return the scopes of an origin, which are those of its root URL, if they matter."""
-        return self.scopes(Target(origin, "/")) if self._own.scopes else ()
+        return tuple(scope for scope, _ in self._root_scopes(origin)) if self._own.scopes else ()
+
+    def _root_scopes(self, origin: Origin) -> list[tuple[Hashable, ScopeLimit | None]]:
+        """Return the scopes of an origin's root URL; if a user's function fails, those that it named last (`require_named`)."""
+        with suppress(InvalidOption):
+            self.require_named(origin)
+        return self._named.get(origin, [])
+
+    def require_named(self, origin: Origin) -> None:
+        """Raise InvalidOption if a user's function cannot name the scopes of an origin, and they matter."""
+        if self._own.scopes or self.limited or self._scope_budgets:
+            self._named[origin] = [
+                (scope, self._scope_limit(scope)) for scope in self.scopes(Target(origin, "/"))
+            ]
+            if len(self._named) > _MOST_MADE:
+                del self._named[next(iter(self._named))]
 
     def declined(self, origin: Origin, pace: RequestedPace | None) -> Declined | None:
         """Return why no more requests may go to an origin; None if they may."""
@@ -156,10 +173,10 @@ class EffectivePolicies:
         )
         return next((spent for spent in each if spent is not None), None)
 
-    def counted(self, origin: Origin) -> tuple[Hashable, ...]:
-        """Return what a page of an origin counts for: the origin, if any has a budget, and its scopes that have one."""
-        scopes = tuple(scope for scope, _ in self._budgeted(origin))
-        return (origin, *scopes) if self.counts_origins else scopes
+    def counted(self, origin: Origin) -> tuple[str, ...]:
+        """Return what a page of an origin counts for (`key_of`): the origin, if any has a budget, and its scopes that have one."""
+        scopes = [key_of(scope) for scope, _ in self._budgeted(origin)]
+        return tuple(dict.fromkeys([origin.text, *scopes] if self.counts_origins else scopes))
 
     def budget(self, origin: Origin) -> str:
         """Return what was spent of which budget, for people; empty if there is none."""
@@ -171,12 +188,18 @@ class EffectivePolicies:
         """Return the scopes of an origin, which are those of its root URL, that have a budget."""
         if not self.limited and not self._scope_budgets:
             return []
-        limits = [(scope, self._scope_limit(scope)) for scope in self.scopes(Target(origin, "/"))]
-        return [(scope, limit) for scope, limit in limits if limit is not None and limit.budgeted]
+        return [
+            (scope, limit)
+            for scope, limit in self._root_scopes(origin)
+            if limit is not None and limit.budgeted
+        ]
 
     def concurrency(self, scope: Hashable) -> int:
-        """Return how many turns of a scope may be open now: one if its circuit is open."""
-        if isinstance(scope, OpeningHours) or self.circuits.is_open(scope):
+        """Return how many turns of a scope may be open now: one if its circuit is open, or its last request was refused.
+
+        Several that go at one time after a back-off would meet a host that gives one, and the first refusal would delay it anew.
+        """
+        if isinstance(scope, OpeningHours) or self.circuits.is_open(scope) or self.memories.strikes(scope):
             return 1
         return int(self._limit_of(scope, "concurrency", "concurrency"))
 
@@ -238,11 +261,22 @@ class EffectivePolicies:
         kinds = named.limits if isinstance(named, Scopes) else {}
         for of in overrides_of(policy).scopes:
             kind = of.partition(" ")[0] if " " in of else "address"
+            if kind == "crawl":
+                raise InvalidOption(
+                    f"PacingPolicy.override({of!r}): the policy itself applies to the whole crawl"
+                )
             if kind not in kinds and (isinstance(named, Scopes) or named is by_origin or " " not in of):
                 needed = f"{kind}=..." if kind in {"domain", "address", "crawl"} else "custom=..."
                 raise InvalidOption(
                     f"PacingPolicy.override({of!r}) needs scopes=Scopes({needed}): without it, no origin has such a scope"
                 )
+            domain = of.partition(" ")[2]
+            if kind == "domain" and isinstance(self.scopes, ScopeResolver):
+                found = self.scopes.domain(domain)
+                if found != domain:
+                    raise InvalidOption(
+                        f"PacingPolicy.override({of!r}): no host has this domain; that of {domain} is {found}"
+                    )
         undercut = policy.may_undercut_site or overrides_of(policy).most("may_undercut_site")
         if undercut and self._throttle is None:
             raise InvalidOption(

@@ -10,8 +10,8 @@ from polite.pace import VisitTime
 
 _HOURS = re.compile(r"(\d?\d):(\d\d)\s*-\s*(\d?\d):(\d\d)(?:\s+(\S{1,64}))?", re.ASCII)
 _DAY_MIN = 24 * 60
-# Hours that do not meet in so many looks, of which two are a day, do not meet at all.
-_LOOKS = 24
+# Hours that do not meet in so many looks, of which two are a day, nor in a later season, do not meet at all.
+_LOOKS, _SEASONS_S = 24, (0.0, 91 * 86_400.0, 182 * 86_400.0, 273 * 86_400.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +72,12 @@ def opens_in_s(wall: float, *hours: Hours | VisitTime) -> float:
     >>> opens_in_s(0.0, Hours.of("01:00-05:00"), VisitTime(3 * 60, 9 * 60)) / 3_600
     3.0
     """
-    at = wall
-    for _ in range(_LOOKS):
-        wait_s = max(each.opens_in_s(at) for each in hours)
-        if not wait_s:
-            return at - wall
-        # All hours begin with a second.
-        at = float(round(at + wait_s))
+    for later_s in _SEASONS_S:
+        at = wall + later_s
+        for _ in range(_LOOKS):
+            wait_s = max(each.opens_in_s(at) for each in hours)
+            if not wait_s:
+                return at - wall
+            # All hours begin with a second.
+            at = float(round(at + wait_s))
     return float("inf")

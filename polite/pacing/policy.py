@@ -5,10 +5,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv6Network, ip_address, ip_network
 from typing import Any, Self, TypedDict, Unpack, get_args
 
-from polite.errors import InvalidOption, InvalidURL
+from polite.errors import InvalidOption
 from polite.options import boolean, instance, integer, number
 from polite.origin import Origin, Target
 from polite.pacing.hours import Hours
@@ -21,6 +21,7 @@ Override = tuple[Origin | str, Options]
 """An origin, an address range or a scope, and the options that differ there, by name. Made by `PacingPolicy.override`."""
 
 
+_MAPPED = IPv6Network("::ffff:0:0/96")
 # Of an origin's text, if it stands for all subdomains.
 _WILD = "://*."
 
@@ -313,18 +314,24 @@ def _of_text(text: str) -> Origin | str:
     if "://" in text:
         return Origin.of(text)
     kind, space, name = text.partition(" ")
-    if space and kind and name:
-        return text
     try:
-        return str(ip_network(text))
+        match kind if space else "":
+            case "" | "address":
+                return _range(name if space else text)
+            case "domain":
+                return f"domain {Origin.of(f'https://{name}').host}"
     except ValueError as error:
-        try:
-            return Origin.of(text)
-        except InvalidURL:
-            range_of = f"as a range of addresses: {error}" if "/" in text else 'or "kind name" for a scope'
-            raise InvalidOption(
-                f"PacingPolicy.override({text!r}): it must be a URL, a range of addresses or a scope; {range_of}"
-            ) from error
+        must = "must be a URL, a range of addresses, or a scope as in 'domain example.com'"
+        raise InvalidOption(f"PacingPolicy.override({text!r}): it {must}: {error}") from error
+    return text
+
+
+def _range(text: str) -> str:
+    """Return a range of addresses as it is spelled everywhere. IPv4-mapped IPv6 addresses are IPv4 addresses. Raises ValueError."""
+    found = ip_network(text)
+    if isinstance(found, IPv6Network) and found.prefixlen >= _MAPPED.prefixlen and found.subnet_of(_MAPPED):
+        return str(ip_network((int(found.network_address) & 0xFFFF_FFFF, found.prefixlen - 96)))
+    return str(found)
 
 
 def _checked(overrides: object) -> Overrides:

@@ -258,6 +258,10 @@ class ScopeResolver:
                 names.append(ScopeName(custom.kind, name))
         return (*names, *self._crawl)
 
+    def domain(self, host: str) -> str | None:
+        """Return the registrable domain of a host, if domains are scopes."""
+        return host if self._domain_of is None else self._domain_of(host)
+
     def limit(self, scope: Hashable) -> ScopeLimit | None:
         """Return the limits of a scope, or None for an origin."""
         return self._limits.get(scope.kind) if isinstance(scope, ScopeName) else None

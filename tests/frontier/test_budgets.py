@@ -13,6 +13,7 @@ from polite.errors import OriginDeclined, TurnLost
 from polite.events import BudgetSpent, Dropped, Event
 from polite.frontier.frontier import Frontier
 from polite.frontier.in_flight import TaskPermit
+from polite.pacing.scopes import ScopeName
 from polite.robots.exchange import Failed, Reply
 from tests.frontier.support import Opened, one_process, turns_of
 from tests.support import RULES, A, B, TimedTransport, scripted_gate
@@ -172,8 +173,9 @@ async def test_failures_in_a_row_outlive_a_run(tmp_path: Path) -> None:
     assert sent == 3
 
 
-async def test_what_a_scope_has_spent_outlives_a_run(tmp_path: Path) -> None:
-    both = polite.CustomScope("customer", lambda _: "acme", polite.ScopeLimit(delay=0.0, max_pages=3))
+@pytest.mark.parametrize("name", ["acme", "https://acme.test", "\udce9"])
+async def test_what_a_scope_has_spent_outlives_a_run(tmp_path: Path, name: str) -> None:
+    both = polite.CustomScope("customer", lambda _: name, polite.ScopeLimit(delay=0.0, max_pages=3))
     sent: list[list[str]] = []
     for origin in (A, B):
         async with (
@@ -312,7 +314,9 @@ async def test_no_budget_is_exceeded_and_what_was_not_sent_is_given_back(opened:
         assert {origin: each.pages for origin, each in spent.items()} == workers.pages
         assert {origin: each.octets for origin, each in spent.items()} == workers.octets
         assert (
-            turns.budgets.of("customer acme").pages == sum(workers.pages.values()) <= (limit.max_pages or 0)
+            turns.budgets.of(ScopeName("customer", "acme")).pages
+            == sum(workers.pages.values())
+            <= (limit.max_pages or 0)
         )
         assert not turns.budgets._open
         assert gate.inside == 0

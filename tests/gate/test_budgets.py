@@ -1,6 +1,8 @@
 """Budgets of an origin, as permits of a gate see them; and how they move with a home of a shared crawl."""
 
 import asyncio
+import contextlib
+import itertools
 from typing import Any
 
 import pytest
@@ -107,6 +109,49 @@ async def test_the_origins_of_a_scope_have_one_budget(budget: dict[str, int], li
     assert [each.limit for each in events if isinstance(each, BudgetSpent)] == [limit]
 
 
+@pytest.mark.parametrize("fails_at", range(1, 14))
+async def test_a_function_of_scopes_that_fails_once_loses_no_turn(fails_at: int) -> None:
+    calls = itertools.count(1)
+
+    def by(target: polite.Target) -> str:
+        if next(calls) == fails_at:
+            raise RuntimeError("flaky")
+        return "acme"
+
+    custom = polite.CustomScope("customer", by, polite.ScopeLimit(max_pages=99))
+    pacing = polite.PacingPolicy(scopes=polite.Scopes(custom=[custom]), max_pages=99)
+    async with opened(pacing=pacing) as (gate, _):
+        for _ in range(3):
+            with contextlib.suppress(polite.InvalidOption):
+                await asyncio.wait_for(visit(gate), 100)
+
+
+class Racks:
+    """Scopes of the user's own, with a budget for the origin itself; none for broken.test."""
+
+    def __call__(self, target: polite.Target) -> tuple[object, ...]:
+        return (target.origin,)
+
+    def limit(self, scope: object) -> polite.ScopeLimit:
+        if "broken" in str(scope):
+            raise RuntimeError("no limit")
+        return polite.ScopeLimit(max_pages=2)
+
+
+async def test_an_origin_with_two_budgets_counts_each_page_once_and_one_that_fails_stops_no_other() -> None:
+    async with (
+        opened(pacing=polite.PacingPolicy(scopes=Racks(), max_pages=2)) as (gate, _),
+        polite.open_frontier(gate) as frontier,
+    ):
+        await frontier.put_many(["https://broken.test/", f"{PAGE}1", f"{PAGE}2", f"{PAGE}3"])
+        frontier.close()
+        sent = []
+        async for permit in frontier:
+            async with permit:
+                sent.append(permit.url)
+    assert sent == [f"{PAGE}1", f"{PAGE}2"]
+
+
 # A ceiling.
 
 
@@ -138,6 +183,10 @@ async def test_a_length_that_nobody_can_send_does_not_end_the_crawl_of_a_host() 
     async with opened(pacing=pacing) as (gate, _):
         began = await visit(gate, Content_Length="9" * 15)
         assert await visit(gate) == pytest.approx(began + 50)
+        assert await visit(gate) == pytest.approx(began + 51)
+        async with gate.permit(PAGE) as permit:
+            permit.received(10**400)
+        assert await visit(gate) == pytest.approx(began + 102)
 
 
 # A shared crawl.

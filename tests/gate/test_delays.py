@@ -186,6 +186,37 @@ async def test_a_site_that_is_never_open_within_the_hours_gets_no_requests() -> 
         assert await visit(gate) == pytest.approx(6.5 * HOUR)
 
 
+async def test_rules_of_a_site_that_is_never_open_are_fetched_again() -> None:
+    async with opened_at(2.0, pacing=NIGHT) as gate:
+        assert (await gate.check(PAGE)).allowed
+        await asyncio.sleep(30 * 24 * HOUR)
+        assert gate.counters.robots == 1
+        await gate.check(PAGE)
+        assert gate.counters.robots == 2
+
+
+async def test_hours_that_are_set_hold_for_what_waits_and_for_a_permit_that_asks_again() -> None:
+    async with opened_at(12.0, b"", pacing=polite.PacingPolicy(min_delay=10)) as gate:
+        async with polite.open_frontier(gate) as frontier:
+            await frontier.put_many(f"https://other.test/{n}" for n in range(2))
+            frontier.close()
+            waiting = [asyncio.create_task(visit(gate)) for _ in range(3)]
+            async with await anext(frontier):
+                await asyncio.sleep(5)
+                gate.pacing = replace(gate.pacing, hours="13:00-14:00", concurrency=2)
+            visits = sorted(await asyncio.gather(*waiting))
+            async with await anext(frontier):
+                assert now() == pytest.approx(HOUR, abs=30)
+        assert visits[1:] == pytest.approx([HOUR, HOUR + 10], abs=1)
+        await asyncio.sleep(14 * HOUR - 20 - now())
+        late, refused = await gate.acquire(PAGE), gate.permit(PAGE)
+        await asyncio.sleep(11)
+        async with refused as permit:
+            permit.report(status=429, headers={"Retry-After": "60"})
+        with pytest.raises(polite.TurnLost, match="the site closed meanwhile"):
+            await late.ready()
+
+
 @pytest.mark.parametrize(
     ("hours", "now", "opens"),
     [

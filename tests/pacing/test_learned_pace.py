@@ -45,6 +45,29 @@ def test_a_crawl_of_two_hours_gets_most_of_what_a_host_gives(host: str) -> None:
     assert refused <= most
 
 
+@pytest.mark.virtual_time
+async def test_requests_beside_each_other_do_not_starve_where_a_refusal_is_faster_than_a_page() -> None:
+    level, last, pages, refused = 3.0, 0.0, 0, 0
+    async with opened(pacing=PacingPolicy(min_delay=0.1, concurrency=8)) as (gate, _):
+
+        async def work() -> None:
+            nonlocal level, last, pages, refused
+            while now() < 3_600:
+                async with gate.permit(PAGE) as permit:
+                    level, last = min(3.0, level + now() - last), now()
+                    allowed = level >= 1
+                    level -= allowed
+                    await asyncio.sleep(0.5 if allowed else 0.05)
+                    permit.report(status=200 if allowed else 429)
+                    pages += allowed
+                    refused += not allowed
+
+        await asyncio.gather(*(work() for _ in range(8)))
+
+    assert pages > 0.85 * 3_600
+    assert refused < 0.015 * pages
+
+
 class Crawl:
     """A saturated crawl of one host: `wall`, `memory` and the last `pause`."""
 

@@ -298,7 +298,7 @@ class ActiveOrigins:
         self._by_origin[origin.text] = self._by_id[activated.origin_id] = active
         self._keep_last_delay(active)
         if activated.spent is not None:
-            self._turns.restore_spent(origin, activated.spent)
+            self._turns.restore_spent(origin.text, activated.spent)
         self._loaded(active, activated.rows, TASKS_PER_ORIGIN)
         if activated.failures:
             self._dispatcher.restore_failures(origin, activated.failures)

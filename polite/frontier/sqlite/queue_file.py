@@ -160,12 +160,13 @@ class QueueFile:
             self._state = State.read(connection)
             try:
                 given_up = self._transact(connection, partial(self._recovered, connection, max_tries))
+                rows = connection.execute(
+                    "SELECT scope, pages, octets, failures FROM scope_budgets"
+                ).fetchall()
+                scopes = {key: Spent(*(max(0, int(count)) for count in counts)) for key, *counts in rows}
             except (TypeError, ValueError) as error:
                 raise Damaged(f"what it holds cannot be read ({error})") from error
             self._budgets = connection.execute("SELECT 1 FROM budgets LIMIT 1").fetchone() is not None
-            scopes = {
-                text: Spent(*counts) for *counts, text in connection.execute("SELECT * FROM scope_budgets")
-            }
         with self._words():
             self._lock.note(identities(self.path))
         state = self._state
@@ -447,11 +448,11 @@ class QueueFile:
         return activated
 
     def _spend(self, connection: sqlite3.Connection, spent: dict[str, Spent]) -> None:
-        """Write what was spent of budgets. The text of an origin has "://", that of a scope has not."""
+        """Write what was spent of budgets. The key of a scope begins with a space."""
         for text, counts in spent.items():
             self._budgets = True
             row = (*(min(count, _MOST) for count in counts), text)
-            connection.execute(_SPEND if "://" in text else _SPEND_OF_SCOPE, row)
+            connection.execute(_SPEND_OF_SCOPE if text.startswith(" ") else _SPEND, row)
 
     def _spent(self, connection: sqlite3.Connection, origin: int) -> Spent | None:
         """Return what was spent of an origin's budget. A file without budgets costs no read."""
