@@ -377,7 +377,9 @@ class Turns:
             pause = self._since_grant(pause, effective, turn, target.origin, pace)
         delays: float | dict[Hashable, float] = pause.seconds
         if turn.broader:
-            delays = {turn.narrowest: pause.seconds} | {key: self.policies.delay(key) for key in turn.broader}
+            delays = {turn.narrowest: pause.seconds} | {
+                key: self.policies.own_delay(key) for key in turn.broader
+            }
         self.pacer.settle(turn, delays, refused=pause.strike, because=pause.because)
         if learned:
             pause = replace(pause, memory=learned)
@@ -448,13 +450,25 @@ class Turns:
         if Memories.row(before) and not Memories.row(pause.memory) and Memories.gap_s(pause.memory):
             self.listener(PaceLearned(origin.text, pause.seconds, pause.because))
         for scope in turn.broader if self.policies.of(origin).policy.learn else ():
-            wall, elapsed_s = self.clock.wall(), self._elapsed_s(turn)
-            slowed = self._scope_paces.told(
-                scope, origin, refused=pause.strike, wall=wall, elapsed_s=elapsed_s
-            )
-            if slowed is not None:
-                self.pacer.hold((scope,), slowed.seconds, slowed.because)
+            self._learned_of(scope, turn, origin, refused=pause.strike)
         return changed
+
+    def _learned_of(self, scope: Hashable, turn: Turn, origin: Origin, *, refused: bool) -> None:
+        """Tell a broader scope of an outcome, and delay it if it is slowed."""
+        slowed, before = self.policies.slowed, self.policies.slowed.get(scope)
+        pause = self._scope_paces.told(
+            scope, origin, refused=refused, wall=self.clock.wall(), elapsed_s=self._elapsed_s(turn)
+        )
+        after = slowed.get(scope)
+        if pause is None:
+            return
+        if (before and before[:2]) != (after and after[:2]):
+            self.pacer.relimit((scope,))
+        if before and after and before.alone and not after.alone and after.gap_s:
+            self.listener(PaceLearned(str(scope), after.gap_s, after.because))
+        # Where several go at one time, the gap counts from grants.
+        if pause.strike or self.policies.concurrency(scope) == 1:
+            self.pacer.hold((scope,), pause.seconds, pause.because)
 
     def release(self, turn: Turn) -> None:
         """End a request: another one may take its place in its scopes."""
@@ -534,6 +548,8 @@ class Turns:
             # A broader scope's own delay, which no response caused.
             because = f"delay of {self.policies.delay(outlook.scope):g} s after each request"
             outlook = replace(outlook, because=because)
+        if (slowed := self.policies.slowed.get(outlook.scope)) is not None:
+            outlook = replace(outlook, because=slowed.because)
         closed_s = self.closed_s(target.origin, pace)
         if not closed_s or closed_s == math.inf:
             # If it never opens, `declined` says so.

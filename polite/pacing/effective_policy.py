@@ -42,6 +42,23 @@ _PROBES = (
 )
 
 
+class Slowed(NamedTuple):
+    """A broader scope that refusals of its origins have slowed.
+
+    Attributes:
+        gap_s: The learned gap (seconds).
+        alone: Whether one request goes at one time, since the last was refused.
+        because: The reason.
+    """
+
+    gap_s: float = 0.0
+    alone: bool = False
+    because: str = ""
+
+
+_NOT_SLOWED = Slowed()
+
+
 class OpeningHours(NamedTuple):
     """The scope at which an origin's URLs wait while the site is closed (Visit-time); robots.txt does not wait there."""
 
@@ -91,7 +108,8 @@ class EffectivePolicies:
         circuits: The circuits of the scopes that failed lately.
         quotas: What servers said of their quotas lately.
         memories: What throttles remember of origins that have refused requests.
-        budgets: What was spent of the budgets of origins.
+        budgets: What was spent of the budgets of origins and scopes.
+        slowed: The broader scopes that refusals of several origins have slowed (ScopePaces).
         budgeted: Whether any origin or scope has a budget, or a ceiling in octets.
         counts_origins: Whether any origin has a budget.
         uniform: Whether the same policy applies to all origins.
@@ -119,6 +137,7 @@ class EffectivePolicies:
         self.quotas: KnownQuotas = KnownQuotas()
         self.memories: Memories = Memories()
         self.budgets: Budgets = Budgets()
+        self.slowed: dict[Hashable, Slowed] = {}
         self._named: dict[Origin, list[tuple[Hashable, ScopeLimit | None]]] = {}
         self.general: EffectivePolicy = EffectivePolicy(replace(policy, overrides=Overrides()), throttle)
         self._set(policy)
@@ -201,10 +220,16 @@ class EffectivePolicies:
         """
         if isinstance(scope, OpeningHours) or self.circuits.is_open(scope) or self.memories.strikes(scope):
             return 1
+        if self.slowed.get(scope, _NOT_SLOWED).alone:
+            return 1
         return int(self._limit_of(scope, "concurrency", "concurrency"))
 
     def delay(self, scope: Hashable) -> float:
         """Return the delay of a scope after an ordinary response (seconds)."""
+        return max(self.own_delay(scope), self.slowed.get(scope, _NOT_SLOWED).gap_s)
+
+    def own_delay(self, scope: Hashable) -> float:
+        """Return the delay of a scope after an ordinary response, if refusals have not slowed it (seconds)."""
         if isinstance(scope, OpeningHours):
             return 0.0
         return float(self._limit_of(scope, "delay", "min_delay"))

@@ -7,11 +7,11 @@ refusal there, three origins were refused, and more than got a response without 
 """
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from polite.origin import Origin
-from polite.pacing.effective_policy import EffectivePolicies
-from polite.pacing.learned_pace import LearnedPace
+from polite.pacing.effective_policy import EffectivePolicies, Slowed
+from polite.pacing.learned_pace import LearnedPace, Memories
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.pacing.scopes import ScopeName
 from polite.pacing.throttle import DelayThrottle
@@ -52,7 +52,7 @@ class ScopePaces:
     def told(
         self, scope: Hashable, origin: Origin, *, refused: bool, wall: float, elapsed_s: float
     ) -> Pause | None:
-        """Tell it what became of a request of an origin. Return the delay of its scope, if that is longer than the scope's own.
+        """Tell it what became of a request of an origin. Return the delay of its scope, if that is slowed.
 
         Args:
             scope: A scope of the request, besides its origin.
@@ -66,11 +66,14 @@ class ScopePaces:
             return None
         if known is None or (wall - known.since > _TOGETHER_S and not known.memory):
             self._scopes.pop(scope, None)
+            self._policies.slowed.pop(scope, None)
             if not refused:
                 return None
             known = self._scopes[scope] = _Scope(wall)
             if len(self._scopes) > _MOST_SCOPES:
-                del self._scopes[next(iter(self._scopes))]
+                oldest = next(iter(self._scopes))
+                del self._scopes[oldest]
+                self._policies.slowed.pop(oldest, None)
         if refused:
             known.others.discard(origin.text)
         kept = known.refused if refused else known.others
@@ -78,17 +81,24 @@ class ScopePaces:
             kept.add(origin.text)
         if not (known.memory or (refused and known.refuses(wall))):
             return None
+        if not known.memory:
+            # What they learned each for itself came of the limit that they have in common.
+            for each in known.refused:
+                self._policies.memories.by_origin.pop(each, None)
         context = ThrottleContext(None, 0, wall, memory=known.memory, elapsed_s=elapsed_s)
         pause = self._law(scope).rest(Outcome(429 if refused else 200), context)
         known.memory = pause.memory
-        if not pause.memory:
-            del self._scopes[scope]
         because = f"{pause.because}; {len(known.refused)} of its origins were refused"
-        return Pause(pause.seconds, because) if pause.seconds > self._policies.delay(scope) else None
+        if pause.memory:
+            gap_s, row = Memories.gap_s(pause.memory), Memories.row(pause.memory)
+            self._policies.slowed[scope] = Slowed(gap_s, row > 0, because)
+        else:
+            del self._scopes[scope], self._policies.slowed[scope]
+        return replace(pause, because=because)
 
     def _law(self, scope: Hashable) -> LearnedPace:
         policy = self._policies.general.policy
         own = DelayThrottle(
-            min_delay=self._policies.delay(scope), backoff=policy.backoff, max_backoff=policy.max_backoff
+            min_delay=self._policies.own_delay(scope), backoff=policy.backoff, max_backoff=policy.max_backoff
         )
         return LearnedPace(own, backoff=policy.backoff, most=policy.max_backoff)
