@@ -311,11 +311,11 @@ async def test_a_refusal_that_shows_late_takes_nothing_back() -> None:
 
 
 @pytest.mark.virtual_time
-@pytest.mark.parametrize(("limited", "slowed"), [(range(8), True), (range(3), False)])
+@pytest.mark.parametrize(("limited", "slowed"), [(range(20), True), (range(3), False)])
 async def test_origins_of_a_domain_that_are_refused_together_slow_it(limited: range, slowed: bool) -> None:
     common = Bucket(0.5, 3)
-    scopes = polite.Scopes(domain=polite.ScopeLimit(delay=0.1, concurrency=4))
-    pacing = PacingPolicy(scopes=scopes).override("https://*.site.test", min_delay=0)
+    scopes = polite.Scopes(domain=polite.ScopeLimit(delay=0.0, concurrency=1_000))
+    pacing = PacingPolicy(scopes=scopes).override("https://*.site.test", jitter=0.1)
     pages = refusals = 0
     async with opened(ScriptedTransport({}), pacing=pacing) as (gate, _):
 
@@ -324,13 +324,14 @@ async def test_origins_of_a_domain_that_are_refused_together_slow_it(limited: ra
             while now() < 3_600.0:
                 async with gate.permit(f"https://h{number}.site.test/") as permit:
                     accepted = number not in limited or common.ask(now())[0]
+                    await asyncio.sleep(0.1)
                     permit.report(status=200 if accepted else 429)
                     pages += accepted
                     refusals += not accepted
 
-        await asyncio.gather(*map(crawl, range(8)))
+        await asyncio.gather(*map(crawl, range(20 if slowed else 6)))
         told = str(await gate.explain("https://h7.site.test/"))
 
-    assert (pages > 0.9 * 1_800, refusals < 0.02 * pages) == (True, True)
+    assert (pages > 0.85 * 1_800, refusals < 0.03 * pages) == (True, True)
     assert ("of its origins were refused" in told) is slowed
-    assert "policy: min_delay=0 for https://*.site.test" in told
+    assert "policy: jitter=0.1 for https://*.site.test" in told
