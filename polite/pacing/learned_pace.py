@@ -33,6 +33,9 @@ _STEP = 0.03
 _STEP_PAGES, _STEP_S, _HELD_S = 6, 600.0, 1_800.0
 # Pages between tries, with the limits of that (seconds).
 _PAGES, _LEAST_S, _MOST_S = 110, 550.0, 3_600.0
+# After tries that were refused, the time is at least that of the last row of refusals, doubled for each; at most this (seconds).
+# The most that are counted, and how many are many.
+_RAREST_S, _MOST_FAILED, _OFTEN = 86_400.0, 1 + 2 * 6, 1 + 2 * 3
 # The longest gap that is learned, or some times the ordinary delay.
 _LONGEST_S, _LONGEST = 600.0, 4.0
 # After so many refusals at gaps that held, without one that held newly in between, something else than the pace is the cause.
@@ -58,7 +61,7 @@ class _Memory:
 
     Attributes:
         row: Refusals in a row, at most 255. Others read it (`Memories.strikes`): it stays the first octet.
-        known: Whether a pace is known: requests were refused in two rows.
+        known: Whether a pace is known (1), since requests were refused in two rows; and 2 for each try in a row that was refused.
         vain: Refusals at a gap that held since the last one that held newly.
         tried: Pages of this step of a try.
         pages: Pages since the last row began.
@@ -119,7 +122,9 @@ class _Memory:
             self.burst = max(0.0, pages - active / self.held)
             self.owed = max(0.0, pages * self.held - active)
         elif self.gap < self.held:
-            self.owed = self.ahead * self.held
+            self.known = min(self.known + 2, _MOST_FAILED)
+            # A host that refuses for a time of its own does so for as long as before.
+            self.owed = max(self.ahead * self.held, self.waited if self.known >= _OFTEN else 0.0)
             self.refused = max(self.refused, self.gap)
             self.held = min(self.held, goodput)
         elif self.known:
@@ -137,6 +142,9 @@ class _Memory:
         self.gap = self.held
         few_s = min(_STEP_PAGES * self.gap, max(2 * self.gap, _STEP_S))
         self.due = few_s if self.far else min(max(_PAGES * self.gap, _LEAST_S), _MOST_S)
+        if self.known > 1:
+            # Tries that cost much are rare.
+            self.due = max(self.due, min(self.waited * 2.0 ** (self.known // 2 - 1), _RAREST_S))
 
     def begin(self, floor: float) -> None:
         """Try a shorter gap."""
@@ -166,13 +174,13 @@ class _Memory:
         if held and self.gap <= floor:
             return True
         if held and self.refused and not beyond:
-            self.held, self.vain = self.gap, 0
+            self.held, self.vain, self.known = self.gap, 0, 1
             self.hold()
             if not self.far:
                 self.begin(floor)
         elif held:
             # The limit has risen. What held is the step before this one.
-            self.vain = 0
+            self.vain, self.known = 0, 1
             self.refused, self.held = 0.0, min(self.held, self.gap * (1 + self.step))
             self.ahead = self.ahead_step
             self.go_on(floor)

@@ -4,6 +4,7 @@ import asyncio
 import random
 import struct
 import tracemalloc
+from collections import deque
 from typing import Any
 
 import pytest
@@ -110,7 +111,7 @@ def test_a_limit_that_is_lifted_is_forgotten_within_the_time_that_the_page_says(
         assert (crawl.pause.seconds, crawl.memory) == (2.0, b"")
 
 
-@pytest.mark.parametrize(("limit", "hours"), [(Bucket(0.003, 1), 4), (Window(100, 3_600), 6)])
+@pytest.mark.parametrize(("limit", "hours"), [(Bucket(0.003, 1), 5), (Window(100, 3_600), 8)])
 def test_a_slow_limit_that_is_lifted_is_forgotten_within_hours(limit: Host, hours: float) -> None:
     crawl = Crawl(min_delay=1.0)
     crawl.of(limit, 6 * 3_600, 429)
@@ -127,6 +128,28 @@ def test_a_host_that_refuses_at_random_is_not_slowed_without_a_bound() -> None:
         pages, refused = pages + (status == 200), refused + (status == 429)
 
     assert pages > 0.4 * 48 * 3_600
+
+
+@pytest.mark.parametrize(("block_s", "least"), [(600.0, 0.8), (3_600.0, 0.55)])
+def test_a_host_that_blocks_for_long_is_hardly_provoked(block_s: float, least: float) -> None:
+    seen: deque[float] = deque()
+    until = 0.0
+
+    class Blocking:
+        """100 pages in 300 s; one more, and all are refused for a time."""
+
+        def ask(self, now: float) -> tuple[bool, None]:
+            nonlocal until
+            while seen and seen[0] <= now - 300:
+                seen.popleft()
+            seen.append(now)
+            if now >= until and len(seen) > 100:
+                until = now + block_s
+            return now >= until, None
+
+    delays = Crawl(min_delay=1.0).of(Blocking(), 48 * 3_600, 429)
+
+    assert len(delays) > least * 48 * 3_600 / 3.0
 
 
 def test_what_one_response_asks_for_is_not_the_limit() -> None:
