@@ -377,9 +377,8 @@ class Turns:
             pause = self._since_grant(pause, effective, turn, target.origin, pace)
         delays: float | dict[Hashable, float] = pause.seconds
         if turn.broader:
-            delays = {turn.narrowest: pause.seconds} | {
-                key: self.policies.own_delay(key) for key in turn.broader
-            }
+            broader = {key: self.policies.own_delay(key) for key in turn.broader}
+            delays = {turn.narrowest: pause.seconds} | broader
         self.pacer.settle(turn, delays, refused=pause.strike, because=pause.because)
         if learned:
             pause = replace(pause, memory=learned)

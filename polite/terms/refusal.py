@@ -82,7 +82,7 @@ class _Mark(NamedTuple):
     Attributes:
         statuses: one of these; any status if empty.
         fields: names and values of header fields; "" for any value.
-        location: a part of the Location, before any "?".
+        location: the end of the host and the start of the path of the Location; the whole path if it ends with "/".
         title: the text of the first title element; if it ends with "!" or "|", what that starts with.
         body: texts in the body.
         whole: the whole page is within the limit. Where pages of sites could have the marks, too, this excludes nearly all.
@@ -107,15 +107,21 @@ class _Mark(NamedTuple):
         """Return whether it fits a response but for its body."""
         if self.statuses and status not in self.statuses:
             return False
-        places = (
-            value.partition("#")[0].partition("?")[0].lower() for name, value in fields if name == "location"
-        )
-        if self.location and not any(self.location in place for place in places):
+        places = (value for name, value in fields if name == "location")
+        if self.location and not any(map(self._leads, places)):
             return False
         return not self.fields or all(
             any(name == each and (not wanted or wanted.lower() == value.lower()) for each, value in fields)
             for name, wanted in self.fields
         )
+
+    def _leads(self, location: str) -> bool:
+        """Whether a Location leads there itself, and does not only name it, as those of an archive do."""
+        place = location.partition("#")[0].partition("?")[0].lower()
+        scheme, _, rest = place.partition("://")
+        place = rest if rest and "/" not in scheme else place.removeprefix("//")
+        (host, _, path), (domain, _, start) = place.partition("/"), self.location.partition("/")
+        return host.endswith(domain) and (path == start if start.endswith("/") else path.startswith(start))
 
     def verdict(self, status: int, fields: _Fields) -> Refusal:
         found = dict(fields)
@@ -143,8 +149,8 @@ _HUMAN = "HUMAN (PerimeterX)"
 
 # No mark is what services put on pages that they let through: server, cf-ray, x-iinfo, x-amz-cf-id, cookies, a lone
 # `x-datadome: protected`, scripts under /cdn-cgi/challenge-platform/, /_Incapsula_Resource with one hash, a lone _pxAppId or
-# awswaf.com. Nor is a text that people write about them: what is sought in a body is markup, which a page that quotes it escapes,
-# or stands with a title. Marks without a body come first.
+# awswaf.com. Nor is a text that people write about them: what is sought in a body is markup, which a page that quotes it escapes
+# or has in a textarea; or it stands with a title. Marks without a body come first.
 _MARKS = (
     # developers.cloudflare.com, Detect a Challenge Page response (read November 2026): on all challenge pages, with any status.
     _Mark(_CHALLENGE, "Cloudflare", fields=(("cf-mitigated", "challenge"),)),
@@ -159,6 +165,11 @@ _MARKS = (
     # AWS WAF Developer Guide, CAPTCHA and Challenge action behavior (read November 2026): with any status.
     _Mark(_CHALLENGE, "AWS WAF", fields=(("x-amzn-waf-action", "challenge"),)),
     _Mark(_CHALLENGE, "AWS WAF", fields=(("x-amzn-waf-action", "captcha"),)),
+    # vgpu, pull request 228 (30 July 2026), and OmniRoute, pull request 7419 (18 July 2026).
+    _Mark(_CHALLENGE, "Vercel", (403, 429), (("x-vercel-mitigated", "challenge"),)),
+    _Mark(_BLOCK, "Vercel", (403,), (("x-vercel-mitigated", "deny"),)),
+    # woocommerce, issue 52896 (18 November 2024): in place of each page.
+    _Mark(_CHALLENGE, "SiteGround", (202,), (("sg-captcha", "challenge"),)),
     # docs.datadome.co, Protection API (24 August 2026): x-dd-b is on blocked requests, which get a 401 or 403. Heritrix, pull
     # request 760 (18 August 2026), needs both; `protected` alone is on pages, too (is-antibot, pull request 15, 30 March 2026).
     _Mark(_CHALLENGE, "DataDome", (401, 403), (("x-dd-b", ""), ("x-datadome", "protected"))),
@@ -168,7 +179,7 @@ _MARKS = (
     _Mark(_LOGIN, "Cloudflare Access", (302,), location=".cloudflareaccess.com/cdn-cgi/access/login"),
     # For responses that a browser or a proxy handed on without the field: brofix, issue 289 (27 September 2023), and docs.rs,
     # parse-book-source 0.5.0 (read November 2026). Scripts of JavaScript Detections (6 July 2026) are on pages, these options not.
-    _Mark(_CHALLENGE, "Cloudflare", title="Just a moment...", body=("window._cf_chl_opt",)),
+    _Mark(_CHALLENGE, "Cloudflare", (403, 429, 503), title="Just a moment...", body=("window._cf_chl_opt",)),
     # Heritrix, pull request 760 (18 August 2026).
     _Mark(_BLOCK, "Cloudflare", (403,), title="Attention Required!", body=('="block_headline">Sorry, you',)),
     # developers.cloudflare.com, Cloudflare 1xxx errors (23 April 2026): blocks come with a 403. 1015, which is about the rate, has
@@ -192,8 +203,9 @@ _MARKS = (
     # is-antibot, pull request 60 (24 August 2026): two hashes, in a page that is nearly empty, with a 200. On pages, the script has
     # the second hash alone (browsertrix-crawler, issue 1135, 30 July 2026).
     _Mark(_CHALLENGE, "Imperva", body=(_HASHES,), whole=True),
-    # Heritrix, pull request 760 (18 August 2026), and browsertrix-crawler, pull request 1015 (7 April 2026): with 200, 403 or 404.
-    _Mark(_BLOCK, "Imperva", body=_INCIDENT, whole=True),
+    # Heritrix, pull request 760 (18 August 2026), and browsertrix-crawler, pull request 1015 (7 April 2026). It has the same page
+    # for a server that it cannot reach, with a 404 or 5xx.
+    _Mark(_BLOCK, "Imperva", (200, 403), body=_INCIDENT, whole=True),
     # camoufox, issue 90 (11 December 2024).
     _Mark(_CHALLENGE, "Imperva", title="Pardon Our Interruption", body=("window.onProtectionInitialized",)),
     # camoufox, issue 173 (27 February 2025), and docs.datadome.co, Protection API (24 August 2026), which has the statuses.
@@ -210,7 +222,13 @@ _MARKS = (
 # Schemes of WWW-Authenticate that ask for no account: RSL 1.0 (November 2025), and Privacy Pass (RFC 9577, June 2024).
 _SCHEMES = {"license": (_PAYMENT, "RSL"), "privatetoken": (_CHALLENGE, "Privacy Pass")}
 REFUSAL_FIELDS = frozenset(
-    {"content-type", "location", "www-authenticate", *(name for mark in _MARKS for name, _ in mark.fields)}
+    {
+        "content-type",
+        "location",
+        "memento-datetime",
+        "www-authenticate",
+        *(name for mark in _MARKS for name, _ in mark.fields),
+    }
 )
 
 
@@ -247,6 +265,9 @@ def refusal(status: int, headers: Headers, body: bytes | str | None = None) -> R
     if odd is not None and not isinstance(odd, bytes | str):
         raise InvalidOption(f"must be bytes, str or None, got {type(odd).__name__}", option="body")
     fields = [(name, text_of(value).strip(" \t")) for name, value in selected(headers, REFUSAL_FIELDS)]
+    if any(name == "memento-datetime" for name, _ in fields):
+        # RFC 7089, 2.1.1: an archive's copy of what another server responded once.
+        return _NONE
     page: _Page | None = None
     for mark in _MARKS:
         if mark.fits(status, fields):
@@ -287,6 +308,7 @@ class _Page(NamedTuple):
             and (self.whole or not mark.whole)
             and self.titled(mark.title.lower())
             and all(text.lower() in self.text for text in mark.body)
+            and (bool(mark.title) or "<textarea" not in self.text)
         )
 
 

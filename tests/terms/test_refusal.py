@@ -49,7 +49,9 @@ def test_the_evidence_is_what_the_response_says_and_a_value_in_it_is_cut():
         "payment by Cloudflare (status 402; crawler-price: USD 0.01)"
     )
     assert len(refusal(402, {"Crawler-Price": "9" * 100_000}).because) < 200
-    assert refusal(403, (), CHALLENGE).because == "title: Just a moment...; body: window._cf_chl_opt"
+    assert (
+        refusal(403, (), CHALLENGE).because == "status 403; title: Just a moment...; body: window._cf_chl_opt"
+    )
     assert str(refusal(HTTPStatus.OK, ())) == "none"
     assert Refusal() == refusal(200, ()) == Refusal(RefusalKind.NONE)
 
@@ -58,9 +60,9 @@ def test_what_is_beyond_the_limit_is_not_read_and_a_long_page_is_no_stub():
     stub = RESPONSES["imperva-challenge"]["body"].encode()
     comment = b"<!--" + b" " * (LIMIT - len(CHALLENGE) - 7) + b"-->"
 
-    assert refusal(200, (), comment + CHALLENGE.encode())
-    assert not refusal(200, (), comment + b" " * len(CHALLENGE) + CHALLENGE.encode())
-    assert not refusal(200, (), comment + b" " * 300 + CHALLENGE.encode())
+    assert refusal(403, (), comment + CHALLENGE.encode())
+    assert not refusal(403, (), comment + b" " * len(CHALLENGE) + CHALLENGE.encode())
+    assert not refusal(403, (), comment + b" " * 300 + CHALLENGE.encode())
     assert refusal(200, (), stub.ljust(LIMIT))
     assert not refusal(200, (), stub.ljust(LIMIT + 1))
 
