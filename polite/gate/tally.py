@@ -77,7 +77,7 @@ class OriginRefusals:
 
     Attributes:
         origin: The origin.
-        since: From when these are counted: its first refusal, or the start of the window (Unix time).
+        since: From when these are counted: its first refusal, or the start of the window, to ten minutes (Unix time).
         requests: Requests that had an outcome since then, the refused ones and those of robots.txt included.
         refused: Those that were refused (`PacingPolicy.backoff_statuses`, `Permit.refused`).
     """
@@ -93,7 +93,7 @@ class OriginRefusals:
         return 1_000.0 * self.refused / self.requests
 
     def __str__(self) -> str:
-        return f"{self.origin} refused {self.refused} of {self.requests} requests"
+        return f"{self.origin} refused {self.refused} of {self.requests} requests since the first of these"
 
 
 @dataclass(slots=True)
@@ -160,7 +160,8 @@ def _counted(origin: str, row: _Row, since: float | None) -> OriginRefusals:
     parts = [part for part in tuple(row.parts) if part[0] + _PART_S > since]
     requests, refused = sum(part[1] for part in parts), sum(part[2] for part in parts)
     # A request that was refused later may have been counted in the part before.
-    return OriginRefusals(origin, since, max(requests, refused), refused)
+    began = max(row.since, parts[0][0]) if parts else since
+    return OriginRefusals(origin, began, max(requests, refused), refused)
 
 
 T = TypeVar("T")

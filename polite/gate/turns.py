@@ -374,11 +374,13 @@ class Turns:
         if pause.seconds < (least_s := self.policies.least(turn.narrowest)):
             pause = replace(pause, seconds=least_s, because=f"delay of {least_s:g} s after each request")
         if learned and self.policies.concurrent and not pause.strike:
-            pause = self._since_grant(pause, effective, turn, target.origin, pace)
-        delays: float | dict[Hashable, float] = pause.seconds
+            delay_s = self._since_grant(pause, effective, turn, target.origin, pace)
+        else:
+            delay_s = pause.seconds
+        delays: float | dict[Hashable, float] = delay_s
         if turn.broader:
             broader = {key: self.policies.own_delay(key) for key in turn.broader}
-            delays = {turn.narrowest: pause.seconds} | broader
+            delays = {turn.narrowest: delay_s} | broader
         self.pacer.settle(turn, delays, refused=pause.strike, because=pause.because)
         if learned:
             pause = replace(pause, memory=learned)
@@ -392,18 +394,16 @@ class Turns:
 
     def _since_grant(
         self, pause: Pause, effective: EffectivePolicy, turn: Turn, origin: Origin, pace: RequestedPace | None
-    ) -> Pause:
-        """Return a pause of a learned gap as what is left of it, if grants of the origin begin it already.
+    ) -> float:
+        """Return a pause of a learned gap as what is left of it, if grants of the origin begin it already (seconds).
 
         Counted from responses as well, a gap a little above the response time would be twice as long, and no law could get near to
         what the host gives.
         """
         if self.policies.concurrency(origin) < 2:
-            return pause
+            return pause.seconds
         ordinary_s = effective.rest(Outcome(200), self._context(origin, pace, b"")).seconds
-        return replace(
-            pause, seconds=max(min(ordinary_s, pause.seconds), pause.seconds - self._elapsed_s(turn))
-        )
+        return max(min(ordinary_s, pause.seconds), pause.seconds - self._elapsed_s(turn))
 
     def _outlives(self, pause: Pause, origin: Origin, pace: RequestedPace | None) -> bool:
         """Whether a pause is a long back-off, not the origin's ordinary delay."""
@@ -483,7 +483,13 @@ class Turns:
                     rest_s = self.budgets.busy_s(origin, seconds, turn.granted_at or now, now)
                     because = f"PacingPolicy.max_bytes_per_second={most:g}: {octets} octets came"
                     if rest_s > 0:
-                        self.pacer.hold((turn.narrowest,), min(rest_s, policy.max_retry_after), because)
+                        # All origins of the host rest.
+                        host = (
+                            turn.narrowest,
+                            *(Origin(scheme, origin.host, None) for scheme in ("http", "https")),
+                        )
+                        rest_s = min(rest_s, policy.max_retry_after)
+                        self.pacer.hold(tuple(dict.fromkeys(host)), rest_s, because)
         finally:
             self.pacer.release(turn)
 

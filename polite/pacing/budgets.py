@@ -109,7 +109,7 @@ class Budgets:
 
     def __init__(self) -> None:
         self.by_key: dict[str, Spent] = {}
-        # Until when (monotonic seconds) the octets of an origin take at its ceiling.
+        # Until when (monotonic seconds) the octets of a host take at its ceiling.
         self._busy_until: dict[str, float] = {}
         self._most_busy = _MOST_BUSY
         self._open: dict[Turn, _OpenPage] = {}
@@ -180,7 +180,7 @@ class Budgets:
         return octets
 
     def busy_s(self, origin: Origin, seconds: float, began: float, now: float) -> float:
-        """Return how long an origin must rest, since what came in a request takes so many seconds at its ceiling.
+        """Return how long an origin's host must rest, since what came in a request takes so many seconds at its ceiling.
 
         Args:
             began: When the turn was granted (monotonic seconds). Octets of requests beside it count one after the other.
@@ -188,8 +188,8 @@ class Budgets:
         if len(self._busy_until) > self._most_busy:
             self._busy_until = {each: until for each, until in self._busy_until.items() if until > now}
             self._most_busy = max(_MOST_BUSY, 2 * len(self._busy_until))
-        until = max(began, self._busy_until.get(origin.text, began)) + seconds
-        self._busy_until[origin.text] = until
+        until = max(began, self._busy_until.get(origin.host, began)) + seconds
+        self._busy_until[origin.host] = until
         return until - now
 
     # Failures.

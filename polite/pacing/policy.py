@@ -210,8 +210,8 @@ class PacingPolicy:
             that reaches it is the last.
         max_failures: Failures of one origin in a row, those of its robots.txt included. With a concurrency above 1, requests in
             flight may fail beyond it.
-        max_bytes_per_second: Octets of one origin's pages in a second, on average, counted as for `max_bytes`; None for no ceiling.
-            After a page the origin rests for as long as its octets take at this rate, counted from its turn, and at most for
+        max_bytes_per_second: Octets of one host's pages in a second, on average, counted as for `max_bytes`; None for no ceiling.
+            After a page the host rests for as long as its octets take at this rate, counted from its turn, and at most for
             `max_retry_after`. How fast one response is read is the crawler's.
         max_hold: A permit that is held for longer, entered or not, loses its turn (events.Reclaimed).
         max_waiting: Requests that may wait at one time.

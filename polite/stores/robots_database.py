@@ -282,7 +282,8 @@ _BODY = """
     SELECT ifnull(body, good_body) AS body, CASE WHEN body IS NULL THEN good_octets ELSE octets END AS octets
     FROM robots WHERE origin = ?
 """
-# By default neither a back-off that still runs nor the row of a failed server whose back-off runs is deleted.
+# By default neither a back-off that still runs nor the row of a failed server whose back-off runs is deleted; nor, for a week, one
+# that has a learned pace.
 _FORGET = (
     """
     DELETE FROM robots WHERE (:name IS NULL OR origin = :name) AND (NOT :expired OR expires_at <= :now)
@@ -290,7 +291,7 @@ _FORGET = (
     """,
     """
     DELETE FROM back_offs WHERE (:name IS NULL OR origin = :name)
-    AND (:back_offs AND NOT :expired OR until <= :now)
+    AND (:back_offs AND NOT :expired OR until <= :now - iif(length(memory) > 0, 604800.0, 0.0))
     """,
 )
 # SQLite's file format, 1.3.1.

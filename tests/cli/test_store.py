@@ -120,6 +120,26 @@ def test_purge_forgets_what_is_asked_for_but_for_back_offs_that_run(crawl, run, 
     assert names(crawl, run) == left
 
 
+@pytest.mark.parametrize(
+    ("given", "left"), [((), True), (("--expired",), True), (("--back-offs",), False), ((FILE.text,), True)]
+)
+def test_a_learned_pace_outlives_its_back_off_for_a_week(tmp_path, run, given, left):
+    path, now = str(tmp_path / "paces.sqlite"), time.time()
+
+    async def save():
+        store = SqliteStore(path)
+        for origin, at in ((FILE, now - 3_600), (OLD, now - 8 * 86_400)):
+            store.hold(origin, SavedBackOff(at, at + 10, "status 429", b"pace"))
+        await store.close()
+
+    asyncio.run(save())
+    run("purge", *given, path)
+
+    listed = str(run("ls", path))
+    assert (FILE.text in listed) == left
+    assert (OLD.text in listed) == (FILE.text in given)
+
+
 @pytest.mark.parametrize("action", ["ls", "purge"])
 @pytest.mark.parametrize(
     ("octets", "said"),

@@ -61,7 +61,7 @@ def test_the_log_has_each_request_refusal_and_back_off(site, tmp_path):
     site.run("--log", str(tmp_path / "run.jsonl"), "--tries", "2", "/busy", "/no", "/gone")
 
     assert (
-        f"of 1,000 requests, 200.0 were refused: {site.origin} refused 1 of 4 requests (250 per 1,000)"
+        f"of 1,000 requests, 200.0 were refused: {site.origin} refused 1 of 4 requests since the first of these (250 per 1,000)"
         in site.err
     )
     lines = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]
