@@ -374,7 +374,7 @@ class Turns:
         if pause.seconds < (least_s := self.policies.least(turn.narrowest)):
             pause = replace(pause, seconds=least_s, because=f"delay of {least_s:g} s after each request")
         if learned and self.policies.concurrent and not pause.strike:
-            delay_s = self._since_grant(pause, effective, turn, target.origin, pace)
+            delay_s = self._since_grant(pause, learned, outcome, turn, target.origin, pace)
         else:
             delay_s = pause.seconds
         delays: float | dict[Hashable, float] = delay_s
@@ -393,17 +393,27 @@ class Turns:
         return pause
 
     def _since_grant(
-        self, pause: Pause, effective: EffectivePolicy, turn: Turn, origin: Origin, pace: RequestedPace | None
+        self,
+        pause: Pause,
+        learned: bytes,
+        outcome: Outcome,
+        turn: Turn,
+        origin: Origin,
+        pace: RequestedPace | None,
     ) -> float:
-        """Return a pause of a learned gap as what is left of it, if grants of the origin begin it already (seconds).
+        """Return a pause as what is left of it (seconds), if it is a learned gap, and grants of the origin begin that already.
 
         Counted from responses as well, a gap a little above the response time would be twice as long, and no law could get near to
         what the host gives.
         """
-        if self.policies.concurrency(origin) < 2:
+        gap_s = Memories.gap_s(learned)
+        # What else delays the origin (Retry-After, a circuit) counts from now. The gap is remembered with seven digits.
+        if not math.isclose(gap_s, pause.seconds, rel_tol=1e-6) or self.policies.concurrency(origin) < 2:
             return pause.seconds
-        ordinary_s = effective.rest(Outcome(200), self._context(origin, pace, b"")).seconds
-        return max(min(ordinary_s, pause.seconds), pause.seconds - self._elapsed_s(turn))
+        other = self.policies.of(origin).rest(
+            outcome, self._context(origin, pace, b"", self._elapsed_s(turn))
+        )
+        return max(other.seconds, gap_s - self._elapsed_s(turn))
 
     def _outlives(self, pause: Pause, origin: Origin, pace: RequestedPace | None) -> bool:
         """Whether a pause is a long back-off, not the origin's ordinary delay."""

@@ -69,6 +69,21 @@ async def test_requests_beside_each_other_do_not_starve_where_a_refusal_is_faste
     assert refused < 0.015 * pages
 
 
+@pytest.mark.virtual_time
+async def test_what_a_response_asks_for_counts_from_it_though_the_learned_gap_counts_from_grants() -> None:
+    async with opened(pacing=PacingPolicy(concurrency=3, circuit_failures=2)) as (gate, _):
+        for status in (429, 200, 429, 200):
+            await visit(gate, status=status)
+        assert "learned" in str(await gate.explain(PAGE))
+        learned_s = (await gate.explain(PAGE)).pause.seconds
+        times = [await visit(gate, took=0.5 * learned_s) for _ in range(3)]
+        assert gaps(times) == pytest.approx([learned_s] * 2, rel=0.01)
+        began = await visit(gate, took=0.5 * learned_s, Retry_After="60")
+        assert await visit(gate) >= began + 0.5 * learned_s + 60
+        began = [await visit(gate, status=500, took=0.5 * learned_s) for _ in range(2)][-1]
+        assert await visit(gate) >= began + 0.5 * learned_s + 60
+
+
 class Crawl:
     """A saturated crawl of one host: `wall`, `memory` and the last `pause`."""
 
