@@ -7,18 +7,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from polite.errors import OriginDeclined
-from polite.events import BackedOff, BudgetSpent, CircuitClosed, CircuitOpened, PaceLearned, Skipped
+from polite.events import BackedOff, BudgetSpent, CircuitClosed, CircuitOpened, Skipped
+from polite.gate.lessons import Lessons
 from polite.gate.tally import Counters, RefusalCounts
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace, VisitTime
 from polite.pacing.budgets import Budgets, Declined, Spent
-from polite.pacing.effective_policy import EffectivePolicies, EffectivePolicy, OpeningHours
+from polite.pacing.effective_policy import EffectivePolicies, OpeningHours
 from polite.pacing.hours import Hours, opens_in_s
-from polite.pacing.learned_pace import Memories
-from polite.pacing.outcome import Outcome, Pause, ThrottleContext, is_failure, is_response
+from polite.pacing.outcome import Outcome, Pause, is_failure, is_response
 from polite.pacing.pacer import LocalPacer, TurnRequest
 from polite.pacing.policy import Anchor, PacingPolicy, by_origin
-from polite.pacing.scope_paces import ScopePaces
 from polite.pacing.scopes import ScopePolicy
 from polite.pacing.turn import Outlook, Provisional, Turn
 from polite.ports import Clock, Listener, Timer
@@ -74,9 +73,9 @@ class Turns:
         self._failing = self.policies.circuits.rows
         self._quotas = self.policies.quotas.by_origin
         self._memories = self.policies.memories.by_origin
-        self._scope_paces = ScopePaces(self.policies)
+        self._lessons = Lessons(self.pacer, self.policies, self.clock, self.listener)
         self.counters: Counters = Counters()
-        self.refusals: RefusalCounts = RefusalCounts()
+        self.refusals: RefusalCounts = self._lessons.refusals
         self._refusing = self.refusals.rows
         self._adopt()
 
@@ -90,7 +89,8 @@ class Turns:
             keep_back_off: As above, if there is none yet.
         """
         self.shared = True
-        self.pacer, self.holds = pacer, pacer.holds
+        self.pacer = self._lessons.pacer = pacer
+        self.holds = pacer.holds
         self.keep_back_off = self.keep_back_off or keep_back_off
 
     @property
@@ -361,7 +361,7 @@ class Turns:
         effective = self.policies.of(target.origin)
         if outcome.rate_limits is not None:
             self.policies.quotas.learn(target.origin, outcome.rate_limits, self.clock.monotonic())
-        pause, before = self._rest(effective, turn, target.origin, outcome, pace)
+        pause, before = self._lessons.rest(effective, turn, target.origin, outcome, pace)
         learned = pause.memory
         if pause.seconds > most_s and outcome.retry_after_s is None:
             seconds = max(most_s, self.pause(target.origin, pace).seconds)
@@ -374,7 +374,7 @@ class Turns:
         if pause.seconds < (least_s := self.policies.least(turn.narrowest)):
             pause = replace(pause, seconds=least_s, because=f"delay of {least_s:g} s after each request")
         if learned and self.policies.concurrent and not pause.strike:
-            delay_s = self._since_grant(pause, learned, outcome, turn, target.origin, pace)
+            delay_s = self._lessons.since_grant(pause, learned, outcome, turn, target.origin, pace)
         else:
             delay_s = pause.seconds
         delays: float | dict[Hashable, float] = delay_s
@@ -384,7 +384,7 @@ class Turns:
         self.pacer.settle(turn, delays, refused=pause.strike, because=pause.because)
         if learned:
             pause = replace(pause, memory=learned)
-        changed = before is not None and self._learned(turn, target.origin, pause, before)
+        changed = before is not None and self._lessons.learned(turn, target.origin, pause, before)
         if self.keep_back_off is not None and (changed or self._outlives(pause, target.origin, pace)):
             self.keep_back_off(target.origin, pause)
         if pause.strike and before is not None:
@@ -392,92 +392,11 @@ class Turns:
             self.listener(BackedOff(str(target.origin), status or 0, pause.seconds, pause.because))
         return pause
 
-    def _since_grant(
-        self,
-        pause: Pause,
-        learned: bytes,
-        outcome: Outcome,
-        turn: Turn,
-        origin: Origin,
-        pace: RequestedPace | None,
-    ) -> float:
-        """Return a pause as what is left of it (seconds), if it is a learned gap, and grants of the origin begin that already.
-
-        Counted from responses as well, a gap a little above the response time would be twice as long, and no law could get near to
-        what the host gives.
-        """
-        gap_s = Memories.gap_s(learned)
-        # What else delays the origin (Retry-After, a circuit) counts from now. The gap is remembered with seven digits.
-        if not math.isclose(gap_s, pause.seconds, rel_tol=1e-6) or self.policies.concurrency(origin) < 2:
-            return pause.seconds
-        other = self.policies.of(origin).rest(
-            outcome, self._context(origin, pace, b"", self._elapsed_s(turn))
-        )
-        return max(other.seconds, gap_s - self._elapsed_s(turn))
-
     def _outlives(self, pause: Pause, origin: Origin, pace: RequestedPace | None) -> bool:
         """Whether a pause is a long back-off, not the origin's ordinary delay."""
         if pause.seconds < LONG_BACK_OFF_S:
             return False
         return pause.strike or pause.seconds > self.pause(origin, pace).seconds
-
-    def _rest(
-        self,
-        effective: EffectivePolicy,
-        turn: Turn,
-        origin: Origin,
-        outcome: Outcome,
-        pace: RequestedPace | None,
-    ) -> tuple[Pause, bytes | None]:
-        """Return the throttle's delay, and what it remembered before it was told of the outcome; None if it is not told.
-
-        It is told once of each request, and of a refusal that shows later. Again, the memory before gives the same delay.
-        """
-        told = turn.memory is None or (outcome.refused is not None and not turn.refused)
-        memory = self.policies.memories.of(origin)
-        if turn.memory is not None and (not told or memory == turn.memory[1]):
-            memory = turn.memory[0]
-        pause = effective.rest(outcome, self._context(origin, pace, memory, self._elapsed_s(turn)))
-        if not (told and (outcome.status is not None or outcome.failed or pause.strike)):
-            return pause, None
-        self.refusals.told(origin, self.clock.wall(), first=turn.memory is None, refused=pause.strike)
-        turn.memory, turn.refused = (memory, pause.memory), pause.strike
-        self.policies.memories.keep(origin, pause.memory)
-        return pause, memory
-
-    def _elapsed_s(self, turn: Turn) -> float:
-        return self.clock.monotonic() - (turn.granted_at or 0.0)
-
-    def _learned(self, turn: Turn, origin: Origin, pause: Pause, before: bytes) -> bool:
-        """The throttle was told of an outcome. Return whether another gap is in force.
-
-        Broader scopes are delayed, too, if refusals of several of their origins have shown that they refuse together.
-        """
-        changed = Memories.gap_s(before) != Memories.gap_s(pause.memory)
-        if self.policies.concurrent and bool(Memories.row(before)) != bool(Memories.row(pause.memory)):
-            self.pacer.relimit((origin,))
-        if Memories.row(before) and not Memories.row(pause.memory) and Memories.gap_s(pause.memory):
-            self.listener(PaceLearned(origin.text, pause.seconds, pause.because))
-        for scope in turn.broader if self.policies.of(origin).policy.learn else ():
-            self._learned_of(scope, turn, origin, refused=pause.strike)
-        return changed
-
-    def _learned_of(self, scope: Hashable, turn: Turn, origin: Origin, *, refused: bool) -> None:
-        """Tell a broader scope of an outcome, and delay it if it is slowed."""
-        slowed, before = self.policies.slowed, self.policies.slowed.get(scope)
-        pause = self._scope_paces.told(
-            scope, origin, refused=refused, wall=self.clock.wall(), elapsed_s=self._elapsed_s(turn)
-        )
-        after = slowed.get(scope)
-        if pause is None:
-            return
-        if (before and before[:2]) != (after and after[:2]):
-            self.pacer.relimit((scope,))
-        if before and after and before.alone and not after.alone and after.gap_s:
-            self.listener(PaceLearned(str(scope), after.gap_s, after.because))
-        # Where several go at one time, the gap counts from grants.
-        if pause.strike or self.policies.concurrency(scope) == 1:
-            self.pacer.hold((scope,), pause.seconds, pause.because)
 
     def release(self, turn: Turn) -> None:
         """End a request: another one may take its place in its scopes."""
@@ -591,7 +510,7 @@ class Turns:
         if pace is None and self._ordinary is not None and not self._quotas and not self._memories:
             return self._ordinary
         memory = self.policies.memories.of(origin)
-        return self.policies.of(origin).rest(Outcome(200), self._context(origin, pace, memory))
+        return self.policies.of(origin).rest(Outcome(200), self._lessons.context(origin, pace, memory))
 
     def closed_s(self, origin: Origin, pace: RequestedPace | None) -> float:
         """Return the seconds until the site is open (Visit-time), within the hours of the policy."""
@@ -614,14 +533,6 @@ class Turns:
             for each in hours
         )
         return f"{' and '.join(named)}: the site is closed"
-
-    def _context(
-        self, origin: Origin, pace: RequestedPace | None, memory: bytes, elapsed_s: float = 0.0
-    ) -> ThrottleContext:
-        quota = self.policies.quotas.slowest(origin, self.clock.monotonic()) if self._quotas else None
-        return ThrottleContext(
-            pace, Memories.row(memory), self.clock.wall(), quota, memory, max(0.0, elapsed_s)
-        )
 
     def _circuit(self, turn: Turn, target: Target, outcome: Outcome, pause: Pause, most_s: float) -> Pause:
         """Count the outcome in the origin's circuit. Return the longer delay that may follow."""

@@ -1,0 +1,123 @@
+"""What turns teach: throttles and scopes are told what became of each request, and what they say is remembered and kept to."""
+
+import math
+from collections.abc import Hashable
+
+from polite.events import PaceLearned
+from polite.gate.tally import RefusalCounts
+from polite.origin import Origin
+from polite.pace import RequestedPace
+from polite.pacing.effective_policy import EffectivePolicies, EffectivePolicy
+from polite.pacing.learned_pace import Memories
+from polite.pacing.outcome import Outcome, Pause, ThrottleContext
+from polite.pacing.pacer import LocalPacer
+from polite.pacing.scope_paces import ScopePaces
+from polite.pacing.turn import Turn
+from polite.ports import Clock, Listener
+
+
+class Lessons:
+    """Tells throttles and scopes what became of requests.
+
+    Attributes:
+        pacer: Grants the turns.
+        refusals: Which origins refuse how many requests.
+    """
+
+    def __init__(
+        self, pacer: LocalPacer, policies: EffectivePolicies, clock: Clock, listener: Listener
+    ) -> None:
+        self.pacer: LocalPacer = pacer
+        self.policies: EffectivePolicies = policies
+        self.clock: Clock = clock
+        self.listener: Listener = listener
+        self.refusals: RefusalCounts = RefusalCounts()
+        self._scopes = ScopePaces(policies)
+        self._quotas = policies.quotas.by_origin
+
+    def rest(
+        self,
+        effective: EffectivePolicy,
+        turn: Turn,
+        origin: Origin,
+        outcome: Outcome,
+        pace: RequestedPace | None,
+    ) -> tuple[Pause, bytes | None]:
+        """Return the throttle's delay, and what it remembered before it was told of the outcome; None if it is not told.
+
+        It is told once of each request, and of a refusal that shows later. Again, the memory before gives the same delay.
+        """
+        told = turn.memory is None or (outcome.refused is not None and not turn.refused)
+        memory = self.policies.memories.of(origin)
+        if turn.memory is not None and (not told or memory == turn.memory[1]):
+            memory = turn.memory[0]
+        pause = effective.rest(outcome, self.context(origin, pace, memory, self.elapsed_s(turn)))
+        if not (told and (outcome.status is not None or outcome.failed or pause.strike)):
+            return pause, None
+        self.refusals.told(origin, self.clock.wall(), first=turn.memory is None, refused=pause.strike)
+        turn.memory, turn.refused = (memory, pause.memory), pause.strike
+        self.policies.memories.keep(origin, pause.memory)
+        return pause, memory
+
+    def since_grant(
+        self,
+        pause: Pause,
+        learned: bytes,
+        outcome: Outcome,
+        turn: Turn,
+        origin: Origin,
+        pace: RequestedPace | None,
+    ) -> float:
+        """Return a pause as what is left of it (seconds), if it is a learned gap, and grants of the origin begin that already.
+
+        Counted from responses as well, a gap a little above the response time would be twice as long, and no law could get near to
+        what the host gives.
+        """
+        gap_s = Memories.gap_s(learned)
+        # What else delays the origin (Retry-After, a circuit) counts from now. The gap is remembered with seven digits.
+        if not math.isclose(gap_s, pause.seconds, rel_tol=1e-6) or self.policies.concurrency(origin) < 2:
+            return pause.seconds
+        other = self.policies.of(origin).rest(outcome, self.context(origin, pace, b"", self.elapsed_s(turn)))
+        return max(other.seconds, gap_s - self.elapsed_s(turn))
+
+    def learned(self, turn: Turn, origin: Origin, pause: Pause, before: bytes) -> bool:
+        """The throttle was told of an outcome. Return whether another gap is in force.
+
+        Broader scopes are delayed, too, if refusals of several of their origins have shown that they refuse together.
+        """
+        changed = Memories.gap_s(before) != Memories.gap_s(pause.memory)
+        if self.policies.concurrent and bool(Memories.row(before)) != bool(Memories.row(pause.memory)):
+            self.pacer.relimit((origin,))
+        if Memories.row(before) and not Memories.row(pause.memory) and Memories.gap_s(pause.memory):
+            self.listener(PaceLearned(origin.text, pause.seconds, pause.because))
+        for scope in turn.broader if self.policies.of(origin).policy.learn else ():
+            self._learned_of(scope, turn, origin, refused=pause.strike)
+        return changed
+
+    def _learned_of(self, scope: Hashable, turn: Turn, origin: Origin, *, refused: bool) -> None:
+        """Tell a broader scope of an outcome, and delay it if it is slowed."""
+        slowed, before = self.policies.slowed, self.policies.slowed.get(scope)
+        pause = self._scopes.told(
+            scope, origin, refused=refused, wall=self.clock.wall(), elapsed_s=self.elapsed_s(turn)
+        )
+        after = slowed.get(scope)
+        if pause is None:
+            return
+        if (before and before[:2]) != (after and after[:2]):
+            self.pacer.relimit((scope,))
+        if before and after and before.alone and not after.alone and after.gap_s:
+            self.listener(PaceLearned(str(scope), after.gap_s, after.because))
+        # Where several go at one time, the gap counts from grants.
+        if pause.strike or self.policies.concurrency(scope) == 1:
+            self.pacer.hold((scope,), pause.seconds, pause.because)
+
+    def elapsed_s(self, turn: Turn) -> float:
+        return self.clock.monotonic() - (turn.granted_at or 0.0)
+
+    def context(
+        self, origin: Origin, pace: RequestedPace | None, memory: bytes, elapsed_s: float = 0.0
+    ) -> ThrottleContext:
+        quota = self.policies.quotas.slowest(origin, self.clock.monotonic()) if self._quotas else None
+        return ThrottleContext(
+            pace, Memories.row(memory), self.clock.wall(), quota, memory, max(0.0, elapsed_s)
+        )
