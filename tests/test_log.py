@@ -210,7 +210,8 @@ async def test_events_are_logged_at_their_levels_and_hostile_sites_flood_nothing
     with caplog.at_level(logging.DEBUG, logger="polite"):
         opening = opened(ScriptedTransport(script), pacing=polite.PacingPolicy(circuit_failures=1))
         async with opening as (gate, _):
-            for response in ({"status": 429}, {"status": 0}, {"status": 200}, pay, licence):
+            learned = [{"status": 429}, {"status": 200}] * 2
+            for response in (*learned, {"status": 0}, {"status": 200}, pay, licence):
                 await visit(gate, **response)  # type: ignore[arg-type]
             frontier = polite.Frontier(gate)
             await frontier.put("https://down.test/")
@@ -223,7 +224,7 @@ async def test_events_are_logged_at_their_levels_and_hostile_sites_flood_nothing
     levels = documented()
     logged = {vars(record)["polite_event"]: record.levelname for record in caplog.records}
     assert logged == {name: levels[name] for name in logged}
-    names = "back_off circuit_opened circuit_closed origin_postponed payment_required license_required robots_hostile"
+    names = "back_off pace_learned circuit_opened circuit_closed origin_postponed payment_required license_required robots_hostile"
     assert set(logged) == {"robots_fetched", *names.split()}
     # Hostile sites cause no line for each of them.
     assert [vars(record)["polite_event"] for record in caplog.records].count("robots_hostile") == 10

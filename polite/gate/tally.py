@@ -18,6 +18,7 @@ from polite.events import (
     Left,
     LicenseRequired,
     OriginPostponed,
+    PaceLearned,
     PaymentRequired,
     RobotsFetched,
 )
@@ -180,6 +181,9 @@ def log_event(event: Event) -> None:
         case BackedOff(origin=origin, pause_s=seconds, because=because):
             text, shown = "back-off of %s for %.1f s: %s", (origin, seconds, because)
             extra = fields("back_off", origin=origin)
+        case PaceLearned(origin=origin, because=because):
+            text, shown = "pace of %s: %s", (origin, because)
+            extra = fields("pace_learned", origin=origin)
         case CircuitOpened(origin=origin, because=because):
             text, shown = "circuit of %s opened: %s", (origin, because)
             extra = fields("circuit_opened", origin=origin)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from polite.errors import InvalidOption
@@ -14,7 +14,12 @@ from polite.pacing.rate_limits import Gap, RateLimits
 _LEAST_STATUS = 100
 _RETRY_AFTER, _RATE_LIMIT, _RATE_LIMIT_POLICY = "retry-after", "ratelimit", "ratelimit-policy"
 # What pacing reads of a response's header.
-PACING_FIELDS = FieldNames(_RETRY_AFTER, _RATE_LIMIT, _RATE_LIMIT_POLICY)
+_REMAINING, _RESET = "x-ratelimit-remaining", "x-ratelimit-reset"
+PACING_FIELDS = FieldNames(_RETRY_AFTER, _RATE_LIMIT, _RATE_LIMIT_POLICY, _REMAINING, _RESET)
+# Some interfaces refuse with it whoever is too fast (docs.github.com, Rate limits for the REST API, read November 2026).
+_FORBIDDEN = 403
+# A reset beyond it is no number of seconds but a Unix time; beyond the second, in milliseconds.
+_UNIX_TIME, _IN_MS = 1e9, 1e12
 # The longest of the three date forms has 33 characters.
 _LONGEST = 64
 _SECONDS = re.compile(r"\d+", re.ASCII)
@@ -165,9 +170,27 @@ def reported(status: int, headers: Headers | Fields | None, wall: Callable[[], f
         for name, value in fields
         if name == _RETRY_AFTER and (wait_s := _wait_s(value, wall())) is not None
     ]
+    refused = None
+    if status == _FORBIDDEN:
+        if waits:
+            refused = "status 403 with Retry-After"
+        elif "0" in _lines(fields, _REMAINING):
+            refused = "status 403, X-RateLimit-Remaining: 0"
+            waits = [
+                _until_reset_s(value, wall())
+                for value in _lines(fields, _RESET)
+                if _SECONDS.fullmatch(value[:_LONGEST])
+            ]
     limits = RateLimits.of(_lines(fields, _RATE_LIMIT), _lines(fields, _RATE_LIMIT_POLICY))
     # The longest of several values is the careful choice.
-    return Outcome.of_answer(status, max(waits, default=None), rate_limits=limits)
+    outcome = Outcome.of_answer(status, max(waits, default=None), rate_limits=limits)
+    return outcome if refused is None else replace(outcome, refused=refused)
+
+
+def _until_reset_s(value: str, wall: float) -> float:
+    reset = float(value[:_LONGEST])
+    reset = reset / 1_000 if reset > _IN_MS else reset
+    return max(0.0, reset - wall) if reset > _UNIX_TIME else reset
 
 
 def _lines(fields: Fields, wanted: str) -> list[str]:

@@ -30,6 +30,12 @@ OF_403 = throttles.Longest(
         ([301], AFTER_2_MINUTES, {}, 120),
         ([404], [(b"x", b"y"), (b"retry-AFTER", b"120")], {}, 120),
         ([429], {"Retry-After": "soon"}, {}, 10),
+        ([403], {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "300"}, {}, 300),
+        ([403], {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1700000201"}, {}, 200),
+        ([403], {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1700000201000"}, {}, 200),
+        ([403], {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "soon"}, {}, 10),
+        ([403], {"X-RateLimit-Remaining": "5", "X-RateLimit-Reset": "300"}, {}, 1),
+        ([200], {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "300"}, {}, 1),
         ([429], {"Retry-After": "\udcff"}, {}, 10),
         ([429, 429, 429], {}, {}, 40),
         ([403, 403], {}, {"backoff_statuses": {429, 503, 403}}, 20),
@@ -67,7 +73,7 @@ async def test_a_gate_says_how_many_requests_each_origin_refused_in_all_and_late
         assert (gate.refusing, gate.counters.refused_per_1000) == (2, pytest.approx(4_000 / 45))
         await asyncio.sleep(7_200)
         await visit(gate)
-        await visit(gate, status=503)
+        await visit(gate, status=403, Retry_After="3")
         lately = [str(each) for each in gate.refusals(window=3_600)]
         since = [round(gate.refusals()[0].since), round(gate.refusals(3_600)[0].since)]
         with pytest.raises(polite.InvalidOption, match="refusals: window must be a number from 1"):
