@@ -112,7 +112,7 @@ class PaceLearned:
     """An origin that refused requests responds again. It gets them at the pace that its refusals have shown (`PacingPolicy.learn`).
 
     Attributes:
-        origin: The origin.
+        origin: The origin, or a scope of several that were refused together, such as "domain example.com".
         pause_s: The seconds between two requests.
         because: How many refusals have shown it, and when a shorter time is tried.
     """
@@ -124,7 +124,7 @@ class PaceLearned:
 
 @dataclass(frozen=True, slots=True)
 class BudgetSpent:
-    """An origin's budget is spent (`PacingPolicy.max_pages`, `max_bytes`, `max_failures`): it gets no more requests.
+    """A budget of an origin or of its scopes is spent (`PacingPolicy.max_pages`, `ScopeLimit.max_pages`): it gets no more requests.
 
     Attributes:
         origin: The origin.
