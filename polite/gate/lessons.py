@@ -86,7 +86,8 @@ class Lessons:
         Broader scopes are delayed, too, if refusals of several of their origins have shown that they refuse together.
         """
         changed = Memories.gap_s(before) != Memories.gap_s(pause.memory)
-        if self.policies.concurrent and bool(Memories.row(before)) != bool(Memories.row(pause.memory)):
+        # Compared, since what an origin's memory says of its limit may also have been forgotten.
+        if self.policies.concurrent and turn.scope_states[0].limit != self.policies.concurrency(origin):
             self.pacer.relimit((origin,))
         if Memories.row(before) and not Memories.row(pause.memory) and Memories.gap_s(pause.memory):
             self.listener(PaceLearned(origin.text, pause.seconds, pause.because))

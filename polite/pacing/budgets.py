@@ -1,4 +1,4 @@
-"""What was spent of each origin's budget, and of each scope's: pages, octets failures in a row; and its octets in a second."""
+"""What was spent of each origin's budget, and of each scope's: pages, octets, failures in a row; and octets in a second."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
@@ -74,8 +75,11 @@ class Overrides(tuple[Override, ...]):  # noqa: SLOT001 - a tuple with slots of 
             names = [each for each in scopes if isinstance(each, ScopeName)]
             texts += map(str, names)
             hosts = [origin.host] if is_address(origin.host) else []
-            hosts += [each.name for each in names if each.kind == "address" and each.name != "unknown"]
-            addresses = {ip_address(each.strip("[]")) for each in hosts}
+            hosts += [each.name for each in names if each.kind == "address"]
+            addresses = set()
+            for each in hosts:
+                with suppress(ValueError):  # it is unknown, or named by a function of the user's
+                    addresses.add(ip_address(each.strip("[]")))
             texts += [
                 str(ip_network((each, prefix), strict=False))
                 for prefix in self._prefixes

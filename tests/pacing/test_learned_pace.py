@@ -84,6 +84,20 @@ async def test_what_a_response_asks_for_counts_from_it_though_the_learned_gap_co
         assert await visit(gate) >= began + 0.5 * learned_s + 60
 
 
+@pytest.mark.virtual_time
+async def test_an_origin_of_a_slowed_scope_has_its_concurrency_again_once_it_responds() -> None:
+    scopes = polite.Scopes(domain=polite.ScopeLimit(delay=0.0, concurrency=1_000))
+    async with opened(ScriptedTransport({}), pacing=PacingPolicy(scopes=scopes, concurrency=4)) as (gate, _):
+        hosts = [f"https://{name}.site.test/" for name in "abc"]
+        for status, wait_s in ((429, 9), (429, 2_000), (200, 2_000)):
+            for host in hosts:
+                await visit(gate, host, status)
+            await asyncio.sleep(wait_s)
+        for host in hosts:
+            times = await asyncio.gather(*(visit(gate, host, took=50) for _ in range(2)))
+            assert times[1] - times[0] < 50
+
+
 class Crawl:
     """A saturated crawl of one host: `wall`, `memory` and the last `pause`."""
 
