@@ -279,6 +279,25 @@ class Retried:
 
 
 @dataclass(frozen=True, slots=True)
+class OperatorActed:
+    """An operator's order stands from now on, or stands no more.
+
+    Attributes:
+        kind: "hold", "forbid", "drop" or "release".
+        pattern: An origin, `*.domain`, or the beginning of URLs.
+        by: Who gave it.
+        because: Why.
+        until: When it ends by itself (Unix time); None for never.
+    """
+
+    kind: str
+    pattern: str
+    by: str
+    because: str
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Dropped:
     """A frontier drops a task.
 
@@ -341,5 +360,6 @@ Event = (
     | Dropped
     | StoreAway
     | StoreBack
+    | OperatorActed
 )
 """What a listener is called with: one of these."""

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import wraps
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, NoReturn, ParamSpec, TypeVar
 
@@ -16,6 +17,7 @@ from polite.errors import InvalidOption
 from polite.gate.addresses import AddressBook
 from polite.gate.fetcher import Downloads, RobotsFetcher, Signatures
 from polite.gate.gate import Gate
+from polite.gate.operator import OrderStore
 from polite.gate.recrawl import Recrawl
 from polite.gate.rules import OriginManager
 from polite.gate.services import Services
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis, RedisCluster
 
     from polite.stores.redis.address import Address
+    from polite.stores.redis.opening import SharedStore
 
 T = TypeVar("T", RobotsPolicy, PacingPolicy, FetchPolicy)
 Opened = TypeVar("Opened")
@@ -196,6 +199,7 @@ async def open_gate(
     origins = OriginManager(agent, fetcher, turns, clock, robots, tell, store=kept)
     pages = None if recrawl is None or remembered is None else Recrawl(recrawl, remembered, clock)
     gate = Gate(Services(clock, origins, turns, tell, downloads, pages))
+    orders = _orders(own, shared, clock)
     # Each is closed even if closing another fails or is cancelled. What is shared comes after the gate, which grants no turn any
     # more by then: homes leave with what is left of their delays.
     async with gate.services.resources as resources, AsyncExitStack() as closing:
@@ -208,6 +212,8 @@ async def open_gate(
         if shared is not None:
             await join(gate, shared, crawl, lease_s=lease)
         closing.push_async_callback(gate.close)
+        if orders is not None:
+            await turns.operator.use(orders)
         yield gate
 
 
@@ -252,6 +258,20 @@ async def _kept(store: object, clock: Clock) -> RobotsStore | None:
         await file.close()
         raise
     return file
+
+
+def _orders(store: RobotsStore | None, shared: "SharedStore | None", clock: Clock) -> OrderStore | None:
+    """Return what keeps the operator's orders: the server, or a file beside that of the store."""
+    if shared is not None:
+        from polite.stores.redis.orders import RedisOrders
+
+        return RedisOrders(shared.link, clock)
+    path = getattr(store, "path", None)
+    if not isinstance(path, Path):
+        return None
+    from polite.stores.orders import FileOrders
+
+    return FileOrders(path)
 
 
 def _transports(

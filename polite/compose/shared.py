@@ -158,6 +158,10 @@ async def join_frontier(
         if shared is None:
             raise InvalidOption(f"store={store!r} is not shared")
         gate.services.resources.push_async_callback(shared.close)
+        from polite.stores.redis.orders import RedisOrders
+
+        if not gate.services.turns.operator.kept:
+            await gate.services.turns.operator.use(RedisOrders(shared.link, gate.services.clock))
         return await join(gate, shared, crawl, lease_s=lease_s, order=order, robots=shared.robots)
     _require_same_server(found, store)
     if crawl is not None and crawl != found.crawl:

@@ -15,6 +15,7 @@ Theory of operation:
 """
 
 import asyncio
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -33,6 +34,7 @@ from polite.gate.rules_cache import Grounds, OriginRules
 from polite.gate.services import Services
 from polite.gate.single_flight import start_later
 from polite.log import fields, log
+from polite.orders import Order
 from polite.origin import Origin, Target
 from polite.pace import exponential
 from polite.pacing.turn import Turn
@@ -53,6 +55,10 @@ _EVICT_S = 30.0
 _OVERLOADED_S = 5.0
 # After a failure without a date: so long, and twice as long each time, up to an hour (seconds).
 _FIRST_S, _LONGEST_S = 5.0, 3_600.0
+# A queue that an operator holds gives its place in memory to others: it looks again after so long (seconds).
+_HELD_S = 120.0
+# Orders to drop that are remembered.
+_MOST_DROPS = 1_000
 
 
 class Dispatcher:
@@ -93,12 +99,18 @@ class Dispatcher:
         self._fetching: dict[OriginQueue, asyncio.Task[None]] = {}  # those with a robots.txt fetch slot
         self._for_slot: OrderedDict[OriginQueue, None] = OrderedDict()
         self._evicting = False
+        self._dropping: set[asyncio.Task[None]] = set()
         self._holding: list[OriginQueue] = []  # turns that came in this step
         self._requested: list[OriginQueue] = []  # those with a chosen task
         self._matching = False
         self.store: TaskStore = keep(self)
         self.in_flight: InFlight = InFlight(services, self.progress, self.store, limits.max_tries, on_end)
         self._rules = TaskRules(services, scheduler, self.progress, self.in_flight)
+        self._orders = services.turns.orders
+        self._drops: list[
+            tuple[Order, float]
+        ] = []  # orders to drop, with the last task's number that each is about
+        services.turns.operator.watch(self._ordered)
         services.add_queue(self.progress)
 
     # Tasks come.
@@ -128,6 +140,9 @@ class Dispatcher:
 
     def _add(self, task: Task) -> bool:
         target = task.target
+        if self._drops and (order := self._dropped(task)) is not None:
+            self.in_flight.drop(task, str(order))
+            return True
         queue = self.queues.get(target.origin.text)
         if queue is not None and queue.state is QueueState.WITHDRAWN:
             # The scheduler still has tasks of before, perhaps this one.
@@ -162,10 +177,15 @@ class Dispatcher:
         queue.wait = queue.error = None
         if self.progress.stopped:
             return
-        if not queue.scheduled and not queue.unchecked:
+        if not queue.waiting:
             self._remove(queue)
         elif self._turns.declines and (declined := self._declined(queue.origin, queue.grounds)):
             self._drop(queue, declined)
+        elif self._orders.rows and (
+            self._orders.holds(queue.origin) or queue.waiting == len(queue.held or ())
+        ):
+            # `_ordered` begins its next wait, too.
+            self._postpone(queue, _HELD_S, self._advance)
         elif not queue.unchecked and (grounds := self._rules.in_force(queue)) is not None:
             self._request_turn(queue, grounds)
         elif self._origins.current(queue.origin) is not None:
@@ -414,6 +434,8 @@ class Dispatcher:
     def _match(self) -> bool:
         """Give tasks to idle workers. Whether to go on in the next step."""
         requested, self._requested = self._requested, []
+        if self._turns.operator.stale:
+            self._turns.operator.look()
         for queue in requested:
             task, turn = queue.chosen, queue.turn
             if task is None or turn is None or self.progress.stopped:
@@ -450,6 +472,16 @@ class Dispatcher:
             queue.chosen = None
             if queue.drop_reason is not None:
                 self.in_flight.drop(task, queue.drop_reason)
+            self._go_on_without(queue, task)
+            return None
+        if self._drops and (order := self._dropped(task)) is not None:
+            queue.chosen = None
+            self.in_flight.drop(task, str(order))
+            self._go_on_without(queue, task)
+            return None
+        if self._orders.rows and self._orders.holds(task.origin, task.target.path):
+            queue.chosen = None
+            queue.held = [*(queue.held or ()), task]
             self._go_on_without(queue, task)
             return None
         verdict = self._rules.verdict_on_chosen(queue, task)
@@ -545,14 +577,20 @@ class Dispatcher:
             # Later: it may make another queue ready, while `_deactivate` has still to take this one's tasks from the scheduler.
             asyncio.get_running_loop().call_soon(self._guarded, self._fill_slots)
 
-    def _declined(self, origin: Origin, grounds: Grounds | None) -> str:
-        """Why the policy permits no more requests to the origin; empty if it does."""
+    def _declined(self, origin: Origin, grounds: Grounds | None) -> str | Decision | None:
+        """Why the policy, or an operator, permits no more requests to the origin; None if they do."""
+        if (order := self._orders.forbids(origin)) is not None:
+            return Decision.by_operator("/", str(order))
         declined = self._turns.declined(origin, None if grounds is None else grounds.pace)
-        return "" if declined is None else declined.because
+        return None if declined is None else declined.because
 
-    def _drop(self, queue: OriginQueue, because: str) -> None:
-        """Drop all tasks of the queue, and none that is put from now on, unless rules allow it before all others are dropped."""
+    def _drop(self, queue: OriginQueue, because: str | Decision) -> None:
+        """Drop all tasks of the queue, and none that is put from now on, unless rules allow it before all others are dropped.
+
+        With an operator's decision, they are refused.
+        """
         self._unchoose(queue)
+        queue.unhold()
         self.store.drop_origin(queue.origin, because)
         queue.state, queue.drop_reason = QueueState.DROPPING, because
         self._drop_some(queue, len(queue.unchecked or ()))
@@ -603,7 +641,7 @@ class Dispatcher:
 
     def _withdraw(self, queue: OriginQueue) -> None:
         self._cancel(queue)
-        queue.unchecked = None
+        queue.unchecked = queue.held = None
         if not queue.scheduled or not self._scheduler:
             self._remove(queue)
             self._scheduler.take_back(queue.origin, queue.scheduled)
@@ -613,6 +651,58 @@ class Dispatcher:
         if not self._scheduler.is_ready(queue.origin):
             self._scheduler.ready(queue.origin)
         self.schedule_dispatch()
+
+    # An operator orders.
+
+    async def drop(self, order: Order) -> None:
+        """Drop the tasks that an order is about, and none that is put later; those of a shared store, while the order stands.
+
+        Return when those that a file keeps are dropped, too. Raises StoreFailed.
+        """
+        self._drops = [*self._drops[1 - _MOST_DROPS :], (order, math.inf)]
+        self._reconsider([order])
+        last = await self.store.drop(order)
+        self._drops = [(each, last if each is order else number) for each, number in self._drops]
+
+    def _dropped(self, task: Task) -> Order | None:
+        """Return the order to drop this task."""
+        now = self._clock.wall()
+        for order, last in self._drops:
+            over = order.until is not None and order.until <= now
+            if not over and task.number <= last and order.covers(task.origin, task.target.path):
+                return order
+        return None
+
+    def _ordered(self, changed: list[Order]) -> None:
+        """Orders stand from now on, or no more."""
+        for order in changed:
+            if order.kind == "drop" and order in self._orders.rows.values() and not self.progress.stopped:
+                self._start_drop(order)
+        self._guarded(self._reconsider, changed)
+
+    def _start_drop(self, order: Order) -> None:
+        task = start_later(lambda: self.drop(order))
+        self._dropping.add(task)
+        task.add_done_callback(self._dropping.discard)
+
+    def _reconsider(self, changed: list[Order]) -> None:
+        """Have queues about which something was ordered begin the wait that they need now."""
+        for queue in [
+            each for each in self.queues.values() if any(order.touches(each.origin) for order in changed)
+        ]:
+            if self.progress.stopped or queue.state in (QueueState.WITHDRAWN, QueueState.REMOVED):
+                continue
+            queue.unhold()
+            drop = next(
+                (order for order, _ in self._drops if order in changed and order.covers(queue.origin)), None
+            )
+            if drop is not None:
+                self._cancel(queue)
+                self._drop(queue, str(drop))
+            elif queue.state not in (QueueState.READY, QueueState.DROPPING):
+                # What is ready or dropped is looked at when the scheduler chooses it.
+                self._cancel(queue)
+                self._advance(queue)
 
     # Queues that wait for long.
 
@@ -699,7 +789,7 @@ class Dispatcher:
         """What waits, in the order in which it was put."""
         tasks = [*self._scheduler.tasks, *self._later.values()]
         for queue in self.queues.values():
-            tasks.extend(queue.unchecked or ())
+            tasks.extend((*(queue.unchecked or ()), *(queue.held or ())))
             if queue.chosen is not None:
                 tasks.append(queue.chosen)
         return sorted(tasks, key=lambda task: task.number)

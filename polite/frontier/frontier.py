@@ -23,6 +23,7 @@ from polite.frontier.dispatcher import Dispatcher
 from polite.frontier.in_flight import OnEnd, TaskPermit
 from polite.frontier.task_store import Limits, MemoryTaskStore, PutOptions, TaskDraft, draft_of
 from polite.gate.gate import Gate
+from polite.gate.operator import DROP_S
 from polite.log import fields, log
 from polite.options import instance, integer
 from polite.origin import Origin, Target
@@ -562,6 +563,31 @@ class Frontier:
             if self._progress.over:
                 # Nothing would wake a worker that came now.
                 return None
+
+    async def drop(self, pattern: str, *, because: str, by: str | None = None) -> None:
+        """Drop the waiting tasks of these URLs: they end with an event (Dropped), and `on_end`. What is put later is not concerned.
+
+        Return when those are dropped that a file has beside those in memory; of the latter, each ends at the latest when it would
+        have been given out, and those of whole origins at once, as soon as a worker is idle. In a shared crawl, all processes drop
+        what they meet of these URLs for an hour, tasks that are put meanwhile included, unless the order is released before.
+
+        Example:
+            await frontier.drop("https://example.com/calendar", because="it has no end")
+
+        Args:
+            pattern: As for `Gate.hold`.
+            because: Why, for the events.
+            by: Who orders it. By default user and host of this process.
+
+        Raises:
+            InvalidOption: An argument has the wrong form.
+            StoreFailed: The store cannot be used.
+        """
+        operator = self._gate.services.turns.operator
+        if self._dispatcher.store.shared:
+            await operator.give("drop", pattern, because=because, for_=DROP_S, by=by)
+        else:
+            await self._dispatcher.drop(operator.order("drop", pattern, because=because, by=by))
 
     def pause(self) -> None:
         """Give out nothing until `resume`. What is in flight may be finished; robots.txt is still fetched."""

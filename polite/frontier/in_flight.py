@@ -113,7 +113,8 @@ class TaskPermit(Permit):
         if bound:
             # A `gate.permit` for the same origin inside this block would wait for itself: the gate knows by this.
             self._holder = waiter
-        if self._grounds is not None and self._services.in_force(turn, self._grounds):
+        good = self._grounds is not None and not self._services.stopped(self._target)
+        if self._grounds is not None and good and self._services.in_force(turn, self._grounds):
             self._hold(turn, self._grounds)
         elif turn in self._services.held_turns and not self._services.turns.holds(turn):
             error = self._services.turn_lost(turn, self._target)
@@ -328,8 +329,11 @@ class InFlight:
         finally:
             self._finish(task, End.REFUSED, decision)
 
-    def drop(self, task: Task, because: str) -> None:
-        """Give a waiting task up."""
+    def drop(self, task: Task, because: str | Decision) -> None:
+        """Give a waiting task up; with an operator's decision, refuse it."""
+        if isinstance(because, Decision):
+            self.refuse(task, because._replace(path=task.target.path))
+            return
         self._progress.leave_waiting()
         self._drop(task, because, task.tries)
 

@@ -67,6 +67,7 @@ class OriginQueue:
         state: What it waits for.
         wait: The request, coroutine or timer that ends the wait.
         unchecked: Tasks about which no rules in force have decided.
+        held: Tasks that an operator holds, though not all of the origin.
         scheduled: How many tasks are at the scheduler, the chosen one included.
         grounds: The newest rules, or the failure to get any, that the queue was told of.
         meaning: The meaning of the rules that decided about its tasks.
@@ -89,6 +90,7 @@ class OriginQueue:
     state: QueueState = QueueState.DECIDING
     wait: TurnRequest | None = None
     unchecked: deque[Task] | None = None
+    held: list[Task] | None = None
     scheduled: int = 0
     grounds: Grounds | None = None
     meaning: Hashable = None
@@ -102,7 +104,7 @@ class OriginQueue:
     turn_failures: int = 0
     wakes_at: float = -math.inf
     error: str | None = None
-    drop_reason: str | None = None
+    drop_reason: str | Decision | None = None
 
     def __post_init__(self) -> None:
         self.requested = self.sample
@@ -110,7 +112,7 @@ class OriginQueue:
     @property
     def waiting(self) -> int:
         """How many tasks wait."""
-        return self.scheduled + len(self.unchecked or ())
+        return self.scheduled + len(self.unchecked or ()) + len(self.held or ())
 
     @property
     def failures_in_a_row(self) -> int:
@@ -132,6 +134,12 @@ class OriginQueue:
         if self.unchecked is None:
             self.unchecked = deque()
         self.unchecked.append(task)
+
+    def unhold(self) -> None:
+        """Have the tasks that an operator held be decided again."""
+        held, self.held = self.held, None
+        for task in held or ():
+            self.put_unchecked(task)
 
     def learn(self, known: OriginRules) -> None:
         """Let these rules decide from now on. If they mean something else, the tasks at the scheduler are decided anew."""
@@ -192,6 +200,7 @@ class TaskRules:
         self, services: Services, scheduler: CheckedScheduler, progress: Progress, in_flight: InFlight
     ) -> None:
         self._origins = services.origins
+        self._orders = services.turns.orders
         self._decider = services.decider
         self._scheduler = scheduler
         self._progress = progress
@@ -200,6 +209,8 @@ class TaskRules:
 
     def verdict(self, task: Task, known: OriginRules | None) -> Decision | bool | None:
         """Return True, or the decision that disallows the task; None if no rules can be had, or if to decide takes long."""
+        if (ordered := self._ordered(task)) is not None:
+            return ordered
         allowed = None if known is None else self._decider.allows_now(known.rules, task.target.path)
         if known is None or allowed is not False:
             return allowed
@@ -210,13 +221,20 @@ class TaskRules:
         if queue.turn is None and self.in_force(queue) is None:
             return None
         if queue.decided is None:
-            return True
+            ordered = self._ordered(task)
+            return True if ordered is None else ordered
         if task.number in queue.decided:
             # A Decision that disallows is falsy.
             refusal = queue.decided[task.number]
+            refusal = refusal if (ordered := self._ordered(task)) is None else ordered
             return True if refusal is None else refusal
         known = self._origins.current(queue.origin)
         return None if known is None or known.meaning != queue.meaning else self.verdict(task, known)
+
+    def _ordered(self, task: Task) -> Decision | None:
+        """Return the decision of an operator who forbids the task."""
+        order = self._orders.forbids(task.origin, task.target.path) if self._orders.rows else None
+        return None if order is None else Decision.by_operator(task.target.path, str(order))
 
     def in_force(self, queue: OriginQueue) -> Grounds | None:
         """Return the newest grounds that are known, and have the queue learn them; of forgotten rules, if they are still valid."""

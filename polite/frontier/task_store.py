@@ -11,8 +11,10 @@ from typing import Any, NamedTuple, Protocol, TypedDict
 from polite.errors import InvalidOption, redact_url
 from polite.frontier.progress import End, Progress
 from polite.options import boolean, integer, number
+from polite.orders import Order
 from polite.origin import Origin, Target
 from polite.ports import Clock
+from polite.robots.decision import Decision
 from polite.task import KEYED, NOT_UNIQUE, Admission, Task, seen_as
 
 _MOST_WHOLE = 2**63
@@ -133,6 +135,10 @@ class TaskStore(Protocol):
         """Whether tasks that wait outlive the process."""
 
     @property
+    def shared(self) -> bool:
+        """Whether other processes use it at the same time."""
+
+    @property
     def crowded(self) -> bool:
         """Whether origins wait to be active in memory, and the limit is reached."""
 
@@ -169,8 +175,14 @@ class TaskStore(Protocol):
             fetched: Whether robots.txt was fetched and no task given out since; None if there are no rules.
         """
 
-    def drop_origin(self, origin: Origin, because: str) -> None:
+    def drop_origin(self, origin: Origin, because: str | Decision) -> None:
         """Its rules, or a turn, cannot be had, or its budget is spent: all tasks of the origin are to be dropped."""
+
+    async def drop(self, order: Order) -> float:
+        """Drop waiting tasks that an order is about and the Dispatcher does not have. Return the last number that it is about.
+
+        Raises StoreFailed.
+        """
 
     def responded(self, origin: Origin) -> None:
         """The block of one of the origin's tasks was left: by the response, the origin may give no turn for long."""
@@ -199,7 +211,7 @@ class MemoryTaskStore:
         shared: Returns the same target with the origin object that the Dispatcher uses.
     """
 
-    lasting = False
+    lasting = shared = False
     crowded = False
 
     def __init__(
@@ -276,7 +288,10 @@ class MemoryTaskStore:
     def postpone_origin(self, origin: Origin, seconds: float, failures: int, *, fetched: bool | None) -> bool:
         return False
 
-    def drop_origin(self, origin: Origin, because: str) -> None: ...
+    def drop_origin(self, origin: Origin, because: str | Decision) -> None: ...
+
+    async def drop(self, order: Order) -> float:
+        return self._number
 
     def responded(self, origin: Origin) -> None: ...
 

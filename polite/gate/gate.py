@@ -1,7 +1,7 @@
 """The gate that a crawler awaits before each fetch: may I, and now?"""
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Hashable, Iterable
 from dataclasses import replace
 from datetime import datetime
 
@@ -14,6 +14,7 @@ from polite.gate.sitemaps import Sitemaps, fetch_tdm_file, parsed
 from polite.gate.tally import Counters, OriginRefusals
 from polite.log import fields, log
 from polite.options import instance
+from polite.orders import Order
 from polite.origin import Origin, Target
 from polite.pacing.policy import PacingPolicy
 from polite.ports import Listener, Meter
@@ -44,7 +45,7 @@ class Gate:
         self._charges: dict[tuple[Hashable, ...], asyncio.Task[None]] = {}
 
     async def check(self, url: str) -> Decision:
-        """Return whether robots.txt allows the URL. Fetches robots.txt if necessary; takes no turn for the URL.
+        """Return whether robots.txt, and the operator, allow the URL. Fetches robots.txt if necessary; takes no turn for the URL.
 
         Inside a permit's block, rules of the permit's own origin that expired meanwhile still decide.
 
@@ -56,6 +57,10 @@ class Gate:
         """
         services, target = self.services, Target.of(url)
         services.require_open(target)
+        if services.turns.operator.stale:
+            services.turns.operator.look()
+        if services.turns.declines and (forbidden := services.turns.forbidden(target)) is not None:
+            return forbidden.decision
         known = services.origins.current(target.origin) or await services.learn(target)
         if len(target.path) <= known.rules.quick_length:
             return known.rules.decide(target.path)
@@ -307,6 +312,68 @@ class Gate:
         """
         return self.services.origins.known.memory
 
+    # The operator's orders.
+
+    def hold(
+        self,
+        pattern: str,
+        *,
+        because: str,
+        until: float | datetime | None = None,
+        for_: float | None = None,
+        by: str | None = None,
+    ) -> Awaitable[Order]:
+        """Have all requests to these URLs wait: permits, tasks of frontiers and, for whole origins, robots.txt.
+
+        It is in force when this returns: also in other processes on the same store, within a second (a file) or two (a server), and
+        after a restart. Await the result to know that the store has it. A request whose permit was granted before may still go.
+
+        Example:
+            await gate.hold("*.example.com", for_=3_600, because="their operator called: disk full")
+
+        Args:
+            pattern: An origin such as "https://example.com", a domain with all hosts below it ("*.example.com"), or the beginning
+                of URLs ("https://example.com/search").
+            because: Why, for the log and for `orders`.
+            until: When it ends by itself: Unix time, or a datetime with a time zone. By default when it is released.
+            for_: For how long, instead (seconds).
+            by: Who orders it. By default user and host of this process.
+
+        Raises:
+            InvalidOption: At once: an argument has the wrong form.
+            Overloaded: At once: 10,000 orders stand already.
+            StoreFailed: When it is awaited: other processes do not know the order. It is in force in this one.
+        """
+        return self.services.turns.operator.give(
+            "hold", pattern, because=because, until=until, for_=for_, by=by
+        )
+
+    def forbid(self, pattern: str, *, because: str, by: str | None = None) -> Awaitable[Order]:
+        """Have no request go to these URLs: `Disallowed` is raised, with `Reason.OPERATOR` and the text. See `hold` for the rest.
+
+        Tasks of frontiers are refused. A permit that waits for its turn learns of it when that comes.
+        """
+        return self.services.turns.operator.give("forbid", pattern, because=because, by=by)
+
+    def release(
+        self, pattern: str, *, because: str = "released", by: str | None = None
+    ) -> Awaitable[list[Order]]:
+        """End the orders of this very pattern. In force when this returns, elsewhere as for `hold`. Await it for these orders.
+
+        Raises:
+            InvalidOption: At once: no order has this pattern; the message names those that stand.
+            StoreFailed: When it is awaited.
+        """
+        return self.services.turns.operator.release(pattern, because=because, by=by)
+
+    @property
+    def orders(self) -> list[Order]:
+        """The orders that stand, the oldest first."""
+        operator = self.services.turns.operator
+        if operator.stale:
+            operator.look()
+        return sorted(operator.orders.rows.values(), key=lambda order: order.at)
+
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Pass events to one more listener from now on, as `open_gate(listener=...)` does. Return what ends that.
 
@@ -350,7 +417,10 @@ class Gate:
             try:
                 await self.services.turns.pacer.close()
             finally:
-                await self.services.origins.close()
+                try:
+                    await self.services.origins.close()
+                finally:
+                    await self.services.turns.operator.close()
 
     def __repr__(self) -> str:
         counters, state = self.services.counters, "closed, " if self.services.shutdown.begun else ""

@@ -137,6 +137,11 @@ class Permit:
             turns, target = self._services.turns, self._target
             await turns.ask_again(self._turn, target, self._pace)
             self.require()
+            if self._services.stopped(target):
+                raise TurnLost(
+                    f"the turn for {target.url} is lost: an operator holds or forbids it by now. Send nothing",
+                    url=target.url,
+                )
             if turns.closed_s(target.origin, self._pace):
                 raise TurnLost(
                     f"the turn for {target.url} is lost: the site closed meanwhile (Visit-time, or PacingPolicy.hours). "
@@ -435,6 +440,7 @@ class Permit:
                 if (
                     services.shutdown.begun
                     or turns.declines
+                    or turns.operator.stale
                     or (task is not None and task in services.open_permits)
                 ):
                     await self._require(task)
@@ -453,14 +459,19 @@ class Permit:
                     )
                 except GateClosed as error:
                     raise services.closed_error(target) from error
-                if not turn.waited:
+                # Something may have been ordered while the rules were fetched.
+                ordered = turns.declines and turns.forbidden(target) is not None
+                if not (turn.waited or ordered):
                     break
-                if (still := self._grounds_after(grounds, renewed=renewed)) is not None:
+                if not ordered and (still := self._grounds_after(grounds, renewed=renewed)) is not None:
                     services.counters.waited += 1
                     grounds = still
                     break
                 renewed = True
-                turns.skip(turn, target, "the rules were replaced, or became too old, while it waited")
+                because = (
+                    "an operator forbids it" if ordered else "the rules were replaced, or became too old,"
+                )
+                turns.skip(turn, target, f"{because} while it waited")
         except BaseException:
             services.waiting.failed += 1
             # The permit ends, unless it may be entered again.
@@ -487,8 +498,11 @@ class Permit:
         """Raise an error if the permit must not wait, now that it is known who waits for what."""
         services, target, turns = self._services, self._target, self._services.turns
         services.require_open(target)
+        if turns.operator.stale:
+            turns.operator.look()
         if turns.declines:
             # Before robots.txt is fetched: that is a request, too.
+            services.require_permitted(target)
             turns.require(target, services.origins.known.pace(target.origin))
         if task is not None and task in services.open_permits:
             await turns.meet(target)

@@ -349,6 +349,13 @@ class Services:
         if self.shutdown.begun:
             raise self.closed_error(target)
 
+    def require_permitted(self, target: Target) -> None:
+        """Raise Disallowed if an operator forbids the URL."""
+        if (error := self.turns.forbidden(target)) is not None:
+            self.counters.refused += 1
+            self.listener(refused(target, error.decision))
+            raise error
+
     def closed_error(self, target: Target) -> GateClosed:
         """Return the error for a URL that was passed to a closed gate."""
         return GateClosed(f"the gate is closed: no decision for {target.url}", url=target.url)
@@ -365,8 +372,14 @@ class Services:
         Raises:
             PermitMisused: The task would wait for a turn that it holds.
             GateClosed, Overloaded: As `OriginManager.learn`.
+            Disallowed: An operator forbids all of the origin, and its rules are not known.
         """
         task, origin = self.open_permits.current_task(), target.origin
+        if self.turns.operator.stale:
+            self.turns.operator.look()
+        if self.turns.orders.rows and self.origins.current(origin) is None:
+            # No request goes there.
+            self.require_permitted(origin.robots)
         if task is None or task not in self.open_permits:
             return await self.origins.learn(origin)
 
@@ -417,6 +430,14 @@ class Services:
             return False
         granted_at = turn.granted_at or 0.0
         return self.clock.monotonic() - granted_at < _PROMPT_S or self.origins.still_valid(grounds)
+
+    def stopped(self, target: Target) -> bool:
+        """Whether an operator holds or forbids the URL."""
+        orders = self.turns.orders
+        if not orders.rows:
+            return False
+        where = target.origin, target.path
+        return orders.forbids(*where) is not None or orders.holds(*where) is not None
 
     def turn_lost(self, turn: Turn, target: Target) -> TurnLost:
         """The error for a turn that does not hold any more."""

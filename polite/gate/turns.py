@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from polite.errors import OriginDeclined
 from polite.events import BackedOff, BudgetSpent, CircuitClosed, CircuitOpened, Skipped
 from polite.gate.lessons import Lessons
+from polite.gate.operator import Operator
 from polite.gate.tally import Counters, RefusalCounts
+from polite.orders import Order, Orders
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace, VisitTime
 from polite.pacing.budgets import Budgets, Declined, Spent
@@ -21,6 +23,7 @@ from polite.pacing.policy import Anchor, PacingPolicy, by_origin
 from polite.pacing.scopes import ScopePolicy
 from polite.pacing.turn import Outlook, Provisional, Turn
 from polite.ports import Clock, Listener, Timer
+from polite.robots.decision import Decision, Disallowed
 
 # A delay that is renewed outlasts its block by this at most (seconds).
 _STEP_S = 0.5
@@ -52,6 +55,8 @@ class Turns:
         declines: Whether any origin may get no more requests at all, by the policy (`require`).
         detects: Whether challenges and blocks count as refusals.
         budgets: What was spent of the budgets of origins; None if none has one.
+        operator: The operator's orders.
+        orders: Those that stand.
 
     Args:
         keep_back_off: Called with each long back-off as it begins, and with what was learned of an origin that responds again, so
@@ -77,6 +82,9 @@ class Turns:
         self.counters: Counters = Counters()
         self.refusals: RefusalCounts = self._lessons.refusals
         self._refusing = self.refusals.rows
+        self.operator: Operator = Operator(self.clock, self.listener)
+        self.orders: Orders = self.operator.orders
+        self.operator.watch(self._ordered)
         self._adopt()
 
     def share(
@@ -105,11 +113,14 @@ class Turns:
         self.pacer.limit(*self.policies.limits, policy.max_waiting)
         self.pacer.relimit(changed)
 
+    def _ordered(self, _: list[Order]) -> None:
+        self._adopt()
+
     def _adopt(self) -> None:
         policies = self.policies
         self.anchor: Anchor = policies.policy.anchor
         self.grants_delay: bool = policies.concurrent
-        self.declines: bool = policies.declines
+        self.declines: bool = policies.declines or bool(self.orders.rows)
         self.detects: bool = policies.policy.detect_refusals
         self.budgets: Budgets | None = policies.budgets if policies.budgeted else None
         if self.budgets is None:
@@ -165,9 +176,15 @@ class Turns:
     def _at_once(self, target: Target, pace: RequestedPace | None) -> bool:
         """Whether the pacer alone decides when a turn comes.
 
-        It does not if a scope has to be resolved, a grant may begin a delay (concurrency above 1), or the site has opening hours.
+        It does not if a scope has to be resolved, a grant may begin a delay (concurrency above 1), the site has opening hours, or
+        an operator holds the URL.
         """
-        return self.find is None and not self.grants_delay and not self._hours(target.origin, pace)
+        return (
+            self.find is None
+            and not self.grants_delay
+            and not self._hours(target.origin, pace)
+            and not (self.orders.rows and self.orders.holds(target.origin, target.path))
+        )
 
     async def take(
         self,
@@ -184,17 +201,24 @@ class Turns:
             target: The URL.
             pace: The pace that the origin's robots.txt requests.
             robots: A request for robots.txt, for which pages wait. It goes while the site is closed, too (Visit-time): it says
-                when it opens.
+                when it opens. It does not go while an operator holds or forbids all of the origin.
             first: A page that gave back its turn to have the rules renewed. It goes before other pages.
             overtake: Whether robots.txt goes before those that wait.
 
         Raises:
             OriginDeclined: The policy permits no more requests to the page's origin, perhaps since it waits.
+            Disallowed: It is for robots.txt, and an operator forbids all of the origin.
         """
         first = first or (robots and overtake)
         waited = self.find is not None and await self.meet(target)
         moves = 0
+        ordered = target.origin, None if robots else target.path
         while True:
+            if self.orders.rows:
+                if robots and (forbidden := self.forbidden(target.origin.robots)) is not None:
+                    raise forbidden
+                most = self.policies.policy.max_waiting
+                waited = await self.operator.lifted(*ordered, most) or waited
             if self.declines and not robots:
                 self.require(target, pace)
             if not robots and self.closed_s(target.origin, pace):
@@ -210,6 +234,10 @@ class Turns:
                 if moved or not self.holds(turn):
                     moves += moved
                     waited = first = True
+                    self.pacer.give_back(turn)
+                elif self.orders.rows and (
+                    self.orders.holds(*ordered) or (robots and self.orders.forbids(target.origin))
+                ):
                     self.pacer.give_back(turn)
                 elif robots:
                     self.counters.robots += 1
@@ -264,6 +292,16 @@ class Turns:
             because = f"PacingPolicy.hours={text!r}: the site's Visit-time {hours[0]} is never within them"
             return Declined("hours", text, because)
         return self.policies.declined(origin, pace)
+
+    def forbidden(self, target: Target) -> Disallowed | None:
+        """Return the error of a URL that an operator forbids; None of another. For robots.txt, all of the origin counts."""
+        path = None if target.path == "/robots.txt" else target.path
+        order = self.orders.forbids(target.origin, path)
+        return (
+            None
+            if order is None
+            else Disallowed(Decision.by_operator(target.path, str(order)), url=target.url)
+        )
 
     def require(self, target: Target, pace: RequestedPace | None) -> None:
         """Raise OriginDeclined if the policy permits no more requests to the URL's origin."""
@@ -484,6 +522,11 @@ class Turns:
             outlook = replace(outlook, because=because)
         if (slowed := self.policies.slowed.get(outlook.scope)) is not None:
             outlook = replace(outlook, because=slowed.because)
+        if (order := self.orders.holds(target.origin, target.path)) is not None:
+            wait_s = self.orders.held_s(target.origin, target.path, self.clock.wall())
+            ready_at = max(outlook.ready_at, self.clock.monotonic() + min(wait_s, _LOOK_AGAIN_S))
+            until = "" if wait_s < math.inf else ", until it is released"
+            return Outlook(ready_at, outlook.scope or target.origin, outlook.waiting, 0, f"{order}{until}")
         closed_s = self.closed_s(target.origin, pace)
         if not closed_s or closed_s == math.inf:
             # If it never opens, `declined` says so.
@@ -500,10 +543,13 @@ class Turns:
     def wait_s(self, target: Target, pace: RequestedPace | None = None) -> float:
         """Return the seconds until this URL's turn could come, as far as is known now.
 
-        While the site is closed, at most the time after which the wall clock is read again.
+        While the site is closed, or an operator holds it, at most the time after which the wall clock is read again.
         """
         ready_at = self.pacer.outlook(self.scopes_of(target)).ready_at
-        return max(ready_at - self.clock.monotonic(), min(self.closed_s(target.origin, pace), _LOOK_AGAIN_S))
+        closed_s = self.closed_s(target.origin, pace)
+        if self.orders.rows:
+            closed_s = max(closed_s, self.orders.held_s(target.origin, None, self.clock.wall()))
+        return max(ready_at - self.clock.monotonic(), min(closed_s, _LOOK_AGAIN_S))
 
     def pause(self, origin: Origin, pace: RequestedPace | None) -> Pause:
         """Return an origin's delay after an ordinary response, and its reason."""

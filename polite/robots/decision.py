@@ -67,6 +67,7 @@ class _Outcome(NamedTuple):
 
     access: FetchResult | None
     cause: Reason | None
+    said: str = ""
 
     def matching(self, path: str) -> tuple[Rule, ...]:
         return ()
@@ -150,7 +151,15 @@ class Decision(_Fields):
 
     def without_rules(self) -> "Decision":
         """Return the same decision without the rule set, which may be large: `overruled` is empty, and `undefined` False."""
-        return Decision(self.path, self.allowed, self.reason, self.rule, _Outcome(self.access, self.cause))
+        said = self.decider.said if isinstance(self.decider, _Outcome) else ""
+        return Decision(
+            self.path, self.allowed, self.reason, self.rule, _Outcome(self.access, self.cause, said)
+        )
+
+    @classmethod
+    def by_operator(cls, path: str, said: str) -> "Decision":
+        """Return the decision of an operator's order about a path, with what it says."""
+        return cls(path, allowed=False, reason=Reason.OPERATOR, rule=None, decider=_Outcome(None, None, said))
 
     def __str__(self) -> str:
         verdict = "allowed" if self.allowed else "disallowed"
@@ -162,6 +171,8 @@ class Decision(_Fields):
             reason = self.reason.value
             if self.cause is not None and not self.cause.may_pass:
                 reason = reason.replace("for now", f"until {self.cause.option} changes")
+            if isinstance(self.decider, _Outcome) and self.decider.said:
+                reason = self.decider.said
             because = "" if self.cause is None else f"{self.cause.value}{detail}; "
             return f"{verdict}: {because}{reason}"
         opposed = self.decider.conflict(self.path) if self.reason is Reason.RULE else None

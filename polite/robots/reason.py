@@ -22,6 +22,7 @@ class Reason(Enum):
     UNAVAILABLE = "the site has no robots.txt (RFC 9309, 2.3.1.3)"
     UNREACHABLE = "robots.txt is unreachable, so every URL is disallowed for now (RFC 9309, 2.3.1.4)"
     UNREACHABLE_TOO_LONG = "robots.txt has been unreachable for longer than the policy's limit"
+    OPERATOR = "an operator's order"
 
     # The result of a robots fetch: a response.
     OK = "the server returned a file"

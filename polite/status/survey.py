@@ -364,7 +364,7 @@ class Survey:
     def _of_queue(self, queue: OriginQueue, wait: Wait) -> Row:
         target, outlook = queue.requested, self._outlook(queue)
         known = self._services.origins.known.peek(queue.origin)
-        because = queue.drop_reason or queue.error or outlook.because
+        because = str(queue.drop_reason or "") or queue.error or outlook.because
         if wait.reason is WaitReason.UNREACHABLE and known is not None:
             # Its delay may be over long before the file is requested again.
             access = known.latest.access

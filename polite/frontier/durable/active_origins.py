@@ -18,6 +18,7 @@ from polite.frontier.durable.writer import BatchWriter, StoreClock
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 from polite.ports import Timer
+from polite.robots.decision import Decision
 from polite.task import Admission, Task
 
 # How many tasks of an origin are loaded at one time, and how few are left in memory when more are loaded.
@@ -54,7 +55,7 @@ class ActiveOrigin:
     more_stored: bool = False
     last_loaded: QueuePosition = (math.inf, 0)
     loading: bool = False
-    drop_reason: str | None = None
+    drop_reason: str | Decision | None = None
 
 
 # Other numbers that are remembered: about 1 MB. There are some only after a failover.
@@ -337,6 +338,10 @@ class ActiveOrigins:
         active.loading = False
         self._replenish(active)
 
+    def has_met(self, task: Task) -> bool:
+        """Whether a task that the store names is in memory, in flight, or has ended."""
+        return self._has_met(self._by_origin.get(task.target.origin.text), task)
+
     def _has_met(self, active: ActiveOrigin | None, task: Task) -> bool:
         """Whether a task that the store names is in memory, in flight, or has ended."""
         number = task.number if self._own is None else self._own.number(task)
@@ -418,7 +423,7 @@ class ActiveOrigins:
         self._batches.schedule_flush()
         return True
 
-    def drop(self, origin: Origin, because: str) -> None:
+    def drop(self, origin: Origin, because: str | Decision) -> None:
         """Drop all tasks of the origin, those in the store too."""
         active = self._by_origin.get(origin.text)
         if active is not None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from polite.errors import InvalidOption
 from polite.frontier.progress import Counts
 from polite.frontier.task_store import TaskDraft
+from polite.orders import Order
 from polite.origin import Origin, Target
 from polite.pacing.budgets import Spent
 from polite.task import Admission, Task
@@ -353,6 +354,12 @@ class Backend(Protocol):
 
     def apply(self, batch: Batch) -> "Future[BatchResult]":
         """Write the batch, then read what it requests. If it raises StoreFailed, nothing of the batch was written."""
+
+    async def find(self, order: Order, take: Callable[[Origin, list[Row]], None]) -> float:
+        """Pass the waiting tasks that an order is about, some at a time. Return the last task's number; infinity if not known.
+
+        A shared store passes none: it is too much for one process, and others have the tasks.
+        """
 
     def put_no_more(self) -> None:
         """This process puts no more tasks. A shared crawl ends when that is true of all processes, and nothing is left."""

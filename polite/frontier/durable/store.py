@@ -21,6 +21,7 @@ from polite.frontier.durable.backend import (
     Note,
     Put,
     Requeue,
+    Row,
     Totals,
     as_json,
     row_of,
@@ -30,8 +31,10 @@ from polite.frontier.durable.writer import BatchWriter, StoreClock
 from polite.frontier.progress import Counts, End
 from polite.frontier.task_store import TaskDraft
 from polite.log import fields, log
+from polite.orders import Order
 from polite.origin import Origin, Target
 from polite.ports import Timer
+from polite.robots.decision import Decision
 from polite.schedulers import ORDERS, FileOrder
 from polite.task import NOT_UNIQUE, Admission, Task
 
@@ -157,6 +160,10 @@ class DurableTaskStore:
         self._batches.end(EndedTask(task, end.value))
 
     @property
+    def shared(self) -> bool:
+        return self.backend.shared
+
+    @property
     def crowded(self) -> bool:
         return self._active.crowded
 
@@ -164,9 +171,23 @@ class DurableTaskStore:
         self._note_spent(origin)
         return self._active.postpone(origin, seconds, failures, fetched=fetched)
 
-    def drop_origin(self, origin: Origin, because: str) -> None:
+    def drop_origin(self, origin: Origin, because: str | Decision) -> None:
         self._note_spent(origin)
         self._active.drop(origin, because)
+
+    async def drop(self, order: Order) -> float:
+        # What was put until now has a number then.
+        await self.flush()
+
+        def take(origin: Origin, rows: list[Row]) -> None:
+            for row in rows:
+                task = task_of(origin, row, self._clock.monotonic())
+                if not (self._active.has_met(task) or self._progress.stopped):
+                    self._dispatcher.in_flight.drop(task, str(order))
+
+        last = await self.backend.find(order, take)
+        await self.flush()
+        return last
 
     def responded(self, origin: Origin) -> None:
         if self._note_spent(origin):

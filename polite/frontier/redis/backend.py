@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -21,6 +22,7 @@ from polite.frontier.progress import Counts
 from polite.frontier.redis.batch import BatchChanges, SplitBatch, row_of
 from polite.frontier.redis.demand import CrawlTotals, HomeDemand
 from polite.frontier.task_store import TaskDraft
+from polite.orders import Order
 from polite.origin import Origin, Target
 from polite.pacers.homes import Home
 from polite.ports import Clock
@@ -102,6 +104,9 @@ class RedisBackend:
 
     def is_gone(self, number: int) -> bool:
         return self._changes.gone.has_number(number)
+
+    async def find(self, order: Order, take: Callable[[Origin, list[Row]], None]) -> float:
+        return math.inf
 
     def put_no_more(self) -> None:
         self._session.close_puts()

@@ -6,6 +6,7 @@ appended, or small.
 """
 
 import asyncio
+import math
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from polite.errors import StoreFailed
 from polite.frontier.durable.backend import (
@@ -38,6 +39,7 @@ from polite.frontier.sqlite import notes
 from polite.frontier.sqlite.file_lock import FileLock, identities, set_foreign_log_aside
 from polite.frontier.sqlite.schema import SQL_KEYS, TASK, State, check, make
 from polite.frontier.sqlite.seen import SeenInFile, fingerprint
+from polite.orders import Order
 from polite.origin import Origin, Target
 from polite.pacing.budgets import Spent
 from polite.schedulers import ORDERS, FileOrder
@@ -69,6 +71,10 @@ _READY = (
 _HEADS = f"SELECT {TASK} {_READY.format('?', '?')}"
 _HEAD = f"SELECT key {_READY.format('?', 1)}"
 
+_MATCHING = f"""
+    SELECT key, number, {TASK} FROM tasks WHERE origin = ? AND (key, number) > (?, ?) AND substr(path, 1, ?) = ?
+    AND number NOT IN (SELECT number FROM out) ORDER BY key, number LIMIT 500
+"""  # noqa: S608
 _ORIGIN = "SELECT id, text, failures, crawl_delay FROM origins"
 _WAITED = f"{_ORIGIN} WHERE since <= ? ORDER BY since LIMIT ?"
 _BEST = f"{_ORIGIN} WHERE best IS NOT NULL ORDER BY best LIMIT ?"
@@ -182,6 +188,34 @@ class QueueFile:
         """Return what `reading` reads, after all batches so far."""
         with self._database.connected() as connection:
             return reading(connection)
+
+    def covered(self, order: Order) -> tuple[int, list[tuple[int, Origin]]]:
+        """Return the last task's number, and the origins of which an order is about any URL.
+
+        Its tasks there wait for no time of their own any more.
+        """
+
+        def work(connection: sqlite3.Connection, _: SeenInFile) -> list[tuple[int, Origin]]:
+            every = connection.execute("SELECT id, text FROM origins")
+            found = {each: origin for each, text in every if order.touches(origin := Origin.of(text))}
+            rows = connection.execute(_DUE, (math.inf, _MOST)).fetchall()
+            due = [row for row in rows if row[2] in found and order.covers(found[row[2]], row[5])]
+            connection.executemany(
+                "DELETE FROM delayed WHERE later = ? AND number = ?", [row[:2] for row in due]
+            )
+            connection.executemany(_PUT, [row[2:] for row in due])
+            return list(found.items())
+
+        with self._database.connected() as connection:
+            return self._state.number, self._transact(connection, partial(work, connection))
+
+    def matching(
+        self, order: Order, origin_id: int, origin: Origin, after: tuple[float, int]
+    ) -> list[tuple[Any, ...]]:
+        """Return keys, numbers and Rows of waiting tasks of an origin that an order is about, after the last ones."""
+        begins = "" if order.covers(origin) else order.pattern.removeprefix(origin.text)
+        values = (origin_id, *after, len(begins), begins)
+        return self.read(lambda connection: connection.execute(_MATCHING, values).fetchall())
 
     def close(self) -> None:
         """Close and unlock the file. Raises StoreFailed if it was removed or replaced since the last batch."""
@@ -500,6 +534,15 @@ class SqliteBackend:
 
     def is_gone(self, number: int) -> bool:
         return False
+
+    async def find(self, order: Order, take: Callable[[Origin, list[Row]], None]) -> float:
+        last, origins = await self.run(partial(self.file.covered, order))
+        for origin_id, origin in origins:
+            after = -math.inf, 0
+            while rows := await self.run(partial(self.file.matching, order, origin_id, origin, after)):
+                after = rows[-1][:2]
+                take(origin, [row[2:] for row in rows])
+        return last
 
     def put_no_more(self) -> None: ...
 
