@@ -135,8 +135,9 @@ class Dispatcher:
             raise
 
     def _due(self, task: Task) -> None:
-        del self._later[task.number]
-        self.enqueue(task)
+        # Perhaps it was dropped meanwhile.
+        if self._later.pop(task.number, None) is not None:
+            self.enqueue(task)
 
     def _add(self, task: Task) -> bool:
         target = task.target
@@ -584,14 +585,15 @@ class Dispatcher:
         declined = self._turns.declined(origin, None if grounds is None else grounds.pace)
         return None if declined is None else declined.because
 
-    def _drop(self, queue: OriginQueue, because: str | Decision) -> None:
+    def _drop(self, queue: OriginQueue, because: str | Decision, *, stored: bool = True) -> None:
         """Drop all tasks of the queue, and none that is put from now on, unless rules allow it before all others are dropped.
 
-        With an operator's decision, they are refused.
+        With an operator's decision, they are refused. What the store has besides is decided when it comes, unless it is `stored`.
         """
         self._unchoose(queue)
         queue.unhold()
-        self.store.drop_origin(queue.origin, because)
+        if stored and isinstance(because, str):
+            self.store.drop_origin(queue.origin, because)
         queue.state, queue.drop_reason = QueueState.DROPPING, because
         self._drop_some(queue, len(queue.unchecked or ()))
 
@@ -661,6 +663,9 @@ class Dispatcher:
         """
         self._drops = [*self._drops[1 - _MOST_DROPS :], (order, math.inf)]
         self._reconsider([order])
+        for task in [each for each in self._later.values() if order.covers(each.origin, each.target.path)]:
+            del self._later[task.number]
+            self.in_flight.drop(task, str(order))
         last = await self.store.drop(order)
         self._drops = [(each, last if each is order else number) for each, number in self._drops]
 
@@ -698,7 +703,7 @@ class Dispatcher:
             )
             if drop is not None:
                 self._cancel(queue)
-                self._drop(queue, str(drop))
+                self._drop(queue, str(drop), stored=False)
             elif queue.state not in (QueueState.READY, QueueState.DROPPING):
                 # What is ready or dropped is looked at when the scheduler chooses it.
                 self._cancel(queue)

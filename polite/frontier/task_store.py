@@ -14,7 +14,6 @@ from polite.options import boolean, integer, number
 from polite.orders import Order
 from polite.origin import Origin, Target
 from polite.ports import Clock
-from polite.robots.decision import Decision
 from polite.task import KEYED, NOT_UNIQUE, Admission, Task, seen_as
 
 _MOST_WHOLE = 2**63
@@ -175,7 +174,7 @@ class TaskStore(Protocol):
             fetched: Whether robots.txt was fetched and no task given out since; None if there are no rules.
         """
 
-    def drop_origin(self, origin: Origin, because: str | Decision) -> None:
+    def drop_origin(self, origin: Origin, because: str) -> None:
         """Its rules, or a turn, cannot be had, or its budget is spent: all tasks of the origin are to be dropped."""
 
     async def drop(self, order: Order) -> float:
@@ -288,7 +287,7 @@ class MemoryTaskStore:
     def postpone_origin(self, origin: Origin, seconds: float, failures: int, *, fetched: bool | None) -> bool:
         return False
 
-    def drop_origin(self, origin: Origin, because: str | Decision) -> None: ...
+    def drop_origin(self, origin: Origin, because: str) -> None: ...
 
     async def drop(self, order: Order) -> float:
         return self._number

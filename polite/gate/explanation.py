@@ -134,9 +134,11 @@ async def explained(services: Services, target: Target, known: OriginRules) -> E
     outlook = turns.outlook(target, known.pace)
     now = services.clock.monotonic()
     declined = turns.declined(target.origin, known.pace)
+    forbidden = turns.forbidden(target)
+    decision = forbidden.decision if forbidden else await services.decider.decide(known.rules, target.path)
     return Explanation(
         target=target,
-        decision=await services.decider.decide(known.rules, target.path),
+        decision=decision,
         snapshot=known.snapshot,
         pause=turns.pause(target.origin, known.pace),
         outlook=outlook,

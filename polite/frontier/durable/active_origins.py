@@ -18,7 +18,6 @@ from polite.frontier.durable.writer import BatchWriter, StoreClock
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 from polite.ports import Timer
-from polite.robots.decision import Decision
 from polite.task import Admission, Task
 
 # How many tasks of an origin are loaded at one time, and how few are left in memory when more are loaded.
@@ -55,7 +54,7 @@ class ActiveOrigin:
     more_stored: bool = False
     last_loaded: QueuePosition = (math.inf, 0)
     loading: bool = False
-    drop_reason: str | Decision | None = None
+    drop_reason: str | None = None
 
 
 # Other numbers that are remembered: about 1 MB. There are some only after a failover.
@@ -423,7 +422,7 @@ class ActiveOrigins:
         self._batches.schedule_flush()
         return True
 
-    def drop(self, origin: Origin, because: str | Decision) -> None:
+    def drop(self, origin: Origin, because: str) -> None:
         """Drop all tasks of the origin, those in the store too."""
         active = self._by_origin.get(origin.text)
         if active is not None:

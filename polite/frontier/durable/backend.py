@@ -218,6 +218,24 @@ class BatchResult(NamedTuple):
     news: News
 
 
+# Where a search for tasks goes on: the origins that are left, and the key and number of the last task.
+Place = tuple[list[tuple[int, Origin]], float, int]
+
+
+class Found(NamedTuple):
+    """What `Backend.find` has found.
+
+    Attributes:
+        rows: The tasks, with their origins.
+        place: Where to go on; None at the end.
+        last: The number of the last task that was put; infinity if it is not known.
+    """
+
+    rows: list[tuple[Origin, Row]]
+    place: Place | None
+    last: float
+
+
 class StoreSummary(NamedTuple):
     """What a store holds when it is opened.
 
@@ -355,10 +373,10 @@ class Backend(Protocol):
     def apply(self, batch: Batch) -> "Future[BatchResult]":
         """Write the batch, then read what it requests. If it raises StoreFailed, nothing of the batch was written."""
 
-    async def find(self, order: Order, take: Callable[[Origin, list[Row]], None]) -> float:
-        """Pass the waiting tasks that an order is about, some at a time. Return the last task's number; infinity if not known.
+    def find(self, order: Order, place: Place | None) -> "Future[Found]":
+        """Find some of the waiting tasks that an order is about: from the beginning, or after those of the last call.
 
-        A shared store passes none: it is too much for one process, and others have the tasks.
+        A shared store finds none: they are too many for one process, and others have them.
         """
 
     def put_no_more(self) -> None:

@@ -19,9 +19,9 @@ from polite.frontier.durable.backend import (
     Mark,
     News,
     Note,
+    Place,
     Put,
     Requeue,
-    Row,
     Totals,
     as_json,
     row_of,
@@ -34,7 +34,6 @@ from polite.log import fields, log
 from polite.orders import Order
 from polite.origin import Origin, Target
 from polite.ports import Timer
-from polite.robots.decision import Decision
 from polite.schedulers import ORDERS, FileOrder
 from polite.task import NOT_UNIQUE, Admission, Task
 
@@ -58,6 +57,7 @@ class DurableTaskStore:
         self._store_clock = StoreClock(self._clock)
         self._batches = BatchWriter(backend, self._store_clock, self)
         self._timer: Timer | None = None
+        self._searches: list[set[int]] = []  # the tasks that ended since each search began
         self._totals: Totals | None = None  # what a shared store has counted
 
     async def begin(self) -> None:
@@ -153,6 +153,8 @@ class DurableTaskStore:
             self._batches.schedule_flush()
 
     def finish(self, task: Task, end: End) -> None:
+        for ended in self._searches:
+            ended.add(task.number)
         self._active.remove(task)
         self._active.forget(task)
         # Perhaps its page needed no request.
@@ -171,23 +173,32 @@ class DurableTaskStore:
         self._note_spent(origin)
         return self._active.postpone(origin, seconds, failures, fetched=fetched)
 
-    def drop_origin(self, origin: Origin, because: str | Decision) -> None:
+    def drop_origin(self, origin: Origin, because: str) -> None:
         self._note_spent(origin)
         self._active.drop(origin, because)
 
     async def drop(self, order: Order) -> float:
-        # What was put until now has a number then.
-        await self.flush()
-
-        def take(origin: Origin, rows: list[Row]) -> None:
-            for row in rows:
-                task = task_of(origin, row, self._clock.monotonic())
-                if not (self._active.has_met(task) or self._progress.stopped):
-                    self._dispatcher.in_flight.drop(task, str(order))
-
-        last = await self.backend.find(order, take)
-        await self.flush()
-        return last
+        place: Place | None = None
+        last: float | None = None
+        while True:
+            ended: set[int] = set()
+            self._searches.append(ended)
+            try:
+                # What was put until now has a number then, and what ended before is not found.
+                await self.flush()
+                found = await self.backend.find(order, place)
+                last = found.last if last is None else last
+                for origin, row in found.rows:
+                    task = task_of(origin, row, self._clock.monotonic())
+                    known = task.number > last or task.number in ended or self._active.has_met(task)
+                    if not (known or self._progress.stopped):
+                        self._dispatcher.in_flight.drop(task, str(order))
+            finally:
+                self._searches.remove(ended)
+            place = found.place
+            if place is None:
+                await self.flush()
+                return last
 
     def responded(self, origin: Origin) -> None:
         if self._note_spent(origin):

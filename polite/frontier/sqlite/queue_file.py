@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from polite.errors import StoreFailed
 from polite.frontier.durable.backend import (
@@ -25,8 +25,10 @@ from polite.frontier.durable.backend import (
     BatchResult,
     Deactivation,
     EndedTask,
+    Found,
     GivenUp,
     News,
+    Place,
     Put,
     Requeue,
     Row,
@@ -189,13 +191,10 @@ class QueueFile:
         with self._database.connected() as connection:
             return reading(connection)
 
-    def covered(self, order: Order) -> tuple[int, list[tuple[int, Origin]]]:
-        """Return the last task's number, and the origins of which an order is about any URL.
+    def find(self, order: Order, place: Place | None) -> Found:
+        """Return waiting tasks that an order is about. Those that wait for a time of their own are made ready. See Backend.find."""
 
-        Its tasks there wait for no time of their own any more.
-        """
-
-        def work(connection: sqlite3.Connection, _: SeenInFile) -> list[tuple[int, Origin]]:
+        def covered(connection: sqlite3.Connection, _: SeenInFile) -> Place:
             every = connection.execute("SELECT id, text FROM origins")
             found = {each: origin for each, text in every if order.touches(origin := Origin.of(text))}
             rows = connection.execute(_DUE, (math.inf, _MOST)).fetchall()
@@ -204,18 +203,18 @@ class QueueFile:
                 "DELETE FROM delayed WHERE later = ? AND number = ?", [row[:2] for row in due]
             )
             connection.executemany(_PUT, [row[2:] for row in due])
-            return list(found.items())
+            return list(found.items()), -math.inf, 0
 
         with self._database.connected() as connection:
-            return self._state.number, self._transact(connection, partial(work, connection))
-
-    def matching(
-        self, order: Order, origin_id: int, origin: Origin, after: tuple[float, int]
-    ) -> list[tuple[Any, ...]]:
-        """Return keys, numbers and Rows of waiting tasks of an origin that an order is about, after the last ones."""
-        begins = "" if order.covers(origin) else order.pattern.removeprefix(origin.text)
-        values = (origin_id, *after, len(begins), begins)
-        return self.read(lambda connection: connection.execute(_MATCHING, values).fetchall())
+            origins, key, number = place or self._transact(connection, partial(covered, connection))
+            if not origins:
+                return Found([], None, self._state.number)
+            origin_id, origin = origins[0]
+            begins = "" if order.covers(origin) else order.pattern.removeprefix(origin.text)
+            values = (origin_id, key, number, len(begins), begins)
+            rows = connection.execute(_MATCHING, values).fetchall()
+        following = (origins, *rows[-1][:2]) if rows else (origins[1:], -math.inf, 0)
+        return Found([(origin, row[2:]) for row in rows], following, self._state.number)
 
     def close(self) -> None:
         """Close and unlock the file. Raises StoreFailed if it was removed or replaced since the last batch."""
@@ -535,14 +534,8 @@ class SqliteBackend:
     def is_gone(self, number: int) -> bool:
         return False
 
-    async def find(self, order: Order, take: Callable[[Origin, list[Row]], None]) -> float:
-        last, origins = await self.run(partial(self.file.covered, order))
-        for origin_id, origin in origins:
-            after = -math.inf, 0
-            while rows := await self.run(partial(self.file.matching, order, origin_id, origin, after)):
-                after = rows[-1][:2]
-                take(origin, [row[2:] for row in rows])
-        return last
+    def find(self, order: Order, place: Place | None) -> "asyncio.Future[Found]":
+        return self.run(partial(self.file.find, order, place))
 
     def put_no_more(self) -> None: ...
 

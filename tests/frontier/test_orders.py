@@ -1,0 +1,138 @@
+"""What an operator holds, forbids and drops of a frontier's tasks."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import polite
+from polite.events import Dropped, Event, Refused
+from polite.frontier.frontier import Frontier
+from tests.frontier.support import Opened, memory_only, one_process
+from tests.support import A, B, TimedTransport, fetch_all, now
+
+WHY = {"because": "the owner called", "by": "ann@ops"}
+
+
+async def crawl(frontier: Frontier) -> list[str]:
+    frontier.close()
+    async with asyncio.timeout(1_000_000):
+        return await fetch_all(frontier)
+
+
+async def test_a_held_origin_gets_no_request_and_its_tasks_go_on_after_the_release(opened: Opened) -> None:
+    transport = TimedTransport({})
+    async with opened(transport) as (frontier, gate):
+        await gate.hold(A, **WHY)
+        await frontier.put_many([f"{A}/1", f"{A}/2", f"{B}/1"])
+        crawling = asyncio.create_task(crawl(frontier))
+        await asyncio.sleep(10_000)
+
+        assert frontier.waiting == 2
+        assert not [url for url in transport.asked if url.startswith(A)]
+        released_at = now()
+        await gate.release(A)
+        assert sorted(await crawling) == [f"{A}/1", f"{A}/2", f"{B}/1"]
+        assert now() - released_at < 130
+
+
+async def test_tasks_that_wait_for_their_turn_are_held_and_the_hold_ends_by_itself(opened: Opened) -> None:
+    async with opened(pacing=polite.PacingPolicy(min_delay=10)) as (frontier, gate):
+        fetched: list[tuple[float, str]] = []
+        await frontier.put_many([f"{A}/{n}" for n in range(4)])
+        crawling = asyncio.create_task(fetch_all(frontier, fetched))
+        while len(fetched) < 2:
+            await asyncio.sleep(1)
+        frontier.close()
+        held_at = now()
+        await gate.hold("*.test", for_=500, **WHY)
+        await crawling
+        late = [at for at, _ in fetched if at > held_at]
+        assert len(late) == 2
+        assert late[0] >= held_at + 499.9
+
+
+async def test_the_beginning_of_urls_is_held_while_the_rest_of_the_origin_goes_on(opened: Opened) -> None:
+    async with opened() as (frontier, gate):
+        await gate.hold(f"{A}/search", **WHY)
+        await frontier.put_many([f"{A}/search/1", f"{A}/1", f"{A}/search/2", f"{A}/2"])
+        crawling = asyncio.create_task(crawl(frontier))
+        await asyncio.sleep(1_000)
+        assert (frontier.waiting, frontier.done) == (2, 2)
+        await gate.release(f"{A}/search")
+        assert sorted((await crawling)[2:]) == [f"{A}/search/1", f"{A}/search/2"]
+
+
+@pytest.mark.parametrize("pattern", [A, "*.a.test", f"{A}/"])
+async def test_forbidden_tasks_are_refused(opened: Opened, pattern: str) -> None:
+    events: list[Event] = []
+    ended: list[tuple[str, str]] = []
+    options: dict[str, Any] = {"on_end": lambda task, outcome: ended.append((task.url, outcome.because))}
+    async with opened(TimedTransport({}), listener=events.append, **options) as (frontier, gate):
+        await frontier.put_many([f"{A}/{n}" for n in range(40)] + [f"{B}/1"])
+        crawling = asyncio.create_task(crawl(frontier))
+        while frontier.done < 3:
+            await asyncio.sleep(1)
+        forbidden_at = now()
+        await gate.forbid(pattern, **WHY)
+        await crawling
+
+        refused = [each for each in events if isinstance(each, Refused)]
+        assert now() - forbidden_at < 60
+        assert {each.reason for each in refused} == {"OPERATOR"}
+        assert len(refused) == frontier.refused == 41 - frontier.done > 30
+        assert ("disallowed: forbidden by ann@ops: the owner called") in {because for _, because in ended}
+
+
+async def test_only_the_beginning_of_urls_is_forbidden(opened: Opened) -> None:
+    async with opened() as (frontier, gate):
+        await frontier.put_many([f"{A}/x/1", f"{A}/1", f"{A}/x/2"])
+        await gate.forbid(f"{A}/x", **WHY)
+        await frontier.put(f"{A}/x/3")
+        assert await crawl(frontier) == [f"{A}/1"]
+        assert frontier.refused == 3
+
+
+@one_process
+@pytest.mark.parametrize("pattern", [A, "*.a.test", f"{A}/x"])
+async def test_tasks_are_dropped_with_their_fate_told_and_later_ones_stay(
+    opened: Opened, pattern: str
+) -> None:
+    events: list[Event] = []
+    ended: list[str] = []
+    options: dict[str, Any] = {"on_end": lambda task, outcome: ended.append(f"{task.url} {outcome.because}")}
+    async with opened(listener=events.append, **options) as (frontier, _):
+        await frontier.put_many([f"{A}/x{n}" for n in range(100)] + [f"{B}/1"])
+        await frontier.put(f"{A}/x-later", not_before=1_700_000_000.0 + 5_000)
+        crawling = asyncio.create_task(fetch_all(frontier))
+        while not frontier.done:
+            await asyncio.sleep(0.1)
+        await frontier.drop(pattern, **WHY)
+        await frontier.put(f"{A}/x-new")
+        dropped_at = now()
+        frontier.close()
+        fetched = await crawling
+
+        dropped = [each for each in events if isinstance(each, Dropped)]
+        assert f"{A}/x-new" in fetched
+        assert frontier.dropped == len(dropped) == 103 - len(fetched) > 95
+        assert {each.because for each in dropped} == {"dropped by ann@ops: the owner called"}
+        assert f"{A}/x99 dropped by ann@ops: the owner called" in ended
+        assert now() - dropped_at < 10
+
+
+async def test_an_order_to_drop_of_another_process_is_carried_out(opened: Opened) -> None:
+    async with opened() as (frontier, gate):
+        await frontier.put_many([f"{A}/{n}" for n in range(10)])
+        await gate.services.turns.operator.give("drop", "*.test", for_=3_600, **WHY)
+        assert await crawl(frontier) == []
+        assert frontier.dropped == 10
+
+
+@memory_only
+async def test_a_shared_drop_ends_with_its_time(opened: Opened) -> None:
+    async with opened() as (frontier, gate):
+        await gate.services.turns.operator.give("drop", "*.test", for_=100, **WHY)
+        await asyncio.sleep(101)
+        await frontier.put(f"{A}/1")
+        assert await crawl(frontier) == [f"{A}/1"]
