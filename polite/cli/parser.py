@@ -54,6 +54,21 @@ def _since(text: str) -> datetime:
     return found
 
 
+def _until(text: str) -> datetime:
+    from polite.sitemaps.entry import parse_date
+
+    found, _ = parse_date(text.strip())
+    if found is None or "T" not in text:
+        raise InvalidOption(f"--until must be a date and a time such as 2026-05-01T10:30Z, got {text!r}")
+    return found
+
+
+def _span(text: str) -> float:
+    from polite.cli.orders import span
+
+    return span(text)
+
+
 # Arguments by name and what they take, as --help shows them. The value is the help, of an option without a metavar that of a
 # switch; or the keywords of `add_argument`. `limits` of an integer and `seconds`, which checks a time, stand for a type.
 _Arguments: TypeAlias = Mapping[str, str | Mapping[str, Any]]
@@ -143,6 +158,16 @@ _CARD: _Arguments = {
     "--ip-ranges URL": "where the crawler's address ranges are published",
     "--days NUMBER": _number("how long the signatures of the directory are valid", 366, default="30"),
 }
+_ORDERED: _Arguments = {
+    "pattern PATTERN": "an origin (https://example.com), a domain and all hosts below it ('*.example.com'), or the start of URLs",
+    "--because TEXT": {"help": "why, for logs, and for polite holds", "required": True},
+}
+_OF_WHOM: _Arguments = {
+    "--store FILE|URL": "the robots store of the crawls: a file, or the URL of a shared one (redis://host/0)",
+    "--gate URL": "a gate that polite serve has opened: http://127.0.0.1:8700, or unix:PATH (its token: POLITE_SERVE_TOKEN)",
+    **_JSON,
+}
+_ORDER_EXITS = "0 success, 2 wrong usage, or the store or the gate cannot be used"
 # The greatest budget of an origin, the greatest --limit, and a week in seconds.
 _MOST_SPENT, _MOST_LISTED, _MOST_OUTAGE_S = 10**15, 10**9, 604_800.0
 _FETCH: _Arguments = {
@@ -304,6 +329,34 @@ _COMMANDS = {
         "POLITE_STORE_USER and POLITE_STORE_PASSWORD are for a URL without credentials",
         _STORE,
     ),
+    "hold": _Command(
+        "have all requests to some URLs wait, in crawls that run and in those to come, until the pattern is released",
+        _ORDER_EXITS,
+        {
+            **_ORDERED,
+            "--until DATE": {"help": "when it ends by itself: 2026-05-01T10:30Z", "type": typed(_until)},
+            "--for SPAN": {
+                "help": "for how long, instead: 90 (seconds), 30m, 2h or 1d",
+                "type": typed(_span),
+                "dest": "for_",
+            },
+            **_OF_WHOM,
+        },
+    ),
+    "forbid": _Command(
+        "have no request go to some URLs, until the pattern is released",
+        _ORDER_EXITS,
+        {**_ORDERED, **_OF_WHOM},
+    ),
+    "release": _Command("end the orders of a pattern", _ORDER_EXITS, {**_ORDERED, **_OF_WHOM}),
+    "drop": _Command(
+        "drop tasks of some URLs that wait in frontiers, and those that come within an hour",
+        _ORDER_EXITS,
+        {**_ORDERED, **_OF_WHOM},
+    ),
+    "holds": _Command(
+        "print the orders that stand: who gave them, when, why, until when", _ORDER_EXITS, _OF_WHOM
+    ),
     "fetch": _Command(
         "fetch a list of URLs politely, and write one record per URL",
         "0 a response for each URL, 1 a URL is disallowed, 2 wrong usage or invalid URL, "
@@ -366,6 +419,7 @@ _ALL_EXITS = (
 )
 # Where a subcommand's function is: in the file of its name, or here.
 _MODULES = {"explain": "polite.cli.check", "fetch": "polite.cli.fetch.command", "completion": __name__}
+_MODULES |= dict.fromkeys(("hold", "forbid", "release", "drop", "holds"), "polite.cli.orders")
 
 
 def parser() -> argparse.ArgumentParser:

@@ -14,6 +14,7 @@ from polite.gate.gate import Gate
 from polite.gate.single_flight import start_later
 from polite.origin import Target
 from polite.ports import Clock, Timer
+from polite.status.orders import act, standing
 from polite.status.recorder import Recorder, Second, Timeline, clipped, counted
 from polite.status.survey import Survey, WaitReason
 from polite.version import __version__
@@ -221,6 +222,7 @@ class Monitor:
             "open_circuits": look.open_circuits,
             "circuits": look.circuits,
             "held": self.survey.held(),
+            "orders": standing(self._gate)[:LONGEST],
             "events": [each._asdict() for each in recorder.noted(EVENTS, without="Refused")],
             "survey": {"visited": look.visited, "left_out": look.left_out, "took_s": look.took_s},
             "loop_late_s": late_s,
@@ -232,6 +234,10 @@ class Monitor:
     def timeline(self) -> State:
         """Return the last ten minutes."""
         return {"fields": Second._fields, "seconds": list(self._timeline.seconds)}
+
+    async def order(self, body: bytes, by: str) -> State:
+        """Give an operator's order. Raises InvalidOption, Overloaded, StoreFailed."""
+        return await act(self._gate, self._frontier, body, by)
 
     def events(self, limit: int) -> list[State]:
         """Return the newest events that an operator may need, the newest first."""

@@ -128,6 +128,7 @@ _TEXTS: dict[type[events.Event], tuple[str, str, Callable[[Any], str]]] = {
         lambda it: f"{counted(it.tasks, 'URL waits', 'URLs wait')} {it.for_s:.0f} s: {it.because}",
     ),
     events.Reclaimed: ("bad", "url", lambda it: f"held for {it.held_s:.0f} s: its turn was taken back"),
+    events.OperatorActed: ("warn", "pattern", lambda it: f"{it.kind} by {it.by}: {it.because}"),
     events.StoreAway: ("bad", "store", lambda it: f"does not respond: {it.because}"),
     events.StoreBack: ("info", "store", lambda it: f"responds again, after {it.away_s:.0f} s"),
 }

@@ -13,9 +13,10 @@ from pathlib import Path
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
-from polite.errors import InvalidOption, InvalidURL
+from polite.errors import InvalidOption, InvalidURL, PoliteError
 from polite.log import fields, log
 from polite.status.monitor import Monitor
+from polite.status.orders import MOST_OCTETS
 from polite.status.survey import WaitReason
 
 _LEAST_TOKEN, _MOST_TOKEN = 16, 1_024
@@ -66,6 +67,11 @@ class Access:
                 raise InvalidOption(f"status: names must be host names without a port, got {name!r}")
         self._token = None if token is None else _digest(token)
         self._names = frozenset({"localhost", *map(str.lower, names)})
+
+    @property
+    def has_token(self) -> bool:
+        """Whether a token is asked for: without one, nothing can be ordered."""
+        return self._token is not None
 
     def known_host(self, header: str | None) -> bool:
         """Whether the Host header names this server by an address or a name that is its own."""
@@ -163,7 +169,8 @@ class StatusServer:
         is_link = path == "/" and headers.get("Sec-Fetch-Mode") == "navigate"
         if headers.get("Sec-Fetch-Site") not in (None, "same-origin", "none") and not is_link:
             return _text(403, "Requests of other sites are refused.")
-        if request.method not in ("GET", "HEAD"):
+        ordering = path == "/api/orders" and request.method == "POST" and self._access.has_token
+        if request.method not in ("GET", "HEAD") and not ordering:
             return _text(405, "Only GET.", {"Allow": "GET, HEAD"})
         if path in self._files:
             # Nothing of the crawl is in them, so a browser gets them without the token.
@@ -176,11 +183,14 @@ class StatusServer:
 
     async def _api(self, request: web.BaseRequest) -> web.StreamResponse:
         match request.path:
+            case "/api/orders" if request.method == "POST":
+                return await self._order(request)
             case "/api/status":
                 after = request.query.get("after")
                 if after is not None and not re.fullmatch(r"[0-9]{1,12}", after):
                     return _json({"error": "after must be a number of seconds"}, status=400)
-                return _json(self._monitor.state(None if after is None else int(after)))
+                state = self._monitor.state(None if after is None else int(after))
+                return _json({**state, "may_order": self._access.has_token})
             case "/api/timeline":
                 return _json(self._monitor.timeline())
             case "/api/origins":
@@ -193,6 +203,19 @@ class StatusServer:
                 return await self._explain(request.query.get("url", ""))
             case _:
                 return _text(404, "There is no such page.")
+
+    async def _order(self, request: web.BaseRequest) -> web.Response:
+        if request.content_type != "application/json":
+            return _json({"error": "Content-Type must be application/json"}, status=415)
+        async with asyncio.timeout(_IDLE_S):
+            body = await request.read()
+        if len(body) > MOST_OCTETS:
+            return _json({"error": f"an order may have {MOST_OCTETS} octets"}, status=413)
+        try:
+            return _json(await self._monitor.order(body, f"status page, {request.remote}"))
+        except PoliteError as error:
+            status = 400 if isinstance(error, InvalidOption) else 503
+            return _json({"error": str(error)}, status=status)
 
     def _origins(self, request: web.BaseRequest) -> web.Response:
         query = request.query

@@ -168,6 +168,39 @@ async def test_a_token_is_needed_for_all_but_the_files_and_is_in_no_log(caplog, 
     assert TOKEN not in crawl.page.url + repr(crawl.page) + caplog.text + "".join(capfd.readouterr())
 
 
+async def test_an_operator_orders_by_the_page_with_its_token_and_not_without():
+    body = {"action": "hold", "pattern": "*.a.test", "because": "full", "for_s": 60, "by": "ann"}
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    async with served(token=TOKEN) as crawl:
+
+        async def order(expected, **changes):
+            async with crawl.session.post(
+                f"{crawl.page.url}api/orders", **{"json": body, "headers": headers} | changes
+            ) as told:
+                assert told.status == expected, await told.text()
+                return await told.json(content_type=None) if expected != 401 else {}
+
+        await order(401, headers={})
+        await order(415, json=None, data="x")
+        await order(413, json={**body, "because": "x" * 20_000})
+        assert "pattern" in (await order(400, json={**body, "pattern": "a"}))["error"]
+        assert "action" in (await order(400, json={**body, "action": "x"}))["error"]
+        assert "JSON object" in (await order(400, json=[1]))["error"]
+        (given,) = (await order(200))["orders"]
+        assert given["by"] == "status page, 127.0.0.1 (ann)"
+        await order(200, json={"action": "forbid", "pattern": "https://b.test"})
+        await order(200, json={"action": "drop", "pattern": "https://c.test"})
+        state = (await crawl.get("api/status", **headers))[1]
+        assert state["may_order"]
+        assert [row["pattern"] for row in state["orders"]] == ["*.a.test", "https://b.test"]
+        assert "hold by status page" in str(state["events"])
+        await order(200, json={"action": "release", "pattern": "https://b.test"})
+        assert [each.pattern for each in crawl.gate.orders] == ["*.a.test"]
+    async with served() as crawl:
+        assert (await crawl.get("api/orders", "POST"))[0] == 405
+        assert not (await crawl.get("api/status"))[1]["may_order"]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

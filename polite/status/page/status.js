@@ -231,6 +231,29 @@ function shared() {
   });
 }
 
+function orders() {
+  $("orders-card").hidden = !(state.orders.length || state.may_order);
+  $("order").hidden = !state.may_order;
+  list($("orders"), state.orders, (row) => `${row.kind} ${row.pattern}`, () => make("li", "", make("span"), make("span")), (node, row) => {
+    set(node.firstChild, `${row.kind} ${row.pattern}`);
+    set(node.lastChild, `${row.by}: ${row.because}; ${row.until === null ? "until released" : `for ${duration(row.until - state.now)} more`}`);
+  });
+}
+
+async function order(event) {
+  event.preventDefault();
+  const body = JSON.stringify({ action: event.submitter.value, pattern: $("pattern").value.trim(), because: $("because").value.trim() });
+  set($("ordered"), "...");
+  try {
+    const headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" };
+    const response = await fetch("/api/orders", { method: "POST", headers, body, signal: AbortSignal.timeout(10000) });
+    const said = await response.text();
+    set($("ordered"), response.ok ? `Done: ${event.submitter.value}.` : JSON.parse(said).error);
+  } catch (error) {
+    set($("ordered"), `The crawl did not answer: ${error.message}`);
+  }
+}
+
 function events(id, rows) {
   list($(id), rows, (e) => `${e.at} ${e.kind} ${e.what}`, (e) => {
     const node = make("li", e.level, make("time", "", clock(e.at)), make("div", "", make("b", "", e.what), make("br"), make("span", "", e.text)));
@@ -328,7 +351,7 @@ function show() {
   document.title = `${state.notices[0].level === "info" ? "" : "(!) "}${number(state.rates.requests)}/s, ${number(state.gate.waiting + (state.frontier ? state.frontier.waiting : 0))} waiting - polite`;
   set($("agent"), state.agent);
   set($("about"), `polite ${state.version}, served for ${duration(state.uptime_s)}; ${number(state.gate.memory / 1048576)} MiB of rules`);
-  notices(); tiles(); timeline(); side(); reasons(); showOrigins();
+  notices(); tiles(); timeline(); side(); orders(); reasons(); showOrigins();
   events("events", state.events);
   $("events-note").hidden = state.events.length > 0;
 }
@@ -387,6 +410,7 @@ function pause() {
 // Keyboard and mouse.
 
 $("ask").addEventListener("submit", (event) => { event.preventDefault(); const url = $("url").value.trim(); if (url) ask(url); });
+$("order").addEventListener("submit", order);
 $("login").addEventListener("submit", (event) => { event.preventDefault(); token = $("token").value; $("token").value = ""; next(); });
 $("answer-close").addEventListener("click", closeAnswer);
 $("pause").addEventListener("click", pause);
