@@ -135,11 +135,16 @@ async def _ask(gate: str, body: Mapping[str, Any] | None) -> dict[str, Any]:
     """Ask a gate that `polite serve` has opened. Raises InvalidOption, StoreFailed."""
     import aiohttp
 
+    resolver = aiohttp.ThreadedResolver()
     token = os.environ.get("POLITE_SERVE_TOKEN")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     is_unix = gate.startswith("unix:")
     url = "http://localhost" if is_unix else gate.rstrip("/")
-    connector = aiohttp.UnixConnector(gate.removeprefix("unix:")) if is_unix else None
+    connector = (
+        aiohttp.UnixConnector(gate.removeprefix("unix:"))
+        if is_unix
+        else aiohttp.TCPConnector(resolver=resolver)
+    )
     timeout = aiohttp.ClientTimeout(_TIMEOUT_S)
     try:
         async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=headers) as session:

@@ -349,9 +349,17 @@ class Gate:
         )
 
     def forbid(self, pattern: str, *, because: str, by: str | None = None) -> Awaitable[Order]:
-        """Have no request go to these URLs: `Disallowed` is raised, with `Reason.OPERATOR` and the text. See `hold` for the rest.
+        """Have no request go to these URLs: `Disallowed` is raised, with `Reason.OPERATOR` and the text.
 
-        Tasks of frontiers are refused. A permit that waits for its turn learns of it when that comes.
+        Tasks of frontiers are refused. A permit that waits for its turn learns of it when that comes. In force as for `hold`.
+
+        Args:
+            pattern: As for `hold`.
+            because: Why.
+            by: Who orders it. By default user and host of this process.
+
+        Raises:
+            InvalidOption, Overloaded, StoreFailed: As for `hold`.
         """
         return self.services.turns.operator.give("forbid", pattern, because=because, by=by)
 
@@ -359,6 +367,11 @@ class Gate:
         self, pattern: str, *, because: str = "released", by: str | None = None
     ) -> Awaitable[list[Order]]:
         """End the orders of this very pattern. In force when this returns, elsewhere as for `hold`. Await it for these orders.
+
+        Args:
+            pattern: The pattern of the orders, as it was given.
+            because: Why.
+            by: Who orders it. By default user and host of this process.
 
         Raises:
             InvalidOption: At once: no order has this pattern; the message names those that stand.

@@ -158,7 +158,12 @@ class Decision(_Fields):
 
     @classmethod
     def by_operator(cls, path: str, said: str) -> "Decision":
-        """Return the decision of an operator's order about a path, with what it says."""
+        """Return the decision of an operator's order about a path.
+
+        Args:
+            path: The path and query.
+            said: What the order says.
+        """
         return cls(path, allowed=False, reason=Reason.OPERATOR, rule=None, decider=_Outcome(None, None, said))
 
     def __str__(self) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Mapping
 from datetime import time
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -88,6 +88,8 @@ def example(kind: Any) -> Any:
         return tuple(example(each) for each in arguments if each is not ...)
     if origin is Mapping:
         return {example(arguments[0]): example(arguments[1])}
+    if origin is Literal:
+        return arguments[0]
     return next(iter(kind)) if issubclass(kind, enum.Enum) else made(kind)
 
 
