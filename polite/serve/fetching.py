@@ -1,0 +1,184 @@
+"""Fetches a page for a client, politely, and streams the site's answer unchanged."""
+
+import asyncio
+from collections.abc import Collection, Mapping
+from types import TracebackType
+from typing import Self
+
+import aiohttp
+from aiohttp import web
+from multidict import CIMultiDict
+
+from polite.errors import InvalidOption, InvalidURL, PoliteError
+from polite.gate.gate import Gate
+from polite.integrations.aiohttp import middleware
+from polite.origin import Target
+from polite.request_url import request_url
+from polite.robots.exchange import as_sent
+from polite.robots.policy import FetchPolicy
+from polite.serve.api import ApiError, Call
+from polite.transports.address_guard import blocked_message, collect_refused, guarded_connector
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+# Of the connection, not of the message (RFC 9110, 7.6.1).
+_HOP_BY_HOP = frozenset(
+    {
+        *(
+            "connection",
+            "keep-alive",
+            "proxy-authenticate",
+            "proxy-authorization",
+            "proxy-connection",
+            "te",
+            "trailer",
+        ),
+        *("transfer-encoding", "upgrade"),
+    }
+)
+# What of the caller's request is passed on: no credentials.
+_PASSED = (
+    *("Accept", "Accept-Encoding", "Accept-Language"),
+    *("If-Match", "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since", "Range"),
+)
+
+
+class Relay:
+    """Fetches for clients. Use as an async context manager.
+
+    Args:
+        gate: Gives each request its turn.
+        fetching: Which addresses are permitted, and the limits on time and size.
+        resolver: As `open_gate` takes it.
+        forward: More header fields of the caller that are passed on: to the first site only, not to one that it redirects to.
+
+    Raises:
+        InvalidOption: A field cannot be passed on.
+    """
+
+    def __init__(
+        self,
+        gate: Gate,
+        fetching: FetchPolicy,
+        resolver: Mapping[str, str] | None = None,
+        forward: Collection[str] = (),
+    ) -> None:
+        for name in forward:
+            if not name.isascii() or name.lower() in {"host", "user-agent", *_HOP_BY_HOP}:
+                raise InvalidOption(f"serve: forward cannot have {name!r}: polite or its HTTP client sets it")
+        self._gate = gate
+        self._fetching = fetching
+        self._forward = forward
+        self._session = aiohttp.ClientSession(
+            connector=guarded_connector(fetching, limit=fetching.connections, resolver=resolver),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            middlewares=[middleware(gate)],
+            timeout=aiohttp.ClientTimeout(
+                total=None, sock_connect=fetching.timeout, sock_read=fetching.timeout
+            ),
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._session.close()
+
+    async def fetch(self, call: Call) -> web.StreamResponse:
+        """Answer `GET /v1/fetch`. Raises ApiError, PoliteError; ConnectionError if a part was sent."""
+        if "Sec-Fetch-Mode" in call.request.headers:
+            # A page of another site would get this server's origin.
+            raise ApiError(403, "a browser cannot use /v1/fetch: use curl, or another program")
+        wait_s = call.values["wait"]
+        with collect_refused() as refused:
+            try:
+                async with asyncio.timeout(wait_s):
+                    answer, hops = await self._head(call)
+            except PoliteError:
+                raise
+            except TimeoutError as error:
+                text = f"no answer came within {wait_s:g} s, the wait for turns included"
+                raise ApiError(504, text) from error
+            except aiohttp.ClientError as error:
+                if refused:
+                    raise ApiError(403, blocked_message(refused, self._fetching)) from error
+                raise ApiError(
+                    502, f"the site gave no answer: {str(error) or type(error).__name__}"
+                ) from error
+        try:
+            return await self._pass_on(call, answer, hops)
+        finally:
+            # Unread, it ends its connection, and its permit.
+            answer.close()
+
+    async def _head(self, call: Call) -> tuple[aiohttp.ClientResponse, int]:
+        """Return the answer and the number of redirects that led to it."""
+        target = first = Target.of(call.values["url"])
+        given = call.request.headers
+        most, hops = call.values["redirects"], 0
+        while True:
+            names = _PASSED if target.origin != first.origin else (*_PASSED, *self._forward)
+            sent = {"Accept-Encoding": "identity", **{name: given[name] for name in names if name in given}}
+            answer = await self._session.get(request_url(target), headers=sent, allow_redirects=False)
+            location = answer.headers.get("Location")
+            if answer.status not in _REDIRECTS or location is None or not most:
+                return answer, hops
+            answer.close()
+            if hops >= most:
+                raise ApiError(502, f"more than {most} redirects, the last to {location[:200]!r}")
+            try:
+                target = target.join(as_sent(location))
+            except InvalidURL as error:
+                raise ApiError(502, f"a redirect to an invalid URL: {error}") from None
+            if target.origin.scheme not in ("http", "https"):
+                raise ApiError(502, f"a redirect to {target.origin.scheme}:, which is not fetched")
+            hops += 1
+
+    async def _pass_on(self, call: Call, answer: aiohttp.ClientResponse, hops: int) -> web.StreamResponse:
+        most = self._fetching.max_bytes
+        if (answer.content_length or 0) > most:
+            raise ApiError(502, f"the page has {answer.content_length} octets, more than the limit {most}")
+        url = str(answer.url)
+        decision = str(await self._gate.check(url)).encode("ascii", "backslashreplace").decode()
+        response = web.StreamResponse(
+            status=answer.status,
+            reason=answer.reason,
+            headers=CIMultiDict(
+                [
+                    *_end_to_end(answer),
+                    # No page of another site runs at this server's origin.
+                    ("Content-Security-Policy", "sandbox"),
+                    ("Polite-Url", url),
+                    ("Polite-Decision", decision),
+                    ("Polite-Redirects", str(hops)),
+                ]
+            ),
+        )
+        try:
+            # A caller that reads slowly must not hold the site's turn.
+            async with asyncio.timeout(self._fetching.timeout):
+                await response.prepare(call.request)
+                async for chunk in answer.content.iter_any():
+                    most -= len(chunk)
+                    if most < 0:
+                        raise ConnectionError("the page is larger than the limit")  # noqa: TRY301 - as if the site had cut it
+                    await response.write(chunk)
+                await response.write_eof()
+        except (aiohttp.ClientError, TimeoutError, ConnectionError) as error:
+            # A part was sent: only a broken connection says that it is not the whole.
+            if call.request.transport is not None:
+                call.request.transport.abort()
+            raise ConnectionResetError(str(error)) from error
+        return response
+
+
+def _end_to_end(answer: aiohttp.ClientResponse) -> list[tuple[str, str]]:
+    """Return the header fields of a response that are not of its connection."""
+    named = {name.strip().lower() for name in ",".join(answer.headers.getall("Connection", [])).split(",")}
+    return [
+        (name.decode("latin-1"), value.decode("utf-8", "backslashreplace"))
+        for name, value in answer.raw_headers
+        if name.decode("latin-1").lower() not in _HOP_BY_HOP | named
+    ]
