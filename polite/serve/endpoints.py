@@ -5,11 +5,10 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, fields
 from itertools import islice
-from typing import Any
+from typing import Any, get_args
 
 from aiohttp import web
 
-from polite import events as gate_events
 from polite.errors import (
     GateClosed,
     InvalidOption,
@@ -21,6 +20,7 @@ from polite.errors import (
     TurnLost,
     redact_url,
 )
+from polite.events import Event
 from polite.gate.gate import Gate
 from polite.robots.decision import Decision, Disallowed, RobotsUnreachable
 from polite.robots.result import Found, Unavailable
@@ -343,8 +343,7 @@ async def sitemaps(services: Services, call: Call) -> web.StreamResponse:
         services.permits.release(call.client)
 
 
-_EVENTS = {name: getattr(gate_events, name) for name in dir(gate_events) if name[:1].isupper()}
-_EVENTS = {name: kind for name, kind in _EVENTS.items() if isinstance(kind, type)}
+_EVENTS = {kind.__name__: kind for kind in get_args(Event)}
 
 
 class _Listener:
@@ -431,9 +430,10 @@ async def describe(services: Services, call: Call) -> web.StreamResponse:
 
 async def health(services: Services, call: Call) -> web.StreamResponse:
     """Return whether permits are granted."""
-    gate = services.gate
+    gate, ok = services.gate, not services.permits.closing
     return json_response(
-        {"ok": True, "waiting": gate.waiting, "out": gate.inside, "granted": gate.counters.granted}
+        {"ok": ok, "waiting": gate.waiting, "out": gate.inside, "granted": gate.counters.granted},
+        200 if ok else 503,
     )
 
 
@@ -542,7 +542,7 @@ OPERATIONS = (
         {200: "Metrics: text/plain", 401: _REFUSALS[401], 501: "prometheus-client is missing: Error"},
     ),
     Operation("GET", "/openapi.json", describe, {200: "An OpenAPI 3.1 document: Any"}),
-    Operation("GET", "/healthz", health, {200: "It is well: Any"}),
+    Operation("GET", "/healthz", health, {200: "Permits are granted: Any", 503: "The server stops: Any"}),
 )
 # Paths that tell nothing of the crawl, and need no token.
 OPEN = frozenset({"/openapi.json", "/healthz"})

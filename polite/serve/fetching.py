@@ -1,6 +1,7 @@
 """Fetches a page for a client, politely, and streams the site's answer unchanged."""
 
 import asyncio
+import errno
 from collections.abc import Collection, Mapping
 from types import TracebackType
 from typing import Self
@@ -17,7 +18,7 @@ from polite.request_url import request_url
 from polite.robots.exchange import as_sent
 from polite.robots.policy import FetchPolicy
 from polite.serve.api import ApiError, Call
-from polite.transports.address_guard import blocked_message, collect_refused, guarded_connector
+from polite.transports.address_guard import guarded_connector
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # Of the connection, not of the message (RFC 9110, 7.6.1).
@@ -92,21 +93,18 @@ class Relay:
             # A page of another site would get this server's origin.
             raise ApiError(403, "a browser cannot use /v1/fetch: use curl, or another program")
         wait_s = call.values["wait"]
-        with collect_refused() as refused:
-            try:
-                async with asyncio.timeout(wait_s):
-                    answer, hops = await self._head(call)
-            except PoliteError:
-                raise
-            except TimeoutError as error:
-                text = f"no answer came within {wait_s:g} s, the wait for turns included"
-                raise ApiError(504, text) from error
-            except aiohttp.ClientError as error:
-                if refused:
-                    raise ApiError(403, blocked_message(refused, self._fetching)) from error
-                raise ApiError(
-                    502, f"the site gave no answer: {str(error) or type(error).__name__}"
-                ) from error
+        try:
+            async with asyncio.timeout(wait_s):
+                answer, hops = await self._head(call)
+        except PoliteError:
+            raise
+        except TimeoutError as error:
+            text = f"no answer came within {wait_s:g} s, the wait for turns included"
+            raise ApiError(504, text) from error
+        except aiohttp.ClientError as error:
+            blocked = isinstance(error, aiohttp.ClientConnectorError) and error.errno == errno.EACCES
+            text = f"the site gave no answer: {str(error) or type(error).__name__}"
+            raise ApiError(403 if blocked else 502, text) from error
         try:
             return await self._pass_on(call, answer, hops)
         finally:

@@ -62,6 +62,9 @@ class Held:
 class Permits:
     """Owns the permits of all clients.
 
+    Attributes:
+        closing: Whether no more are granted.
+
     Args:
         gate: Grants them.
         most: How many may wait or be out at one time.
@@ -77,7 +80,7 @@ class Permits:
         self._counts: dict[str, int] = {}
         self._ended: dict[str, str] = {}
         self._timer: Timer | None = None
-        self._closing = False
+        self.closing = False
         self._emptied: asyncio.Future[None] | None = None
 
     def __len__(self) -> int:
@@ -85,8 +88,7 @@ class Permits:
 
     def reserve(self, client: str) -> None:
         """Count something of a client that waits or is out. Raises ApiError if there is too much."""
-        if self._closing:
-            raise unavailable("the server is stopping: it grants no more permits", 5.0)
+        self._require_open()
         mine, total = self._counts.get(client, 0), sum(self._counts.values())
         if mine >= self._most_each or total >= self._most:
             most, whose = (
@@ -94,6 +96,10 @@ class Permits:
             )
             raise unavailable(f"{most} permits wait or are out, the most for {whose}: report some", 1.0, 429)
         self._counts[client] = mine + 1
+
+    def _require_open(self) -> None:
+        if self.closing:
+            raise unavailable("the server is stopping: it grants no more permits", 5.0)
 
     def release(self, client: str) -> None:
         """Undo `reserve`."""
@@ -146,7 +152,9 @@ class Permits:
         if not task.done():
             return False
         if task.cancelled():
-            raise unavailable("the server is stopping, or the permit was given back", 5.0)
+            # It was given back meanwhile, or the server stops.
+            self._require_open()
+            self.find(held.client, held.id)
         if held.error is not None:
             self.drop(held)
             raise held.error
@@ -202,7 +210,7 @@ class Permits:
 
     async def close(self, grace_s: float) -> None:
         """Grant no more, wait for reports of permits that are out, for so many seconds, and end the others. May be called twice."""
-        self._closing = True
+        self.closing = True
         for held in [each for each in self._held.values() if not each.taken]:
             self.drop(held)
         if self._held and grace_s > 0:
