@@ -364,7 +364,7 @@ _COMMANDS = {
     ),
     "serve": _Command(
         "serve one gate to the programs of a machine, over HTTP with JSON",
-        "2 wrong usage, or the address or the store cannot be used, 130 interrupted, 143 terminated",
+        "0 never, 2 wrong usage, or the address or the store cannot be used, 130 interrupted, 143 terminated",
         _SERVE,
     ),
     "sitemaps": _Command(

@@ -11,18 +11,10 @@ from aiohttp import web
 
 from polite.version import __version__
 
-# Small, since each permit has two: the headers of the status page, which browsers show, are not needed here.
-JSON_HEADERS = {
-    "Content-Type": "application/json",
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-}
+# Few, since each permit has two answers. The headers of the status page are for browsers.
+JSON_HEADERS = {"Content-Type": "application/json", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}  # fmt: skip
 # `json.dumps` with these makes an encoder at each call.
-encode = json.JSONEncoder(separators=(",", ":")).encode
-_FIELD_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}")
-_FIELD_VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
-# Of all headers that one request tells.
-_MOST_HEADER_CHARACTERS = 32_768
+encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
 
 
 class ApiError(Exception):
@@ -35,28 +27,39 @@ class ApiError(Exception):
     """
 
     def __init__(
-        self, status: int, error: str, *, headers: Mapping[str, str] | None = None, **details: object
+        self, status: int, error: str, *, retry_after_s: float | None = None, **details: object
     ) -> None:
         super().__init__(error)
         self.status = status
-        self.headers: Mapping[str, str] = headers or {}
+        self.headers: dict[str, str] = {}
         self.details = details
+        if retry_after_s is not None:
+            self.headers["Retry-After"] = str(max(1, math.ceil(min(retry_after_s, 86_400.0))))
 
     def response(self) -> web.Response:
         """Return the answer."""
-        return json_response({"error": str(self), **self.details}, self.status, self.headers)
+        return json_response({"error": str(self), **self.details}, self.status, **self.headers)
 
 
-def unavailable(error: str, retry_after_s: float, status: int = 503, **details: object) -> ApiError:
-    """Return a refusal that passes: with Retry-After."""
-    wait_s = max(1, math.ceil(min(retry_after_s, 86_400.0)))
-    return ApiError(status, error, headers={"Retry-After": str(wait_s)}, **details)
-
-
-def json_response(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
+def json_response(value: object, status: int = 200, **headers: str) -> web.Response:
     """Return a response with a JSON value."""
-    shown = JSON_HEADERS if not headers else {**JSON_HEADERS, **headers}
-    return web.Response(status=status, body=encode(value).encode(), headers=shown)
+    return web.Response(status=status, body=encode(value).encode(), headers={**JSON_HEADERS, **headers})
+
+
+# Of each kind of field: what it must be, and what JSON Schema calls its limits.
+_KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "boolean": ("true or false", ()),
+    "integer": ("an integer from {} to {}", ("minimum", "maximum")),
+    "number": ("a number from {} to {}", ("minimum", "maximum")),
+    "string": ("a string of {} to {} characters", ("minLength", "maxLength")),
+    "object": (
+        "an object of {} to {} header fields: strings or lists of strings without control characters, of at most 32768 in all",
+        ("minProperties", "maxProperties"),
+    ),
+}
+_FIELD_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}")
+_FIELD_VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
+_MOST_HEADER_CHARACTERS = 32_768
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,75 +79,47 @@ class Field:
     name: str
     kind: str
     text: str
-    least: float = 0
-    most: float = 0
+    least: int = 0
+    most: int = 0
     default: Any = None
     required: bool = False
 
-    def read(self, value: object) -> Any:  # noqa: ANN401 - what JSON has
+    def read(self, value: Any) -> Any:  # noqa: ANN401 - what JSON has
         """Return a valid value. Raises ApiError, which names the field and its limits."""
-        match self.kind:
-            case "boolean" if isinstance(value, bool):
-                return value
-            case "integer" if type(value) is int and self.least <= value <= self.most:
-                return value
-            case "number" if type(value) in (int, float) and self.least <= value <= self.most:  # type: ignore[operator]
-                return value
-            case "string" if isinstance(value, str) and self.least <= len(value) <= self.most:
-                return value
-            case "object" if isinstance(value, dict) and len(value) <= self.most:
-                return self._headers(value)
-        raise ApiError(400, f"{self.name} must be {self._needed()}")
+        match value, self.kind:
+            case bool(), kind:
+                valid = kind == "boolean"
+            case int() | float(), "number" | "integer":
+                valid = self.least <= value <= self.most and (self.kind == "number" or isinstance(value, int))
+            case (str(), "string") | (dict(), "object"):
+                valid = self.least <= len(value) <= self.most and (isinstance(value, str) or _headers(value))
+            case _:
+                valid = False
+        if not valid:
+            raise ApiError(400, f"{self.name} must be {_KINDS[self.kind][0].format(self.least, self.most)}")
+        return value
 
     def parse(self, text: str) -> Any:  # noqa: ANN401 - what JSON has
         """Return a valid value of a query. Raises ApiError."""
-        if self.kind in ("integer", "number"):
-            try:
-                return self.read(int(text) if self.kind == "integer" else float(text))
-            except ValueError:
-                raise ApiError(400, f"{self.name} must be {self._needed()}") from None
-        return self.read(text)
-
-    def _headers(self, value: dict[str, object]) -> list[tuple[str, str]]:
-        pairs = [
-            (name, each)
-            for name, values in value.items()
-            for each in (values if isinstance(values, list) else [values])
-        ]
-        if all(isinstance(each, str) and _FIELD_NAME.fullmatch(name) for name, each in pairs):
-            texts: list[tuple[str, str]] = pairs  # type: ignore[assignment]
-            length = sum(len(name) + len(each) for name, each in texts)
-            if length <= _MOST_HEADER_CHARACTERS and all(_FIELD_VALUE.fullmatch(each) for _, each in texts):
-                return texts
-        raise ApiError(400, f"{self.name} must be {self._needed()}")
-
-    def _needed(self) -> str:
-        match self.kind:
-            case "boolean":
-                return "true or false"
-            case "string":
-                return f"a string of {self.least:g} to {self.most:.0f} characters"
-            case "object":
-                return (
-                    f"an object of at most {self.most:.0f} header fields, whose values are strings or lists of strings without "
-                    f"control characters, of at most {_MOST_HEADER_CHARACTERS} characters together"
-                )
-            case kind:
-                return f"{'an integer' if kind == 'integer' else 'a number'} from {self.least:g} to {self.most:g}"
+        if self.kind == "string" or not re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,12})?", text):
+            return self.read(text)
+        return self.read(float(text) if "." in text else int(text))
 
     def schema(self) -> dict[str, Any]:
         """Return it as JSON Schema."""
-        schema: dict[str, Any] = {"type": self.kind, "description": self.text}
-        match self.kind:
-            case "string":
-                schema |= {"minLength": self.least, "maxLength": self.most}
-            case "object":
-                text = {"type": "string"}
-                values = {"oneOf": [text, {"type": "array", "items": text}]}
-                schema |= {"maxProperties": self.most, "additionalProperties": values}
-            case "integer" | "number":
-                schema |= {"minimum": self.least, "maximum": self.most}
-        return schema if self.default is None else {**schema, "default": self.default}
+        limits = zip(_KINDS[self.kind][1], (self.least, self.most), strict=False)
+        default = {} if self.default is None else {"default": self.default}
+        return {"type": self.kind, "description": self.text, **dict(limits), **default}
+
+
+def _headers(value: dict[str, Any]) -> bool:
+    lists = [(name, given if isinstance(given, list) else [given]) for name, given in value.items()]
+    pairs = [(name, each) for name, values in lists for each in values]
+    return (
+        all(isinstance(each, str) for _, each in pairs)
+        and sum(len(name) + len(each) for name, each in pairs) <= _MOST_HEADER_CHARACTERS
+        and all(_FIELD_NAME.fullmatch(name) and _FIELD_VALUE.fullmatch(each) for name, each in pairs)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,167 +138,130 @@ class Call:
     id: str
     values: Mapping[str, Any]
 
+    def cut(self) -> None:
+        """End the connection at once: what was sent is not the whole answer."""
+        if self.request.transport is not None:
+            self.request.transport.abort()
+
+
+Run = Callable[[Any, Call], Awaitable[web.StreamResponse]]
+
 
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One operation of the API: what is routed, checked and described.
 
     Attributes:
-        method: Its method.
+        method: Its method. That of a POST takes a JSON object, others a query.
         path: Its path; it may end in `{id}`.
-        run: Answers. The first line of its docstring is the summary.
+        fields: What it takes.
         responses: What each status means, and which schema or content type it has, after `: `.
-        query: Its query.
-        body: Its JSON object; None if it takes none.
+        run: Answers. The first paragraph of its docstring is the summary.
     """
 
     method: str
     path: str
-    run: Callable[[Any, Call], Awaitable[web.StreamResponse]]
+    fields: Sequence[Field]
     responses: Mapping[int, str]
-    query: Sequence[Field] = ()
-    body: Sequence[Field] | None = None
+    run: Run
 
-    def read_query(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """Return the values of a query. Raises ApiError."""
-        return _read(self.query, {name: given[name] for name in given}, Field.parse)
+    def read(self, given: Mapping[str, Any], read: Callable[[Field, Any], object]) -> dict[str, Any]:
+        """Return the values of all fields, with defaults. Raises ApiError."""
+        known = {field.name: field for field in self.fields}
+        if unknown := [name for name in given if name not in known]:
+            raise ApiError(
+                400, f"{unknown[0][:100]!r} is not known here; known: {', '.join(known) or 'none'}"
+            )
+        if missing := [each for each in self.fields if each.required and each.name not in given]:
+            raise ApiError(400, f"{missing[0].name} is missing: {missing[0].text}")
+        defaults = {name: each.default for name, each in known.items()}
+        return defaults | {name: read(known[name], given[name]) for name in given}
 
     def read_body(self, octets: bytes) -> dict[str, Any]:
-        """Return the values of a body. Raises ApiError."""
+        """Return the values of a JSON object. Raises ApiError."""
         try:
             value = json.loads(octets or b"{}")
         except (ValueError, RecursionError) as error:
             raise ApiError(400, f"the body must be a JSON object: {str(error)[:200]}") from None
         if not isinstance(value, dict):
             raise ApiError(400, "the body must be a JSON object")
-        return _read(self.body or (), value, Field.read)
+        return self.read(value, Field.read)
 
-
-def _read(
-    fields: Sequence[Field], given: dict[str, Any], read: Callable[[Field, Any], object]
-) -> dict[str, Any]:
-    values = {}
-    for field in fields:
-        if field.name in given:
-            values[field.name] = read(field, given.pop(field.name))
-        elif field.required:
-            raise ApiError(400, f"{field.name} is missing: {field.text}")
+    def described(self) -> dict[str, Any]:
+        """Return it as OpenAPI has it."""
+        summary, *rest = (self.run.__doc__ or "").strip().split("\n\n")
+        schemas = {each.name: each.schema() for each in self.fields}
+        required = [each.name for each in self.fields if each.required]
+        parameters = [("id", "path", {"type": "string"})] if self.path.endswith("{id}") else []
+        described: dict[str, Any] = {
+            "operationId": self.run.__name__,
+            "summary": summary,
+            "description": " ".join(" ".join(rest).split()),
+            "responses": {str(status): _response(said) for status, said in self.responses.items()},
+        }
+        if self.method == "POST":
+            schema = {"type": "object", "required": required, "properties": schemas, "additionalProperties": False}  # fmt: skip
+            described["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
         else:
-            values[field.name] = field.default
-    if given:
-        known = ", ".join(field.name for field in fields) or "none"
-        raise ApiError(400, f"{next(iter(given))[:100]!r} is not known here; known: {known}")
-    return values
+            parameters += [(name, "query", schema) for name, schema in schemas.items()]
+        described["parameters"] = [
+            {"name": name, "in": place, "required": place == "path" or name in required, "schema": schema}
+            for name, place, schema in parameters
+        ]
+        return described
 
 
-_TEXT, _NUMBER, _FLAG = {"type": "string"}, {"type": "number"}, {"type": "boolean"}
-_MAYBE = {"type": ["string", "null"]}
-_HEADERS = {"type": "object", "additionalProperties": _TEXT}
-
-
-def _object(text: str, required: str, /, **properties: object) -> dict[str, Any]:
-    return {"type": "object", "description": text, "required": required.split(), "properties": properties}
-
-
-_SCHEMAS = {
-    "Permit": _object(
-        "The right to send one request now.",
-        "id url deadline headers",
-        id={**_TEXT, "description": "Names the permit. Only the client that asked for it may end it."},
-        url={**_TEXT, "description": "The URL exactly as it must be sent."},
-        deadline={
-            **_NUMBER,
-            "description": "Unix time by which it must be reported; then its turn is taken back.",
-        },
-        headers={**_HEADERS, "description": "What to send: User-Agent, your own fields, and signatures."},
-    ),
-    "Waiting": _object(
-        "The turn has not come. Ask again at `poll`.", "id url poll", id=_TEXT, url=_TEXT, poll=_TEXT
-    ),
-    "Decision": _object(
-        "What robots.txt says about a URL.",
-        "url allowed reason cause rule line text",
-        url=_TEXT,
-        allowed=_FLAG,
-        reason={**_TEXT, "description": "A name of polite.Reason."},
-        cause={**_MAYBE, "description": "Why robots.txt could not be had, if that decided."},
-        rule={**_MAYBE, "description": "The rule that decided."},
-        line={"type": ["integer", "null"], "description": "Its line in robots.txt."},
-        text=_TEXT,
-    ),
-    "Error": _object(
-        "Why a request was not granted.",
-        "error",
-        error=_TEXT,
-        decision={"$ref": "#/components/schemas/Decision"},
-    ),
-    "Ended": _object(
-        "The report was taken.",
-        "ended valid",
-        ended={**_FLAG, "description": "Whether the permit has ended."},
-        valid={**_FLAG, "description": "Whether its turn still held."},
-    ),
-    "Any": {"type": "object"},
-}
-
-
-def document(operations: Sequence[Operation]) -> dict[str, Any]:
-    """Return the OpenAPI 3.1 document of these operations."""
-    paths: dict[str, dict[str, Any]] = {}
-    for each in operations:
-        paths.setdefault(each.path, {})[each.method.lower()] = _described(each)
-    return {
-        "openapi": "3.1.0",
-        "info": {
-            "title": "polite serve",
-            "version": __version__.rpartition(".")[0],
-            "summary": "One gate for every crawler of a machine: may I fetch this URL, and now?",
-            "license": {"name": "MIT", "identifier": "MIT"},
-        },
-        "servers": [{"url": "http://127.0.0.1:8700"}],
-        "security": [{}, {"token": []}],
-        "paths": paths,
-        "components": {
-            "schemas": _SCHEMAS,
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-        },
-    }
-
-
-def _described(operation: Operation) -> dict[str, Any]:
-    text = (operation.run.__doc__ or "").strip()
-    summary, _, rest = text.partition("\n\n")
-    described: dict[str, Any] = {
-        "operationId": operation.run.__name__,
-        "summary": summary,
-        "responses": {str(status): _response(said) for status, said in operation.responses.items()},
-    }
-    if rest:
-        described["description"] = " ".join(rest.split())
-    parameters = [
-        {"name": each.name, "in": "query", "required": each.required, "schema": each.schema()}
-        for each in operation.query
-    ]
-    if operation.path.endswith("{id}"):
-        parameters.insert(0, {"name": "id", "in": "path", "required": True, "schema": _TEXT})
-    if parameters:
-        described["parameters"] = parameters
-    if operation.body is not None:
-        schema = _object(
-            "", " ".join(field.name for field in operation.body if field.required),
-            **{field.name: field.schema() for field in operation.body},
-        )  # fmt: skip
-        schema |= {"additionalProperties": False}
-        del schema["description"]
-        described["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
-    return described
+def operation(
+    method: str, path: str, *fields: Field, responses: Mapping[int, str]
+) -> Callable[[Run], Operation]:
+    """Make an operation of a function."""
+    return lambda run: Operation(method, path, fields, responses, run)
 
 
 def _response(said: str) -> dict[str, Any]:
     text, _, form = said.partition(": ")
     if not form:
         return {"description": text}
-    if "/" in form:
-        return {"description": text, "content": {form: {}}}
-    schema = {"$ref": f"#/components/schemas/{form}"}
-    return {"description": text, "content": {"application/json": {"schema": schema}}}
+    media = {"schema": {"$ref": f"#/components/schemas/{form}"}}
+    content = {form: {}} if "/" in form else {"application/json": media}
+    return {"description": text, "content": content}
+
+
+# What each is, and its fields with their types.
+_SCHEMAS = {
+    "Permit": (
+        "The right to send one request now: to `url` exactly, with `headers`. Report it by `deadline` (Unix time).",
+        "id=string url=string deadline=number headers=object",
+    ),
+    "Waiting": ("The turn has not come: ask again at `poll`.", "id=string url=string poll=string"),
+    "Decision": (
+        "What robots.txt says about a URL, by which rule. `reason` and `cause` are names of polite.Reason.",
+        "url=string allowed=boolean reason=string cause=string|null rule=string|null line=integer|null text=string",
+    ),
+    "Error": ("Why not. After a decision it has `decision`, too.", "error=string"),
+    "Ended": ("Whether the permit has ended, and whether its turn still held.", "ended=boolean valid=boolean"),
+    "Any": ("What is known.", ""),
+}  # fmt: skip
+
+
+def document(operations: Sequence[Operation]) -> dict[str, Any]:
+    """Return the OpenAPI 3.1 document of these operations."""
+    paths: dict[str, dict[str, Any]] = {}
+    for each in operations:
+        paths.setdefault(each.path, {})[each.method.lower()] = each.described()
+    schemas = {}
+    for name, (text, fields) in _SCHEMAS.items():
+        types = dict(field.split("=") for field in fields.split())
+        properties = {field: {"type": kind.split("|")} for field, kind in types.items()}
+        schemas[name] = {"type": "object", "description": text, "required": [*types], "properties": properties}  # fmt: skip
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "polite serve", "version": __version__.rpartition(".")[0]},
+        "servers": [{"url": "http://127.0.0.1:8700"}],
+        "security": [{}, {"token": []}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }

@@ -166,8 +166,7 @@ class Relay:
                 await response.write_eof()
         except (aiohttp.ClientError, TimeoutError, ConnectionError) as error:
             # A part was sent: only a broken connection says that it is not the whole.
-            if call.request.transport is not None:
-                call.request.transport.abort()
+            call.cut()
             raise ConnectionResetError(str(error)) from error
         return response
 

@@ -8,12 +8,13 @@ import asyncio
 import math
 import secrets
 from dataclasses import dataclass
+from typing import Any
 
 from polite.errors import PoliteError
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.ports import Timer
-from polite.serve.api import ApiError, unavailable
+from polite.serve.api import ApiError
 
 # A permit for which no request waits is dropped after this (seconds).
 QUIET_S = 10.0
@@ -47,7 +48,7 @@ class Held:
     id: str
     client: str
     permit: Permit
-    headers: list[tuple[str, str]]
+    headers: dict[str, Any]
     conditional: bool
     quiet_at: float
     error: PoliteError | None = None
@@ -91,15 +92,12 @@ class Permits:
         self._require_open()
         mine, total = self._counts.get(client, 0), sum(self._counts.values())
         if mine >= self._most_each or total >= self._most:
-            most, whose = (
-                (self._most, "all clients") if total >= self._most else (self._most_each, "one client")
-            )
-            raise unavailable(f"{most} permits wait or are out, the most for {whose}: report some", 1.0, 429)
+            raise ApiError(429, "too many permits wait or are out: report some", retry_after_s=1.0)
         self._counts[client] = mine + 1
 
     def _require_open(self) -> None:
         if self.closing:
-            raise unavailable("the server is stopping: it grants no more permits", 5.0)
+            raise ApiError(503, "the server is stopping: it grants no more permits", retry_after_s=5.0)
 
     def release(self, client: str) -> None:
         """Undo `reserve`."""
@@ -109,7 +107,7 @@ class Permits:
         else:
             del self._counts[client]
 
-    def begin(self, client: str, url: str, headers: list[tuple[str, str]], *, conditional: bool) -> Held:
+    def begin(self, client: str, url: str, headers: dict[str, Any], *, conditional: bool) -> Held:
         """Begin to wait for the turn of a URL. Raises ApiError, InvalidURL."""
         permit = self._gate.permit(url)
         self.reserve(client)

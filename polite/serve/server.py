@@ -12,7 +12,7 @@ from aiohttp import web
 
 from polite.errors import InvalidOption, PoliteError
 from polite.log import fields, log
-from polite.serve.api import ApiError, Call, Operation
+from polite.serve.api import ApiError, Call, Field, Operation
 from polite.serve.endpoints import OPEN, Services, refusal_of
 from polite.status.server import Access, LimitedServer, StatusServer
 
@@ -129,10 +129,10 @@ class GateServer:
                 text = "a token is needed: Authorization: Bearer TOKEN"
                 raise ApiError(401, text, headers={"WWW-Authenticate": "Bearer"})
             client = ""
-        if operation.body is not None:
+        if request.method == "POST":
             values = operation.read_body(await self._body(request))
         else:
-            values = operation.read_query(request.query if question else {})
+            values = operation.read(request.query if question else {}, Field.parse)
         return await operation.run(self._services, Call(request, client, held_id, values))
 
     def _require_own_site(self, request: web.BaseRequest) -> None:

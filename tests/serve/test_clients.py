@@ -128,7 +128,7 @@ async def test_the_shell_script_of_the_how_to_fetches_a_page(tmp_path):
     ):
         seed = f"http://{sites.addresses['groups.test']}:{sites.port}"
         assert '"ended":true' in await run(running.url.rstrip("/"), f"{seed}/")
-        assert "disallowed by Disallow: /members (line 7)" in await run(
+        assert "disallowed by Disallow: /members (line 8)" in await run(
             running.url.rstrip("/"), f"{seed}/members"
         )
     assert "<title>groups.test" in (tmp_path / "body").read_text()

@@ -162,7 +162,6 @@ async def test_what_is_known_of_a_site():
         assert "disallowed by Disallow: /private" in explained["explanation"]
         robots = (await crawl.ask("GET", f"v1/robots?url={A}/x")).value
         assert (robots["outcome"], robots["status"], robots["text"]) == ("found", 200, rules.decode())
-        assert robots["sitemaps"] == ["https://a.test/s.txt"]
         usage = (await crawl.ask("GET", f"v1/usage?url={A}/x")).value
         assert usage["refused"] == ["ai-train"]
         assert (await crawl.ask("GET", "v1/usage?url=nothing")).status == 400
