@@ -14,6 +14,7 @@ sends is bounded, and so is everything that is kept for it.
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from polite.errors import InvalidOption
@@ -34,6 +35,7 @@ __all__ = ["ServedGate", "openapi", "serve"]
 _BROWSERS = 1
 
 
+@dataclass(frozen=True, slots=True)
 class ServedGate:
     """A gate that is served. Made by `serve`.
 
@@ -42,12 +44,8 @@ class ServedGate:
         port: The port that it listens at; 0 for a socket file.
     """
 
-    def __init__(self, url: str, port: int) -> None:
-        self.url = url
-        self.port = port
-
-    def __repr__(self) -> str:
-        return f"<ServedGate {self.url}>"
+    url: str
+    port: int
 
 
 def openapi() -> dict[str, Any]:
@@ -109,10 +107,11 @@ async def serve(
     async with AsyncExitStack() as stack:
         monitor = Monitor(gate, None)
         stack.push_async_callback(monitor.stop)
-        relay = await stack.enter_async_context(Relay(gate, fetching or FetchPolicy(), resolver, forward))
+        relay = Relay(gate, fetching or FetchPolicy(), resolver, forward)
+        stack.push_async_callback(relay.close)
         metrics, end = _metrics(gate)
         stack.callback(end)
-        services = Services(gate, Permits(gate, max_permits, most_each), relay, metrics, openapi)
+        services = Services(gate, Permits(gate, max_permits, most_each), relay, metrics)
         status = StatusServer(monitor, access, _BROWSERS)
         server = GateServer(services, OPERATIONS, access, status, max_connections)
         stack.push_async_callback(server.close, grace)

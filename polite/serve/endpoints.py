@@ -23,7 +23,7 @@ from polite.events import Event
 from polite.gate.gate import Gate
 from polite.robots.decision import Decision, Disallowed, RobotsUnreachable
 from polite.robots.result import Found
-from polite.serve.api import JSON_HEADERS, ApiError, Call, Field, encode, json_response, operation
+from polite.serve.api import JSON_HEADERS, ApiError, Call, Field, document, encode, json_response, operation
 from polite.serve.fetching import Relay
 from polite.serve.permits import Held, Permits
 from polite.sitemaps.entry import SitemapPolicy
@@ -48,7 +48,6 @@ class Services:
         permits: The permits of all clients.
         relay: Fetches for clients.
         metrics: Returns the metrics as text; None without prometheus-client.
-        document: Returns the description of the API.
         streams: How many streams of events are open.
     """
 
@@ -56,7 +55,6 @@ class Services:
     permits: Permits
     relay: Relay
     metrics: Callable[[], bytes] | None
-    document: Callable[[], object]
     streams: int = 0
 
 
@@ -412,7 +410,7 @@ async def metrics(services: Services, call: Call) -> web.StreamResponse:
 @operation("GET", "/openapi.json", responses={200: "An OpenAPI 3.1 document: Any"})
 async def describe(services: Services, call: Call) -> web.StreamResponse:
     """Return this description."""
-    return json_response(services.document())
+    return json_response(document(OPERATIONS))
 
 
 @operation("GET", "/healthz", responses={200: "Permits are granted: Any", 503: "The server stops: Any"})

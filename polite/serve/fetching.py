@@ -2,16 +2,16 @@
 
 import asyncio
 import errno
+import re
 from collections.abc import Collection, Mapping
-from types import TracebackType
-from typing import Self
 
 import aiohttp
 from aiohttp import web
 from multidict import CIMultiDict
 
-from polite.errors import InvalidOption, InvalidURL, PoliteError
+from polite.errors import InvalidOption, InvalidURL, PoliteError, redact_url
 from polite.gate.gate import Gate
+from polite.http.header_fields import REDIRECTS
 from polite.integrations.aiohttp import middleware
 from polite.origin import Target
 from polite.request_url import request_url
@@ -20,31 +20,19 @@ from polite.robots.policy import FetchPolicy
 from polite.serve.api import ApiError, Call
 from polite.transports.address_guard import guarded_connector
 
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # Of the connection, not of the message (RFC 9110, 7.6.1).
-_HOP_BY_HOP = frozenset(
-    {
-        *(
-            "connection",
-            "keep-alive",
-            "proxy-authenticate",
-            "proxy-authorization",
-            "proxy-connection",
-            "te",
-            "trailer",
-        ),
-        *("transfer-encoding", "upgrade"),
-    }
-)
+_of_the_connection = re.compile(
+    "connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade", re.IGNORECASE
+).fullmatch
 # What of the caller's request is passed on: no credentials.
 _PASSED = (
-    *("Accept", "Accept-Encoding", "Accept-Language"),
-    *("If-Match", "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since", "Range"),
+    *("Accept", "Accept-Encoding", "Accept-Language", "Range", "If-Range"),
+    *("If-Match", "If-Modified-Since", "If-None-Match", "If-Unmodified-Since"),
 )
 
 
 class Relay:
-    """Fetches for clients. Use as an async context manager.
+    """Fetches for clients. Close it.
 
     Args:
         gate: Gives each request its turn.
@@ -57,34 +45,23 @@ class Relay:
     """
 
     def __init__(
-        self,
-        gate: Gate,
-        fetching: FetchPolicy,
-        resolver: Mapping[str, str] | None = None,
-        forward: Collection[str] = (),
+        self, gate: Gate, fetching: FetchPolicy, resolver: Mapping[str, str] | None, forward: Collection[str]
     ) -> None:
         for name in forward:
-            if not name.isascii() or name.lower() in {"host", "user-agent", *_HOP_BY_HOP}:
+            if not name.isascii() or name.lower() in {"host", "user-agent"} or _of_the_connection(name):
                 raise InvalidOption(f"serve: forward cannot have {name!r}: polite or its HTTP client sets it")
-        self._gate = gate
-        self._fetching = fetching
-        self._forward = forward
+        self._gate, self._fetching, self._forward = gate, fetching, forward
+        limit_s = fetching.timeout
         self._session = aiohttp.ClientSession(
             connector=guarded_connector(fetching, limit=fetching.connections, resolver=resolver),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             middlewares=[middleware(gate)],
-            timeout=aiohttp.ClientTimeout(
-                total=None, sock_connect=fetching.timeout, sock_read=fetching.timeout
-            ),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=limit_s, sock_read=limit_s),
         )
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def close(self) -> None:
+        """End all connections."""
         await self._session.close()
 
     async def fetch(self, call: Call) -> web.StreamResponse:
@@ -114,46 +91,33 @@ class Relay:
     async def _head(self, call: Call) -> tuple[aiohttp.ClientResponse, int]:
         """Return the answer and the number of redirects that led to it."""
         target = first = Target.of(call.values["url"])
-        given = call.request.headers
-        most, hops = call.values["redirects"], 0
-        while True:
+        given, most = call.request.headers, call.values["redirects"]
+        for hops in range(most + 1):
             names = _PASSED if target.origin != first.origin else (*_PASSED, *self._forward)
             sent = {"Accept-Encoding": "identity", **{name: given[name] for name in names if name in given}}
             answer = await self._session.get(request_url(target), headers=sent, allow_redirects=False)
             location = answer.headers.get("Location")
-            if answer.status not in _REDIRECTS or location is None or not most:
+            if answer.status not in REDIRECTS or location is None or not most:
                 return answer, hops
             answer.close()
-            if hops >= most:
-                raise ApiError(502, f"more than {most} redirects, the last to {location[:200]!r}")
             try:
                 target = target.join(as_sent(location))
             except InvalidURL as error:
                 raise ApiError(502, f"a redirect to an invalid URL: {error}") from None
             if target.origin.scheme not in ("http", "https"):
                 raise ApiError(502, f"a redirect to {target.origin.scheme}:, which is not fetched")
-            hops += 1
+        raise ApiError(502, f"more than {most} redirects, the last to {redact_url(target.url)}")
 
     async def _pass_on(self, call: Call, answer: aiohttp.ClientResponse, hops: int) -> web.StreamResponse:
-        most = self._fetching.max_bytes
+        most, url = self._fetching.max_bytes, str(answer.url)
         if (answer.content_length or 0) > most:
             raise ApiError(502, f"the page has {answer.content_length} octets, more than the limit {most}")
-        url = str(answer.url)
+        headers = CIMultiDict(_end_to_end(answer))
+        # No page of another site runs at this server's origin.
+        headers.add("Content-Security-Policy", "sandbox")
         decision = str(await self._gate.check(url)).encode("ascii", "backslashreplace").decode()
-        response = web.StreamResponse(
-            status=answer.status,
-            reason=answer.reason,
-            headers=CIMultiDict(
-                [
-                    *_end_to_end(answer),
-                    # No page of another site runs at this server's origin.
-                    ("Content-Security-Policy", "sandbox"),
-                    ("Polite-Url", url),
-                    ("Polite-Decision", decision),
-                    ("Polite-Redirects", str(hops)),
-                ]
-            ),
-        )
+        headers.update({"Polite-Url": url, "Polite-Decision": decision, "Polite-Redirects": str(hops)})
+        response = web.StreamResponse(status=answer.status, reason=answer.reason, headers=headers)
         try:
             # A caller that reads slowly must not hold the site's turn.
             async with asyncio.timeout(self._fetching.timeout):
@@ -161,21 +125,25 @@ class Relay:
                 async for chunk in answer.content.iter_any():
                     most -= len(chunk)
                     if most < 0:
-                        raise ConnectionError("the page is larger than the limit")  # noqa: TRY301 - as if the site had cut it
+                        break
                     await response.write(chunk)
-                await response.write_eof()
-        except (aiohttp.ClientError, TimeoutError, ConnectionError) as error:
-            # A part was sent: only a broken connection says that it is not the whole.
-            call.cut()
-            raise ConnectionResetError(str(error)) from error
-        return response
+                else:
+                    await response.write_eof()
+                    return response
+            error: Exception | None = None
+        except (aiohttp.ClientError, TimeoutError, ConnectionError) as broken:
+            error = broken
+        # A part was sent: only a broken connection says that it is not the whole.
+        call.cut()
+        raise ConnectionResetError("the page was cut") from error
 
 
 def _end_to_end(answer: aiohttp.ClientResponse) -> list[tuple[str, str]]:
     """Return the header fields of a response that are not of its connection."""
     named = {name.strip().lower() for name in ",".join(answer.headers.getall("Connection", [])).split(",")}
+    fields = [(name.decode("latin-1"), value) for name, value in answer.raw_headers]
     return [
-        (name.decode("latin-1"), value.decode("utf-8", "backslashreplace"))
-        for name, value in answer.raw_headers
-        if name.decode("latin-1").lower() not in _HOP_BY_HOP | named
+        (name, value.decode("utf-8", "backslashreplace"))
+        for name, value in fields
+        if not _of_the_connection(name) and name.lower() not in named
     ]

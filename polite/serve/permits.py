@@ -156,6 +156,7 @@ class Permits:
         if held.error is not None:
             self.drop(held)
             raise held.error
+        task.result()
         return True
 
     def find(self, client: str, held_id: str) -> Held:
@@ -164,13 +165,11 @@ class Permits:
         if held is not None and held.client == client:
             return held
         if self._ended.get(held_id) == client:
-            raise ApiError(
-                410, "this permit has ended: it was reported, given back, or not asked for in time"
-            )
+            raise ApiError(410, "this permit has ended: it was reported, given back, or no more asked for")
         raise ApiError(404, "there is no such permit")
 
-    def drop(self, held: Held) -> None:
-        """End a permit: give its turn back, unless a response was reported. May be called twice."""
+    def drop(self, held: Held, *, sent: bool = False) -> None:
+        """End a permit: give its turn back, unless a response was reported, or may have been sent. May be called twice."""
         if self._held.pop(held.id, None) is None:
             return
         self.release(held.client)
@@ -179,17 +178,12 @@ class Permits:
         self._ended[held.id] = held.client
         if held.task is not None:
             held.task.cancel()
-        if held.reported:
+        if held.reported or sent:
             held.permit.leave()
         else:
             held.permit.unsent()
         if self._emptied is not None and not self._held and not self._emptied.done():
             self._emptied.set_result(None)
-
-    def leave(self, held: Held) -> None:
-        """End a permit whose request was sent, or may have been."""
-        held.reported = True
-        self.drop(held)
 
     def _set_timer(self) -> None:
         self._timer = self._clock.call_at(self._clock.monotonic() + _SWEEP_S, self._sweep)
@@ -200,7 +194,7 @@ class Permits:
         for held in list(self._held.values()):
             if held.taken:
                 if now >= held.deadline_s + _LATE_S:
-                    self.leave(held)
+                    self.drop(held, sent=True)
             elif not held.polls and now >= held.quiet_at + QUIET_S:
                 self.drop(held)
         if self._held:
@@ -215,7 +209,7 @@ class Permits:
             self._emptied = asyncio.get_running_loop().create_future()
             await asyncio.wait((self._emptied,), timeout=grace_s)
         for held in list(self._held.values()):
-            self.leave(held)
+            self.drop(held, sent=True)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
