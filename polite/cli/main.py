@@ -18,16 +18,17 @@ from polite.cli.parser import WrongUsage, parser
 from polite.cli.terminal import Exit, complain, message_of, spelled
 from polite.errors import InvalidOption, PoliteError
 
-_OF_ONE_AGENT = frozenset({"card", "check", "explain", "fetch", "lint", "sitemaps"})
+_OF_ONE_AGENT = frozenset({"card", "check", "explain", "fetch", "lint", "serve", "sitemaps"})
+# Commands with a configuration file, whose tables have their names.
+_CONFIGURED = frozenset({"fetch", "serve"})
 # Variables, the option that each stands for, and the commands that have it.
 ENVIRONMENT = {
     "POLITE_AGENT": ("--agent", _OF_ONE_AGENT),
-    "POLITE_DELAY": ("--delay", frozenset({"fetch"})),
-    "POLITE_CONFIG": ("--config", frozenset({"fetch"})),
+    "POLITE_DELAY": ("--delay", _CONFIGURED),
+    "POLITE_CONFIG": ("--config", _CONFIGURED),
 }
 # What a file may not set: itself, and what is no option.
 _NOT_IN_FILES = frozenset({"change", "config", "urls", "run"})
-_TABLE = "fetch"
 # Octets. A configuration has some lines; a device has no end.
 _LARGEST = 1 << 20
 _LINE = re.compile(r" \(at line (\d+), column \d+\)")
@@ -54,7 +55,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     if environment:
         options = _parsed([command, *given])
     if (file := getattr(options, "config", None)) is not None:
-        configured = _file_arguments(file)
+        configured = _file_arguments(file, command)
         for argument in configured:
             _parsed([command, argument, *arguments[1:]], source=f"{file}: ")
         given = [*configured, *given]
@@ -81,8 +82,8 @@ def _parsed(arguments: Sequence[str], *, source: str = "") -> argparse.Namespace
         raise SystemExit(Exit.USAGE) from None
 
 
-def _file_arguments(file: str) -> list[str]:
-    """Return the arguments that a file stands for. Raises InvalidOption, OSError."""
+def _file_arguments(file: str, command: str) -> list[str]:
+    """Return the arguments that a file stands for: its table of the command. Raises InvalidOption, OSError."""
     if Path(file).is_dir():
         raise InvalidOption(f"--config {file} is a folder; name a file in it")
     try:
@@ -102,25 +103,28 @@ def _file_arguments(file: str) -> list[str]:
         found = _LINE.search(str(error))
         line = octets.count(b"\n") + 1 if found is None else int(found[1])
         raise InvalidOption(f"{file}:{line}: {_LINE.sub('', str(error))}") from error
-    options = tables.pop(_TABLE, {})
-    if tables or not isinstance(options, dict):
-        name = next(iter(tables), _TABLE)
+    options = tables.pop(command, {})
+    others = tables.keys() - _CONFIGURED
+    if others or not isinstance(options, dict):
+        name = next((name for name in tables if name in others), command)
         raise InvalidOption(
-            f"{file}: {name!r} is not known; options of polite fetch are in a table [{_TABLE}]"
+            f"{file}: {name!r} is not known; options of polite {command} are in a table [{command}]"
         )
-    defaults = {name.replace("_", "-"): value for name, value in vars(_parsed([_TABLE])).items()}
+    defaults = {name.replace("_", "-"): value for name, value in vars(_parsed([command])).items()}
     known = {name: isinstance(value, bool) for name, value in defaults.items() if name not in _NOT_IN_FILES}
     return [
-        argument for name, value in options.items() for argument in _arguments_of(file, name, value, known)
+        argument
+        for name, value in options.items()
+        for argument in _arguments_of(file, command, name, value, known)
     ]
 
 
-def _arguments_of(file: str, name: str, value: object, known: Mapping[str, bool]) -> list[str]:
+def _arguments_of(file: str, command: str, name: str, value: object, known: Mapping[str, bool]) -> list[str]:
     """Return the arguments for one option. `known` says of each name whether it is a switch. Raises InvalidOption."""
     if name not in known:
         near = get_close_matches(name, known, 1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        raise InvalidOption(f"{file}: polite fetch has no option --{name}{hint}")
+        raise InvalidOption(f"{file}: polite {command} has no option --{name}{hint}")
     match value:
         case bool() if known[name]:
             # A queue that is continued may have it on.

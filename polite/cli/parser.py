@@ -170,6 +170,15 @@ _OF_WHOM: _Arguments = {
 _ORDER_EXITS = "0 success, 2 wrong usage, or the store or the gate cannot be used"
 # The greatest budget of an origin, the greatest --limit, and a week in seconds.
 _MOST_SPENT, _MOST_LISTED, _MOST_OUTAGE_S = 10**15, 10**9, 604_800.0
+_OFF: _Arguments = {
+    f"--no-{name}": {
+        "help": argparse.SUPPRESS,
+        "action": "store_false",
+        "dest": name.replace("-", "_"),
+        "default": argparse.SUPPRESS,
+    }
+    for name in SWITCHED_OFF
+}
 _FETCH: _Arguments = {
     "urls URL": {"help": "a URL; - reads URLs from standard input, one per line", "nargs": "*"},
     "--config FILE": "a TOML file with options in a table [fetch]; the command line and POLITE_AGENT and POLITE_DELAY overrule it "
@@ -247,15 +256,57 @@ _FETCH: _Arguments = {
         "limit for one page, and for one robots.txt with its redirects",
         f"; needed for more than {FEW} URLs, and for --store",
     ),
-    **{
-        f"--no-{name}": {
-            "help": argparse.SUPPRESS,
-            "action": "store_false",
-            "dest": name.replace("-", "_"),
-            "default": argparse.SUPPRESS,
-        }
-        for name in SWITCHED_OFF
+    **_OFF,
+}
+_SHARED = frozenset(
+    {
+        *(
+            "--recrawl",
+            "--delay",
+            "--max-bytes",
+            "--max-pages",
+            "--max-origin-bytes",
+            "--max-failures",
+            "--long-delay",
+        ),
+        *("--back-off-on", "--sign", "--signature-agent", "--signature-agent-as-string"),
+    }
+)
+_SERVE: _Arguments = {
+    "--listen ADDRESS": {
+        "help": "where to listen: HOST:PORT, with port 0 for one that is free, or unix:PATH for a socket of this user alone; "
+        "any HOST but loopback needs a token" + _DEFAULT,
+        "default": "127.0.0.1:8700",
     },
+    "--token-file FILE": "the tokens of clients, one per line, as NAME: TOKEN or a token alone; a permit of one is invisible to "
+    "others (also: POLITE_SERVE_TOKEN, one token)",
+    "--name HOST": _repeated("a host name of this server, besides localhost; may be repeated", default=[]),
+    "--config FILE": "a TOML file with options in a table [serve]; the command line and POLITE_AGENT and POLITE_DELAY overrule it "
+    "(default: POLITE_CONFIG)",
+    "--store FILE|URL": "keep robots.txt results in a file between runs, or share them and delays with other machines on a Redis "
+    "or Valkey server, as polite fetch --store does",
+    "--crawl NAME": "the crawl in a shared --store to join or to begin",
+    "--max-hold SECONDS": _seconds(
+        "how long a client may hold a permit; then its turn is taken back",
+        lambda seconds: PacingPolicy(max_hold=seconds).max_hold,
+        "300",
+    ),
+    "--max-permits NUMBER": _number(
+        "limit on permits that wait or are out; of one client half as many if there are several tokens",
+        1_000_000,
+        default="20000",
+    ),
+    "--grace SECONDS": _seconds(
+        "after a signal: how long to wait for reports of permits that are out",
+        partial(number, "--grace", most=3_600.0),
+        "30",
+    ),
+    "--forward NAME": _repeated(
+        "a header field of callers, such as Cookie, that /v1/fetch passes on; may be repeated", default=[]
+    ),
+    **{each: more for each, more in _FETCH.items() if each.split()[0] in _SHARED},
+    **_network("limit for one page, and for one robots.txt with its redirects", "; needed"),
+    **_OFF,
 }
 
 
@@ -363,6 +414,11 @@ _COMMANDS = {
         "3 a page or robots.txt is unreachable (with --resume, also if an earlier run left it so), 130 interrupted, "
         "143 terminated; the highest counts",
         _FETCH,
+    ),
+    "serve": _Command(
+        "serve one gate to the programs of a machine, over HTTP with JSON",
+        "0 never, 2 wrong usage, or the address or the store cannot be used, 130 interrupted, 143 terminated",
+        _SERVE,
     ),
     "sitemaps": _Command(
         "print the URLs that a site's sitemaps name",

@@ -1,11 +1,10 @@
 """The HTTP server of a status page: its paths, its limits, and its end. It listens and answers; `monitor` knows."""
 
 import asyncio
-import hmac
 import json
 import logging
 import re
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from hashlib import sha256
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
@@ -41,31 +40,34 @@ class Access:
 
     Args:
         host: The address that the server listens at.
-        token: What others than this machine must know; None for none.
+        token: What others than this machine must know, or one for each client, by name; None for none.
         names: Names of this server that a Host header may have, besides addresses and `localhost`.
+        user: What messages begin with.
 
     Raises:
-        InvalidOption: The address is not loopback and there is no token, the token is short, or a name is none.
+        InvalidOption: The address is not loopback and there is no token, a token is short, or a name is none.
     """
 
-    def __init__(self, host: str, token: object, names: object = ()) -> None:
-        # Its value is never shown: messages are logged.
-        if token is not None and not (isinstance(token, str) and _TOKEN.fullmatch(token)):
+    def __init__(self, host: str, token: object, names: object = (), *, user: str = "status") -> None:
+        tokens: Mapping[object, object] = token if isinstance(token, Mapping) else {"": token}
+        tokens = {} if token is None else tokens
+        # Their values are never shown: messages are logged.
+        if not all(isinstance(each, str) and _TOKEN.fullmatch(each) for each in tokens.values()):
             raise InvalidOption(
-                f"status: token must have {_LEAST_TOKEN} to {_MOST_TOKEN} visible ASCII characters; it is not shown here"
+                f"{user}: token must have {_LEAST_TOKEN} to {_MOST_TOKEN} visible ASCII characters; it is not shown here"
             )
         address = _address(host)
-        if token is None and host != "localhost" and not (address and address.is_loopback):
+        if not tokens and host != "localhost" and not (address and address.is_loopback):
             raise InvalidOption(
-                f"status: host={host!r} can be reached from other machines, and the page shows URLs: give a token of at least "
+                f"{user}: host={host!r} can be reached from other machines, and the page shows URLs: give a token of at least "
                 f"{_LEAST_TOKEN} characters, or listen at 127.0.0.1"
             )
         if isinstance(names, str) or not isinstance(names, Collection):
-            raise InvalidOption(f"status: names must be a list of host names, got {names!r}")
+            raise InvalidOption(f"{user}: names must be a list of host names, got {names!r}")
         for name in names:
             if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9.-]{1,253}", name):
-                raise InvalidOption(f"status: names must be host names without a port, got {name!r}")
-        self._token = None if token is None else _digest(token)
+                raise InvalidOption(f"{user}: names must be host names without a port, got {name!r}")
+        self._clients = {_digest(str(each)): str(name) for name, each in tokens.items()}
         self._names = frozenset({"localhost", *map(str.lower, names)})
 
     @property
@@ -82,14 +84,21 @@ class Access:
         if name in self._names:
             return True
         address = _address(name.strip("[]"))
-        return address is not None and (self._token is not None or address.is_loopback)
+        return address is not None and (bool(self._clients) or address.is_loopback)
 
     def allows(self, authorization: str | None) -> bool:
-        """Whether a request may be answered. The token is compared in a time that tells nothing of it."""
+        """Whether a request may be answered."""
+        return self.client(authorization) is not None
+
+    def client(self, authorization: str | None) -> str | None:
+        """Return the name of the token that a request has, or None. Without tokens, each request is of the client "".
+
+        A token is found by its digest, so the time that this takes tells nothing of it.
+        """
+        if not self._clients:
+            return ""
         kind, _, token = (authorization or "").partition(" ")
-        return self._token is None or (
-            kind.lower() == "bearer" and hmac.compare_digest(_digest(token.strip()), self._token)
-        )
+        return self._clients.get(_digest(token.strip())) if kind.lower() == "bearer" else None
 
 
 def _address(host: str) -> IPv4Address | IPv6Address | None:
@@ -133,7 +142,7 @@ class StatusServer:
         self._monitor = monitor
         self._access = access
         self._files = {path: ((_PAGE / name).read_bytes(), kind) for path, (name, kind) in _FILES.items()}
-        self._server = _Server(self._handle, _CONNECTIONS * max_clients)
+        self._server = LimitedServer(self._handle, _CONNECTIONS * max_clients)
         self._listening: asyncio.Server | None = None
         self._failed = False
 
@@ -150,7 +159,7 @@ class StatusServer:
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
-            return await self._answer(request)
+            return await self.answer(request)
         except (ConnectionError, EOFError, TimeoutError, asyncio.CancelledError):
             raise
         except Exception:
@@ -161,7 +170,8 @@ class StatusServer:
             log.log(level, text, request.path, exc_info=True, extra=fields("status_page_failed"))
             return _text(500, "The status page failed; the log of the crawler says why.")
 
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer a request for the page, or for what it shows as JSON. Another server may pass it on."""
         headers, path = request.headers, request.path
         if not self._access.known_host(headers.get("Host")):
             return _text(421, "This Host is none of the server's names: see names= of polite.status.serve.")
@@ -238,35 +248,44 @@ class StatusServer:
             return _json({"error": str(error)}, status=400)
 
 
-class _Server(web.Server):
-    """Closes a connection that sends no whole request in time; and beyond a limit, the oldest, so that a new one is answered."""
+class LimitedServer(web.Server):
+    """Closes a connection that sends no whole request in time; and beyond a limit, the oldest, so that a new one is answered.
+
+    Attributes:
+        open: The connections that may be closed so, the oldest first.
+        busy: Others that count.
+    """
 
     def __init__(
-        self, handle: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], limit: int
+        self,
+        handle: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+        limit: int,
+        *,
+        idle_s: float = _IDLE_S,
     ) -> None:
         super().__init__(
             handle,
             access_log=None,
             # aiohttp logs a malformed request as it came, perhaps with a token.
             logger=logging.Logger("polite.status", logging.CRITICAL + 1),  # noqa: LOG001 - of no configuration
-            keepalive_timeout=_IDLE_S,
+            keepalive_timeout=idle_s,
             lingering_time=_REST_S,
             # Otherwise a request lasts after its connection was lost.
             handler_cancellation=True,
         )
         self._limit = limit
-        # The oldest first.
-        self._open: dict[RequestHandler, asyncio.Transport] = {}
+        self.open: dict[RequestHandler, asyncio.Transport] = {}
+        self.busy = 0
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
-        self._open[handler] = transport
-        if len(self._open) > self._limit:
+        self.open[handler] = transport
+        if len(self.open) + self.busy > self._limit:
             # Not at once: aiohttp's task of a connection, which begins after this, expects one that is there.
-            asyncio.get_running_loop().call_soon(self._open.pop(next(iter(self._open))).abort)
+            asyncio.get_running_loop().call_soon(self.open.pop(next(iter(self.open))).abort)
 
     def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
-        self._open.pop(handler, None)
+        self.open.pop(handler, None)
         super().connection_lost(handler, exc)
 
 
