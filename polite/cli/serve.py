@@ -20,6 +20,7 @@ from polite.recrawl import RecrawlPolicy
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.serve import serve as serve_gate
 from polite.signing.web_bot_auth import WebBotAuth
+from polite.status.server import OPERATOR
 from polite.stores.redis.address import Address
 from polite.stores.sqlite import SqliteStore
 
@@ -62,7 +63,7 @@ def _tokens(options: argparse.Namespace) -> dict[str, str]:
     """Return the tokens by the names of clients. Raises InvalidOption, which shows none of them, and OSError."""
     tokens = {}
     if token := os.environ.get("POLITE_SERVE_TOKEN"):
-        tokens["POLITE_SERVE_TOKEN"] = token
+        tokens[OPERATOR] = token
     if options.token_file is None:
         return tokens
     with Path(options.token_file).open(encoding="utf-8", errors="replace") as file:

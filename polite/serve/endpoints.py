@@ -27,6 +27,7 @@ from polite.serve.api import JSON_HEADERS, ApiError, Call, Field, document, enco
 from polite.serve.fetching import Relay
 from polite.serve.permits import Held, Permits
 from polite.sitemaps.entry import SitemapPolicy
+from polite.status.orders import act, standing
 from polite.terms.usage import usage
 
 # Requests that may wait for one permit: a client whose connection broke asks again.
@@ -48,6 +49,8 @@ class Services:
         permits: The permits of all clients.
         relay: Fetches for clients.
         metrics: Returns the metrics as text; None without prometheus-client.
+        may_look: Whether the client with a token of this name may see what others do.
+        may_order: Whether it may give an operator's orders.
         streams: How many streams of events are open.
     """
 
@@ -55,6 +58,8 @@ class Services:
     permits: Permits
     relay: Relay
     metrics: Callable[[], bytes] | None
+    may_look: Callable[[str], bool]
+    may_order: Callable[[str], bool]
     streams: int = 0
 
 
@@ -338,7 +343,7 @@ _EVENTS = frozenset(kind.__name__ for kind in get_args(Event))
     "GET",
     "/v1/events",
     Field("kinds", "string", "Names of events, with commas; by default all.", 1, 1_000),
-    responses=_or({200: "Events of polite.events: text/event-stream"}, 400, 401, 429),
+    responses=_or({200: "Events of polite.events: text/event-stream"}, 400, 401, 403, 429),
 )
 async def events(services: Services, call: Call) -> web.StreamResponse:
     """Stream the gate's events as server-sent events, from now on.
@@ -350,6 +355,8 @@ async def events(services: Services, call: Call) -> web.StreamResponse:
         raise ApiError(
             400, f"kinds: {unknown[0][:100]!r} is no event; there are {', '.join(sorted(_EVENTS))}"
         )
+    if not services.may_look(call.client):
+        raise ApiError(403, "events need the token named operator, or the only one: they tell what others do")
     if services.streams >= _MOST_STREAMS:
         raise ApiError(429, f"{_MOST_STREAMS} streams of events are open", retry_after_s=5.0)
     queue: asyncio.Queue[Any] = asyncio.Queue(_MOST_QUEUED)
@@ -407,6 +414,37 @@ async def metrics(services: Services, call: Call) -> web.StreamResponse:
     return web.Response(body=services.metrics(), headers=headers)
 
 
+# An operator's orders.
+
+
+@operation("GET", "/v1/orders", responses=_or({200: "What stands: Any"}, 401))
+async def orders(services: Services, call: Call) -> web.StreamResponse:
+    """Return an operator's orders that stand."""
+    return json_response({"orders": standing(services.gate)})
+
+
+@operation(
+    "POST",
+    "/v1/orders",
+    Field("action", "string", "hold, forbid, release, or drop.", 1, 20, required=True),
+    Field("pattern", "string", "An origin, *.domain, or the start of URLs.", 1, 8_192, required=True),
+    Field("because", "string", "Why.", 1, 1_000, required=True),
+    Field("until", "number", "When a hold ends by itself (Unix time).", 0, 1 << 40),
+    Field("for_s", "number", "For how long, instead (seconds).", 1, 1 << 30),
+    Field("by", "string", "Who orders it, besides the name of the token.", 1, 500),
+    responses=_or({200: "The orders that were given or ended: Any"}, 400, 401, 403, 429, 503),
+)
+async def give_order(services: Services, call: Call) -> web.StreamResponse:
+    """Have requests wait (hold), or none go (forbid), or end that (release).
+
+    It needs the token named operator, or the only one.
+    """
+    if not services.may_order(call.client):
+        raise ApiError(403, "orders need the token named operator, or the only one")
+    given = {name: value for name, value in call.values.items() if value is not None}
+    return json_response(await act(services.gate, None, given, call.client))
+
+
 @operation("GET", "/openapi.json", responses={200: "An OpenAPI 3.1 document: Any"})
 async def describe(services: Services, call: Call) -> web.StreamResponse:
     """Return this description."""
@@ -423,7 +461,7 @@ async def health(services: Services, call: Call) -> web.StreamResponse:
 
 OPERATIONS = (
     *(request_permit, await_permit, report_permit, return_permit, check, explain, robots, usage_of, sitemaps),
-    *(events, fetch, metrics, describe, health),
+    *(events, fetch, orders, give_order, metrics, describe, health),
 )
 # Paths that tell nothing of the crawl, and need no token.
 OPEN = frozenset({describe.path, health.path})

@@ -14,7 +14,7 @@ from polite.gate.gate import Gate
 from polite.gate.single_flight import start_later
 from polite.origin import Target
 from polite.ports import Clock, Timer
-from polite.status.orders import act, standing
+from polite.status.orders import act, read, standing
 from polite.status.recorder import Recorder, Second, Timeline, clipped, counted
 from polite.status.survey import Survey, WaitReason
 from polite.version import __version__
@@ -237,7 +237,7 @@ class Monitor:
 
     async def order(self, body: bytes, by: str) -> State:
         """Give an operator's order. Raises InvalidOption, Overloaded, StoreFailed."""
-        return await act(self._gate, self._frontier, body, by)
+        return await act(self._gate, self._frontier, read(body), by)
 
     def events(self, limit: int) -> list[State]:
         """Return the newest events that an operator may need, the newest first."""

@@ -20,11 +20,11 @@ def standing(gate: Gate) -> list[dict[str, Any]]:
     return [asdict(order) for order in gate.orders]
 
 
-async def act(gate: Gate, frontier: Frontier | None, body: bytes, by: str) -> dict[str, Any]:
+async def act(gate: Gate, frontier: Frontier | None, given: Mapping[str, Any], by: str) -> dict[str, Any]:
     """Do what a request says: `{"action": "hold", "pattern": "*.example.com", "because": "...", "for_s": 3600}`.
 
     Args:
-        body: JSON with `action` (hold, forbid, release or drop), `pattern`, `because`, and for a hold `until` (Unix time) or
+        given: It has `action` (hold, forbid, release or drop), `pattern`, `because`, and for a hold `until` (Unix time) or
             `for_s` (seconds). `by` is shown after the name of who asked.
         by: Who asked.
 
@@ -32,7 +32,6 @@ async def act(gate: Gate, frontier: Frontier | None, body: bytes, by: str) -> di
         InvalidOption: The request has the wrong form, or there is no frontier to drop tasks of.
         Overloaded, StoreFailed: As `Gate.hold`.
     """
-    given = _fields(body)
     pattern, because = given.get("pattern"), given.get("because") or "no reason was given"
     said = given.get("by")
     common = {"because": because, "by": f"{by} ({said})" if isinstance(said, str) and said else by}
@@ -56,7 +55,8 @@ async def act(gate: Gate, frontier: Frontier | None, body: bytes, by: str) -> di
     return {"orders": [asdict(order) for order in (done if isinstance(done, list) else [done])]}
 
 
-def _fields(body: bytes) -> Mapping[str, Any]:
+def read(body: bytes) -> Mapping[str, Any]:
+    """Return the fields of a request. Raises InvalidOption."""
     try:
         given = json.loads(body)
     except (ValueError, RecursionError):

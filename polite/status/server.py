@@ -19,6 +19,8 @@ from polite.status.orders import MOST_OCTETS
 from polite.status.survey import WaitReason
 
 _LEAST_TOKEN, _MOST_TOKEN = 16, 1_024
+# The name of the token whose holder may see and order all, if there are several.
+OPERATOR = "operator"
 _TOKEN = re.compile(rf"[!-~]{{{_LEAST_TOKEN},{_MOST_TOKEN}}}")
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]+)(?::[0-9]{1,5})?")
 
@@ -70,10 +72,13 @@ class Access:
         self._clients = {_digest(str(each)): str(name) for name, each in tokens.items()}
         self._names = frozenset({"localhost", *map(str.lower, names)})
 
-    @property
-    def has_token(self) -> bool:
-        """Whether a token is asked for: without one, nothing can be ordered."""
-        return self._token is not None
+    def may_order(self, client: str | None) -> bool:
+        """Whether a client may give an operator's orders: it has the token named operator, or the only one."""
+        return client is not None and bool(self._clients) and (client == OPERATOR or len(self._clients) == 1)
+
+    def may_look(self, client: str | None) -> bool:
+        """Whether a client may see what others do."""
+        return self.may_order(client) or (client is not None and not self._clients)
 
     def known_host(self, header: str | None) -> bool:
         """Whether the Host header names this server by an address or a name that is its own."""
@@ -85,10 +90,6 @@ class Access:
             return True
         address = _address(name.strip("[]"))
         return address is not None and (bool(self._clients) or address.is_loopback)
-
-    def allows(self, authorization: str | None) -> bool:
-        """Whether a request may be answered."""
-        return self.client(authorization) is not None
 
     def client(self, authorization: str | None) -> str | None:
         """Return the name of the token that a request has, or None. Without tokens, each request is of the client "".
@@ -179,19 +180,22 @@ class StatusServer:
         is_link = path == "/" and headers.get("Sec-Fetch-Mode") == "navigate"
         if headers.get("Sec-Fetch-Site") not in (None, "same-origin", "none") and not is_link:
             return _text(403, "Requests of other sites are refused.")
-        ordering = path == "/api/orders" and request.method == "POST" and self._access.has_token
+        client = self._access.client(headers.get("Authorization"))
+        ordering = path == "/api/orders" and request.method == "POST" and client != ""
         if request.method not in ("GET", "HEAD") and not ordering:
             return _text(405, "Only GET.", {"Allow": "GET, HEAD"})
         if path in self._files:
             # Nothing of the crawl is in them, so a browser gets them without the token.
             body, kind = self._files[path]
             return web.Response(body=body, headers={**HEADERS, "Content-Type": kind})
-        if not self._access.allows(headers.get("Authorization")):
+        if client is None:
             text = "A token is needed: Authorization: Bearer TOKEN"
             return _text(401, text, {"WWW-Authenticate": "Bearer"})
-        return await self._api(request)
+        if not self._access.may_look(client):
+            return _text(403, f"The token named {OPERATOR} is needed: this shows what others do.")
+        return await self._api(request, may_order=self._access.may_order(client))
 
-    async def _api(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _api(self, request: web.BaseRequest, *, may_order: bool) -> web.StreamResponse:
         match request.path:
             case "/api/orders" if request.method == "POST":
                 return await self._order(request)
@@ -200,7 +204,7 @@ class StatusServer:
                 if after is not None and not re.fullmatch(r"[0-9]{1,12}", after):
                     return _json({"error": "after must be a number of seconds"}, status=400)
                 state = self._monitor.state(None if after is None else int(after))
-                return _json({**state, "may_order": self._access.has_token})
+                return _json({**state, "may_order": may_order})
             case "/api/timeline":
                 return _json(self._monitor.timeline())
             case "/api/origins":

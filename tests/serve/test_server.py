@@ -230,3 +230,29 @@ async def test_the_document_is_served_and_names_every_path():
     paths = openapi()["paths"]
     assert set(paths["/v1/permits/{id}"]) == {"get", "post", "delete"}
     assert {path for path in paths if path.startswith("/v1/")} >= {"/v1/fetch", "/v1/permits", "/v1/events"}
+
+
+async def test_an_operators_token_orders_and_sees_all_and_that_of_a_client_does_not() -> None:
+    body = {"action": "forbid", "pattern": A, "because": "personal data", "by": "ann"}
+    tokens = {"operator": "the-operators-own-token", **TOKENS}
+    own, other = ({"Authorization": f"Bearer {tokens[name]}"} for name in ("operator", "one"))
+    async with served(tokens=tokens) as crawl:
+        for method, path, sent in (
+            ("POST", "v1/orders", body),
+            ("GET", "v1/events", None),
+            ("GET", "api/status", None),
+        ):
+            assert (await crawl.ask(method, path, sent, **other)).status == 403
+        given = await crawl.ask("POST", "v1/orders", body, **own)
+        assert [order["by"] for order in given.value["orders"]] == ["operator (ann)"]
+        refused = await crawl.permit(headers_sent=other)
+        assert (refused.status, refused.value["decision"]["reason"]) == (403, "OPERATOR")
+        assert (await crawl.ask("GET", "v1/orders", **other)).value["orders"][0]["pattern"] == A
+        assert (await crawl.ask("GET", "api/status", **own)).value["may_order"]
+        await crawl.ask("POST", "v1/orders", body | {"action": "release"}, **own)
+        assert (await crawl.permit(wait=0, headers_sent=other)).status == 202
+        wrong = await crawl.ask("POST", "v1/orders", body | {"pattern": "a"}, **own)
+        assert (wrong.status, "pattern" in wrong.error) == (400, True)
+    async with served() as crawl:
+        # Without a token, anybody on the machine could release what an operator forbids.
+        assert (await crawl.ask("POST", "v1/orders", body)).status == 403
