@@ -18,7 +18,7 @@ from polite.cli.parser import WrongUsage, parser
 from polite.cli.terminal import Exit, complain, message_of, spelled
 from polite.errors import InvalidOption, PoliteError
 
-_OF_ONE_AGENT = frozenset({"card", "check", "explain", "fetch", "lint", "sitemaps"})
+_OF_ONE_AGENT = frozenset({"card", "check", "explain", "fetch", "lint", "mcp", "sitemaps"})
 # Variables, the option that each stands for, and the commands that have it.
 ENVIRONMENT = {
     "POLITE_AGENT": ("--agent", _OF_ONE_AGENT),

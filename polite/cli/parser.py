@@ -371,6 +371,20 @@ _COMMANDS = {
         "0 success, 2 wrong usage, or the key cannot be used (needs polite-crawl[sign])",
         _CARD,
     ),
+    "mcp": _Command(
+        "serve fetch, check and explain to an agent, by the Model Context Protocol on standard input and output",
+        "0 the client ended it, 2 wrong usage, or a package is missing (needs polite-crawl[mcp]); "
+        "POLITE_SERVE_TOKEN is the token for --gate",
+        {
+            "--gate URL": "use the gate of a running polite serve, such as http://127.0.0.1:8700, and its options",
+            "--journal FILE": "append each decision to FILE, for polite journal",
+            "--delay SECONDS": _FETCH["--delay SECONDS"],
+            "--max-bytes OCTETS": _number(
+                "limit for one page; the rest is not read", MOST_BYTES, default="1000000"
+            ),
+            **_network("limit for each connection and each read", "; needed without --gate"),
+        },
+    ),
     "completion": _Command(
         "print a script with which a shell completes command lines of polite",
         "0 success, 2 wrong usage, or the package shtab is missing (needs polite-crawl[cli])",
