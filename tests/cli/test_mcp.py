@@ -66,8 +66,8 @@ async def test_a_page_is_text_with_the_rest_of_a_long_one_at_no_more_requests() 
         )
         assert (await call("fetch", "/page", raw=True))[1].endswith(PAGE)
         first, rest = [(await call("fetch", "/page", max_length=9, start_index=start))[1] for start in (0, 9)]
-        assert first.endswith("\n\n# Title\n\n\n\n[24 characters more: call fetch with start_index=9]")
-        assert rest.endswith("\n\nA [link](\n\n[15 characters more: call fetch with start_index=18]")
+        assert first.endswith("\n\n# Title\n\n\n\n[26 characters more: call fetch with start_index=9]")
+        assert rest.endswith("\n\nA [link](\n\n[17 characters more: call fetch with start_index=18]")
     assert asked == ["/robots.txt", "/page", "/page", "/page"]
 
 
