@@ -15,7 +15,7 @@ from polite.robots.agent import UserAgent
 from polite.robots.dialect import BY_NAME
 from polite.robots.parse import parse
 
-# Problems that are printed.
+# Problems that are printed. There may be as many as lines.
 _SHOWN = 20
 _DECIDED = ("granted", "refused", "declined")
 
@@ -119,8 +119,6 @@ def journal(options: argparse.Namespace) -> Exit:
         raise InvalidOption("write polite journal verify FILE, or polite journal show URL FILE")
     chain = Chain(Path(options.file))
     found = _verified(chain, options) if options.action == "verify" else _shown(chain, options)
-    if chain.broken > _SHOWN:
-        complain(f"and {chain.broken - _SHOWN} more")
     if chain.broken:
         return Exit.DISALLOWED
     return Exit.UNREACHABLE if chain.missing or not found else Exit.ALLOWED

@@ -14,7 +14,6 @@ from polite.clock import SystemClock
 from polite.compose.checked import checked_store, checked_transports, checked_validators
 from polite.compose.shared import join, keep_back_off, kind_of, opened, refuse_mistyped
 from polite.errors import InvalidOption, StoreFailed
-from polite.frontier.sqlite.file_lock import FileLock
 from polite.gate.addresses import AddressBook
 from polite.gate.fetcher import Downloads, RobotsFetcher, Signatures
 from polite.gate.gate import Gate
@@ -244,6 +243,9 @@ def _refuse_odd(given: Mapping[str, object]) -> None:
 
 async def _begin(journal: Journal, resources: AsyncExitStack) -> None:
     """Open a journal, which no other gate writes to. It is closed after the gate. Raises StoreFailed."""
+    # Imported here: it loads a database.
+    from polite.frontier.sqlite.file_lock import FileLock
+
     lock = FileLock(journal.path)
     try:
         if not lock.acquire(0.0):

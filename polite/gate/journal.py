@@ -46,6 +46,8 @@ _MOST_WAITING = 50_000
 # Origins whose last grant and file are remembered; signals of one file; characters of a text.
 _MOST_ORIGINS, _MOST_SIGNALS, _LONGEST = 10_000, 20, 500
 _SIGNALS = re.compile(rb"content-(?:usage|signal)|license", re.IGNORECASE)
+# `json.dumps` with these makes an encoder at each call.
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 # Events that are written, and as what.
 _EVENTS: dict[type, str] = {
     BackedOff: "backed off",
@@ -168,9 +170,9 @@ class Journal:
     def _add(self, *entry: object) -> None:
         if self._closing or len(self._waiting) >= _MOST_WAITING:
             self._lost += 1
-            return
-        self._waiting.append((self._clock.wall(), *entry))
-        self._wake.set()
+        else:
+            self._waiting.append((self._clock.wall(), *entry))
+            self._wake.set()
 
     def _refusal(self, error: OSError | None) -> StoreFailed:
         why = "is behind" if error is None else f"cannot be written: {error.strerror or error}"
@@ -243,19 +245,17 @@ class Journal:
         if known is not None and self._files.get(origin) != robots:
             _remember(self._files, origin, robots)
             self._robots(origin, str(robots), known)
-        pace: dict[str, float | None] = {}
+        told: dict[str, object] = {"url": target.url, "robots": robots}
         if kind == "granted" and grounds is not None:
             decision = None if known is None else known.rules.decide(target.path)
             before = self._granted_at.get(origin)
             _remember(self._granted_at, origin, granted_at)
-            pace["asked_s"] = None if grounds.pace is None else grounds.pace.slowest_s
-            pace["kept_s"] = None if before is None else round(granted_at - before, 3)
-        if decision is None:
-            self._line(kind, url=target.url, robots=robots, **pace)
-        else:
-            rule, reason = decision.rule, decision.reason.name
-            shown, at = ("", None) if rule is None else (str(rule).rpartition(" (line ")[0], rule.line)
-            self._line(kind, url=target.url, robots=robots, reason=reason, rule=shown, line=at, **pace)
+            told["asked_s"] = None if grounds.pace is None else grounds.pace.slowest_s
+            told["kept_s"] = None if before is None else round(granted_at - before, 3)
+        if decision is not None:
+            rule, told["reason"] = decision.rule, decision.reason.name
+            told |= {"rule": rule and str(rule).rpartition(" (line ")[0], "line": rule and rule.line}
+        self._line(kind, **told)
 
     def _robots(self, origin: str, digest: str, known: OriginRules) -> None:
         """Make the line about a robots.txt that decides from now on. Its copy is written before the line is."""
@@ -277,10 +277,8 @@ class Journal:
 
     def _line(self, kind: str, **more: object) -> None:
         told = {name: str(each)[:_LONGEST] if name == "because" else each for name, each in more.items()}
-        line = json.dumps(
-            {"prev": self._hash, "at": dated(self._told_at), "kind": kind, **told}, separators=(",", ":")
-        )
-        self._lines.append(line.encode())
+        line = {"prev": self._hash, "at": dated(self._told_at), "kind": kind, **told}
+        self._lines.append(_encode(line).encode())
         self._hash = sha256(self._lines[-1]).hexdigest()
 
     def _write(self) -> None:

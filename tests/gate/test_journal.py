@@ -72,7 +72,7 @@ async def test_each_decision_is_a_line_with_its_rule_its_file_and_its_pace(file:
         url: [lines[url].get(name) for name in ("kind", "reason", "rule", "line", "kept_s")] for url in lines
     }
     assert decided[f"{SITE}/private/open"] == ["granted", "RULE", "Allow: /private/open", 3, None]
-    assert decided[PAGE] == ["granted", "NO_RULE", "", None, 1.0]
+    assert decided[PAGE] == ["granted", "NO_RULE", None, None, 1.0]
     assert decided[PRIVATE] == ["refused", "RULE", "Disallow: /private", 2, None]
     assert decided[f"{SITE}/b"][0] == "declined"
 
