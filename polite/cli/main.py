@@ -18,7 +18,7 @@ from polite.cli.parser import WrongUsage, parser
 from polite.cli.terminal import Exit, complain, message_of, spelled
 from polite.errors import InvalidOption, PoliteError
 
-_OF_ONE_AGENT = frozenset({"card", "check", "explain", "fetch", "lint", "serve", "sitemaps"})
+_OF_ONE_AGENT = frozenset({"card", "check", "explain", "fetch", "lint", "mcp", "serve", "sitemaps"})
 # Commands with a configuration file, whose tables have their names.
 _CONFIGURED = frozenset({"fetch", "serve"})
 # Variables, the option that each stands for, and the commands that have it.

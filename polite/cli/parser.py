@@ -45,12 +45,12 @@ def _refusal(text: str) -> int:
     return status
 
 
-def _since(text: str) -> datetime:
+def _date(option: str, text: str) -> datetime:
     from polite.sitemaps.entry import parse_date
 
     found, _ = parse_date(text.strip())
     if found is None:
-        raise InvalidOption(f"--since must be a date such as 2026-05-01 or 2026-05-01T10:30Z, got {text!r}")
+        raise InvalidOption(f"{option} must be a date such as 2026-05-01 or 2026-05-01T10:30Z, got {text!r}")
     return found
 
 
@@ -431,7 +431,7 @@ _COMMANDS = {
             **_JSON,
             "--since DATE": {
                 "help": "leave out what has not changed since, by its lastmod: 2026-05-01, or 2026-05-01T10:30Z",
-                "type": typed(_since),
+                "type": typed(partial(_date, "--since")),
             },
             "--limit NUMBER": _number("limit on URLs", _MOST_LISTED),
             **_network(
@@ -448,6 +448,23 @@ _COMMANDS = {
             "--rows NUMBER": _number("limit on origins drawn: those with most entries", 1_000, default="50"),
         },
     ),
+    "journal": _Command(
+        "check that a journal of decisions is unchanged, or show what was known and decided about a URL",
+        "0 unchanged or shown, 1 a line or a copy of robots.txt was changed, removed or inserted, 2 wrong usage, "
+        "3 the beginning is not there, the last line is cut, or nothing is known about the URL",
+        {
+            "action verify|show": _choice(
+                "check all lines, or show the decisions about URL", "verify", "show"
+            ),
+            "url URL": {"help": "the URL; for show", "nargs": "?"},
+            "file FILE": "the file of open_gate(journal=FILE); those that were rotated are read, too",
+            "--at DATE": {
+                "help": "show what was decided and known at DATE: 2026-05-01, or 2026-05-01T10:30Z",
+                "type": typed(partial(_date, "--at")),
+            },
+            "--hash HASH": "a hash that was published: one of the lines must have it; for verify",
+        },
+    ),
     "doctor": _Command(
         "check a crawler's User-Agent header, and the page that it names",
         "0 all is well, 1 a warning or a problem, 2 wrong usage, 3 the page was not fetched",
@@ -462,6 +479,20 @@ _COMMANDS = {
         "write the key directory and the card of a crawler that signs its requests, or make its key",
         "0 success, 2 wrong usage, or the key cannot be used (needs polite-crawl[sign])",
         _CARD,
+    ),
+    "mcp": _Command(
+        "serve fetch, check and explain to an agent, by the Model Context Protocol on standard input and output",
+        "0 the client ended it, 2 wrong usage, or a package is missing (needs polite-crawl[mcp]); "
+        "POLITE_SERVE_TOKEN is the token for --gate",
+        {
+            "--gate URL": "use the gate of a running polite serve, such as http://127.0.0.1:8700, and its options",
+            "--journal FILE": "append each decision to FILE, for polite journal",
+            "--delay SECONDS": _FETCH["--delay SECONDS"],
+            "--max-bytes OCTETS": _number(
+                "limit for one page; the rest is not read", MOST_BYTES, default="1000000"
+            ),
+            **_network("limit for each connection and each read", "; needed without --gate"),
+        },
     ),
     "completion": _Command(
         "print a script with which a shell completes command lines of polite",

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Generic, NoReturn, ParamSpec, TypeVar
 from polite.clock import SystemClock
 from polite.compose.checked import checked_store, checked_transports, checked_validators
 from polite.compose.shared import join, keep_back_off, kind_of, opened, refuse_mistyped
-from polite.errors import InvalidOption
+from polite.errors import InvalidOption, StoreFailed
 from polite.gate.addresses import AddressBook
 from polite.gate.fetcher import Downloads, RobotsFetcher, Signatures
 from polite.gate.gate import Gate
+from polite.gate.journal import Journal
 from polite.gate.operator import OrderStore
 from polite.gate.recrawl import Recrawl
 from polite.gate.rules import OriginManager
@@ -124,6 +125,7 @@ async def open_gate(
     recrawl: RecrawlPolicy | None = None,
     validators: ValidatorStore | None = None,
     signer: Signer | None = None,
+    journal: "str | os.PathLike[str] | None" = None,
 ) -> AsyncIterator[Gate]:
     """Open a gate for one crawler, and close it when the block exits.
 
@@ -159,11 +161,13 @@ async def open_gate(
             it.
         signer: Signs each request for robots.txt and sitemaps, and what `Permit.sign` is asked for: `polite.WebBotAuth`, or a
             Signer of your own.
+        journal: The name of a file to which each decision is appended, for `polite journal`. One gate writes to a file. A permit
+            that cannot be recorded, on a full disk say, raises StoreFailed instead.
 
     Raises:
         InvalidUserAgent: The agent cannot be sent, or has no product token.
         InvalidOption: An option has the wrong type or value.
-        StoreFailed: The store's file cannot be used, or the shared store's server is not reached or refuses.
+        StoreFailed: The file of the store or the journal cannot be used, or the shared store's server is not reached or refuses.
     """
     agent = agent if isinstance(agent, UserAgent) else UserAgent(agent)
     robots = checked("robots", robots, RobotsPolicy)
@@ -198,7 +202,8 @@ async def open_gate(
     fetcher = RobotsFetcher(downloads, turns, clock, robots)
     origins = OriginManager(agent, fetcher, turns, clock, robots, tell, store=kept)
     pages = None if recrawl is None or remembered is None else Recrawl(recrawl, remembered, clock)
-    gate = Gate(Services(clock, origins, turns, tell, downloads, pages))
+    written = None if journal is None else Journal(Path(journal), clock, agent, robots.dialect)
+    gate = Gate(Services(clock, origins, turns, tell, downloads, pages, written))
     orders = _orders(own, shared, clock)
     # Each is closed even if closing another fails or is cancelled. What is shared comes after the gate, which grants no turn any
     # more by then: homes leave with what is left of their delays.
@@ -211,6 +216,9 @@ async def open_gate(
                 closing.push_async_callback(each.close)
         if shared is not None:
             await join(gate, shared, crawl, lease_s=lease)
+        if written is not None:
+            await _begin(written, resources)
+            tell.add(written)
         closing.push_async_callback(gate.close)
         if orders is not None:
             await turns.operator.use(orders)
@@ -234,6 +242,24 @@ def _refuse_odd(given: Mapping[str, object]) -> None:
             raise InvalidOption(f"{option} must be {needed}, got {value!r}")
     if given["validators"] is not None and given["recrawl"] is None:
         raise InvalidOption("validators needs recrawl=RecrawlPolicy(): without it nothing is remembered")
+    if not isinstance(given["journal"], str | os.PathLike | None):
+        raise InvalidOption(f"journal must be the name of a file, got {kind_of(given['journal'])}")
+
+
+async def _begin(journal: Journal, resources: AsyncExitStack) -> None:
+    """Open a journal, which no other gate writes to. It is closed after the gate. Raises StoreFailed."""
+    # Imported here: it loads a database.
+    from polite.frontier.sqlite.file_lock import FileLock
+
+    lock = FileLock(journal.path)
+    try:
+        if not lock.acquire(0.0):
+            raise StoreFailed(f"{journal.path} is the journal of another gate: name one file for each")
+    except OSError as error:
+        raise StoreFailed(f"{journal.path}: the journal cannot be written: {error.strerror}") from error
+    resources.callback(lock.release)
+    await journal.open()
+    resources.push_async_callback(journal.close)
 
 
 async def _kept(store: object, clock: Clock) -> RobotsStore | None:

@@ -8,7 +8,7 @@ from functools import partial
 from inspect import iscoroutinefunction
 from typing import Any, Self
 
-from polite.errors import InvalidOption, PermitMisused, redact_url
+from polite.errors import InvalidOption, PermitMisused, StoreFailed, redact_url
 from polite.events import Dropped, Retried
 from polite.frontier.progress import End, Progress, TaskOutcome
 from polite.frontier.task_store import TaskStore
@@ -40,10 +40,10 @@ class TaskPermit(Permit):
 
     A block left by an exception (a cancellation too) sends its task back, as `retry` does. A permit that is dropped without being
     entered gives turn and task back. One that is entered late, when its rules were replaced or are old, other turns of its scopes
-    were granted meanwhile, or its turn was taken back (`PacingPolicy.max_hold`), waits for a turn anew. Entering raises Disallowed
-    then if the rules say so by now, and the task is refused; if it raises anything else (RobotsUnreachable, GateClosed,
-    Overloaded), the task waits again. If another process may send requests to the origin by now, entering raises TurnLost, and the
-    task goes back untried.
+    were granted meanwhile, or its turn was taken back (`PacingPolicy.max_hold`), waits for a turn anew. Entering raises
+    Disallowed then if the rules say so by now, and the task is refused; if it raises anything else (RobotsUnreachable,
+    GateClosed, Overloaded, or StoreFailed of the journal), the task waits again. If another process may send requests to the
+    origin by now, entering raises TurnLost, and the task goes back untried.
     """
 
     __slots__ = ("_again_in", "_granted", "_loop", "_needed", "_owner", "_task")
@@ -115,7 +115,12 @@ class TaskPermit(Permit):
             self._holder = waiter
         good = self._grounds is not None and not self._services.stopped(self._target)
         if self._grounds is not None and good and self._services.in_force(turn, self._grounds):
-            self._hold(turn, self._grounds)
+            try:
+                self._hold(turn, self._grounds)
+            except StoreFailed:
+                self._stage = ENDED
+                self._owner.unused(self._task, turn)
+                raise
         elif turn in self._services.held_turns and not self._services.turns.holds(turn):
             error = self._services.turn_lost(turn, self._target)
             self._stage = ENDED
@@ -323,6 +328,8 @@ class InFlight:
         """End a waiting task that robots.txt disallows."""
         self._progress.counts.refused += 1
         self._services.counters.refused += 1
+        if (journal := self._services.journal) is not None:
+            journal.refused(task.target, decision, self._services.origins.known.peek(task.target.origin))
         self._progress.leave_waiting()
         try:
             self._progress.tell(refused(task.target, decision, task))

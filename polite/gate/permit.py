@@ -472,8 +472,8 @@ class Permit:
                     "an operator forbids it" if ordered else "the rules were replaced, or became too old,"
                 )
                 turns.skip(turn, target, f"{because} while it waited")
-        except BaseException:
-            services.waiting.failed += 1
+        except BaseException as error:
+            services.wait_failed(target, error)
             # The permit ends, unless it may be entered again.
             self._stage = NEW if self._stage == NEW else ENDED
             raise
@@ -487,7 +487,10 @@ class Permit:
             if on_granted is not None:
                 on_granted(target, services.clock.monotonic() - queued_at, None)
         except BaseException:
-            # What ends the program, or a listener that is not guarded: the block is never entered, so it is never left.
+            # A journal that cannot be written, what ends the program, or a listener that is not guarded: the block is never
+            # entered, so it is never left.
+            services.waiting.failed += self._turn is None
+            self._stage = ENDED
             self._turn = None
             self._let_go(turn)
             turns.give_back(turn)
@@ -556,11 +559,14 @@ class Permit:
         return self._demand
 
     def _hold(self, turn: Turn, grounds: Grounds) -> None:
-        """The block begins, with this turn."""
+        """The block begins, with this turn. Raises StoreFailed if the journal cannot record it; then nothing has changed."""
+        services, task = self._services, self._holder
+        if services.journal is not None:
+            known = services.origins.known.peek(self._target.origin)
+            services.journal.granted(self._target, grounds, turn, known)
         self._turn = turn
         self._grounds = grounds
         self._pace = grounds.pace
-        services, task = self._services, self._holder
         # Hot path: inlines HeldTurns.hold.
         held = services.held_turns
         held[turn] = self

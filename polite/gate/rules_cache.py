@@ -4,6 +4,7 @@ import math
 from collections import OrderedDict, deque
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from weakref import WeakValueDictionary, ref
 
 from polite.errors import Overloaded
@@ -59,7 +60,8 @@ class OriginRules:
         fresh_until: Its end (wall seconds).
         refresh_at: From then on (wall seconds), a request causes a refresh ahead of time.
         skew: The monotonic clock minus the wall clock. It tells whether the wall clock was set since.
-        meaning: Equal for equal rules of one origin, also when the file was read twice.
+        meaning: Equal for equal rules of one origin, also when the file was read twice: the digest (SHA-256) of the file, or
+            the kind of result without one.
         attempt: The result of a refresh ahead of time that failed.
         lineage: Shared by all rules of the origin.
         grounds: What a request keeps that these rules allowed.
@@ -94,12 +96,12 @@ class OriginRules:
         asked = rules.crawl_delay, rules.request_rates, rules.visit_time
         # Of the groups that bind our agent (T3).
         pace = None if asked == (None, (), None) else RequestedPace(*asked)
-        # What the rules were made of: the file's octets, or the kind of result that allows or denies all.
+        # What the rules were made of: the digest of the file, or the kind of result that allows or denies all.
         if rules.access is not None:
-            meaning: Hashable = type(rules.access).__name__
+            meaning: Hashable = type(rules.access).__name__.lower()
         else:
             file = snapshot.good if isinstance(snapshot.good, Found) else snapshot.access
-            meaning = hash(file.file) if isinstance(file, Found) else None
+            meaning = sha256(file.body).hexdigest() if isinstance(file, Found) else None
         return cls(rules, snapshot, pace, since, until, refresh_at, skew, meaning)
 
     @property

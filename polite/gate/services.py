@@ -8,9 +8,10 @@ from inspect import ismethod
 from typing import Any, Protocol
 from weakref import WeakMethod, ref
 
-from polite.errors import GateClosed, PermitMisused, TurnLost, redact_url
+from polite.errors import GateClosed, OriginDeclined, PermitMisused, TurnLost, redact_url
 from polite.events import Reclaimed, Refused
 from polite.gate.fetcher import Downloads
+from polite.gate.journal import Journal
 from polite.gate.recrawl import Recrawl
 from polite.gate.rules import OriginManager
 from polite.gate.rules_cache import Grounds, OriginRules
@@ -302,6 +303,7 @@ class Services:
         listener: Passes events to those that listen, and the times of permits to meters.
         downloads: What the gate's own requests are sent with, and signed.
         recrawl: What is remembered of pages; None without `open_gate(recrawl=...)`.
+        journal: Records decisions; None without `open_gate(journal=...)`.
         resources: What is closed after the gate, the last first.
         open_permits: Permits that were entered and not left, by task.
         held_turns: Turns that were granted and not released, with the permit that holds each. Of a permit that was not entered yet
@@ -314,6 +316,7 @@ class Services:
     listener: Notifier
     downloads: Downloads
     recrawl: Recrawl | None = None
+    journal: Journal | None = None
 
     def __post_init__(self) -> None:
         clock, turns = self.clock, self.turns
@@ -353,6 +356,8 @@ class Services:
         """Raise Disallowed if an operator forbids the URL."""
         if (error := self.turns.forbidden(target)) is not None:
             self.counters.refused += 1
+            if self.journal is not None:
+                self.journal.refused(target, error.decision, self.origins.known.peek(target.origin))
             self.listener(refused(target, error.decision))
             raise error
 
@@ -414,12 +419,20 @@ class Services:
     def refusal(self, target: Target, known: OriginRules, decision: Decision) -> Disallowed:
         """Count a URL that the rules disallow, tell the listener, and return the error to raise."""
         self.counters.refused += 1
+        if self.journal is not None:
+            self.journal.refused(target, decision, known)
         if Refused in self.listener.wanted:
             self.listener(refused(target, decision))
         if decision.reason is not Reason.UNREACHABLE:
             return Disallowed(decision, url=target.url)
         retry_after = max(0.0, known.snapshot.expires_at - self.clock.wall())
         return RobotsUnreachable(decision, url=target.url, retry_after_s=retry_after)
+
+    def wait_failed(self, target: Target, error: BaseException) -> None:
+        """Count a permit that waits no more, without a turn."""
+        self.waiting.failed += 1
+        if self.journal is not None and isinstance(error, OriginDeclined):
+            self.journal.note("declined", url=target.url, because=error.because)
 
     def in_force(self, turn: Turn, grounds: Grounds) -> bool:
         """Whether a granted turn holds, was not taken back, and the rules that allowed it still decide."""
