@@ -46,6 +46,9 @@ class Access:
         names: Names of this server that a Host header may have, besides addresses and `localhost`.
         user: What messages begin with.
 
+    Attributes:
+        has_tokens: Whether a token is asked for: without one, nothing can be ordered.
+
     Raises:
         InvalidOption: The address is not loopback and there is no token, a token is short, or a name is none.
     """
@@ -70,6 +73,7 @@ class Access:
             if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9.-]{1,253}", name):
                 raise InvalidOption(f"{user}: names must be host names without a port, got {name!r}")
         self._clients = {_digest(str(each)): str(name) for name, each in tokens.items()}
+        self.has_tokens: bool = bool(tokens)
         self._names = frozenset({"localhost", *map(str.lower, names)})
 
     def may_order(self, client: str | None) -> bool:
@@ -181,7 +185,7 @@ class StatusServer:
         if headers.get("Sec-Fetch-Site") not in (None, "same-origin", "none") and not is_link:
             return _text(403, "Requests of other sites are refused.")
         client = self._access.client(headers.get("Authorization"))
-        ordering = path == "/api/orders" and request.method == "POST" and client != ""
+        ordering = path == "/api/orders" and request.method == "POST" and self._access.has_tokens
         if request.method not in ("GET", "HEAD") and not ordering:
             return _text(405, "Only GET.", {"Allow": "GET, HEAD"})
         if path in self._files:
