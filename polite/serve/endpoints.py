@@ -14,6 +14,7 @@ from polite.errors import (
     InvalidURL,
     OriginDeclined,
     Overloaded,
+    PermitMisused,
     PoliteError,
     StoreFailed,
     TurnLost,
@@ -74,7 +75,7 @@ def decision_of(url: str, decision: Decision) -> dict[str, object]:
 
 _STATUSES: tuple[tuple[type[PoliteError], int], ...] = (
     *((Disallowed, 403), (InvalidURL, 400), (InvalidOption, 400), (TurnLost, 410)),
-    *((Overloaded, 429), (GateClosed, 503), (StoreFailed, 503)),
+    *((PermitMisused, 409), (Overloaded, 429), (GateClosed, 503), (StoreFailed, 503)),
 )
 
 

@@ -138,7 +138,8 @@ async def test_what_waits_cannot_be_reported():
 async def test_another_token_neither_sees_nor_ends_a_permit():
     async with served(tokens=TOKENS) as crawl:
         one, two = ({"Authorization": f"Bearer {token}"} for token in TOKENS.values())
-        assert (await crawl.permit()).status == 401
+        nobody = await crawl.permit()
+        assert (nobody.status, nobody.headers["WWW-Authenticate"]) == (401, "Bearer")
         assert (
             await crawl.permit(headers_sent={"Authorization": "Bearer the-third-token-of-two"})
         ).status == 401
