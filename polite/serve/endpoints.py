@@ -139,8 +139,9 @@ async def request_permit(services: Services, call: Call) -> web.StreamResponse:
     values, agent = call.values, services.gate.agent.header
     if values["conditional"] and services.gate.services.recrawl is None:
         raise ApiError(400, "conditional needs a server that remembers pages: polite serve --recrawl FILE")
-    headers = values["headers"] or {}
-    if any(name.lower() == "user-agent" and value != agent for name, value in headers.items()):
+    given = (values["headers"] or {}).items()
+    headers = {name: value for name, value in given if (name.lower(), value) != ("user-agent", agent)}
+    if any(name.lower() == "user-agent" for name in headers):
         raise ApiError(400, f"headers: User-Agent must be {agent!r}, whose rules are obeyed")
     held = services.permits.begin(call.client, values["url"], headers, conditional=values["conditional"])
     try:
