@@ -11,7 +11,7 @@ from typing import Any
 
 from polite.cli.fetch.run import interrupts
 from polite.cli.options import agent_needed, is_unnamed
-from polite.cli.terminal import Exit, complain
+from polite.cli.terminal import Exit, complain, counted
 from polite.compose.gate import open_gate
 from polite.errors import InvalidOption
 from polite.pacing.policy import PacingPolicy
@@ -110,7 +110,9 @@ async def _serve(
                 print(served.url, flush=True)
                 await interrupt.first.wait()
                 if gate.inside:
-                    complain(f"stopping: waiting for {gate.inside} permits, {options.grace:g} s at most")
+                    complain(
+                        f"stopping: waiting for {counted(gate.inside, 'permit')}, {options.grace:g} s at most"
+                    )
         except asyncio.CancelledError:
             if interrupt.status is None:
                 raise

@@ -35,6 +35,8 @@ class ApiError(Exception):
         self.details = details
         if retry_after_s is not None:
             self.headers["Retry-After"] = str(max(1, math.ceil(min(retry_after_s, 86_400.0))))
+        if status == 401:
+            self.headers["WWW-Authenticate"] = "Bearer"
 
     def response(self) -> web.Response:
         """Return the answer."""

@@ -14,6 +14,7 @@ from polite.errors import (
     InvalidURL,
     OriginDeclined,
     Overloaded,
+    PermitMisused,
     PoliteError,
     StoreFailed,
     TurnLost,
@@ -79,7 +80,7 @@ def decision_of(url: str, decision: Decision) -> dict[str, object]:
 
 _STATUSES: tuple[tuple[type[PoliteError], int], ...] = (
     *((Disallowed, 403), (InvalidURL, 400), (InvalidOption, 400), (TurnLost, 410)),
-    *((Overloaded, 429), (GateClosed, 503), (StoreFailed, 503)),
+    *((PermitMisused, 409), (Overloaded, 429), (GateClosed, 503), (StoreFailed, 503)),
 )
 
 
@@ -143,8 +144,9 @@ async def request_permit(services: Services, call: Call) -> web.StreamResponse:
     values, agent = call.values, services.gate.agent.header
     if values["conditional"] and services.gate.services.recrawl is None:
         raise ApiError(400, "conditional needs a server that remembers pages: polite serve --recrawl FILE")
-    headers = values["headers"] or {}
-    if any(name.lower() == "user-agent" and value != agent for name, value in headers.items()):
+    given = (values["headers"] or {}).items()
+    headers = {name: value for name, value in given if (name.lower(), value) != ("user-agent", agent)}
+    if any(name.lower() == "user-agent" for name in headers):
         raise ApiError(400, f"headers: User-Agent must be {agent!r}, whose rules are obeyed")
     held = services.permits.begin(call.client, values["url"], headers, conditional=values["conditional"])
     try:

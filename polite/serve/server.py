@@ -126,8 +126,7 @@ class GateServer:
         client = self._access.client(request.headers.get("Authorization"))
         if client is None:
             if path not in OPEN:
-                text = "a token is needed: Authorization: Bearer TOKEN"
-                raise ApiError(401, text, headers={"WWW-Authenticate": "Bearer"})
+                raise ApiError(401, "a token is needed: Authorization: Bearer TOKEN")
             client = ""
         if request.method == "POST":
             values = operation.read_body(await self._body(request))
@@ -149,15 +148,12 @@ class GateServer:
 
     async def _body(self, request: web.BaseRequest) -> bytes:
         # A form of another site cannot have this type.
-        if request.content_type != "application/json":
-            raise ApiError(415, "the body must be JSON: Content-Type: application/json")
-        if "Content-Encoding" in request.headers:
-            raise ApiError(415, "the body must not be compressed")
+        if request.content_type != "application/json" or "Content-Encoding" in request.headers:
+            raise ApiError(415, "the body must be JSON, not compressed: Content-Type: application/json")
         length = request.content_length
-        if length is None:
-            raise ApiError(411, "the body needs a Content-Length")
-        if length > _MOST_BODY:
-            raise ApiError(413, f"the body must have at most {_MOST_BODY} octets")
+        if length is None or length > _MOST_BODY:
+            status = 411 if length is None else 413
+            raise ApiError(status, f"the body needs a Content-Length of at most {_MOST_BODY} octets")
         if request.content.is_eof():
             return await request.read()
         try:

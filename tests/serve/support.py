@@ -69,7 +69,8 @@ class Served:
 def client() -> aiohttp.ClientSession:
     """Return a client that asks no nameserver, and changes no body."""
     connector = aiohttp.TCPConnector(resolver=aiohttp.ThreadedResolver(), limit=0)
-    return aiohttp.ClientSession(connector=connector, auto_decompress=False)
+    limit = aiohttp.ClientTimeout(total=15.0)
+    return aiohttp.ClientSession(connector=connector, auto_decompress=False, timeout=limit)
 
 
 @asynccontextmanager

@@ -17,7 +17,9 @@ from tests.support import A, B, scripted_gate
 
 async def test_a_permit_has_the_url_and_the_headers_to_send_and_ends_with_its_report():
     async with served() as crawl:
-        permit = await crawl.permit("/a b?q=1#part", headers={"Accept": "text/html"})
+        permit = await crawl.permit(
+            "/a b?q=1#part", headers={"Accept": "text/html", "user-agent": "TestBot/1.0"}
+        )
         assert permit.status == 200
         assert permit.value["url"] == f"{A}/a%20b?q=1"
         assert permit.value["deadline"] == crawl.clock.wall() + 3_600
@@ -138,7 +140,8 @@ async def test_what_waits_cannot_be_reported():
 async def test_another_token_neither_sees_nor_ends_a_permit():
     async with served(tokens=TOKENS) as crawl:
         one, two = ({"Authorization": f"Bearer {token}"} for token in TOKENS.values())
-        assert (await crawl.permit()).status == 401
+        nobody = await crawl.permit()
+        assert (nobody.status, nobody.headers["WWW-Authenticate"]) == (401, "Bearer")
         assert (
             await crawl.permit(headers_sent={"Authorization": "Bearer the-third-token-of-two"})
         ).status == 401
