@@ -152,13 +152,13 @@ class Dispatcher:
         else:
             queue.put_unchecked(task)
         if fresh:
-            self._advance(queue)
+            self._advance(queue, known)
         return True
 
     # What a queue waits for.
 
-    def _advance(self, queue: OriginQueue) -> None:
-        """Have the queue wait for what it needs next: rules, decisions, or its turn."""
+    def _advance(self, queue: OriginQueue, known: OriginRules | None = None) -> None:
+        """Have the queue wait for what it needs next: rules, decisions, or its turn. `known`: its rules, if just looked up."""
         queue.wait = queue.error = None
         if self.progress.stopped:
             return
@@ -166,12 +166,15 @@ class Dispatcher:
             self._remove(queue)
         elif self._turns.declines and (declined := self._declined(queue.origin, queue.grounds)):
             self._drop(queue, declined)
-        elif not queue.unchecked and (grounds := self._rules.in_force(queue)) is not None:
-            self._request_turn(queue, grounds)
-        elif self._origins.current(queue.origin) is not None:
-            self._start(queue, QueueState.DECIDING, self._learn)
         else:
-            self._request_rules(queue)
+            known = known or self._origins.current(queue.origin)
+            grounds = None if queue.unchecked else self._rules.in_force(queue, known)
+            if grounds is not None:
+                self._request_turn(queue, grounds)
+            elif known is not None:
+                self._start(queue, QueueState.DECIDING, self._learn)
+            else:
+                self._request_rules(queue)
 
     def _request_rules(self, queue: OriginQueue) -> None:
         """Have robots.txt fetched, within the slots. An origin that can be sent nothing for long takes no slot until then."""
@@ -254,7 +257,8 @@ class Dispatcher:
             queue.wait = None
         if queue.wait is None:
             self._start(queue, QueueState.WAITING_TURN, partial(self._take, grounds=grounds))
-        self._offer(queue)
+        if self.store.crowded:
+            self._offer(queue)
 
     async def _take(self, queue: OriginQueue, grounds: Grounds) -> None:
         """Wait for a turn as a callback cannot: see `Turns._at_once`. With a concurrency above 1, every wait is of this kind."""
@@ -280,7 +284,8 @@ class Dispatcher:
             # ever, and no page.
             valid = self._origins.still_valid(grounds, renewed=queue.first)
             # The policy may have got hours, or a budget been spent, while it waited.
-            closed = self._turns.closed_s(queue.origin, grounds.pace) > 0
+            timed = grounds.pace is not None or self._turns.declines
+            closed = timed and self._turns.closed_s(queue.origin, grounds.pace) > 0
             usable = (
                 valid and not closed and not (self._turns.declines and self._declined(queue.origin, grounds))
             )
@@ -295,11 +300,14 @@ class Dispatcher:
         if queue.chosen is not None and queue.turn is not None:
             self.schedule_dispatch()
             return
-        self._unchoose(queue)
-        if usable:
-            self._ready_when_free(queue)
-        else:
+        if queue.chosen is not None:
+            self._unchoose(queue)
+        if not usable:
             self._advance(queue)
+        elif queue.turn is not None:
+            self._ready(queue)
+        else:
+            self._ready_when_free(queue)
 
     def _unchoose(self, queue: OriginQueue) -> None:
         """The chosen task goes back to the scheduler: its turn did not come at once."""
@@ -309,7 +317,7 @@ class Dispatcher:
 
     def _ready_when_free(self, queue: OriginQueue) -> None:
         """Make the queue ready; if the grant of its unused turn has begun a delay (concurrency above 1), when that is over."""
-        if queue.turn is None and self._turns.grants_delay:
+        if self._turns.grants_delay:
             wait_s = self._turns.outlook(queue.requested).ready_at - self._clock.monotonic()
             if wait_s > 0:
                 self._postpone(queue, wait_s, self._ready)
@@ -331,7 +339,8 @@ class Dispatcher:
             # By a listener that was told of it.
             return
         queue.wait = self._timers.at(queue.wakes_at, partial(self._guarded, wake, queue))
-        self._offer(queue)
+        if self.store.crowded:
+            self._offer(queue)
 
     def _postpone_origin(self, queue: OriginQueue, seconds: float, because: str) -> None:
         """No rules, or no turn, can be had for so long: its tasks go back to the store, if that keeps them."""
@@ -394,7 +403,7 @@ class Dispatcher:
 
     def schedule_dispatch(self) -> None:
         """Assign turns to workers when all that happens in this step of the loop has happened."""
-        if not self._matching and (self._scheduler or self._requested):
+        if not self._matching and (self._scheduler.ready_origins or self._requested):
             self._matching = True
             asyncio.get_running_loop().call_soon(self._dispatch)
 
@@ -426,7 +435,7 @@ class Dispatcher:
             else:
                 self._hand_over(queue, task, turn)
         idle, again, chosen = self._workers.idle, False, 0
-        while idle and self._scheduler and not self.progress.stopped:
+        while idle and self._scheduler.ready_origins and not self.progress.stopped:
             if chosen >= _AT_A_TIME:
                 return True
             chosen += 1
@@ -584,7 +593,7 @@ class Dispatcher:
         """Drop no more tasks of the origin: its rules are known by now."""
         if (queue := self.queues.get(origin.text)) is not None:
             queue.drop_reason = None
-            if queue.state is QueueState.DROPPING and self._scheduler.is_ready(origin):
+            if queue.state is QueueState.DROPPING and origin.text in self._scheduler.ready_origins:
                 queue.state = QueueState.READY
 
     def give_up(self, origin: Origin, because: str) -> None:
@@ -604,22 +613,21 @@ class Dispatcher:
     def _withdraw(self, queue: OriginQueue) -> None:
         self._cancel(queue)
         queue.unchecked = None
-        if not queue.scheduled or not self._scheduler:
+        if not queue.scheduled or not self._scheduler.ready_origins:
             self._remove(queue)
             self._scheduler.take_back(queue.origin, queue.scheduled)
             return
         # The scheduler cannot be asked for one origin's tasks while others are ready: it gives them out in its order.
         queue.state, queue.drop_reason = QueueState.WITHDRAWN, None
-        if not self._scheduler.is_ready(queue.origin):
+        if queue.origin.text not in self._scheduler.ready_origins:
             self._scheduler.ready(queue.origin)
         self.schedule_dispatch()
 
     # Queues that wait for long.
 
     def _offer(self, queue: OriginQueue) -> None:
-        """Have the queue go back to its store, in a step of its own, if others need its place in memory and its wait is long."""
-        if self.store.crowded:
-            asyncio.get_running_loop().call_soon(self.deactivate, queue.origin)
+        """Have the queue go back to its store, in a step of its own, if its wait is long: others need its place in memory."""
+        asyncio.get_running_loop().call_soon(self.deactivate, queue.origin)
 
     def deactivate(self, origin: Origin) -> bool:
         """Give the origin's tasks back to the store if it gives no turn for long. Whether that was done."""
@@ -630,7 +638,12 @@ class Dispatcher:
         """Give its tasks back if its wait is long. Whether that was done."""
         # While any origin is ready the scheduler cannot give one's tasks back. But then no place in memory needs to be freed
         # either: workers are what is short.
-        if queue.wait is None or queue.turn or queue.chosen or (queue.scheduled and self._scheduler):
+        if (
+            queue.wait is None
+            or queue.turn
+            or queue.chosen
+            or (queue.scheduled and self._scheduler.ready_origins)
+        ):
             return False
         wait_s = self._wait_s(queue, robots=queue.state is QueueState.FETCHING_RULES)
         # If robots.txt failed, it must not be back early: the request would fail again.

@@ -403,10 +403,11 @@ class Frontier:
     ) -> "Admission | asyncio.Future[Admission] | None":
         """Give a URL to the store; None if there is no capacity."""
         waiting = self._progress.waiting
-        self._require_open(target)
+        if self._progress.closed or self._services.shutdown.begun:
+            self._require_open(target)
         if waiting.full:
             return None
-        waiting.add()
+        waiting.taken += 1
         return self._add(target, draft, again=again)
 
     async def _offer_when_free(
@@ -423,7 +424,8 @@ class Frontier:
     ) -> "Admission | asyncio.Future[Admission]":
         """Give a URL to the store. It has its slot of `waiting`."""
         offered = self._dispatcher.store.add(target, draft, again=again)
-        self._progress.raise_failure()
+        if self._progress.failure is not None:
+            self._progress.raise_failure()
         return offered
 
     async def _took_slot(self, target: Target, identity: str | None, *, again: bool, wait: bool) -> bool:
@@ -546,7 +548,8 @@ class Frontier:
         workers, store = self._progress.workers, self._dispatcher.store
         while True:
             worker = workers.enter(leaves=leaves)
-            store.awaited()
+            if self._progress.shared:
+                store.awaited()
             self._dispatcher.schedule_dispatch()
             try:
                 permit: TaskPermit | None = await worker
@@ -555,7 +558,7 @@ class Frontier:
                 if isinstance(error, Exception):
                     self._progress.raise_failure()
                 raise
-            if permit is None or permit.stands:
+            if permit is None or not self._services.turns.shared or permit.stands:
                 return permit
             # Its store took longer to write its start than its turn was held: another process may have the task by now.
             permit.unsent()

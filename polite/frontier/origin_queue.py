@@ -207,7 +207,7 @@ class TaskRules:
 
     def verdict_on_chosen(self, queue: OriginQueue, task: Task) -> Decision | bool | None:
         """Return what the rules in force say of a task of the scheduler; None if that must be found out first."""
-        if queue.turn is None and self.in_force(queue) is None:
+        if queue.turn is None and self.in_force(queue, self._origins.current(queue.origin)) is None:
             return None
         if queue.decided is None:
             return True
@@ -218,9 +218,9 @@ class TaskRules:
         known = self._origins.current(queue.origin)
         return None if known is None or known.meaning != queue.meaning else self.verdict(task, known)
 
-    def in_force(self, queue: OriginQueue) -> Grounds | None:
-        """Return the newest grounds that are known, and have the queue learn them; of forgotten rules, if they are still valid."""
-        known, grounds = self._origins.current(queue.origin), queue.grounds
+    def in_force(self, queue: OriginQueue, known: OriginRules | None) -> Grounds | None:
+        """Return the grounds of the known rules, and have the queue learn them; of forgotten rules, if they are still valid."""
+        grounds = queue.grounds
         if known is None:
             decided = not queue.failures and queue.all_decided
             if grounds is None or not decided or grounds.meaning != queue.meaning:

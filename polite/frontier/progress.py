@@ -51,7 +51,9 @@ class CapacityLimiter:
 
     def release(self, slots: int = 1) -> None:
         """Free slots, or give them to the first waiters."""
-        self.set_taken(self.taken - slots)
+        self.taken -= slots
+        if self._waiters or self._watchers:
+            self.set_taken(self.taken)
 
     def set_taken(self, taken: int) -> None:
         """Set how many slots are taken, as others count them. Waiters get those that became free."""
@@ -61,7 +63,7 @@ class CapacityLimiter:
             if not waiter.done():
                 waiter.set_result(None)
                 self.taken += 1
-        for watcher, most in self._watchers.items() if self._watchers else ():
+        for watcher, most in self._watchers.items():
             if self.taken <= most and not watcher.done():
                 watcher.set_result(None)
 

@@ -266,8 +266,8 @@ class MemoryTaskStore:
         self._enqueue(replace(task, queued_at=now), now + after if after else None)
 
     def finish(self, task: Task, end: End) -> None:
-        if task.unique:
-            key = _digest(task.seen_as)
+        if task.identity != NOT_UNIQUE:
+            key = _digest(seen_as(task.target, task.identity))
             self._held.discard(key)
             self._done[key] = None
             if len(self._done) > self._max_done:

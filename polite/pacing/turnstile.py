@@ -482,7 +482,11 @@ def _delay(
     if not 0 <= delay_s < math.inf:
         raise _no_delay(delay_s)
     until = now + delay_s
-    _delay_until(scope, until, because, now)
+    # Hot path: inlines _delay_until.
+    if until > scope.ready_at:
+        scope.ready_at, scope.because, scope.since = until, because, now
+    elif until > scope.own_until:
+        scope.own_until = until
     scope.own_since = now
     # Open turns keep the delay after a refusal, or one that is longer than that of each request, when they ask again.
     beside_others = scope.limit > 1 or scope.open > 1
