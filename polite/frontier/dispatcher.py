@@ -135,7 +135,7 @@ class Dispatcher:
             return True
         known = self._origins.current(target.origin)
         # None: no rules are known, none can be had now, or to decide takes long; then `_learn` decides.
-        verdict = self._rules.verdict(task, known)
+        verdict = self._rules.verdict(target, known)
         if isinstance(verdict, Decision):
             self.in_flight.refuse(task, verdict)
             return False
@@ -677,10 +677,10 @@ class Dispatcher:
 
     # What the store and the status page need to know.
 
-    def refusal(self, task: Task) -> Decision | None:
-        """Return the decision about a task that robots.txt, as known now, disallows."""
-        known = None if self.progress.stopped else self._origins.current(task.origin)
-        verdict = self._rules.verdict(task, known)
+    def refusal(self, target: Target) -> Decision | None:
+        """Return the decision about a URL that robots.txt, as known now, disallows."""
+        known = None if self.progress.stopped else self._origins.current(target.origin)
+        verdict = self._rules.verdict(target, known)
         return verdict if isinstance(verdict, Decision) else None
 
     def rules_known(self, origin: Origin) -> bool:

@@ -198,12 +198,12 @@ class TaskRules:
         self._in_flight = in_flight
         self._searching = asyncio.Semaphore(1)  # a search takes a list of all tasks at the scheduler
 
-    def verdict(self, task: Task, known: OriginRules | None) -> Decision | bool | None:
-        """Return True, or the decision that disallows the task; None if no rules can be had, or if to decide takes long."""
-        allowed = None if known is None else self._decider.allows_now(known.rules, task.target.path)
+    def verdict(self, target: Target, known: OriginRules | None) -> Decision | bool | None:
+        """Return True, or the decision that disallows the URL; None if no rules can be had, or if to decide takes long."""
+        allowed = None if known is None else self._decider.allows_now(known.rules, target.path)
         if known is None or allowed is not False:
             return allowed
-        return None if out_of_reach(known) else known.rules.decide(task.target.path)
+        return None if out_of_reach(known) else known.rules.decide(target.path)
 
     def verdict_on_chosen(self, queue: OriginQueue, task: Task) -> Decision | bool | None:
         """Return what the rules in force say of a task of the scheduler; None if that must be found out first."""
@@ -216,7 +216,7 @@ class TaskRules:
             refusal = queue.decided[task.number]
             return True if refusal is None else refusal
         known = self._origins.current(queue.origin)
-        return None if known is None or known.meaning != queue.meaning else self.verdict(task, known)
+        return None if known is None or known.meaning != queue.meaning else self.verdict(task.target, known)
 
     def in_force(self, queue: OriginQueue, known: OriginRules | None) -> Grounds | None:
         """Return the grounds of the known rules, and have the queue learn them; of forgotten rules, if they are still valid."""
@@ -255,7 +255,7 @@ class TaskRules:
                 return False
             anew = bool(undecided)
             task = undecided.pop() if anew else queue.unchecked[0]  # type: ignore[index]
-            verdict = self.verdict(task, known)
+            verdict = self.verdict(task.target, known)
             if verdict is None:
                 decision = await self._decider.decide(known.rules, task.target.path)
                 if not self._origins.still_valid(known.grounds, renewed=queue.first):

@@ -23,7 +23,6 @@ from polite.frontier.durable.backend import (
     Requeue,
     Totals,
     as_json,
-    row_of,
     task_of,
 )
 from polite.frontier.durable.writer import BatchWriter, StoreClock
@@ -176,7 +175,10 @@ class DurableTaskStore:
 
     def _note_spent(self, origin: Origin) -> bool:
         """Have the next batch write what was spent of the origin's budget. Whether there is anything to write."""
-        spent = {} if self.backend.shared else self._dispatcher.services.turns.spent(origin)
+        turns = self._dispatcher.services.turns
+        if turns.budgets is None or self.backend.shared:
+            return False
+        spent = turns.spent(origin)
         self._batches.batch.spent |= spent
         return bool(spent)
 
@@ -313,10 +315,7 @@ class DurableTaskStore:
             # The reply to a shared store's first try was lost: the task waits, and comes as other processes' do.
             lost = identity is not None and identity.startswith(NOT_UNIQUE)
             return Admission.WAITING if lost else Admission.DUPLICATE
-        if put.ready_at is not None or not self._active.concerns(put.target.origin):
-            return Admission.WAITING
-        shared = self._dispatcher.shared(put.target).origin
-        return self._active.admit(task_of(shared, row_of(number, put), self._clock.monotonic()))
+        return Admission.WAITING if put.ready_at is not None else self._active.admit(put, number)
 
     # Delayed tasks and postponed origins.
 

@@ -325,7 +325,9 @@ class QueueFile:
 
     def _place(self, connection: sqlite3.Connection, task: Task) -> tuple[int, float, int]:
         """Return where a task stands: its origin, key and number."""
-        return self._id(connection, task.target.origin.text), float(self._key_of(task)), task.number
+        text = task.target.origin.text
+        origin = self._ids.get(text) or self._id(connection, text)
+        return origin, float(self._key_of(task)), task.number
 
     def _wait(self, origin: int, key: float) -> None:
         """The origin has ready tasks: it waits to become active, if it is not."""
