@@ -35,6 +35,7 @@ from polite.gate.single_flight import start_later
 from polite.log import fields, log
 from polite.origin import Origin, Target
 from polite.pace import exponential
+from polite.pacing.policy import by_origin
 from polite.pacing.turn import Turn
 from polite.robots.decision import Decision
 from polite.task import Task
@@ -258,7 +259,7 @@ class Dispatcher:
         if queue.wait is None:
             self._start(queue, QueueState.WAITING_TURN, partial(self._take, grounds=grounds))
         if self.store.crowded:
-            self._offer(queue)
+            asyncio.get_running_loop().call_soon(self.deactivate, queue.origin)
 
     async def _take(self, queue: OriginQueue, grounds: Grounds) -> None:
         """Wait for a turn as a callback cannot: see `Turns._at_once`. With a concurrency above 1, every wait is of this kind."""
@@ -284,11 +285,10 @@ class Dispatcher:
             # ever, and no page.
             valid = self._origins.still_valid(grounds, renewed=queue.first)
             # The policy may have got hours, or a budget been spent, while it waited.
-            timed = grounds.pace is not None or self._turns.declines
-            closed = timed and self._turns.closed_s(queue.origin, grounds.pace) > 0
-            usable = (
-                valid and not closed and not (self._turns.declines and self._declined(queue.origin, grounds))
-            )
+            usable = valid
+            if valid and (grounds.pace is not None or self._turns.declines):
+                closed = self._turns.closed_s(queue.origin, grounds.pace) > 0
+                usable = not closed and not self._declined(queue.origin, grounds)
             queue.first, queue.turn_failures = not usable, 0
             if usable and self._workers.idle and not self.progress.stopped:
                 queue.turn = turn
@@ -300,14 +300,11 @@ class Dispatcher:
         if queue.chosen is not None and queue.turn is not None:
             self.schedule_dispatch()
             return
-        if queue.chosen is not None:
-            self._unchoose(queue)
-        if not usable:
-            self._advance(queue)
-        elif queue.turn is not None:
-            self._ready(queue)
-        else:
+        self._unchoose(queue)
+        if usable:
             self._ready_when_free(queue)
+        else:
+            self._advance(queue)
 
     def _unchoose(self, queue: OriginQueue) -> None:
         """The chosen task goes back to the scheduler: its turn did not come at once."""
@@ -317,7 +314,7 @@ class Dispatcher:
 
     def _ready_when_free(self, queue: OriginQueue) -> None:
         """Make the queue ready; if the grant of its unused turn has begun a delay (concurrency above 1), when that is over."""
-        if self._turns.grants_delay:
+        if queue.turn is None and self._turns.grants_delay:
             wait_s = self._turns.outlook(queue.requested).ready_at - self._clock.monotonic()
             if wait_s > 0:
                 self._postpone(queue, wait_s, self._ready)
@@ -340,7 +337,7 @@ class Dispatcher:
             return
         queue.wait = self._timers.at(queue.wakes_at, partial(self._guarded, wake, queue))
         if self.store.crowded:
-            self._offer(queue)
+            asyncio.get_running_loop().call_soon(self.deactivate, queue.origin)
 
     def _postpone_origin(self, queue: OriginQueue, seconds: float, because: str) -> None:
         """No rules, or no turn, can be had for so long: its tasks go back to the store, if that keeps them."""
@@ -525,7 +522,7 @@ class Dispatcher:
 
     def _fits(self, queue: OriginQueue, task: Task, turn: Turn) -> bool:
         """Whether the turn is one at the task's own scopes: those may differ from URL to URL."""
-        if task.target is queue.requested:
+        if task.target is queue.requested or self._turns.scopes_of is by_origin:
             return True
         scopes = self._turns.scopes_of(task.target)
         return scopes == turn.scopes or tuple(dict.fromkeys(scopes)) == turn.scopes
@@ -625,12 +622,8 @@ class Dispatcher:
 
     # Queues that wait for long.
 
-    def _offer(self, queue: OriginQueue) -> None:
-        """Have the queue go back to its store, in a step of its own, if its wait is long: others need its place in memory."""
-        asyncio.get_running_loop().call_soon(self.deactivate, queue.origin)
-
     def deactivate(self, origin: Origin) -> bool:
-        """Give the origin's tasks back to the store if it gives no turn for long. Whether that was done."""
+        """Give the origin's tasks back to the store, since others need its place, if its wait is long. Whether that was done."""
         queue = self.queues.get(origin.text)
         return queue is not None and bool(self._guarded(self._deactivate, queue))
 
@@ -638,12 +631,8 @@ class Dispatcher:
         """Give its tasks back if its wait is long. Whether that was done."""
         # While any origin is ready the scheduler cannot give one's tasks back. But then no place in memory needs to be freed
         # either: workers are what is short.
-        if (
-            queue.wait is None
-            or queue.turn
-            or queue.chosen
-            or (queue.scheduled and self._scheduler.ready_origins)
-        ):
+        stuck = queue.scheduled and self._scheduler.ready_origins
+        if queue.wait is None or queue.turn or queue.chosen or stuck:
             return False
         wait_s = self._wait_s(queue, robots=queue.state is QueueState.FETCHING_RULES)
         # If robots.txt failed, it must not be back early: the request would fail again.

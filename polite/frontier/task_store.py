@@ -78,9 +78,11 @@ def draft_of(
     """Return the options as a store takes them. Raises InvalidOption."""
     boolean("again", again)
     boolean("wait", wait)
-    for name, value in (("priority", priority), ("depth", depth)):
-        _finite(name, value)
-    for name, when in (("not_before", not_before), ("deadline", deadline)):
+    _finite("priority", priority)
+    _finite("depth", depth)
+    for name, when in (
+        () if not_before is deadline is None else (("not_before", not_before), ("deadline", deadline))
+    ):
         if when is not None:
             _finite(name, when)
             if float(when) != when:
@@ -91,9 +93,10 @@ def draft_of(
 
 def _identity(key: str | None, *, unique: bool) -> str | None:
     """Return what a task is found by, if not by its URL."""
+    boolean("unique", unique)
     if key is None:
-        return None if boolean("unique", unique) else NOT_UNIQUE
-    if not boolean("unique", unique):
+        return None if unique else NOT_UNIQUE
+    if not unique:
         raise InvalidOption(f"key={key!r} with unique=False: a task that is not unique needs no key")
     if not 1 <= _octets(key) <= _MAX_KEY:
         raise InvalidOption(
@@ -174,15 +177,6 @@ class TaskStore(Protocol):
 
     def responded(self, origin: Origin) -> None:
         """The block of one of the origin's tasks was left: by the response, the origin may give no turn for long."""
-
-    def awaited(self) -> None:
-        """A worker waits for a permit, or `join` for the end of all tasks."""
-
-    def look_again(self) -> None:
-        """Look whether anything is left in a shared store, and then call `Progress.hear`."""
-
-    def put_no_more(self) -> None:
-        """The frontier was closed: no more is put by this process."""
 
     def stop(self) -> None:
         """Nothing more is given out."""
@@ -279,12 +273,6 @@ class MemoryTaskStore:
     def drop_origin(self, origin: Origin, because: str) -> None: ...
 
     def responded(self, origin: Origin) -> None: ...
-
-    def awaited(self) -> None: ...
-
-    def look_again(self) -> None: ...
-
-    def put_no_more(self) -> None: ...
 
     def stop(self) -> None: ...
 

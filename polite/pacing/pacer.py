@@ -296,7 +296,7 @@ class LocalPacer:
 
     def _arm(self) -> None:
         """Set one timer for the earliest time at which a turn may be granted."""
-        due_at = self._turnstile.next_at if self._waiters else None
+        due_at = self._turnstile.queue.next_at if self._waiters else None
         if due_at is None or self._closed or (self._timer is not None and self._timer_at <= due_at):
             return
         if self._timer is not None:

@@ -239,7 +239,7 @@ class WaitQueue:
 
     @property
     def next_at(self) -> float | None:
-        """When a queue may move on, or a span's start; None if time alone moves none."""
+        """When a turn may be granted; never too late, sometimes too early. None if time alone grants none."""
         return self._near[0][0] if self._near else self._spans[0] if self._spans else None
 
     def enter(self, turn: Turn, now: float) -> None:

@@ -67,11 +67,11 @@ class DurableTaskStore:
             self._key,
             self._store_clock,
             last_origin=found.last_origin,
-            shared=self.backend.shared,
+            shared=self.backend.shared is not None,
         )
         for scope, spent in found.spent.items():
             self._dispatcher.services.turns.restore_spent(scope, spent)
-        progress.resume(*found.totals, shared=self.backend.shared)
+        progress.resume(*found.totals, self.backend.shared)
         self._tell_given_up(found.given_up)
         if not self._active.begun:
             begins_at = self._active.opened_at + self._dispatcher.services.turns.longest_delay_s
@@ -181,15 +181,6 @@ class DurableTaskStore:
         spent = turns.spent(origin)
         self._batches.batch.spent |= spent
         return bool(spent)
-
-    def awaited(self) -> None:
-        self.backend.awaited()
-
-    def look_again(self) -> None:
-        self.backend.look_again()
-
-    def put_no_more(self) -> None:
-        self.backend.put_no_more()
 
     def stop(self) -> None:
         self._cancel_timer()

@@ -34,9 +34,8 @@ from polite.frontier.durable.backend import (
     task_of,
 )
 from polite.frontier.progress import Counts
-from polite.frontier.sqlite import notes
 from polite.frontier.sqlite.file_lock import FileLock, identities, set_foreign_log_aside
-from polite.frontier.sqlite.schema import SQL_KEYS, TASK, State, check, make
+from polite.frontier.sqlite.schema import SQL_KEYS, TASK, State, check, make, write_notes
 from polite.frontier.sqlite.seen import SeenInFile, fingerprint
 from polite.origin import Origin, Target
 from polite.pacing.budgets import Spent
@@ -285,7 +284,7 @@ class QueueFile:
             connection.executemany("UPDATE origins SET crawl_delay = ? WHERE id = ?", batch.crawl_delays)
         self._spend(connection, batch.spent)
         self._end(connection, seen, batch.ended)
-        notes.write(connection, batch.notes)
+        write_notes(connection, batch.notes)
         puts = self._put_all(connection, seen, batch.puts)
         due = self._call(connection, now)
         ready, self._ready = self._ready, {}
@@ -472,7 +471,7 @@ class QueueFile:
 class SqliteBackend:
     """A durable.backend.Backend. The thread starts with `open` and ends after `close`."""
 
-    shared = False
+    shared = None
     payload_limit = PAYLOAD_LIMIT
 
     def __init__(self, file: QueueFile) -> None:
@@ -491,10 +490,6 @@ class SqliteBackend:
     def apply(self, batch: Batch) -> "asyncio.Future[BatchResult]":
         return self.run(partial(self.file.apply, batch))
 
-    def awaited(self) -> None: ...
-
-    def look_again(self) -> None: ...
-
     def require(self, target: Target) -> None: ...
 
     def knows_first(self, target: Target) -> bool:
@@ -502,8 +497,6 @@ class SqliteBackend:
 
     def is_gone(self, number: int) -> bool:
         return False
-
-    def put_no_more(self) -> None: ...
 
     def close(self) -> "asyncio.Future[None]":
         closing = self.run(self.file.close)
