@@ -141,7 +141,7 @@ class Dispatcher:
             self.in_flight.refuse(task, verdict)
             return False
         if fresh := queue is None:
-            queue = self.queues[target.origin.text] = OriginQueue(target.origin, target)
+            queue = self.queues[target.origin.text] = OriginQueue(target.origin, target, target)
         queue.sample = target
         if known is not None and verdict:
             if queue.drop_reason is not None and not self._declined(queue.origin, known.grounds):
@@ -743,12 +743,10 @@ class Dispatcher:
         """
         try:
             return step(*args)
-        except SchedulerFailed as error:
-            self.fail(error)
-        except Exception as error:
-            log.exception("the frontier failed", extra=fields("frontier_failed", error=error))
-            self.fail(error)
         except BaseException as error:
+            if isinstance(error, Exception) and not isinstance(error, SchedulerFailed):
+                log.exception("the frontier failed", extra=fields("frontier_failed", error=error))
             self.fail(error)
-            raise
+            if not isinstance(error, Exception):
+                raise
         return None

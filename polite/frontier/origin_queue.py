@@ -4,7 +4,7 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 from polite.frontier.checked_scheduler import CheckedScheduler
@@ -72,7 +72,7 @@ class OriginQueue:
         meaning: The meaning of the rules that decided about its tasks.
         decided: What these rules say of tasks at the scheduler, by number, None for allowed. None if they allow all.
         sample: The URL for whose scopes the next turn is requested.
-        requested: The URL for whose scopes the last turn was requested.
+        requested: The URL for whose scopes the last turn was requested, or the first will be.
         chosen: The task that the scheduler chose, for one step: its own turn is requested, and is for it alone.
         turn: The turn that it holds, for one step of the event loop at most.
         first: A turn was lost or given back, say so that rules could be renewed: the next one comes first.
@@ -86,6 +86,7 @@ class OriginQueue:
 
     origin: Origin
     sample: Target
+    requested: Target
     state: QueueState = QueueState.DECIDING
     wait: TurnRequest | None = None
     unchecked: deque[Task] | None = None
@@ -93,7 +94,6 @@ class OriginQueue:
     grounds: Grounds | None = None
     meaning: Hashable = None
     decided: dict[int, Decision | None] | None = None
-    requested: Target = field(init=False)
     chosen: Task | None = None
     turn: Turn | None = None
     first: bool = False
@@ -103,9 +103,6 @@ class OriginQueue:
     wakes_at: float = -math.inf
     error: str | None = None
     drop_reason: str | None = None
-
-    def __post_init__(self) -> None:
-        self.requested = self.sample
 
     @property
     def waiting(self) -> int:

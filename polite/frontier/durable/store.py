@@ -170,7 +170,7 @@ class DurableTaskStore:
     def responded(self, origin: Origin) -> None:
         if self._note_spent(origin):
             self._batches.schedule_flush()
-        if self.crowded:
+        if self._active.crowded:
             self._dispatcher.deactivate(origin)
 
     def _note_spent(self, origin: Origin) -> bool:

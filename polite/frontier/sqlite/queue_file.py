@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -28,7 +29,6 @@ from polite.frontier.durable.backend import (
     News,
     Put,
     Requeue,
-    Row,
     StoreSummary,
     Totals,
     task_of,
@@ -192,7 +192,7 @@ class QueueFile:
 
     def _transact(self, connection: sqlite3.Connection, work: Callable[[SeenInFile], _T]) -> _T:
         """Do the work in one transaction."""
-        before = self._state.copy()
+        before = replace(self._state)
         try:
             connection.execute("BEGIN IMMEDIATE")
             seen = self._seen = self._seen or SeenInFile(connection, self._state, self._max_done)
@@ -259,7 +259,7 @@ class QueueFile:
     # A batch.
 
     def _written(self, connection: sqlite3.Connection, batch: Batch, seen: SeenInFile) -> BatchResult:
-        before, changes = self._state.copy(), connection.total_changes
+        before, changes = replace(self._state), connection.total_changes
         result = self._applied(connection, batch, seen)
         seen.write(self._state)
         if connection.total_changes != changes or self._state != before:
@@ -298,13 +298,14 @@ class QueueFile:
             self._deactivate(connection, change, now)
         activated = self._activate(connection, batch.activate, now)
         waiting, *times = connection.execute(_OUTLOOK, {"now": now}).fetchone()
-        if self._state.waiting and not (activated or waiting) and self._none_left(connection):
+        some = activated or waiting or not self._state.waiting
+        if not some and all(connection.execute(query).fetchone() is None for query in _LEFT):
             raise Damaged(f"{self._state.waiting} tasks should wait, and none is found")
         lookups = []
         for target, identity, again in batch.seen:
             found = fingerprint(seen_as(target, identity), wide=seen.wide)
             lookups.append(seen.knows(self._state, found, again=again))
-        loads = [self._load(connection, *load) for load in batch.loads]
+        loads = [connection.execute(_HEADS, load).fetchall() for load in batch.loads]
         next_s = min((float(time) - now for time in times if time is not None), default=None)
         news = News(activated=activated, ready=due, origins_waiting=bool(waiting), next_s=next_s)
         return BatchResult(puts, lookups, loads, news)
@@ -409,10 +410,6 @@ class QueueFile:
             self._wait(origin, key)
         return list(dict.fromkeys(row[2] for row in due))
 
-    def _load(self, connection: sqlite3.Connection, origin: int, count: int) -> list[Row]:
-        """Return the first ready tasks of an origin."""
-        return connection.execute(_HEADS, (origin, count)).fetchall()
-
     # Origins.
 
     def _deactivate(self, connection: sqlite3.Connection, change: Deactivation, now: float) -> None:
@@ -438,7 +435,7 @@ class QueueFile:
         chosen = {each[0]: each for each in found}
         activated = []
         for origin, text, failures, crawl_delay in islice(chosen.values(), count):
-            rows = self._load(connection, origin, self._tasks_per_origin)
+            rows = connection.execute(_HEADS, (origin, self._tasks_per_origin)).fetchall()
             connection.execute(
                 "UPDATE origins SET since = NULL, best = NULL, active = ? WHERE id = ?",
                 (1 if rows else 0, origin),
@@ -462,10 +459,6 @@ class QueueFile:
         counts = "SELECT pages, octets, failures FROM budgets WHERE origin = ?"
         found = connection.execute(counts, (origin,)).fetchone()
         return None if found is None else Spent(*found)
-
-    def _none_left(self, connection: sqlite3.Connection) -> bool:
-        """Whether no origin has ready tasks, and no task is in flight or delayed."""
-        return all(connection.execute(query).fetchone() is None for query in _LEFT)
 
 
 class SqliteBackend:

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Collection, Iterable
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import astuple, dataclass, fields
 
 from polite.frontier.durable.backend import Note
 from polite.schedulers import FileOrder
@@ -86,9 +86,6 @@ class State:
 
     def write(self, connection: sqlite3.Connection) -> None:
         connection.execute(_WRITE, astuple(self))
-
-    def copy(self) -> "State":
-        return replace(self)
 
 
 _STATE = ", ".join(field.name for field in fields(State))

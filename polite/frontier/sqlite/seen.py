@@ -99,9 +99,9 @@ class SeenInFile:
     def hold(self, state: State, found: Fingerprint, *, again: bool) -> bool:
         """Note that a task has the URL. False if it is a duplicate."""
         done = self._done(found)
-        if self._known(state, done, again):
-            return False
         if done != _NEVER:
+            if self._known(state, done, again):
+                return False
             # Nowhere is it done any more.
             state.remembered -= 1
             self._connection.execute("DELETE FROM seen WHERE fingerprint = ?", (found,))
