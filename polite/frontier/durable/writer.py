@@ -129,7 +129,7 @@ class BatchWriter:
     @property
     def _busy(self) -> bool:
         """Whether a batch is under way that the next one waits for."""
-        return bool(self.under_way) and not self.backend.shared
+        return bool(self.under_way) and self.backend.shared is None
 
     @property
     def unwritten(self) -> list[Batch]:
@@ -138,7 +138,7 @@ class BatchWriter:
 
     def put(self, put: Put, offered: "asyncio.Future[Admission]") -> None:
         """Have a task written, and its admission set."""
-        if len(self._waiting[-1].puts) >= _MOST_PUTS and not self.backend.shared:
+        if len(self._waiting[-1].puts) >= _MOST_PUTS and self.backend.shared is None:
             self._waiting.append(Batch())
         last = self._waiting[-1]
         last.puts.append(put)
@@ -178,7 +178,8 @@ class BatchWriter:
             left = "the frontier's block was left: its store is closed, and keeps nothing more"
             for batch in self._waiting:
                 batch.fail(self.failure or StoreFailed(left))
-        if not self._scheduled and not self.closed and not self._busy:
+        # Hot path: inlines _busy.
+        if not (self._scheduled or self.closed or (self.under_way and self.backend.shared is None)):
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._flush)
 
