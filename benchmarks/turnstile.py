@@ -47,7 +47,7 @@ def decide(turnstile: Turnstile, decisions: int) -> float:
     """Return microseconds of CPU per decision, as the clock advances from wake-up to wake-up."""
     made, start = 0, time.process_time()
     while made < decisions:
-        now = turnstile.next_at
+        now = turnstile.queue.next_at
         assert now is not None
         for turn in turnstile.due(now):
             turnstile.settle(turn, now, 1.0)

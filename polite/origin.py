@@ -134,7 +134,7 @@ class Target:
 
 # Hot path: a crawl uses few origins again and again. Maps `scheme://host`, as spelled, to its origin. Emptied when full, which
 # costs each origin one parse; an LRU would cost every access more than that.
-_MAX_SPELLINGS = 4096
+_MAX_SPELLINGS = 16_384
 _spellings: dict[str, Origin] = {}
 
 # Only spellings that are independent of the rest of the URL are cached: without credentials, a second slash, or characters that

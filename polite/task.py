@@ -97,4 +97,4 @@ class Admission(Enum):
 
 def seen_as(target: Target, identity: str | None) -> str:
     """Return the text that a task has in common with its duplicates: its URL, or its identity at the origin."""
-    return target.url if identity is None else f"{target.origin.text}\n{identity}"
+    return f"{target.origin.text}{target.path}" if identity is None else f"{target.origin.text}\n{identity}"

@@ -30,6 +30,9 @@ class SchedulerFailed(PoliteError, RuntimeError):
 class CheckedScheduler:
     """A Scheduler that raises SchedulerFailed if the one inside is faulty. It keeps its own record of tasks and ready origins.
 
+    Attributes:
+        ready_origins: The ready origins' texts. Read it only.
+
     Raises:
         InvalidOption: The one inside lacks a method.
     """
@@ -43,11 +46,7 @@ class CheckedScheduler:
         self._scheduler = scheduler
         self._added: dict[int, Task] = {}
         # Hot path: by text, since a str caches its hash, and an Origin's is a call.
-        self._ready: set[str] = set()
-
-    def __len__(self) -> int:
-        """Return how many origins are ready."""
-        return len(self._ready)
+        self.ready_origins: set[str] = set()
 
     @property
     def tasks(self) -> list[Task]:
@@ -63,20 +62,19 @@ class CheckedScheduler:
             raise self._failed(f"add raised {error!r}", task) from error
 
     def ready(self, origin: Origin) -> None:
-        self._ready.add(origin.text)
+        self.ready_origins.add(origin.text)
         try:
             self._scheduler.ready(origin)
         except _RAISED as error:
             raise self._failed(f"ready({origin}) raised {error!r}") from error
 
-    def is_ready(self, origin: Origin) -> bool:
-        return origin.text in self._ready
-
     def next(self) -> Task:
         try:
             task = self._scheduler.next()
         except _RAISED as error:
-            raise self._failed(f"next raised {error!r} while {len(self._ready)} origins are ready") from error
+            raise self._failed(
+                f"next raised {error!r} while {len(self.ready_origins)} origins are ready"
+            ) from error
         if not isinstance(task, Task):
             raise self._failed(f"next returned {redact_url(repr(task))}, which is no task")
         if self._added.get(task.number) is not task:
@@ -84,10 +82,10 @@ class CheckedScheduler:
                 "next returned a task that does not wait: it was chosen before, or never added", task
             )
         origin = task.target.origin.text
-        if origin not in self._ready:
+        if origin not in self.ready_origins:
             raise self._failed(f"next returned a task of {origin}, whose turn has not come", task)
         del self._added[task.number]
-        self._ready.discard(origin)
+        self.ready_origins.discard(origin)
         return task
 
     def take_back(self, origin: Origin, count: int) -> None:

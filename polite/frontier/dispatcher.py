@@ -37,6 +37,7 @@ from polite.log import fields, log
 from polite.orders import Order
 from polite.origin import Origin, Target
 from polite.pace import exponential
+from polite.pacing.policy import by_origin
 from polite.pacing.turn import Turn
 from polite.robots.decision import Decision
 from polite.task import Task
@@ -151,12 +152,12 @@ class Dispatcher:
             return True
         known = self._origins.current(target.origin)
         # None: no rules are known, none can be had now, or to decide takes long; then `_learn` decides.
-        verdict = self._rules.verdict(task, known)
+        verdict = self._rules.verdict(target, known)
         if isinstance(verdict, Decision):
             self.in_flight.refuse(task, verdict)
             return False
         if fresh := queue is None:
-            queue = self.queues[target.origin.text] = OriginQueue(target.origin, target)
+            queue = self.queues[target.origin.text] = OriginQueue(target.origin, target, target)
         queue.sample = target
         if known is not None and verdict:
             if queue.drop_reason is not None and not self._declined(queue.origin, known.grounds):
@@ -168,13 +169,13 @@ class Dispatcher:
         else:
             queue.put_unchecked(task)
         if fresh:
-            self._advance(queue)
+            self._advance(queue, known)
         return True
 
     # What a queue waits for.
 
-    def _advance(self, queue: OriginQueue) -> None:
-        """Have the queue wait for what it needs next: rules, decisions, or its turn."""
+    def _advance(self, queue: OriginQueue, known: OriginRules | None = None) -> None:
+        """Have the queue wait for what it needs next: rules, decisions, or its turn. `known`: its rules, if just looked up."""
         queue.wait = queue.error = None
         if self.progress.stopped:
             return
@@ -187,12 +188,15 @@ class Dispatcher:
         ):
             # `_ordered` begins its next wait, too.
             self._postpone(queue, _HELD_S, self._advance)
-        elif not queue.unchecked and (grounds := self._rules.in_force(queue)) is not None:
-            self._request_turn(queue, grounds)
-        elif self._origins.current(queue.origin) is not None:
-            self._start(queue, QueueState.DECIDING, self._learn)
         else:
-            self._request_rules(queue)
+            known = known or self._origins.current(queue.origin)
+            grounds = None if queue.unchecked else self._rules.in_force(queue, known)
+            if grounds is not None:
+                self._request_turn(queue, grounds)
+            elif known is not None:
+                self._start(queue, QueueState.DECIDING, self._learn)
+            else:
+                self._request_rules(queue)
 
     def _request_rules(self, queue: OriginQueue) -> None:
         """Have robots.txt fetched, within the slots. An origin that can be sent nothing for long takes no slot until then."""
@@ -275,7 +279,8 @@ class Dispatcher:
             queue.wait = None
         if queue.wait is None:
             self._start(queue, QueueState.WAITING_TURN, partial(self._take, grounds=grounds))
-        self._offer(queue)
+        if self.store.crowded:
+            asyncio.get_running_loop().call_soon(self.deactivate, queue.origin)
 
     async def _take(self, queue: OriginQueue, grounds: Grounds) -> None:
         """Wait for a turn as a callback cannot: see `Turns._at_once`. With a concurrency above 1, every wait is of this kind."""
@@ -301,10 +306,10 @@ class Dispatcher:
             # ever, and no page.
             valid = self._origins.still_valid(grounds, renewed=queue.first)
             # The policy may have got hours, or a budget been spent, while it waited.
-            closed = self._turns.closed_s(queue.origin, grounds.pace) > 0
-            usable = (
-                valid and not closed and not (self._turns.declines and self._declined(queue.origin, grounds))
-            )
+            usable = valid
+            if valid and (grounds.pace is not None or self._turns.declines):
+                closed = self._turns.closed_s(queue.origin, grounds.pace) > 0
+                usable = not closed and not self._declined(queue.origin, grounds)
             queue.first, queue.turn_failures = not usable, 0
             if usable and self._workers.idle and not self.progress.stopped:
                 queue.turn = turn
@@ -352,7 +357,8 @@ class Dispatcher:
             # By a listener that was told of it.
             return
         queue.wait = self._timers.at(queue.wakes_at, partial(self._guarded, wake, queue))
-        self._offer(queue)
+        if self.store.crowded:
+            asyncio.get_running_loop().call_soon(self.deactivate, queue.origin)
 
     def _postpone_origin(self, queue: OriginQueue, seconds: float, because: str) -> None:
         """No rules, or no turn, can be had for so long: its tasks go back to the store, if that keeps them."""
@@ -415,7 +421,7 @@ class Dispatcher:
 
     def schedule_dispatch(self) -> None:
         """Assign turns to workers when all that happens in this step of the loop has happened."""
-        if not self._matching and (self._scheduler or self._requested):
+        if not self._matching and (self._scheduler.ready_origins or self._requested):
             self._matching = True
             asyncio.get_running_loop().call_soon(self._dispatch)
 
@@ -449,7 +455,7 @@ class Dispatcher:
             else:
                 self._hand_over(queue, task, turn)
         idle, again, chosen = self._workers.idle, False, 0
-        while idle and self._scheduler and not self.progress.stopped:
+        while idle and self._scheduler.ready_origins and not self.progress.stopped:
             if chosen >= _AT_A_TIME:
                 return True
             chosen += 1
@@ -549,7 +555,7 @@ class Dispatcher:
 
     def _fits(self, queue: OriginQueue, task: Task, turn: Turn) -> bool:
         """Whether the turn is one at the task's own scopes: those may differ from URL to URL."""
-        if task.target is queue.requested:
+        if task.target is queue.requested or self._turns.scopes_of is by_origin:
             return True
         scopes = self._turns.scopes_of(task.target)
         return scopes == turn.scopes or tuple(dict.fromkeys(scopes)) == turn.scopes
@@ -624,7 +630,7 @@ class Dispatcher:
         """Drop no more tasks of the origin: its rules are known by now."""
         if (queue := self.queues.get(origin.text)) is not None:
             queue.drop_reason = None
-            if queue.state is QueueState.DROPPING and self._scheduler.is_ready(origin):
+            if queue.state is QueueState.DROPPING and origin.text in self._scheduler.ready_origins:
                 queue.state = QueueState.READY
 
     def give_up(self, origin: Origin, because: str) -> None:
@@ -644,13 +650,13 @@ class Dispatcher:
     def _withdraw(self, queue: OriginQueue) -> None:
         self._cancel(queue)
         queue.unchecked = queue.held = None
-        if not queue.scheduled or not self._scheduler:
+        if not queue.scheduled or not self._scheduler.ready_origins:
             self._remove(queue)
             self._scheduler.take_back(queue.origin, queue.scheduled)
             return
         # The scheduler cannot be asked for one origin's tasks while others are ready: it gives them out in its order.
         queue.state, queue.drop_reason = QueueState.WITHDRAWN, None
-        if not self._scheduler.is_ready(queue.origin):
+        if queue.origin.text not in self._scheduler.ready_origins:
             self._scheduler.ready(queue.origin)
         self.schedule_dispatch()
 
@@ -711,13 +717,8 @@ class Dispatcher:
 
     # Queues that wait for long.
 
-    def _offer(self, queue: OriginQueue) -> None:
-        """Have the queue go back to its store, in a step of its own, if others need its place in memory and its wait is long."""
-        if self.store.crowded:
-            asyncio.get_running_loop().call_soon(self.deactivate, queue.origin)
-
     def deactivate(self, origin: Origin) -> bool:
-        """Give the origin's tasks back to the store if it gives no turn for long. Whether that was done."""
+        """Give the origin's tasks back to the store, since others need its place, if its wait is long. Whether that was done."""
         queue = self.queues.get(origin.text)
         return queue is not None and bool(self._guarded(self._deactivate, queue))
 
@@ -725,7 +726,8 @@ class Dispatcher:
         """Give its tasks back if its wait is long. Whether that was done."""
         # While any origin is ready the scheduler cannot give one's tasks back. But then no place in memory needs to be freed
         # either: workers are what is short.
-        if queue.wait is None or queue.turn or queue.chosen or (queue.scheduled and self._scheduler):
+        stuck = queue.scheduled and self._scheduler.ready_origins
+        if queue.wait is None or queue.turn or queue.chosen or stuck:
             return False
         wait_s = self._wait_s(queue, robots=queue.state is QueueState.FETCHING_RULES)
         # If robots.txt failed, it must not be back early: the request would fail again.
@@ -759,10 +761,10 @@ class Dispatcher:
 
     # What the store and the status page need to know.
 
-    def refusal(self, task: Task) -> Decision | None:
-        """Return the decision about a task that robots.txt, as known now, disallows."""
-        known = None if self.progress.stopped else self._origins.current(task.origin)
-        verdict = self._rules.verdict(task, known)
+    def refusal(self, target: Target) -> Decision | None:
+        """Return the decision about a URL that robots.txt, as known now, disallows."""
+        known = None if self.progress.stopped else self._origins.current(target.origin)
+        verdict = self._rules.verdict(target, known)
         return verdict if isinstance(verdict, Decision) else None
 
     def rules_known(self, origin: Origin) -> bool:
@@ -836,12 +838,10 @@ class Dispatcher:
         """
         try:
             return step(*args)
-        except SchedulerFailed as error:
-            self.fail(error)
-        except Exception as error:
-            log.exception("the frontier failed", extra=fields("frontier_failed", error=error))
-            self.fail(error)
         except BaseException as error:
+            if isinstance(error, Exception) and not isinstance(error, SchedulerFailed):
+                log.exception("the frontier failed", extra=fields("frontier_failed", error=error))
             self.fail(error)
-            raise
+            if not isinstance(error, Exception):
+                raise
         return None

@@ -404,45 +404,39 @@ class Frontier:
     ) -> "Admission | asyncio.Future[Admission] | None":
         """Give a URL to the store; None if there is no capacity."""
         waiting = self._progress.waiting
-        self._require_open(target)
+        if self._progress.closed or self._services.shutdown.begun:
+            self._require_open(target)
         if waiting.full:
             return None
-        waiting.add()
+        waiting.taken += 1
         return self._add(target, draft, again=again)
 
     async def _offer_when_free(
         self, target: Target, draft: TaskDraft, *, again: bool, wait: bool
     ) -> "Admission | asyncio.Future[Admission]":
-        """Wait for capacity, and give a URL to the store."""
-        if not await self._took_slot(target, draft.identity, again=again, wait=wait):
-            self._require_open(target)
-            return Admission.DUPLICATE
-        return self._add(target, draft, again=again)
+        """Wait until one task more may wait, and give a URL to the store, unless it was seen before."""
+        try:
+            seen = self._dispatcher.store.seen(target, draft.identity, again=again)
+            if not (seen if isinstance(seen, bool) else await seen) and self._open():
+                if not wait:
+                    raise Overloaded(self._full(target), url=target.url)
+                await self._take_slot(target)
+                if self._open():
+                    return self._add(target, draft, again=again)
+                self._progress.waiting.release()
+        finally:
+            self._progress.end_if_over()
+        self._require_open(target)
+        return Admission.DUPLICATE
 
     def _add(
         self, target: Target, draft: TaskDraft, *, again: bool
     ) -> "Admission | asyncio.Future[Admission]":
         """Give a URL to the store. It has its slot of `waiting`."""
         offered = self._dispatcher.store.add(target, draft, again=again)
-        self._progress.raise_failure()
+        if self._progress.failure is not None:
+            self._progress.raise_failure()
         return offered
-
-    async def _took_slot(self, target: Target, identity: str | None, *, again: bool, wait: bool) -> bool:
-        """Wait until one task more may wait. False if the URL or key was seen before, or the frontier was closed meanwhile."""
-        waiting = self._progress.waiting
-        try:
-            seen = self._dispatcher.store.seen(target, identity, again=again)
-            if (seen if isinstance(seen, bool) else await seen) or not self._open():
-                return False
-            if not wait:
-                raise Overloaded(self._full(target), url=target.url)
-            await self._take_slot(target)
-            if not self._open():
-                waiting.release()
-                return False
-            return True
-        finally:
-            self._progress.end_if_over()
 
     async def _take_slot(self, target: Target) -> None:
         """Wait for a slot. The frontier may drain already, or begin to while this waits: then no slot becomes free.
@@ -494,7 +488,8 @@ class Frontier:
     def close(self) -> None:
         """Take no more tasks; the iteration ends when all that was put has ended. May be called twice."""
         self._progress.close(_no_more())
-        self._dispatcher.store.put_no_more()
+        if self._progress.shared is not None:
+            self._progress.shared.put_no_more()
 
     # Taking.
 
@@ -526,8 +521,7 @@ class Frontier:
             SchedulerFailed, GateClosed, StoreFailed: What stopped the frontier.
         """
         permit = None
-        if self._progress.doubt():
-            self._dispatcher.store.look_again()
+        self._progress.doubt()
         while permit is None and await self._anything_left():
             permit = await self._next(leaves=True)
         if permit is None:
@@ -544,10 +538,11 @@ class Frontier:
         return True
 
     async def _next(self, *, leaves: bool = False) -> TaskPermit | None:
-        workers, store = self._progress.workers, self._dispatcher.store
+        workers, shared = self._progress.workers, self._progress.shared
         while True:
             worker = workers.enter(leaves=leaves)
-            store.awaited()
+            if shared is not None:
+                shared.awaited()
             self._dispatcher.schedule_dispatch()
             try:
                 permit: TaskPermit | None = await worker
@@ -556,7 +551,7 @@ class Frontier:
                 if isinstance(error, Exception):
                     self._progress.raise_failure()
                 raise
-            if permit is None or permit.stands:
+            if permit is None or not self._services.turns.shared or permit.stands:
                 return permit
             # Its store took longer to write its start than its turn was held: another process may have the task by now.
             permit.unsent()
@@ -621,9 +616,9 @@ class Frontier:
         """
         self._refuse_inside("join")
         nothing_left, all_told = self._progress.nothing_left, self._dispatcher.in_flight.all_told
-        self._dispatcher.store.awaited()
-        if self._progress.doubt():
-            self._dispatcher.store.look_again()
+        if self._progress.shared is not None:
+            self._progress.shared.awaited()
+        self._progress.doubt()
         # What `on_end` puts is waited for, too: it may have put something since nothing was left.
         while not (nothing_left.is_set() and all_told.is_set()):
             await nothing_left.wait()

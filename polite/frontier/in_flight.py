@@ -161,7 +161,7 @@ class TaskPermit(Permit):
             if entered:
                 if error is not None and self._again_in is None:
                     self._again_in = 0.0
-                self._owner.settled(self._task, again_in=self._again_in, demand=self.demand)
+                self._owner.settled(self._task, again_in=self._again_in, demand=self._demand)
 
     @property
     def stands(self) -> bool:
@@ -192,11 +192,13 @@ class TaskPermit(Permit):
         return f"<TaskPermit {redact_url(self.url)}: {given}{self._state()}, try {self._task.tries + 1}>"
 
     def __del__(self) -> None:
+        if self._granted is None and self._turn is None:
+            return
         # Perhaps in another thread, and in the middle of anything: only noted here. A loop that is closed has no next.
         with contextlib.suppress(RuntimeError):
             if self._granted is not None:
                 self._loop.call_soon_threadsafe(self._owner.dropped, self._task, self._granted, self._grounds)
-            elif self._turn is not None:
+            else:
                 # Entered, and never left: its turn was taken back, or something would refer to it.
                 left = partial(self._owner.settled, self._task, again_in=0.0, demand=None)
                 self._loop.call_soon_threadsafe(left)
@@ -353,7 +355,8 @@ class InFlight:
 
     def _finish(self, task: Task, end: End, because: str | Decision) -> None:
         self._store.finish(task, end)
-        self.tell_end(task, end, because)
+        if self._on_end is not None:
+            self.tell_end(task, end, because)
         self._progress.end_if_over()
 
     def tell_end(self, task: Task, end: End, because: str | Decision) -> None:

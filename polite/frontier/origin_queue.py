@@ -4,7 +4,7 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 from polite.frontier.checked_scheduler import CheckedScheduler
@@ -73,7 +73,7 @@ class OriginQueue:
         meaning: The meaning of the rules that decided about its tasks.
         decided: What these rules say of tasks at the scheduler, by number, None for allowed. None if they allow all.
         sample: The URL for whose scopes the next turn is requested.
-        requested: The URL for whose scopes the last turn was requested.
+        requested: The URL for whose scopes the last turn was requested, or the first will be.
         chosen: The task that the scheduler chose, for one step: its own turn is requested, and is for it alone.
         turn: The turn that it holds, for one step of the event loop at most.
         first: A turn was lost or given back, say so that rules could be renewed: the next one comes first.
@@ -87,6 +87,7 @@ class OriginQueue:
 
     origin: Origin
     sample: Target
+    requested: Target
     state: QueueState = QueueState.DECIDING
     wait: TurnRequest | None = None
     unchecked: deque[Task] | None = None
@@ -95,7 +96,6 @@ class OriginQueue:
     grounds: Grounds | None = None
     meaning: Hashable = None
     decided: dict[int, Decision | None] | None = None
-    requested: Target = field(init=False)
     chosen: Task | None = None
     turn: Turn | None = None
     first: bool = False
@@ -105,9 +105,6 @@ class OriginQueue:
     wakes_at: float = -math.inf
     error: str | None = None
     drop_reason: str | Decision | None = None
-
-    def __post_init__(self) -> None:
-        self.requested = self.sample
 
     @property
     def waiting(self) -> int:
@@ -207,38 +204,38 @@ class TaskRules:
         self._in_flight = in_flight
         self._searching = asyncio.Semaphore(1)  # a search takes a list of all tasks at the scheduler
 
-    def verdict(self, task: Task, known: OriginRules | None) -> Decision | bool | None:
-        """Return True, or the decision that disallows the task; None if no rules can be had, or if to decide takes long."""
-        if (ordered := self._ordered(task)) is not None:
+    def verdict(self, target: Target, known: OriginRules | None) -> Decision | bool | None:
+        """Return True, or the decision that disallows the URL; None if no rules can be had, or if to decide takes long."""
+        if (ordered := self._ordered(target)) is not None:
             return ordered
-        allowed = None if known is None else self._decider.allows_now(known.rules, task.target.path)
+        allowed = None if known is None else self._decider.allows_now(known.rules, target.path)
         if known is None or allowed is not False:
             return allowed
-        return None if out_of_reach(known) else known.rules.decide(task.target.path)
+        return None if out_of_reach(known) else known.rules.decide(target.path)
 
     def verdict_on_chosen(self, queue: OriginQueue, task: Task) -> Decision | bool | None:
         """Return what the rules in force say of a task of the scheduler; None if that must be found out first."""
-        if queue.turn is None and self.in_force(queue) is None:
+        if queue.turn is None and self.in_force(queue, self._origins.current(queue.origin)) is None:
             return None
         if queue.decided is None:
-            ordered = self._ordered(task)
+            ordered = self._ordered(task.target)
             return True if ordered is None else ordered
         if task.number in queue.decided:
             # A Decision that disallows is falsy.
             refusal = queue.decided[task.number]
-            refusal = refusal if (ordered := self._ordered(task)) is None else ordered
+            refusal = refusal if (ordered := self._ordered(task.target)) is None else ordered
             return True if refusal is None else refusal
         known = self._origins.current(queue.origin)
-        return None if known is None or known.meaning != queue.meaning else self.verdict(task, known)
+        return None if known is None or known.meaning != queue.meaning else self.verdict(task.target, known)
 
-    def _ordered(self, task: Task) -> Decision | None:
-        """Return the decision of an operator who forbids the task."""
-        order = self._orders.forbids(task.origin, task.target.path) if self._orders.rows else None
-        return None if order is None else Decision.by_operator(task.target.path, str(order))
+    def _ordered(self, target: Target) -> Decision | None:
+        """Return the decision of an operator who forbids the URL."""
+        order = self._orders.forbids(target.origin, target.path) if self._orders.rows else None
+        return None if order is None else Decision.by_operator(target.path, str(order))
 
-    def in_force(self, queue: OriginQueue) -> Grounds | None:
-        """Return the newest grounds that are known, and have the queue learn them; of forgotten rules, if they are still valid."""
-        known, grounds = self._origins.current(queue.origin), queue.grounds
+    def in_force(self, queue: OriginQueue, known: OriginRules | None) -> Grounds | None:
+        """Return the grounds of the known rules, and have the queue learn them; of forgotten rules, if they are still valid."""
+        grounds = queue.grounds
         if known is None:
             decided = not queue.failures and queue.all_decided
             if grounds is None or not decided or grounds.meaning != queue.meaning:
@@ -273,7 +270,7 @@ class TaskRules:
                 return False
             anew = bool(undecided)
             task = undecided.pop() if anew else queue.unchecked[0]  # type: ignore[index]
-            verdict = self.verdict(task, known)
+            verdict = self.verdict(task.target, known)
             if verdict is None:
                 decision = await self._decider.decide(known.rules, task.target.path)
                 if not self._origins.still_valid(known.grounds, renewed=queue.first):

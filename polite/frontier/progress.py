@@ -5,7 +5,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from enum import Enum
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from polite.ports import Listener
 from polite.robots.decision import Decision
@@ -51,7 +51,9 @@ class CapacityLimiter:
 
     def release(self, slots: int = 1) -> None:
         """Free slots, or give them to the first waiters."""
-        self.set_taken(self.taken - slots)
+        self.taken -= slots
+        if self._waiters or self._watchers:
+            self.set_taken(self.taken)
 
     def set_taken(self, taken: int) -> None:
         """Set how many slots are taken, as others count them. Waiters get those that became free."""
@@ -61,7 +63,7 @@ class CapacityLimiter:
             if not waiter.done():
                 waiter.set_result(None)
                 self.taken += 1
-        for watcher, most in self._watchers.items() if self._watchers else ():
+        for watcher, most in self._watchers.items():
             if self.taken <= most and not watcher.done():
                 watcher.set_result(None)
 
@@ -216,6 +218,19 @@ class Counts:
     dropped: int = 0
 
 
+class SharedCrawl(Protocol):
+    """A crawl of several processes: each tells the others of its workers and puts, by way of their store."""
+
+    def awaited(self) -> None:
+        """A worker waits for a permit, or `join` for the end of all tasks."""
+
+    def look_again(self) -> None:
+        """Look whether anything is left, and then call `Progress.hear`."""
+
+    def put_no_more(self) -> None:
+        """This process puts no more tasks. The crawl ends when that is true of all processes, and nothing is left."""
+
+
 class Progress:
     """The end of a frontier: `closed` takes no more tasks, `stopped` gives out no more permits.
 
@@ -224,7 +239,7 @@ class Progress:
         draining: Whether what is in flight may put still, although it is closed and stopped.
         waiting: Limits the tasks that wait, in memory and in the file.
         in_flight: Tasks that were given to workers, by number.
-        shared: Whether other processes put and take tasks of the same crawl. Then its store says what is left, and when it ends.
+        shared: The crawl, if other processes put and take tasks of it. Then its store says what is left, and when it ends.
         nothing_left: Set when nothing waits and nothing is in flight, or all was stopped.
         nothing_in_flight: Set when nothing is in flight.
         failure: What stopped the frontier, if it failed.
@@ -245,7 +260,7 @@ class Progress:
         self.closed: bool = False
         self.stopped: bool = False
         self.draining: bool = False
-        self.shared: bool = False
+        self.shared: SharedCrawl | None = None
         self._ended = False  # a shared crawl: no process has or puts a task any more
         self.failure: Exception | None = None
         self.told: bool = False
@@ -263,11 +278,11 @@ class Progress:
         """How many tasks wait that may still be given out."""
         return 0 if self.stopped else self.waiting.taken
 
-    def resume(self, waiting: int, counts: Counts, *, shared: bool) -> None:
+    def resume(self, waiting: int, counts: Counts, shared: SharedCrawl | None) -> None:
         """Continue with the counts of an earlier run, and with its tasks that wait.
 
         Args:
-            shared: Other processes put and take tasks of this crawl, too: from now on `hear` says what is left.
+            shared: The crawl, if other processes put and take tasks of it, too: from now on `hear` says what is left.
         """
         self.waiting.add(waiting)
         self.counts, self.shared = counts, shared
@@ -305,12 +320,11 @@ class Progress:
         self.nothing_left.set()
         self.workers.dismiss_leaving()
 
-    def doubt(self) -> bool:
-        """Whether a shared store must look again whether anything is left: another process may have put something since."""
-        doubtful = self.shared and not self.over and self.nothing_left.is_set()
-        if doubtful:
+    def doubt(self) -> None:
+        """Have a shared store look again whether anything is left: another process may have put something since."""
+        if self.shared is not None and not self.over and self.nothing_left.is_set():
             self.nothing_left.clear()
-        return doubtful
+            self.shared.look_again()
 
     def hear(self, *, nothing_left: bool, over: bool) -> None:
         """Note what the store says of a shared crawl: whether a task is left in any process, and whether it has ended."""

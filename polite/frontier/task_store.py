@@ -79,9 +79,11 @@ def draft_of(
     """Return the options as a store takes them. Raises InvalidOption."""
     boolean("again", again)
     boolean("wait", wait)
-    for name, value in (("priority", priority), ("depth", depth)):
-        _finite(name, value)
-    for name, when in (("not_before", not_before), ("deadline", deadline)):
+    _finite("priority", priority)
+    _finite("depth", depth)
+    for name, when in (
+        () if not_before is deadline is None else (("not_before", not_before), ("deadline", deadline))
+    ):
         if when is not None:
             _finite(name, when)
             if float(when) != when:
@@ -92,9 +94,10 @@ def draft_of(
 
 def _identity(key: str | None, *, unique: bool) -> str | None:
     """Return what a task is found by, if not by its URL."""
+    boolean("unique", unique)
     if key is None:
-        return None if boolean("unique", unique) else NOT_UNIQUE
-    if not boolean("unique", unique):
+        return None if unique else NOT_UNIQUE
+    if not unique:
         raise InvalidOption(f"key={key!r} with unique=False: a task that is not unique needs no key")
     if not 1 <= _octets(key) <= _MAX_KEY:
         raise InvalidOption(
@@ -186,15 +189,6 @@ class TaskStore(Protocol):
     def responded(self, origin: Origin) -> None:
         """The block of one of the origin's tasks was left: by the response, the origin may give no turn for long."""
 
-    def awaited(self) -> None:
-        """A worker waits for a permit, or `join` for the end of all tasks."""
-
-    def look_again(self) -> None:
-        """Look whether anything is left in a shared store, and then call `Progress.hear`."""
-
-    def put_no_more(self) -> None:
-        """The frontier was closed: no more is put by this process."""
-
     def stop(self) -> None:
         """Nothing more is given out."""
 
@@ -277,8 +271,8 @@ class MemoryTaskStore:
         self._enqueue(replace(task, queued_at=now), now + after if after else None)
 
     def finish(self, task: Task, end: End) -> None:
-        if task.unique:
-            key = _digest(task.seen_as)
+        if task.identity != NOT_UNIQUE:
+            key = _digest(seen_as(task.target, task.identity))
             self._held.discard(key)
             self._done[key] = None
             if len(self._done) > self._max_done:
@@ -293,12 +287,6 @@ class MemoryTaskStore:
         return self._number
 
     def responded(self, origin: Origin) -> None: ...
-
-    def awaited(self) -> None: ...
-
-    def look_again(self) -> None: ...
-
-    def put_no_more(self) -> None: ...
 
     def stop(self) -> None: ...
 

@@ -165,6 +165,8 @@ class Turns:
         first: bool = False,
     ) -> TurnRequest | None:
         """As `take`, but with a callback (see LocalPacer.acquire_later); None if only `take` can do it."""
+        if pace is None and self._plainly:
+            return self.pacer.acquire_later((target.origin,), back, urgent=first)
         if not self._at_once(target, pace):
             return None
         self.policies.require_named(target.origin)

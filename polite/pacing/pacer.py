@@ -58,12 +58,13 @@ class Call:
         return self._done
 
     def set_result(self, _: None) -> None:
-        asyncio.get_running_loop().call_soon(self._call, None)
+        asyncio.get_running_loop().call_soon(self.call, None)
 
     def set_exception(self, error: Exception) -> None:
-        asyncio.get_running_loop().call_soon(self._call, error)
+        asyncio.get_running_loop().call_soon(self.call, error)
 
-    def _call(self, error: Exception | None) -> None:
+    def call(self, error: Exception | None) -> None:
+        """Call back, unless that was done, or the request was cancelled."""
         if not self._done:
             # From now on the callback's owner gives the turn back.
             self._done = True
@@ -295,7 +296,7 @@ class LocalPacer:
 
     def _arm(self) -> None:
         """Set one timer for the earliest time at which a turn may be granted."""
-        due_at = self._turnstile.next_at if self._waiters else None
+        due_at = self._turnstile.queue.next_at if self._waiters else None
         if due_at is None or self._closed or (self._timer is not None and self._timer_at <= due_at):
             return
         if self._timer is not None:
@@ -306,13 +307,19 @@ class LocalPacer:
     def _grant(self) -> None:
         """Grant turns that are due; if they are many, others in further steps. A timer that fires a little early finds none."""
         self._timer = None
+        due = iter([self._waiters.pop(turn) for turn in self._turnstile.due(self._now(), _AT_A_TIME)])
         try:
-            for turn in self._turnstile.due(self._now(), _AT_A_TIME):
-                waiter = self._waiters.pop(turn)
+            for waiter in due:
+                if isinstance(waiter, Call):
+                    waiter.call(None)
                 # If its task was cancelled in this step of the loop and has not run yet, it gives the turn back itself.
-                if not waiter.done():
+                elif not waiter.done():
                     waiter.set_result(None)
         finally:
+            # Those after a callback that raised.
+            for waiter in due:
+                if not waiter.done():
+                    waiter.set_result(None)
             self._arm()
 
 

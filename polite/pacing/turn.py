@@ -239,7 +239,7 @@ class WaitQueue:
 
     @property
     def next_at(self) -> float | None:
-        """When a queue may move on, or a span's start; None if time alone moves none."""
+        """When a turn may be granted; never too late, sometimes too early. None if time alone grants none."""
         return self._near[0][0] if self._near else self._spans[0] if self._spans else None
 
     def enter(self, turn: Turn, now: float) -> None:
@@ -256,12 +256,16 @@ class WaitQueue:
 
         The caller opens it at once. `renew` is called with each scope, and now, before its limit counts.
         """
-        while (at := self.next_at) is not None and at <= now:
+        while True:
             if not self._near:
-                self._near = self._far.pop(heappop(self._spans))
+                if not self._spans or self._spans[0] > now:
+                    return None
+                at = heappop(self._spans)
+                self._near = self._far.pop(at)
                 self._far_from = at + _SPAN_S if at < _END else math.inf
                 heapify(self._near)
-                continue
+            if self._near[0][0] > now:
+                return None
             scope = heappop(self._near)[2]
             scope.scheduled = False
             turn = scope.front
@@ -279,7 +283,6 @@ class WaitQueue:
                     passed.awaited -= 1
                     passed.advance()
                 return turn
-        return None
 
     def schedule(self, scope: ScopeState) -> None:
         """Schedule the scope for the end of its delay, if its front could go on then."""

@@ -130,32 +130,23 @@ class Turnstile:
 
     Attributes:
         member: What other gates of this process know of the same scopes; until `join` there are none.
+        queue: The turns that wait. Read it only.
     """
 
-    __slots__ = ("_requests", "_scopes", "_wait_queue", "max_waiting", "member")
+    __slots__ = ("_requests", "_scopes", "max_waiting", "member", "queue")
 
     def __init__(
         self, *, concurrency: Concurrency = 1, provisional_s: Delay = 1.0, max_waiting: int = 100_000
     ) -> None:
         self._scopes = ScopeTable(concurrency, provisional_s)
         self.max_waiting: int = max_waiting
-        self._wait_queue = WaitQueue()
+        self.queue: WaitQueue = WaitQueue()
         self._requests = 0
         self.member: Member = ProcessDelays().join(self._scopes.by_key, log.warning)
 
     def __len__(self) -> int:
         """Return how many scopes are remembered."""
         return len(self._scopes.by_key)
-
-    @property
-    def waiting(self) -> int:
-        """How many turns wait."""
-        return self._wait_queue.waiting
-
-    @property
-    def next_at(self) -> float | None:
-        """The time at which `due` may grant a turn; never too late, sometimes too early. None if time alone grants none."""
-        return self._wait_queue.next_at
 
     def request(
         self,
@@ -199,13 +190,13 @@ class Turnstile:
             if scope.ready_at > now or scope.open >= scope.limit or scope.front is not None:
                 if not wait:
                     turn.state = CANCELLED
-                elif self._wait_queue.waiting >= self.max_waiting:
+                elif self.queue.waiting >= self.max_waiting:
                     keys = ", ".join(str(key) for key in turn.scopes)
                     raise Overloaded(
                         f"PacingPolicy.max_waiting={self.max_waiting} requests wait already, so none for {keys} can"
                     )
                 else:
-                    self._wait_queue.enter(turn, now)
+                    self.queue.enter(turn, now)
                 return turn
         turn.waited = not self._open(turn, now, wait=wait)
         return turn
@@ -222,7 +213,7 @@ class Turnstile:
         """Return turns whose time has come, at most so many, now open, in the order in which they were granted."""
         granted: list[Turn] = []
         renew = self._renew if self._scopes.epoch or self.member.active else None
-        while len(granted) < most and (turn := self._wait_queue.next_through(now, renew)) is not None:
+        while len(granted) < most and (turn := self.queue.next_through(now, renew)) is not None:
             if self._open(turn, now, wait=True):
                 granted.append(turn)
         return granted
@@ -317,7 +308,7 @@ class Turnstile:
         for scope in turn.scope_states:
             scope.open -= 1
             if scope.awaited:
-                self._wait_queue.schedule(scope)
+                self.queue.schedule(scope)
 
     def cancel(self, turn: Turn, now: float) -> None:
         """Cancel a turn: a waiting one leaves its queue, an open one is given back unused.
@@ -326,7 +317,7 @@ class Turnstile:
         (`provisional_s`, with concurrency) and what was settled stays. Does nothing if the turn is released or cancelled already.
         """
         if turn.state is WAITING:
-            self._wait_queue.leave(turn)
+            self.queue.leave(turn)
         elif turn.state is OPEN:
             turn.settled = True
             self.release(turn, now)
@@ -429,7 +420,7 @@ class Turnstile:
             _delay_until(scope, now + delay_s, "more may go at one time, one by one", now)
         scope.limit = limit
         if scope.awaited:
-            self._wait_queue.schedule(scope)
+            self.queue.schedule(scope)
 
     def _open(self, turn: Turn, now: float, *, wait: bool) -> bool:
         """Open the turn at each of its scopes, which were all found free.
@@ -449,7 +440,7 @@ class Turnstile:
                 until = now + _spacing(scope, turn)
                 _delay_until(scope, until, "a turn was just given", now)
                 scope.spaced_by, scope.spaced_until, scope.own_since = turn.order, until, now
-                self._wait_queue.schedule(scope)
+                self.queue.schedule(scope)
         # Read again: another gate may have been opened since.
         if not self.member.active or self.member.confirm(turn, now):
             return True
@@ -458,10 +449,10 @@ class Turnstile:
         turn.stage = 0
         turn.state = WAITING if wait else CANCELLED
         if wait:
-            self._wait_queue.enter(turn, now)
+            self.queue.enter(turn, now)
             for scope in turn.scope_states:
                 # The turn was through, so another is the front there by now.
-                self._wait_queue.schedule(scope)
+                self.queue.schedule(scope)
         return False
 
 
@@ -482,7 +473,11 @@ def _delay(
     if not 0 <= delay_s < math.inf:
         raise _no_delay(delay_s)
     until = now + delay_s
-    _delay_until(scope, until, because, now)
+    # Hot path: inlines _delay_until.
+    if until > scope.ready_at:
+        scope.ready_at, scope.because, scope.since = until, because, now
+    elif until > scope.own_until:
+        scope.own_until = until
     scope.own_since = now
     # Open turns keep the delay after a refusal, or one that is longer than that of each request, when they ask again.
     beside_others = scope.limit > 1 or scope.open > 1

@@ -145,3 +145,24 @@ async def test_acquire_later_calls_back_in_a_later_step_once_a_turn_is_free() ->
 
     assert [(name, error) for name, _, error in calls] == [("1", None), ("2", None)]
     assert [turn.waited for _, turn, _ in calls] == [False, True]
+
+
+async def test_a_callback_that_raises_takes_no_turn_from_others_that_are_due() -> None:
+    clock = ManualClock()
+    pacer, calls = LocalPacer(clock), []
+    for scope in "abc":
+        await taken(pacer, 1.0, scope)
+
+    def called(turn: Turn, _: Exception | None) -> None:
+        calls.append(turn.narrowest)
+        if turn.narrowest == "a":
+            raise RuntimeError("a defect")
+
+    for scope in "abc":
+        pacer.acquire_later([scope], called)
+    with pytest.raises(RuntimeError, match="a defect"):
+        clock.advance(1.0)
+    assert calls == ["a"]
+    await settle_down()
+
+    assert calls == ["a", "b", "c"]

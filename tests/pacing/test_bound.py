@@ -33,7 +33,7 @@ def served_at(
                 return now
             finish(turnstile, turn, now, REST_S * chance.choice([0.5, 1.0, 1.0]))
             wait(turnstile, turn.scopes if chance.random() < 0.8 else chance.choice(busy), now)
-        following = turnstile.next_at
+        following = turnstile.queue.next_at
         assert following is not None
         now = max(now, following)
     return now

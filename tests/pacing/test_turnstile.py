@@ -67,7 +67,7 @@ def test_cancelling_a_hundred_thousand_takes_no_more_than_a_moment(backwards: bo
         turnstile.cancel(turn, 0.0)
 
     assert time.process_time() - start < 2.0 * slowness()
-    assert turnstile.waiting == 0
+    assert turnstile.queue.waiting == 0
 
 
 def test_a_request_may_ask_for_a_longer_delay_at_its_narrowest_scope_and_never_for_a_shorter() -> None:
@@ -261,5 +261,5 @@ def test_each_turn_is_granted_at_the_very_end_of_its_delay() -> None:
             ends.append(now + chance.choice([0.0, 0.01, 5.0]) + chance.random() / 50)
             turnstile.hold(len(ends) - 1, ends[-1])
             turnstile.request((len(ends) - 1,), now)
-        now = turnstile.next_at
-    assert not turnstile.waiting
+        now = turnstile.queue.next_at
+    assert not turnstile.queue.waiting

@@ -70,7 +70,7 @@ class Lives(RuleBasedStateMachine):
         for turn in self.waiting:
             others = {scope for other in self.waiting if other is not turn for scope in other.scopes}
             assert any(self.busy(scope, now) or scope in others for scope in turn.scopes), "left waiting"
-        assert self.turnstile.next_at is None or self.turnstile.next_at > now
+        assert self.turnstile.queue.next_at is None or self.turnstile.queue.next_at > now
 
     @rule(data=st.data(), urgent=st.booleans())
     def request(self, data: st.DataObject, urgent: bool) -> None:
@@ -140,7 +140,7 @@ class Lives(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_lost(self) -> None:
-        assert self.turnstile.waiting == len(self.waiting)
+        assert self.turnstile.queue.waiting == len(self.waiting)
         assert all(turn.state is TurnState.WAITING for turn in self.waiting)
 
     @invariant()

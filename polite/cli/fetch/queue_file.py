@@ -14,9 +14,9 @@ from polite.errors import InvalidOption, StoreFailed
 from polite.frontier.durable.backend import Note
 from polite.frontier.durable.store import DurableTaskStore
 from polite.frontier.frontier import Frontier
-from polite.frontier.sqlite import notes
 from polite.frontier.sqlite.inspector import kept_note
 from polite.frontier.sqlite.queue_file import SqliteBackend
+from polite.frontier.sqlite.schema import note_counts, read_note, some_notes
 from polite.robots.reason import Reason
 from polite.task import Task
 
@@ -68,7 +68,7 @@ class QueueNotes:
 
     async def options(self) -> str | None:
         """Return the options that are kept in the file, or None. Raises StoreFailed."""
-        found: Note | None = await self._read(partial(notes.read, name=OPTIONS))
+        found: Note | None = await self._read(partial(read_note, name=OPTIONS))
         return None if found is None else found.value
 
     def keep_options(self, text: str) -> None:
@@ -96,7 +96,7 @@ class QueueNotes:
         if not kinds:
             return
         self.ended = set()
-        while found := await self._read(partial(notes.some, kinds=kinds, after=after, limit=_AT_A_TIME)):
+        while found := await self._read(partial(some_notes, kinds=kinds, after=after, limit=_AT_A_TIME)):
             for after, _, value in found:
                 depth, payload = json.loads(value)
                 yield after, depth, payload
@@ -105,7 +105,7 @@ class QueueNotes:
 
     async def counts(self) -> dict[str, int]:
         """Return how many URLs of each kind are kept."""
-        counted = await self._read(notes.counts) or {}
+        counted = await self._read(note_counts) or {}
         return {kind: counted[kind] for kind in (FAILED, GIVEN_UP, FINAL) if kind in counted}
 
 

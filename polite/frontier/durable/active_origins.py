@@ -13,7 +13,17 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from polite.frontier.dispatcher import Dispatcher
-from polite.frontier.durable.backend import Activation, Batch, BatchResult, Deactivation, News, Row, task_of
+from polite.frontier.durable.backend import (
+    Activation,
+    Batch,
+    BatchResult,
+    Deactivation,
+    News,
+    Put,
+    Row,
+    row_of,
+    task_of,
+)
 from polite.frontier.durable.writer import BatchWriter, StoreClock
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
@@ -122,7 +132,6 @@ class ActiveOrigins:
     ) -> None:
         self._clock = dispatcher.services.clock
         self._turns = dispatcher.services.turns
-        self._origins = dispatcher.services.origins
         self._dispatcher = dispatcher
         self._in_flight = dispatcher.in_flight
         self._progress = dispatcher.progress
@@ -177,16 +186,13 @@ class ActiveOrigins:
     def places(self) -> int:
         """How many origins may become active now."""
         idle = not self.begun or self._batches.closed or self._progress.stopped
-        return 0 if idle else self._free
-
-    @property
-    def _free(self) -> int:
-        return max(0, self._max_active - len(self._by_origin))
+        return 0 if idle else max(0, self._max_active - len(self._by_origin))
 
     @property
     def crowded(self) -> bool:
         """Whether origins wait to become active, and `max_active_origins` is reached."""
-        return self._origins_waiting and self.begun and not self._free and not self._progress.stopped
+        full = len(self._by_origin) >= self._max_active
+        return self._origins_waiting and full and self.begun and not self._progress.stopped
 
     def stop(self) -> None:
         """Deactivate no more origins for others that wait."""
@@ -252,32 +258,30 @@ class ActiveOrigins:
 
     # Tasks in memory.
 
-    def concerns(self, origin: Origin) -> bool:
-        """Whether a task of the origin that was just put is more than stored: it joins others in memory, or is refused."""
-        return origin.text in self._by_origin or self._origins.current(origin) is not None
-
-    def admit(self, task: Task) -> Admission:
-        """Take in a ready task that was just put."""
-        active = self._by_origin.get(task.target.origin.text)
+    def admit(self, put: Put, number: int) -> Admission:
+        """Take in a ready task that was just put: it is stored, joins others in memory, or is refused."""
+        target = put.target
+        active = self._by_origin.get(target.origin.text)
+        refusal = self._dispatcher.refusal(target) if active is None else None
+        if active is None and refusal is None and self._own is None:
+            return Admission.WAITING
+        task = task_of(self._dispatcher.shared(target).origin, row_of(number, put), self._clock.monotonic())
         if self._has_met(active, task):
             # A shared store told of it before it acknowledged the put.
             return Admission.WAITING
         if active is not None and active.drop_reason is not None:
             self._keep_if_reachable(active)
-            active = self._by_origin.get(task.target.origin.text)
+            active = self._by_origin.get(target.origin.text)
+            refusal = self._dispatcher.refusal(target) if active is None else None
+        if refusal is not None:
+            self._in_flight.refuse(task, refusal)
+            return Admission.REFUSED
         if active is None:
-            return self._admit_inactive(task)
+            return Admission.WAITING
         if self._fits(active, task):
             return Admission.WAITING if self._enqueue(active, task) else Admission.REFUSED
         active.more_stored = True
         return Admission.WAITING
-
-    def _admit_inactive(self, task: Task) -> Admission:
-        refusal = self._dispatcher.refusal(task)
-        if refusal is None:
-            return Admission.WAITING
-        self._in_flight.refuse(task, refusal)
-        return Admission.REFUSED
 
     def _fits(self, active: ActiveOrigin, task: Task) -> bool:
         """Whether a new task belongs before some of those in memory, and fewer than MAX_IN_MEMORY are; or all are, and few."""
@@ -322,11 +326,12 @@ class ActiveOrigins:
         active.loading = True
         self._keep_if_reachable(active)
         active.more_stored = len(rows) >= wanted
+        now = self._clock.monotonic()
         for row in rows:
             if self._by_origin.get(active.origin.text) is not active:
                 # It was postponed meanwhile. The other rows stay in the store.
                 return
-            task = task_of(active.origin, row, self._clock.monotonic())
+            task = task_of(active.origin, row, now)
             if self._has_met(active, task):
                 continue
             active.last_loaded = self._position(task)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from polite.errors import InvalidOption
-from polite.frontier.progress import Counts
+from polite.frontier.progress import Counts, SharedCrawl
 from polite.frontier.task_store import TaskDraft
 from polite.orders import Order
 from polite.origin import Origin, Target
@@ -327,9 +327,9 @@ class Backend(Protocol):
     task, and the last batch would be lost.
 
     Attributes:
-        shared: Whether other processes use the store at the same time. Then `apply` is called for a batch while others are under
-            way; a task goes to its worker before that is written, unless `knows_first`; and the store tells what others do
-            (`open`), above all when the crawl has ended. Otherwise one call is under way at a time.
+        shared: The crawl, if other processes use the store at the same time; or None. Then `apply` is called for a batch while
+            others are under way; a task goes to its worker before that is written, unless `knows_first`; and the store tells what
+            others do (`open`), above all when the crawl has ended. Otherwise one call is under way at a time.
         payload_limit: How many octets of JSON a task's payload may have.
     """
 
@@ -338,16 +338,10 @@ class Backend(Protocol):
         """What error messages and events call the store: the path of a file, or an address."""
 
     @property
-    def shared(self) -> bool: ...
+    def shared(self) -> SharedCrawl | None: ...
 
     @property
     def payload_limit(self) -> int: ...
-
-    def awaited(self) -> None:
-        """A worker waits for a permit, or `join` for the end of all tasks."""
-
-    def look_again(self) -> None:
-        """Look whether anything is left in a shared store, and tell it as News."""
 
     def require(self, target: Target) -> None:
         """Raise what stands against keeping this URL: of a shared store, what the user's function of homes raises."""
@@ -378,9 +372,6 @@ class Backend(Protocol):
 
         A shared store finds none: they are too many for one process, and others have them.
         """
-
-    def put_no_more(self) -> None:
-        """This process puts no more tasks. A shared crawl ends when that is true of all processes, and nothing is left."""
 
     def close(self) -> "Future[None]":
         """Give the store back. Called once, after the last `apply`, even if `open` failed. Raises StoreFailed.

@@ -24,7 +24,6 @@ from polite.frontier.durable.backend import (
     Requeue,
     Totals,
     as_json,
-    row_of,
     task_of,
 )
 from polite.frontier.durable.writer import BatchWriter, StoreClock
@@ -71,11 +70,11 @@ class DurableTaskStore:
             self._key,
             self._store_clock,
             last_origin=found.last_origin,
-            shared=self.backend.shared,
+            shared=self.backend.shared is not None,
         )
         for scope, spent in found.spent.items():
             self._dispatcher.services.turns.restore_spent(scope, spent)
-        progress.resume(*found.totals, shared=self.backend.shared)
+        progress.resume(*found.totals, self.backend.shared)
         self._tell_given_up(found.given_up)
         if not self._active.begun:
             begins_at = self._active.opened_at + self._dispatcher.services.turns.longest_delay_s
@@ -163,7 +162,7 @@ class DurableTaskStore:
 
     @property
     def shared(self) -> bool:
-        return self.backend.shared
+        return self.backend.shared is not None
 
     @property
     def crowded(self) -> bool:
@@ -203,23 +202,17 @@ class DurableTaskStore:
     def responded(self, origin: Origin) -> None:
         if self._note_spent(origin):
             self._batches.schedule_flush()
-        if self.crowded:
+        if self._active.crowded:
             self._dispatcher.deactivate(origin)
 
     def _note_spent(self, origin: Origin) -> bool:
         """Have the next batch write what was spent of the origin's budget. Whether there is anything to write."""
-        spent = {} if self.backend.shared else self._dispatcher.services.turns.spent(origin)
+        turns = self._dispatcher.services.turns
+        if turns.budgets is None or self.backend.shared:
+            return False
+        spent = turns.spent(origin)
         self._batches.batch.spent |= spent
         return bool(spent)
-
-    def awaited(self) -> None:
-        self.backend.awaited()
-
-    def look_again(self) -> None:
-        self.backend.look_again()
-
-    def put_no_more(self) -> None:
-        self.backend.put_no_more()
 
     def stop(self) -> None:
         self._cancel_timer()
@@ -345,10 +338,7 @@ class DurableTaskStore:
             # The reply to a shared store's first try was lost: the task waits, and comes as other processes' do.
             lost = identity is not None and identity.startswith(NOT_UNIQUE)
             return Admission.WAITING if lost else Admission.DUPLICATE
-        if put.ready_at is not None or not self._active.concerns(put.target.origin):
-            return Admission.WAITING
-        shared = self._dispatcher.shared(put.target).origin
-        return self._active.admit(task_of(shared, row_of(number, put), self._clock.monotonic()))
+        return Admission.WAITING if put.ready_at is not None else self._active.admit(put, number)
 
     # Delayed tasks and postponed origins.
 

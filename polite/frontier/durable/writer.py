@@ -70,6 +70,7 @@ class BatchWriter:
 
     Attributes:
         backend: What applies the batches.
+        batch: What is written next.
         under_way: Batches that the backend applies now.
         gone: Numbers of tasks that are no longer where a batch under way may find them.
         closed: Whether `close` was called.
@@ -80,7 +81,8 @@ class BatchWriter:
         self.backend: Backend = backend
         self._clock = clock
         self._owner = owner
-        self._waiting: deque[Batch] = deque([Batch()])
+        self.batch: Batch = Batch()
+        self._waiting: deque[Batch] = deque([self.batch])  # the first is `batch`
         self.gone: set[int] = set()
         self.closed: bool = False
         self.failure: Exception | None = None
@@ -88,11 +90,6 @@ class BatchWriter:
         self._scheduled = False
         self._released = False  # the backend is being closed, or is
         self._closing: asyncio.Future[None] | None = None
-
-    @property
-    def batch(self) -> Batch:
-        """What is written next."""
-        return self._waiting[0]
 
     async def close(self) -> None:
         """Write the last batch, and close the backend. May be called twice.
@@ -132,7 +129,7 @@ class BatchWriter:
     @property
     def _busy(self) -> bool:
         """Whether a batch is under way that the next one waits for."""
-        return bool(self.under_way) and not self.backend.shared
+        return bool(self.under_way) and self.backend.shared is None
 
     @property
     def unwritten(self) -> list[Batch]:
@@ -141,7 +138,7 @@ class BatchWriter:
 
     def put(self, put: Put, offered: "asyncio.Future[Admission]") -> None:
         """Have a task written, and its admission set."""
-        if len(self._waiting[-1].puts) >= _MOST_PUTS and not self.backend.shared:
+        if len(self._waiting[-1].puts) >= _MOST_PUTS and self.backend.shared is None:
             self._waiting.append(Batch())
         last = self._waiting[-1]
         last.puts.append(put)
@@ -181,7 +178,8 @@ class BatchWriter:
             left = "the frontier's block was left: its store is closed, and keeps nothing more"
             for batch in self._waiting:
                 batch.fail(self.failure or StoreFailed(left))
-        if not self._scheduled and not self._busy and not self.closed:
+        # Hot path: inlines _busy.
+        if not (self._scheduled or self.closed or (self.under_way and self.backend.shared is None)):
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._flush)
 
@@ -196,6 +194,7 @@ class BatchWriter:
         self._waiting.popleft()
         if not self._waiting:
             self._waiting.append(Batch())
+        self.batch = self._waiting[0]
         self.gone = {ended.task.number for later in self._waiting for ended in later.ended}
         batch.now = self._clock.now()
         try:

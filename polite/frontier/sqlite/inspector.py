@@ -11,8 +11,7 @@ from typing import TypeVar
 
 from polite.errors import StoreFailed
 from polite.frontier.durable.backend import Note
-from polite.frontier.sqlite import notes
-from polite.frontier.sqlite.schema import check
+from polite.frontier.sqlite.schema import check, note_counts, read_note
 from polite.stores.database import QUEUE_ID, WrongFile
 
 # All tasks, each with its time if it is delayed.
@@ -135,7 +134,7 @@ def kept_note(path: Path, name: str) -> Note | None:
         return None
     try:
         with closing(_connect(path)) as connection:
-            return notes.read(connection, name)
+            return read_note(connection, name)
     except sqlite3.Error as error:
         if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
             raise StoreFailed(f"{path}: a crawl has it open", may_pass=True) from error
@@ -170,7 +169,7 @@ class QueueInspector:
 
         def read(connection: sqlite3.Connection) -> QueueTotals:
             waiting, done, refused, dropped, known = connection.execute(_TOTALS).fetchone() or (0,) * 5
-            kept = Counter(notes.counts(connection))
+            kept = Counter(note_counts(connection))
             if kept:
                 kept -= Counter(dict(connection.execute(_WAITING_NOTES).fetchall()))
             (origins,) = connection.execute(_ALL_ORIGINS).fetchone()

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -31,15 +32,13 @@ from polite.frontier.durable.backend import (
     Place,
     Put,
     Requeue,
-    Row,
     StoreSummary,
     Totals,
     task_of,
 )
 from polite.frontier.progress import Counts
-from polite.frontier.sqlite import notes
 from polite.frontier.sqlite.file_lock import FileLock, identities, set_foreign_log_aside
-from polite.frontier.sqlite.schema import SQL_KEYS, TASK, State, check, make
+from polite.frontier.sqlite.schema import SQL_KEYS, TASK, State, check, make, write_notes
 from polite.frontier.sqlite.seen import SeenInFile, fingerprint
 from polite.orders import Order
 from polite.origin import Origin, Target
@@ -226,7 +225,7 @@ class QueueFile:
 
     def _transact(self, connection: sqlite3.Connection, work: Callable[[SeenInFile], _T]) -> _T:
         """Do the work in one transaction."""
-        before = self._state.copy()
+        before = replace(self._state)
         try:
             connection.execute("BEGIN IMMEDIATE")
             seen = self._seen = self._seen or SeenInFile(connection, self._state, self._max_done)
@@ -293,7 +292,7 @@ class QueueFile:
     # A batch.
 
     def _written(self, connection: sqlite3.Connection, batch: Batch, seen: SeenInFile) -> BatchResult:
-        before, changes = self._state.copy(), connection.total_changes
+        before, changes = replace(self._state), connection.total_changes
         result = self._applied(connection, batch, seen)
         seen.write(self._state)
         if connection.total_changes != changes or self._state != before:
@@ -318,7 +317,7 @@ class QueueFile:
             connection.executemany("UPDATE origins SET crawl_delay = ? WHERE id = ?", batch.crawl_delays)
         self._spend(connection, batch.spent)
         self._end(connection, seen, batch.ended)
-        notes.write(connection, batch.notes)
+        write_notes(connection, batch.notes)
         puts = self._put_all(connection, seen, batch.puts)
         due = self._call(connection, now)
         ready, self._ready = self._ready, {}
@@ -332,13 +331,14 @@ class QueueFile:
             self._deactivate(connection, change, now)
         activated = self._activate(connection, batch.activate, now)
         waiting, *times = connection.execute(_OUTLOOK, {"now": now}).fetchone()
-        if self._state.waiting and not (activated or waiting) and self._none_left(connection):
+        some = activated or waiting or not self._state.waiting
+        if not some and all(connection.execute(query).fetchone() is None for query in _LEFT):
             raise Damaged(f"{self._state.waiting} tasks should wait, and none is found")
         lookups = []
         for target, identity, again in batch.seen:
             found = fingerprint(seen_as(target, identity), wide=seen.wide)
             lookups.append(seen.knows(self._state, found, again=again))
-        loads = [self._load(connection, *load) for load in batch.loads]
+        loads = [connection.execute(_HEADS, load).fetchall() for load in batch.loads]
         next_s = min((float(time) - now for time in times if time is not None), default=None)
         news = News(activated=activated, ready=due, origins_waiting=bool(waiting), next_s=next_s)
         return BatchResult(puts, lookups, loads, news)
@@ -358,7 +358,9 @@ class QueueFile:
 
     def _place(self, connection: sqlite3.Connection, task: Task) -> tuple[int, float, int]:
         """Return where a task stands: its origin, key and number."""
-        return self._id(connection, task.target.origin.text), float(self._key_of(task)), task.number
+        text = task.target.origin.text
+        origin = self._ids.get(text) or self._id(connection, text)
+        return origin, float(self._key_of(task)), task.number
 
     def _wait(self, origin: int, key: float) -> None:
         """The origin has ready tasks: it waits to become active, if it is not."""
@@ -441,10 +443,6 @@ class QueueFile:
             self._wait(origin, key)
         return list(dict.fromkeys(row[2] for row in due))
 
-    def _load(self, connection: sqlite3.Connection, origin: int, count: int) -> list[Row]:
-        """Return the first ready tasks of an origin."""
-        return connection.execute(_HEADS, (origin, count)).fetchall()
-
     # Origins.
 
     def _deactivate(self, connection: sqlite3.Connection, change: Deactivation, now: float) -> None:
@@ -470,7 +468,7 @@ class QueueFile:
         chosen = {each[0]: each for each in found}
         activated = []
         for origin, text, failures, crawl_delay in islice(chosen.values(), count):
-            rows = self._load(connection, origin, self._tasks_per_origin)
+            rows = connection.execute(_HEADS, (origin, self._tasks_per_origin)).fetchall()
             connection.execute(
                 "UPDATE origins SET since = NULL, best = NULL, active = ? WHERE id = ?",
                 (1 if rows else 0, origin),
@@ -495,15 +493,11 @@ class QueueFile:
         found = connection.execute(counts, (origin,)).fetchone()
         return None if found is None else Spent(*found)
 
-    def _none_left(self, connection: sqlite3.Connection) -> bool:
-        """Whether no origin has ready tasks, and no task is in flight or delayed."""
-        return all(connection.execute(query).fetchone() is None for query in _LEFT)
-
 
 class SqliteBackend:
     """A durable.backend.Backend. The thread starts with `open` and ends after `close`."""
 
-    shared = False
+    shared = None
     payload_limit = PAYLOAD_LIMIT
 
     def __init__(self, file: QueueFile) -> None:
@@ -522,10 +516,6 @@ class SqliteBackend:
     def apply(self, batch: Batch) -> "asyncio.Future[BatchResult]":
         return self.run(partial(self.file.apply, batch))
 
-    def awaited(self) -> None: ...
-
-    def look_again(self) -> None: ...
-
     def require(self, target: Target) -> None: ...
 
     def knows_first(self, target: Target) -> bool:
@@ -536,8 +526,6 @@ class SqliteBackend:
 
     def find(self, order: Order, place: Place | None) -> "asyncio.Future[Found]":
         return self.run(partial(self.file.find, order, place))
-
-    def put_no_more(self) -> None: ...
 
     def close(self) -> "asyncio.Future[None]":
         closing = self.run(self.file.close)

@@ -1,8 +1,10 @@
-"""The tables of a queue file, its one row of totals, and its scheduler orders in SQL."""
+"""The tables of a queue file, its one row of totals, its scheduler orders in SQL, and the notes that a program keeps there."""
 
 import sqlite3
-from dataclasses import astuple, dataclass, fields, replace
+from collections.abc import Collection, Iterable
+from dataclasses import astuple, dataclass, fields
 
+from polite.frontier.durable.backend import Note
 from polite.schedulers import FileOrder
 from polite.stores.database import QUEUE_ID, Damaged, WrongFile, schema_of
 
@@ -85,9 +87,6 @@ class State:
     def write(self, connection: sqlite3.Connection) -> None:
         connection.execute(_WRITE, astuple(self))
 
-    def copy(self) -> "State":
-        return replace(self)
-
 
 _STATE = ", ".join(field.name for field in fields(State))
 _WRITE = f"UPDATE frontier SET ({_STATE}) = ({', '.join('?' * len(fields(State)))})"  # noqa: S608 - the words are ours
@@ -165,3 +164,36 @@ def make(connection: sqlite3.Connection, order: FileOrder, *, wide: bool = False
         best = "NULL" if SQL_KEYS[order] is None else f"({first})"
         connection.execute(f"UPDATE origins SET best = {best} WHERE since IS NOT NULL")  # noqa: S608
     connection.execute("COMMIT")
+
+
+# Notes: by name.
+
+_WRITE_NOTE = "INSERT OR REPLACE INTO notes VALUES (?, ?, ?)"
+_READ_NOTE = "SELECT name, kind, value FROM notes WHERE name"
+
+
+def write_notes(connection: sqlite3.Connection, notes: Iterable[Note]) -> None:
+    """Write or delete notes. Raises sqlite3.Error."""
+    for note in notes:
+        if note.kind is None:
+            connection.execute("DELETE FROM notes WHERE name = ?", note[:1])
+        else:
+            connection.execute(_WRITE_NOTE, tuple(note))
+
+
+def read_note(connection: sqlite3.Connection, name: str) -> Note | None:
+    """Return a note, or None. Raises sqlite3.Error."""
+    found = connection.execute(f"{_READ_NOTE} = ?", (name,)).fetchone()
+    return None if found is None else Note(*found)
+
+
+def some_notes(connection: sqlite3.Connection, kinds: Collection[str], after: str, limit: int) -> list[Note]:
+    """Return the next notes of these kinds, in the order of their names. Raises sqlite3.Error."""
+    marks = ", ".join("?" * len(kinds))
+    query = f"{_READ_NOTE} > ? AND kind IN ({marks}) ORDER BY name LIMIT ?"
+    return [Note(*found) for found in connection.execute(query, (after, *kinds, limit)).fetchall()]
+
+
+def note_counts(connection: sqlite3.Connection) -> dict[str, int]:
+    """Return the number of notes of each kind. Raises sqlite3.Error."""
+    return dict(connection.execute("SELECT kind, count(*) FROM notes GROUP BY kind").fetchall())

@@ -60,6 +60,7 @@ class SeenInFile:
         self._merging = _generation()
         self._log: list[tuple[Fingerprint, int | None]] = []
         self._owed = 0.0  # how many changes are to be merged now
+        (self._any_merged,) = connection.execute("SELECT EXISTS (SELECT 1 FROM seen)").fetchone()
         for row, found, done in connection.execute(
             "SELECT rowid, fingerprint, done FROM lately ORDER BY rowid"
         ):
@@ -90,15 +91,17 @@ class SeenInFile:
         for generation in (self._newest, self._merging):
             if (done := generation[part].get(found, _NEVER)) != _NEVER:
                 return done
+        if not self._any_merged:
+            return _NEVER
         row = self._connection.execute("SELECT done FROM seen WHERE fingerprint = ?", (found,)).fetchone()
         return _NEVER if row is None else row[0]
 
     def hold(self, state: State, found: Fingerprint, *, again: bool) -> bool:
         """Note that a task has the URL. False if it is a duplicate."""
         done = self._done(found)
-        if self._known(state, done, again):
-            return False
         if done != _NEVER:
+            if self._known(state, done, again):
+                return False
             # Nowhere is it done any more.
             state.remembered -= 1
             self._connection.execute("DELETE FROM seen WHERE fingerprint = ?", (found,))
@@ -143,6 +146,7 @@ class SeenInFile:
             limits = *self._range(state.merged), state.sequence - self._max_done
             state.remembered -= self._connection.execute(forgotten, limits).rowcount
         part, self._merging[state.merged] = self._merging[state.merged], {}
+        self._any_merged = True
         self._connection.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?)", sorted(part.items()))
         state.merged += 1
 
