@@ -47,7 +47,7 @@ _SENT_ONCE: dict[CurlOpt, Any] = {
 _VERSIONS = (None, "v1", CurlHttpVersion.V1_1)
 
 
-def request(gate: blocking.Gate, session: "Session[Any]", method: str, url: str, **options: Any) -> Response:  # noqa: ANN401
+def request(gate: blocking.Gate, session: "Session[Any]", method: str, url: str, **options: Any) -> Response:
     """Send a request in its turn, follow redirects, and return the last response with its `history`. For threads.
 
     Example:
@@ -79,11 +79,7 @@ def request(gate: blocking.Gate, session: "Session[Any]", method: str, url: str,
 
 
 async def async_request(
-    gate: Gate,
-    session: "AsyncSession[Any]",
-    method: str,
-    url: str,
-    **options: Any,  # noqa: ANN401
+    gate: Gate, session: "AsyncSession[Any]", method: str, url: str, **options: Any
 ) -> Response:
     """Send a request in its turn and follow redirects, as `request` does, with an `AsyncSession` and a gate of `polite.open_gate`.
 

@@ -71,7 +71,10 @@ def observe(
     if tracer_provider is not None and not spans:
         raise InvalidOption("tracer_provider has no effect without spans=True")
     with _lock:
-        instruments = _instruments_of(meter_provider)
+        key = metrics if meter_provider is None else meter_provider
+        if key not in _of_provider:
+            _of_provider[key] = _Instruments(meter_provider)
+        instruments = _of_provider[key]
     end_metrics = instruments.gates.add(gate, _Recording(instruments, _of_agent(str(gate.agent.tokens[0]))))
     if not spans:
         return end_metrics
@@ -167,13 +170,6 @@ class _Spans:
 _lock = threading.Lock()
 # Under `metrics` those of the global provider, whichever that becomes: it may be set later.
 _of_provider: WeakKeyDictionary[object, _Instruments] = WeakKeyDictionary()
-
-
-def _instruments_of(provider: MeterProvider | None) -> _Instruments:
-    key = metrics if provider is None else provider
-    if key not in _of_provider:
-        _of_provider[key] = _Instruments(provider)
-    return _of_provider[key]
 
 
 def _of_agent(agent: str) -> Attributes:

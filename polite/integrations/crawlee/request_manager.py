@@ -153,8 +153,8 @@ class PoliteRequestManager(RequestManager):
         *,
         window: int = 10_000,
         max_robots_tries: int = 3,
-        storage_client: Any = None,  # noqa: ANN401 - crawlee's
-        configuration: Any = None,  # noqa: ANN401
+        storage_client: Any = None,
+        configuration: Any = None,
     ) -> None:
         require_gate(gate, user="PoliteRequestManager")
         if isinstance(queue, ThrottlingRequestManager):
@@ -314,11 +314,7 @@ class PoliteRequestManager(RequestManager):
         return processed
 
     async def add_requests(
-        self,
-        requests: Sequence[str | Request],
-        *,
-        forefront: bool = False,
-        **options: Any,  # noqa: ANN401 - as crawlee has them
+        self, requests: Sequence[str | Request], *, forefront: bool = False, **options: Any
     ) -> None:
         """See crawlee's RequestManager."""
         transformed = self._transform_requests(requests)

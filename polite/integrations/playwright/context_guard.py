@@ -317,7 +317,7 @@ class Guard:
             self._charge(page.url)
             await self._meet(page, is_new=False)
 
-    async def goto(self, page: Page, url: str, **options: Any) -> Response | None:  # noqa: ANN401 - of page.goto
+    async def goto(self, page: Page, url: str, **options: Any) -> Response | None:
         """Wait for the turn of a URL, and then call `page.goto`, whose time-out does not count the wait.
 
         The waits of redirect hops count. What is not of http or https, such as about:blank, waits for nothing.
