@@ -43,11 +43,8 @@ def sarif(findings: Iterable[Finding], source: str) -> dict[str, object]:
         }
         for each in findings
     ]
-    return {
-        "$schema": _SCHEMA,
-        "version": "2.1.0",
-        "runs": [{"tool": {"driver": driver}, "results": results}],
-    }
+    run = {"tool": {"driver": driver}, "results": results}
+    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
 def lint(options: argparse.Namespace) -> Exit:

@@ -110,9 +110,7 @@ def _file_arguments(file: str) -> list[str]:
         )
     defaults = {name.replace("_", "-"): value for name, value in vars(_parsed([_TABLE])).items()}
     known = {name: isinstance(value, bool) for name, value in defaults.items() if name not in _NOT_IN_FILES}
-    return [
-        argument for name, value in options.items() for argument in _arguments_of(file, name, value, known)
-    ]
+    return [each for name, value in options.items() for each in _arguments_of(file, name, value, known)]
 
 
 def _arguments_of(file: str, name: str, value: object, known: Mapping[str, bool]) -> list[str]:

@@ -334,13 +334,10 @@ class LiveTable:
         for heading, least in zip(_NUMBERS, self._widths, strict=True):
             table.add_column(heading, justify="right", min_width=least, no_wrap=True)
         table.add_column("state")
+        first = longest // 4
         for name, *others in cells:
             # Its first label, its domain and its port tell an origin from others.
-            short = (
-                name
-                if len(name) <= longest
-                else f"{name[: longest // 4]}...{name[longest // 4 + 3 - longest :]}"
-            )
+            short = name if len(name) <= longest else f"{name[:first]}...{name[first + 3 - longest :]}"
             table.add_row(*map(_line, (short, *others)))
         return table
 

@@ -62,9 +62,8 @@ class Cause(NamedTuple):
 def of_drop(because: str) -> Cause:
     """Return why the frontier dropped the URL."""
     if because in Reason.__members__:
-        return Cause(
-            f"{ROBOTS}{because}", f"{words_of(because)}; robots.txt is unreachable, so no page was requested"
-        )
+        why = f"{words_of(because)}; robots.txt is unreachable, so no page was requested"
+        return Cause(f"{ROBOTS}{because}", why)
     if because.startswith(_TRIES):
         times = because.removeprefix(_TRIES)
         return Cause("MAX_TRIES", f"{times} attempts, those of interrupted and killed runs included")
