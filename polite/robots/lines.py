@@ -254,9 +254,8 @@ class Fields(dict[str, Field]):
         }
         names = "|".join(re.escape(name) for name in self._exact)
         pattern = rf"[{WHITE}]*(?:{names})" if dialect.colon_optional else r"(?!)"
-        self.colonless: Callable[[str], re.Match[str] | None] = re.compile(
-            pattern, re.IGNORECASE | re.ASCII
-        ).match
+        colonless = re.compile(pattern, re.IGNORECASE | re.ASCII)
+        self.colonless: Callable[[str], re.Match[str] | None] = colonless.match
 
     def _starts_of(self, field: Field) -> tuple[bytes, tuple[bytes, ...]]:
         # Only up to the first non-ASCII character: other letters have no unique lower case.

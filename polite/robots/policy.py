@@ -115,9 +115,8 @@ def _http_url(option: str, url: str) -> None:
     except (InvalidURL, TypeError) as error:
         raise InvalidOption(f"{option}: {error}") from error
     if not is_http:
-        raise InvalidOption(
-            f"{option} must be a URL that starts with http:// or https://, got {redact_url(url)!r}"
-        )
+        shown = redact_url(url)
+        raise InvalidOption(f"{option} must be a URL that starts with http:// or https://, got {shown!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -128,29 +128,19 @@ class RuleSet:
     """
 
     __slots__ = (
-        "_certain",
-        "_exempt",
-        "_grammar",
-        "_index",
-        "_lifetime",
-        "_made",
-        "_marks",
-        "_memory",
-        "_only_disallows",
-        "_order",
-        "_otherwise",
-        "_paths",
-        "_reason",
-        "_shapes",
-        "_starts",
-        "access",
-        "cause",
-        "crawl_delay",
-        "dialect",
-        "group",
-        "quick_length",
-        "request_rates",
-        "visit_time",
+        *(
+            "access",
+            "cause",
+            "crawl_delay",
+            "dialect",
+            "group",
+            "quick_length",
+            "request_rates",
+            "visit_time",
+        ),
+        *("_exempt", "_grammar", "_marks", "_otherwise", "_paths", "_reason"),
+        *("_certain", "_index", "_only_disallows", "_order", "_shapes", "_starts"),
+        *("_lifetime", "_made", "_memory"),
     )
 
     def __init__(

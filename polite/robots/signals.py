@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
@@ -116,14 +116,9 @@ def strictest_values(statements: Iterable[Mapping[str, str]]) -> dict[str, str]:
     return merged
 
 
-_READERS: dict[str, Callable[[str], dict[str, bool]]] = {
-    "content-signal": read_signal,
-    "content-usage": read_usage,
-}
-
-
-_NAMES = (*_READERS, "license", "clean-param")
-_LONGEST_NAME = max(map(len, _NAMES))
+_READERS = {"content-signal": read_signal, "content-usage": read_usage}
+SIGNAL_FIELDS = (*_READERS, "license", "clean-param")
+_LONGEST_NAME = max(map(len, SIGNAL_FIELDS))
 _NO_VALUES: Mapping[str, str] = MappingProxyType({})
 
 
@@ -384,7 +379,7 @@ def site_signals(body: bytes, dialect: Dialect) -> SiteSignals:
     unknown = [
         line
         for number, row in enumerate(rows(body, dialect), 1)
-        if row.lstrip(WHITE)[:_LONGEST_NAME].lower().startswith(_NAMES)
+        if row.lstrip(WHITE)[:_LONGEST_NAME].lower().startswith(SIGNAL_FIELDS)
         and (line := line_of(number, row, dialect)).field is Field.UNKNOWN
     ]
     return SiteSignals(

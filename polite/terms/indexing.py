@@ -28,9 +28,7 @@ _PIECE = re.compile(
     rf"|<(?=(?P<name>[a-zA-Z]++))(?P<tag>{_TAG})(?P<end>>|\Z)",
     re.DOTALL,
 )
-_RAW_TEXT_END = {
-    name: re.compile(rf"</{name}(?=[ \t\n\f\r/>])", re.IGNORECASE) for name in ("script", "style")
-}
+_RAW_TEXT_END = {tag: re.compile(rf"</{tag}(?=[ \t\n\f\r/>])", re.IGNORECASE) for tag in ("script", "style")}
 _NAME_END = frozenset(" \t\n\f\r/>")
 
 
@@ -48,9 +46,7 @@ def metas(html: bytes | str | None) -> Iterator[tuple[str, str]]:
         for name, value in reversed(_NAME_AND_VALUE.findall(attributes)):
             if len(name) in (4, 7) and (name := name.lower()) in found:
                 found[name] = value
-        name, content = (
-            unescape(value[1:-1] if value[:1] in {'"', "'"} else value) for value in found.values()
-        )
+        name, content = (unescape(raw[1:-1] if raw[:1] in {'"', "'"} else raw) for raw in found.values())
         if name and content:
             yield name.strip().lower(), content
 

@@ -70,9 +70,8 @@ class UsageStatement(NamedTuple):
 
     def __str__(self) -> str:
         verdict = "allowed" if self.allowed else "refused"
-        number = (
-            f", {'rule' if self.source is UsageSource.TDM_FILE else 'line'} {self.line}" if self.line else ""
-        )
+        unit = "rule" if self.source is UsageSource.TDM_FILE else "line"
+        number = f", {unit} {self.line}" if self.line else ""
         doubt = ", which is no valid statement" if self.careful else ""
         return f"{self.use}: {verdict} by {redact_url(self.text)} ({self.source.value}{number}){doubt}"
 
@@ -227,9 +226,7 @@ class Usage:
         return _restored, (dict(self.by_use), dict(self.values), rest)
 
 
-def _restored(
-    by_use: dict[str, tuple[UsageStatement, ...]], values: dict[str, str], rest: dict[str, Any]
-) -> Usage:
+def _restored(by_use: dict[str, Any], values: dict[str, str], rest: dict[str, Any]) -> Usage:
     return Usage(by_use=MappingProxyType(by_use), values=MappingProxyType(values), **rest)
 
 
@@ -275,9 +272,8 @@ def usage(
     """
     odd: object = robots
     if odd is not None and not isinstance(odd, Robots):
-        raise InvalidOption(
-            f"robots must be what polite.parse or Gate.robots returned, or None, got {type(odd).__name__}"
-        )
+        kind = type(odd).__name__
+        raise InvalidOption(f"robots must be what polite.parse or Gate.robots returned, or None, got {kind}")
     page = None if url[:1] == "/" else Target.of(url)
     path = url if page is None else page.path
     agent = UserAgent.of(agent)
