@@ -111,12 +111,8 @@ def back_off_row(origin: str, back_off: SavedBackOff) -> Row:
 def back_off(values: Sequence[Any]) -> SavedBackOff:
     """Return the back-off in a row of BACK_OFF_COLUMNS. Raises Unreadable."""
     origin, since, until, because, memory = values
-    if (
-        type(since) is not float
-        or type(until) is not float
-        or type(because) is not str
-        or not isinstance(memory, bytes | None)
-    ):
+    types = [type(each) for each in (since, until, because)]
+    if types != [float, float, str] or not isinstance(memory, bytes | None):
         raise Unreadable(f"the back-off of {origin!r} cannot be read")
     return SavedBackOff(since, until, because, memory or b"")
 

@@ -218,11 +218,8 @@ def encoded(request: dict[str, Any], changes: Changes) -> str:
     """
     request = request | {each.name: getattr(changes, each.name) for each in fields(changes)}
     request["cost"] = round(changes.cost, 1)
-    kept = {
-        name: value
-        for name, value in request.items()
-        if value is not None and (value != [] or name == "mine")
-    }
+    said = request.items()
+    kept = {name: value for name, value in said if value is not None and (value != [] or name == "mine")}
     return json.dumps(kept, separators=(",", ":"), default=_without_answer)
 
 

@@ -293,9 +293,8 @@ class Partition:
         if self._over is None and self._clock.monotonic() < at:
             self._end_timer = self._clock.call_at(at, self._give_up)
         elif self._over is None:
-            self.stop(
-                StoreFailed(f"{self._link.name} did not answer for {_END_S:.0f} s while the crawl was closed")
-            )
+            why = f"{self._link.name} did not answer for {_END_S:.0f} s while the crawl was closed"
+            self.stop(StoreFailed(why))
 
     def _send_at(self, when: float) -> None:
         if when < self._timer_at:
@@ -336,9 +335,8 @@ class Partition:
         self._sent_at = self._clock.monotonic()
         # Read before the command is written: a late reply lengthens nothing.
         sent = self._clock.lasting()
-        self._call = asyncio.get_running_loop().create_task(
-            self._link.step(self._prefix, request), name="polite-step"
-        )
+        step = self._link.step(self._prefix, request)
+        self._call = asyncio.get_running_loop().create_task(step, name="polite-step")
         self._call.add_done_callback(lambda call: self._guarded(partial(self._returned, call, batch, sent))())
 
     @property
@@ -438,14 +436,9 @@ class Partition:
     def _refused(self, err: str) -> None:
         """The store holds no crawl, or not the one that we know."""
         if not self._owner.alone:
-            what = (
-                "holds another crawl of this name"
-                if err == "other crawl"
-                else "holds nothing of this crawl any more"
-            )
-            self._owner.fail(
-                StoreEmptied(f"{self._link.name} {what}: it was flushed, or restarted without its data")
-            )
+            what = "another crawl of this name" if err == "other crawl" else "nothing of this crawl any more"
+            why = f"{self._link.name} holds {what}: it was flushed, or restarted without its data"
+            self._owner.fail(StoreEmptied(why))
             return
         self._born = None
         self._journal.clear()

@@ -53,9 +53,8 @@ class RedisStore:
         self._link = link
         self._clock = clock
         self._patience = Patience(link.name, clock, patience_s)
-        self._server_time: tuple[float, float] | None = (
-            None  # the server's (Unix), and when it was read (lasting)
-        )
+        # The server's (Unix), and when it was read (lasting).
+        self._server_time: tuple[float, float] | None = None
         self._read: OrderedDict[Origin, tuple[float, bytes | None]] = OrderedDict()
         self._pending: dict[Origin, SavedBackOff] = {}
         self._writing: asyncio.Task[None] | None = None
