@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
 import aiohttp
 from aiohttp import ClientConnectorDNSError, ClientRequest, ClientResponse
@@ -33,12 +34,8 @@ from polite.transports.resolver import Given, NameNotResolved, reason_of, requir
 _CERTIFICATE_REASONS = {
     9: Reason.TLS_NOT_YET_VALID,
     10: Reason.TLS_EXPIRED,
-    18: Reason.TLS_UNTRUSTED,
-    19: Reason.TLS_UNTRUSTED,
-    20: Reason.TLS_UNTRUSTED,
-    21: Reason.TLS_UNTRUSTED,
-    62: Reason.TLS_WRONG_HOST,
-    64: Reason.TLS_WRONG_HOST,
+    **dict.fromkeys((18, 19, 20, 21), Reason.TLS_UNTRUSTED),
+    **dict.fromkeys((62, 64), Reason.TLS_WRONG_HOST),
 }
 
 _NO_TIMEOUT = aiohttp.ClientTimeout(total=None)
@@ -51,7 +48,7 @@ _LONGEST_DRAIN_S = 1.0
 
 # Codings of a body that is passed on as it is sent.
 _STREAMED_CODINGS = frozenset({"", "identity", "gzip", "x-gzip"})
-_STREAMED_TYPES = "application/xml, text/xml, text/plain, */*;q=0.1"
+_TYPES, _STREAMED_TYPES = "text/plain, */*;q=0.1", "application/xml, text/xml, text/plain, */*;q=0.1"
 
 
 Fields = tuple[tuple[str, str], ...]
@@ -79,6 +76,16 @@ class CapturedResponse:
     raw: bytes
     end: BodyEnd | None
     address: str | None
+
+
+def heads_of(response: ClientResponse) -> dict[str, Any]:
+    """Return what a CapturedResponse says of the heads of a request and its response."""
+    return {
+        "request_fields": tuple(response.request_info.headers.items()),
+        "status": response.status,
+        "reason": response.reason or "",
+        "fields": tuple((n.decode("latin-1"), v.decode("latin-1")) for n, v in response.raw_headers),
+    }
 
 
 Take = Callable[[CapturedResponse], Awaitable[None]]
@@ -124,11 +131,7 @@ class HttpTransport:
         resolver: Given | None = None,
         pool: ConnectionPool | None = None,
     ) -> None:
-        self._headers = {
-            "User-Agent": user_agent,
-            "Accept-Encoding": "gzip",
-            "Accept": "text/plain, */*;q=0.1",
-        }
+        self._headers = {"User-Agent": user_agent, "Accept-Encoding": "gzip", "Accept": _TYPES}
         self._policy = policy
         self._proxy = None if policy.proxy is None else URL(policy.proxy)
         self._tls = trusting(policy.ca_file)
@@ -194,17 +197,10 @@ class HttpTransport:
                 response.close()
         if take is not None:
             end = reply.end if isinstance(reply, Reply) else BodyEnd.CUT_SHORT
+            end_or_none = end if ok or isinstance(reply, Failed) else None
+            url, whole = str(response.url), bytes(raw or b"")
             await take(
-                CapturedResponse(
-                    url=str(response.url),
-                    request_fields=tuple(response.request_info.headers.items()),
-                    status=response.status,
-                    reason=response.reason or "",
-                    fields=tuple((n.decode("latin-1"), v.decode("latin-1")) for n, v in response.raw_headers),
-                    raw=bytes(raw or b""),
-                    end=end if ok or isinstance(reply, Failed) else None,
-                    address=address,
-                )
+                CapturedResponse(url, **heads_of(response), raw=whole, end=end_or_none, address=address)
             )
         return reply
 
@@ -320,19 +316,17 @@ def trusting(ca_file: str | None) -> ssl.SSLContext | bool:
 def _refused(response: ClientResponse, policy: FetchPolicy) -> Failed | None:
     """Return a failure if the head is ambiguous about the body or the redirect."""
     coding = response.headers.get("Transfer-Encoding", "").strip().lower()
-    if coding and coding not in policy.transfer_codings:
-        return Failed(Reason.TRANSFER_CODING_UNKNOWN, f"Transfer-Encoding: {coding[:100]!r}", response.status)
     lengths = response.headers.getall("Content-Length", [])
-    if len(lengths) > 1 or any(len(length) > _LONGEST_LENGTH for length in lengths):
-        return Failed(
-            Reason.PROTOCOL_ERROR, "Content-Length is repeated, or has too many digits", response.status
-        )
     locations = set(response.headers.getall("Location", []))
-    if len(locations) > 1 and not policy.first_location:
-        return Failed(
-            Reason.REDIRECT_AMBIGUOUS, "the response has several different Location fields", response.status
-        )
-    return None
+    if coding and coding not in policy.transfer_codings:
+        reason, why = Reason.TRANSFER_CODING_UNKNOWN, f"Transfer-Encoding: {coding[:100]!r}"
+    elif len(lengths) > 1 or any(len(length) > _LONGEST_LENGTH for length in lengths):
+        reason, why = Reason.PROTOCOL_ERROR, "Content-Length is repeated, or has too many digits"
+    elif len(locations) > 1 and not policy.first_location:
+        reason, why = Reason.REDIRECT_AMBIGUOUS, "the response has several different Location fields"
+    else:
+        return None
+    return Failed(reason, why, response.status)
 
 
 async def _read_rest(response: ClientResponse) -> None:
