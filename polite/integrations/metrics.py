@@ -9,20 +9,9 @@ from http import HTTPStatus
 from typing import Any, Self
 from weakref import ref
 
-from polite import blocking
+from polite import blocking, events
 from polite.errors import InvalidOption
-from polite.events import (
-    BackedOff,
-    Dropped,
-    Event,
-    LicenseRequired,
-    OriginPostponed,
-    PaymentRequired,
-    Refused,
-    Retried,
-    RobotsFetched,
-    StoreAway,
-)
+from polite.events import Event, RobotsFetched
 from polite.gate.gate import Gate
 from polite.task import Task
 
@@ -142,15 +131,15 @@ GAUGES = (
 Labels = tuple[str, ...]
 # What an event counts, and with which labels.
 _COUNTED: dict[type[Event], tuple[str, Callable[[Any], Labels]]] = {
-    Refused: ("urls.refused", lambda event: (event.reason,)),
-    BackedOff: ("backoffs", lambda event: (_folded(event.status),)),
+    events.Refused: ("urls.refused", lambda event: (event.reason,)),
+    events.BackedOff: ("backoffs", lambda event: (_folded(event.status),)),
     RobotsFetched: ("robots.fetches", lambda event: (event.outcome, event.reason)),
-    Retried: ("tasks.retried", lambda _: ()),
-    Dropped: ("tasks.dropped", lambda _: ()),
-    OriginPostponed: ("origins.postponed", lambda _: ()),
-    StoreAway: ("store.outages", lambda _: ()),
-    PaymentRequired: ("demands", lambda _: ("payment",)),
-    LicenseRequired: ("demands", lambda _: ("licence",)),
+    events.Retried: ("tasks.retried", lambda _: ()),
+    events.Dropped: ("tasks.dropped", lambda _: ()),
+    events.OriginPostponed: ("origins.postponed", lambda _: ()),
+    events.StoreAway: ("store.outages", lambda _: ()),
+    events.PaymentRequired: ("demands", lambda _: ("payment",)),
+    events.LicenseRequired: ("demands", lambda _: ("licence",)),
 }
 
 

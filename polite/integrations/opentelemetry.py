@@ -115,15 +115,8 @@ class _Instruments:
             create = meter.create_observable_counter if counts else meter.create_observable_up_down_counter
             read = partial(self._read, metric)
             create(f"polite.{metric.name}", [read], metric.unit, metric.description)
-        self.times = {
-            each: meter.create_histogram(
-                f"polite.{each.name}",
-                each.unit,
-                each.description,
-                explicit_bucket_boundaries_advisory=BOUNDS_S,
-            )
-            for each in TIMES
-        }
+        histogram = partial(meter.create_histogram, explicit_bucket_boundaries_advisory=BOUNDS_S)
+        self.times = {each: histogram(f"polite.{each.name}", each.unit, each.description) for each in TIMES}
 
     def _read(self, metric: Metric, _: CallbackOptions) -> Iterable[Observation]:
         for agent, reading in self.gates.read().items():

@@ -270,11 +270,8 @@ class SignalSet:
         """Return the signals for a path with query, as `RuleSet.decide` takes it."""
         matching = self._matching(path, self._ranked)
         signal, usage = (_longest(matching, field)[0] for field in _READERS)
-        return Signals(
-            strictest(each.says for each in signal),
-            strictest(each.says for each in usage),
-            strictest_values(each.values for each in signal),
-        )
+        signals, usages = (strictest(each.says for each in lines) for lines in (signal, usage))
+        return Signals(signals, usages, strictest_values(each.values for each in signal))
 
     def read_with_care(self, path: str) -> list[Statement]:
         """Return the lines that a careful reader obeys at a path: those of `at`, and lines that refuse something.

@@ -71,12 +71,8 @@ class SigningKey:
         except OSError as error:
             raise InvalidOption(f"the signing key {name!r}: {error.strerror or error}") from error
         if mode & _OF_OTHERS and os.name == "posix":
-            log.warning(
-                "the signing key %r can be read by other users (mode %04o): chmod 600 it",
-                name,
-                mode,
-                extra=fields("key_readable"),
-            )
+            text = "the signing key %r can be read by other users (mode %04o): chmod 600 it"
+            log.warning(text, name, mode, extra=fields("key_readable"))
         return cls.parse(content, name=repr(name))
 
     @classmethod

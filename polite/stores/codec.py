@@ -67,17 +67,10 @@ def row(origin: str, snapshot: Snapshot) -> Row:
         good = _SAME
     else:
         good = _result_values(snapshot.good)
-    return (
-        origin,
-        float(snapshot.fetched_at),
-        float(snapshot.expires_at),
-        _float(snapshot.unreachable_since),
-        snapshot.failures,
-        _float(snapshot.good_at),
-        _float(snapshot.good_until),
-        *_result_values(snapshot.access),
-        *good,
+    times = (
+        getattr(snapshot, name) if name == "failures" else _float(getattr(snapshot, name)) for name in _TIMES
     )
+    return (origin, *times, *_result_values(snapshot.access), *good)
 
 
 def snapshot(values: Sequence[Any]) -> Snapshot:

@@ -196,12 +196,8 @@ class SqliteStore:
             self._start()
             return
         # Of a permit that ended after its gate. A thread that is started now would never be ended.
-        log.warning(
-            "a back-off of %s came after %s was closed: it is saved if the store is used again",
-            origin,
-            self.path,
-            extra=fields("back_off_late", origin=origin, store=self.path),
-        )
+        text = "a back-off of %s came after %s was closed: it is saved if the store is used again"
+        log.warning(text, origin, self.path, extra=fields("back_off_late", origin=origin, store=self.path))
 
     async def held(self, origin: Origin) -> SavedBackOff | None:
         """Return the origin's back-off, over or not, or None.
@@ -391,13 +387,16 @@ class SqliteStore:
                 self._retry_at = None if self._retry_at is None else 0.0
                 self._write(())
             if self._pending:
-                count = len(self._pending)
+                count, extra = (
+                    len(self._pending),
+                    fields("results_unsaved", store=self.path, count=len(self._pending)),
+                )
                 log.warning(
                     "%s: %d result%s in memory",
                     self.path,
                     count,
                     " stays" if count == 1 else "s stay",
-                    extra=fields("results_unsaved", store=self.path, count=count),
+                    extra=extra,
                 )
             self._file.close()
 

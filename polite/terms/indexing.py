@@ -216,16 +216,9 @@ def indexing(
     """
     names = names_of(agent)
     pairs = headers.items() if isinstance(headers, Mapping) else headers
-    directives = chain(
-        (
-            each
-            for name, value in pairs
-            if (read := TAG_READERS.get(name.lower())) is not None
-            for each in read(value)
-        ),
-        (each for name, content in metas(html) if name in names for each in in_meta(name, content)),
-    )
-    return merged(directives, names)
+    tags = (TAG_READERS[name.lower()](value) for name, value in pairs if name.lower() in TAG_READERS)
+    elements = (in_meta(name, content) for name, content in metas(html) if name in names)
+    return merged(chain.from_iterable(chain(tags, elements)), names)
 
 
 def names_of(agent: str | UserAgent) -> frozenset[str]:

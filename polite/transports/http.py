@@ -181,12 +181,8 @@ class HttpTransport:
         try:
             reply = _refused(response, self._policy) or await self._reply(response, ask, raw)
             # The connection of a pool waits for the rest of a body that is short, or may be.
-            kept = (
-                self._pool is not None
-                and response.connection is not None
-                and not ok
-                and (response.content_length or 0) <= _LONGEST_REST
-            )
+            open_in_pool = self._pool is not None and response.connection is not None
+            kept = open_in_pool and not ok and (response.content_length or 0) <= _LONGEST_REST
         finally:
             if kept:
                 drain = asyncio.create_task(_read_rest(response), name=f"polite drain {response.host}")
@@ -221,13 +217,10 @@ class HttpTransport:
                 limit=self._policy.connections,
                 use_dns_cache=False,
             )
+        headers = self._headers if accept is None else {**self._headers, "Accept": accept}
+        url, loop, proxy = request_url(ask.target), asyncio.get_running_loop(), self._proxy
         request = ClientRequest(
-            "GET",
-            request_url(ask.target),
-            headers=self._headers if accept is None else {**self._headers, "Accept": accept},
-            loop=asyncio.get_running_loop(),
-            proxy=self._proxy,
-            proxy_headers=self._headers,
+            "GET", url, headers=headers, loop=loop, proxy=proxy, proxy_headers=self._headers
         )
         connection = await self._connector.connect(request, [], _NO_TIMEOUT)
         protocol, response = connection.protocol, None

@@ -311,20 +311,7 @@ class LiveTable:
         from rich.table import Table
 
         table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="")
-        cells = [
-            ("",)
-            if entry is None
-            # Most sites are https.
-            else (
-                redact_url(entry.origin).removeprefix("https://"),
-                str(entry.done),
-                str(entry.waiting),
-                f"{entry.delay_s:g} s",
-                clock(entry.left_s(now)),
-                printable(state(entry, now)),
-            )
-            for entry in rows
-        ]
+        cells = [("",) if entry is None else _cells(entry, now) for entry in rows]
         for row in cells:
             pairs = zip(self._widths, row[1:-1], strict=False)
             self._widths = [max(have, len(cell)) for have, cell in pairs] or self._widths
@@ -340,6 +327,13 @@ class LiveTable:
             short = name if len(name) <= longest else f"{name[:first]}...{name[first + 3 - longest :]}"
             table.add_row(*map(_line, (short, *others)))
         return table
+
+
+def _cells(entry: Entry, now: float) -> tuple[str, ...]:
+    # Most sites are https.
+    name, left = redact_url(entry.origin).removeprefix("https://"), clock(entry.left_s(now))
+    numbers = (str(entry.done), str(entry.waiting), f"{entry.delay_s:g} s", left)
+    return name, *numbers, printable(state(entry, now))
 
 
 def _line(text: str) -> "Text":

@@ -227,12 +227,8 @@ def is_begun(path: Path) -> bool:
 
 
 # With these reasons nothing was sent to the site.
-_UNASKED = frozenset(
-    reason.name
-    for reason in Reason
-    if reason.name.startswith("DNS_")
-    or reason in (Reason.ADDRESS_REFUSED, Reason.PROXY_REFUSED, Reason.SCHEME_UNKNOWN)
-)
+_NOT_SENT = (Reason.ADDRESS_REFUSED, Reason.PROXY_REFUSED, Reason.SCHEME_UNKNOWN)
+_UNASKED = frozenset(each.name for each in Reason if each.name.startswith("DNS_") or each in _NOT_SENT)
 
 
 def reopen_log(path: Path) -> TextIO:

@@ -312,11 +312,8 @@ class PoliteBrowserStrategy(AsyncPlaywrightCrawlerStrategy):
         """
         require_polite_crawler("PoliteBrowserStrategy")
         if config.magic or config.user_agent_mode == "random":
-            raise CrawlEnded(
-                "magic=True and user_agent_mode='random' send the User-Agent of a browser; leave them out",
-                status=None,
-                headers={},
-            )
+            why = "magic=True and user_agent_mode='random' send the User-Agent of a browser; leave them out"
+            raise CrawlEnded(why, status=None, headers={})
         try:
             fetched = url.startswith(("http:", "https:")) and not config.js_only
             ahead = [await self.gate.acquire(url)] if fetched else []
@@ -333,12 +330,8 @@ class PoliteBrowserStrategy(AsyncPlaywrightCrawlerStrategy):
             raise
         status = response.redirected_status_code or response.status_code
         if status >= 400 and is_blocked(status, response.html)[0]:
-            raise CrawlEnded(
-                f"HTTP {status}: Unexpected status code for {url}",
-                status=status,
-                headers=response.response_headers,
-                url=response.redirected_url,
-            )
+            why, last = f"HTTP {status}: Unexpected status code for {url}", response.redirected_url
+            raise CrawlEnded(why, status=status, headers=response.response_headers, url=last)
         return response
 
     async def execute_hook(self, hook_type: str, *args: Any, **kwargs: Any) -> Any:

@@ -329,7 +329,11 @@ class Partition:
         if self._claim == []:
             leaving = [] if self._batch is None else self._batch.changes.leaves
             self._claim = claim(self._held(), [Mine(each.home, each.fence) for each in leaving])
-        batch = self._next_batch()
+        # Nothing changes before the server knows all that is held.
+        if self._in_part:
+            batch = ChangeBatch()
+        else:
+            batch = self._batch = self._batch or self._queue.cut()
         request = encoded(self._request(batch), batch.changes)
         self._wished_at = math.inf
         self._sent_at = self._clock.monotonic()
@@ -343,13 +347,6 @@ class Partition:
     def _in_part(self) -> bool:
         """Whether the next batch says a part of what is held, and more is to come."""
         return self._claim is not None and len(self._claim) > 1
-
-    def _next_batch(self) -> ChangeBatch:
-        """Return what the next batch brings: nothing before the server knows all that is held."""
-        if self._in_part:
-            return ChangeBatch()
-        self._batch = self._batch or self._queue.cut()
-        return self._batch
 
     def _request(self, batch: ChangeBatch) -> dict[str, Any]:
         self._seq += 1

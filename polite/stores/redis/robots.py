@@ -31,6 +31,10 @@ _MAX_READ, _READ_FOR_S = 1_000, 1.0
 _CLOSE_S = 5.0
 
 
+# Makes of the value before the one that is written, and for how many seconds that is kept.
+_Renewing = Callable[[bytes | None], tuple[bytes, float]]
+
+
 class _Reply(NamedTuple):
     done: bool
     kept: bytes | None
@@ -95,11 +99,9 @@ class RedisStore:
             first = min(self._pending, key=lambda each: self._pending[each].until)
             del self._pending[first]
         if self._closed:
+            text = "a back-off of %s came after %r was closed: it is saved if the store is used again"
             log.warning(
-                "a back-off of %s came after %r was closed: it is saved if the store is used again",
-                origin,
-                self,
-                extra=fields("back_off_late", origin=origin, store=self._link.name),
+                text, origin, self, extra=fields("back_off_late", origin=origin, store=self._link.name)
             )
         elif self._writing is None or self._writing.done():
             self._writing = asyncio.get_running_loop().create_task(self._write_in_background())
@@ -125,13 +127,8 @@ class RedisStore:
         except StoreFailed as error:
             log.warning("%s not saved: %s", self._waiting, error, extra=self._unsaved(error))
         except TimeoutError:
-            log.warning(
-                "%s not saved within %g s at %s",
-                self._waiting,
-                _CLOSE_S,
-                self._link.name,
-                extra=self._unsaved(None),
-            )
+            text, extra = "%s not saved within %g s at %s", self._unsaved(None)
+            log.warning(text, self._waiting, _CLOSE_S, self._link.name, extra=extra)
 
     async def _write_in_background(self) -> None:
         try:
@@ -165,13 +162,7 @@ class RedisStore:
 
         await self._replace(origin, "hold", (await self._run(origin, "load")).held, last)
 
-    async def _replace(
-        self,
-        origin: Origin,
-        action: str,
-        before: bytes | None,
-        new: Callable[[bytes | None], tuple[bytes, float]],
-    ) -> None:
+    async def _replace(self, origin: Origin, action: str, before: bytes | None, new: _Renewing) -> None:
         """Write what `new` makes of the value before, and for how many seconds it is kept, until no other write comes between."""
         for _ in range(_MAX_ATTEMPTS):
             reply = await self._run(origin, action, before, *new(before))
