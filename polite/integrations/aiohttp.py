@@ -138,11 +138,9 @@ async def _in_its_turn(gate: Gate, request: ClientRequest, handler: ClientHandle
         url = hop.permit.request_url
         if socket:
             url = url.with_scheme(request.url.scheme)
-        if (
-            request.headers.get(hdrs.HOST) == request.url.host_port_subcomponent
-            and url.host_port_subcomponent
-        ):
-            request.headers[hdrs.HOST] = url.host_port_subcomponent
+        host = url.host_port_subcomponent
+        if host and request.headers.get(hdrs.HOST) == request.url.host_port_subcomponent:
+            request.headers[hdrs.HOST] = host
         request.url = url
         # The request's own attribute goes before the method of its class.
         vars(request)["send"] = sending

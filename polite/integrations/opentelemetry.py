@@ -152,9 +152,8 @@ class _Spans:
         self, name: str, seconds: float, attributes: dict[str, Any], kind: SpanKind = SpanKind.INTERNAL
     ) -> None:
         now = time_ns()
-        span = self._tracer.start_span(
-            name, kind=kind, attributes=attributes, start_time=now - int(seconds * 1e9)
-        )
+        began = now - int(seconds * 1e9)
+        span = self._tracer.start_span(name, kind=kind, attributes=attributes, start_time=began)
         if "error.type" in attributes:
             span.set_status(Status(StatusCode.ERROR))
         span.end(now)

@@ -38,13 +38,8 @@ class WildcardConflict(Enum):
 
 # Google's library accepts these, and most of them forbid. It also accepts "site-map", which allows and forbids nothing.
 _FREQUENT_MISSPELLINGS = (
-    ("useragent", "user-agent"),
-    ("user agent", "user-agent"),
-    ("dissallow", "disallow"),
-    ("dissalow", "disallow"),
-    ("disalow", "disallow"),
-    ("diasllow", "disallow"),
-    ("disallaw", "disallow"),
+    *((written, "user-agent") for written in ("useragent", "user agent")),
+    *((written, "disallow") for written in ("dissallow", "dissalow", "disalow", "diasllow", "disallaw")),
 )
 
 

@@ -32,11 +32,8 @@ VALIDATORS_COLUMNS = ("url", "etag", "last_modified")
 _LATEST = 1 + len(_TIMES)
 _GOOD = _LATEST + len(_RESULT)
 
-_KINDS: dict[str, type[FetchResult]] = {
-    "found": Found,
-    "unavailable": Unavailable,
-    "unreachable": Unreachable,
-}
+_ALL: tuple[type[FetchResult], ...] = (Found, Unavailable, Unreachable)
+_KINDS = {kind.__name__.lower(): kind for kind in _ALL}
 # If the good copy is the latest result itself, it is not written twice.
 _SAME: Row = ("same", *(None for _ in _RESULT[1:]))
 _NONE: Row = tuple(None for _ in _RESULT)
@@ -67,10 +64,8 @@ def row(origin: str, snapshot: Snapshot) -> Row:
         good = _SAME
     else:
         good = _result_values(snapshot.good)
-    times = (
-        getattr(snapshot, name) if name == "failures" else _float(getattr(snapshot, name)) for name in _TIMES
-    )
-    return (origin, *times, *_result_values(snapshot.access), *good)
+    times = {name: _float(getattr(snapshot, name)) for name in _TIMES} | {"failures": snapshot.failures}
+    return (origin, *times.values(), *_result_values(snapshot.access), *good)
 
 
 def snapshot(values: Sequence[Any]) -> Snapshot:
@@ -154,24 +149,20 @@ def _result_values(result: FetchResult) -> Row:
     """Return the values of _RESULT."""
     extras = [name for name, default in _EXTRAS[type(result)] if getattr(result, name) != default]
     more = json.dumps({name: getattr(result, name) for name in extras}) if extras else None
-    reason, url, elapsed_s = result.reason.name, _text(result.url), float(result.elapsed_s)
-    match result:
-        case Found(file=file, status=status, hops=hops):
-            max_age_s = _float(result.max_age_s)
-            if result.length < _COMPRESS_FROM:
-                body = result.body
-            else:
-                # A body that compression would make longer stays as it is.
-                body = KeptOctets(file).packed if isinstance(file, bytes) else file.packed
-            last = (int(result.capped), result.length, body, more)
-            return ("found", reason, url, status, None, hops, elapsed_s, max_age_s, None, *last)
-        case Unavailable(status=status, hops=hops):
-            max_age_s = _float(result.max_age_s)
-            return ("unavailable", reason, url, status, None, hops, elapsed_s, max_age_s, *_NONE[:4], more)
-        case Unreachable(status=status, hops=hops):
-            detail, retry_after_s = _text(result.detail), _float(result.retry_after_s)
-            first = ("unreachable", reason, url, status, detail, hops, elapsed_s, None, retry_after_s)
-            return (*first, *_NONE[:3], more)
+    has = _FIELDS[type(result)]
+    named: dict[str, Any] = {name: getattr(result, name) if name in has else None for name in _RESULT}
+    named |= {name: _text(named[name]) for name in ("url", "detail") if named[name] is not None}
+    named |= {name: _float(named[name]) for name in ("elapsed_s", "max_age_s", "retry_after_s")}
+    named |= {"outcome": type(result).__name__.lower(), "reason": result.reason.name, "more": more}
+    if isinstance(result, Found):
+        body = result.body if result.length < _COMPRESS_FROM else _packed(result.file)
+        named |= {"capped": int(result.capped), "octets": result.length, "body": body}
+    return tuple(named.values())
+
+
+def _packed(file: bytes | KeptOctets) -> bytes:
+    """Return it compressed. A body that compression would make longer stays as it is."""
+    return (KeptOctets(file) if isinstance(file, bytes) else file).packed
 
 
 def _result(values: Sequence[Any]) -> FetchResult:

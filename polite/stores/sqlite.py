@@ -387,17 +387,10 @@ class SqliteStore:
                 self._retry_at = None if self._retry_at is None else 0.0
                 self._write(())
             if self._pending:
-                count, extra = (
-                    len(self._pending),
-                    fields("results_unsaved", store=self.path, count=len(self._pending)),
-                )
-                log.warning(
-                    "%s: %d result%s in memory",
-                    self.path,
-                    count,
-                    " stays" if count == 1 else "s stay",
-                    extra=extra,
-                )
+                count = len(self._pending)
+                ends = " stays" if count == 1 else "s stay"
+                extra = fields("results_unsaved", store=self.path, count=count)
+                log.warning("%s: %d result%s in memory", self.path, count, ends, extra=extra)
             self._file.close()
 
 

@@ -14,7 +14,7 @@ from polite.origin import Origin, Target
 from polite.robots.reason import Reason
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleDimensions, ConsoleRenderable, Group
+    from rich.console import ConsoleDimensions, ConsoleRenderable, Group
     from rich.live import Live
     from rich.table import Table
     from rich.text import Text
@@ -393,7 +393,7 @@ class Progress:
         self._out = out
         self._table = LiveTable()
         self._next_line_s = _LINE_EVERY_S
-        self._live = None if not live or (on := console(out)) is None else _live(on)
+        self._live = _live(out) if live else None
 
     def __enter__(self) -> Self:
         if self._live is not None:
@@ -413,7 +413,10 @@ class Progress:
             print(status.line(), file=self._out, flush=True)
 
 
-def _live(on: "Console") -> "Live":
+def _live(out: TextIO) -> "Live | None":
+    """Return a live display, or None: write plain lines then."""
+    if (on := console(out)) is None:
+        return None
     from rich.live import Live
 
     return Live(console=on, refresh_per_second=_REFRESHES_A_SECOND, vertical_overflow="crop")

@@ -113,22 +113,12 @@ def payload_of_redirect(task: Task, target: Target) -> Record:
 
 # Response fields that are copied into the record, and the limit on the length of each (characters).
 _COPIED_FIELDS = (
-    "content-type",
-    "content-encoding",
-    "content-language",
-    "last-modified",
-    "etag",
-    "cache-control",
-    "robots-tag",
-    "x-robots-tag",
+    *("content-type", "content-encoding", "content-language", "last-modified", "etag", "cache-control"),
+    *("robots-tag", "x-robots-tag"),
     # What the site says of the use of the page (`polite.usage`).
-    "content-usage",
-    "content-signal",
-    "tdm-reservation",
-    "tdm-policy",
+    *("content-usage", "content-signal", "tdm-reservation", "tdm-policy"),
     # What it asks for instead of the page: a price, or a licence.
-    "crawler-price",
-    "www-authenticate",
+    *("crawler-price", "www-authenticate"),
 )
 _LONGEST_FIELD = 1_000
 # When a run is resumed, only this many octets at the end of a file are read: of records, some ten thousand. Those that a killed

@@ -25,9 +25,7 @@ from polite.robots.decision import Disallowed, RobotsUnreachable
 
 # RFC 9110, 15.4: what belongs to one origin, and what belongs to a body that is not sent again.
 _OF_THE_ORIGIN = frozenset(name.lower() for name in PRIVATE_FIELDS)
-_OF_THE_BODY = frozenset(
-    {"content-encoding", "content-language", "content-location", "content-type", "content-length"}
-)
+_OF_THE_BODY = frozenset(f"content-{each}" for each in ("encoding", "language", "location", "type", "length"))
 
 
 @dataclass(frozen=True, slots=True)

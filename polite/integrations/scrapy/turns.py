@@ -376,9 +376,9 @@ class CrawlTurns:
             cached = cache.storage.retrieve_response(self._crawler.spider, request)
         except Exception:  # noqa: BLE001 - the cache's middleware tells of it
             return False
-        return (
-            cache.ignore_missing if cached is None else cache.policy.is_cached_response_fresh(cached, request)
-        )
+        if cached is None:
+            return cache.ignore_missing
+        return cache.policy.is_cached_response_fresh(cached, request)
 
     async def _pump(self, frontier: Frontier) -> None:
         try:

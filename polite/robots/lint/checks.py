@@ -285,7 +285,11 @@ def path_findings(line: Line, dialect: Dialect, *, inverted: bool) -> Iterator[F
     """
     yield from _characters(line, dialect)
     yield from _encoding(line)
-    yield from _fragment(line)
+    # A comment follows white space, or has white space after its `#`.
+    before, mark, after = line.text.partition("#")
+    if mark and line.value and before[-1:] not in WHITE and after[:1] not in ("", *WHITE):
+        meant = f"{line.value}#{after.split(maxsplit=1)[0]}"
+        yield found(line.number, "D18", quoted(meant), quoted(line.value))
     if line.value[:1] not in ("", "/", "*") and not dialect.supplies_slash and not inverted:
         yield found(line.number, "D5", quoted(line.value))
     if not dialect.has_wildcards and ("*" in line.value or line.value.endswith("$")):
@@ -325,14 +329,6 @@ def _encoding(line: Line) -> Iterator[Finding]:
         letter = chr(octet)
         hint += f"; {letter!r} is {''.join(f'%{each:02X}' for each in letter.encode())} in UTF-8"
     yield found(line.number, "D13", quoted(line.value), f"%{octet:02X}", hint=hint)
-
-
-def _fragment(line: Line) -> Iterator[Finding]:
-    """Find a `#` within a path. A comment follows white space, or has white space after its `#`."""
-    before, mark, after = line.text.partition("#")
-    if mark and line.value and before[-1:] not in WHITE and after[:1] not in ("", *WHITE):
-        meant = f"{line.value}#{after.split(maxsplit=1)[0]}"
-        yield found(line.number, "D18", quoted(meant), quoted(line.value))
 
 
 # The keys of Content-Signal that are answered with yes or no (Content Signals policy).
