@@ -249,13 +249,10 @@ class Exchange:
             return self._unavailable(Reason.REDIRECT_LOOP, reply.status)
         if self.hops >= self.fetching.max_redirects:
             return self._unavailable(Reason.TOO_MANY_REDIRECTS, reply.status)
+        ask, visited = replace(self.ask, target=target), (*self.visited, target.url)
+        downgraded = self.downgraded or downgrade
         return replace(
-            self,
-            ask=replace(self.ask, target=target),
-            visited=(*self.visited, target.url),
-            hops=self.hops + 1,
-            retried=False,
-            downgraded=self.downgraded or downgrade,
+            self, ask=ask, visited=visited, hops=self.hops + 1, retried=False, downgraded=downgraded
         )
 
     def _bad_redirect(self, reason: Reason, status: int, detail: str = "") -> FetchResult:

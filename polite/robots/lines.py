@@ -259,11 +259,8 @@ class Fields(dict[str, Field]):
 
     def _starts_of(self, field: Field) -> tuple[bytes, tuple[bytes, ...]]:
         # Only up to the first non-ASCII character: other letters have no unique lower case.
-        starts = tuple(
-            name.encode("ascii", "replace").partition(b"?")[0]
-            for name, meant in self._exact.items()
-            if meant is field
-        )
+        names = (name for name, meant in self._exact.items() if meant is field)
+        starts = tuple(name.encode("ascii", "replace").partition(b"?")[0] for name in names)
         return commonprefix(starts), starts  # noqa: RUF071 - of names, not of paths
 
     def __missing__(self, written: str) -> Field:

@@ -411,11 +411,9 @@ class RuleSet:
             return True
         if self._starts is NOT_BUILT.starts:
             self._install(self._build_prefilter())
-        return (
-            self._only_disallows
-            and not path.startswith(self._starts)
-            and not any(shape_matches(shape, path) for _, shape in self._shapes)
-        )
+        if not self._only_disallows or path.startswith(self._starts):
+            return False
+        return not any(shape_matches(shape, path) for _, shape in self._shapes)
 
     def _allows_by_index(self, path: str) -> bool:
         """Decide about a path in normal form that the prefilter did not pass."""

@@ -210,6 +210,9 @@ class Statement(NamedTuple):
 
 # A line that matches a path, with the length of its own path in octets.
 _Ranked = tuple[int, Statement]
+# Statements with their paths as read, one character per octet; and pairs of line and URL.
+_Lines = Sequence[tuple[Statement, str]]
+_Licenses = tuple[tuple[int, str], ...]
 _ByPattern = Sequence[tuple[Pattern, Sequence[Statement]]]
 
 
@@ -252,19 +255,13 @@ class SignalSet:
 
     __slots__ = ("_above", "_grammar", "_ranked", "above", "licenses", "statements")
 
-    def __init__(
-        self,
-        statements: Sequence[tuple[Statement, str]],
-        above: Sequence[tuple[Statement, str]],
-        licenses: tuple[tuple[int, str], ...],
-        dialect: Dialect,
-    ) -> None:
+    def __init__(self, statements: _Lines, above: _Lines, licenses: _Licenses, dialect: Dialect) -> None:
         self.statements: tuple[Statement, ...] = tuple(statement for statement, _ in statements)
         self.above: tuple[Statement, ...] = tuple(statement for statement, _ in above)
-        self.licenses: tuple[tuple[int, str], ...] = licenses
+        self.licenses: _Licenses = licenses
         self._grammar = grammar(dialect)
         self._ranked = self._by_pattern(statements)
-        self._above = self._by_pattern((each.only_refusals(), raw) for each, raw in above)
+        self._above = self._by_pattern([(each.only_refusals(), raw) for each, raw in above])
 
     def at(self, path: str) -> Signals:
         """Return the signals for a path with query, as `RuleSet.decide` takes it."""
@@ -283,7 +280,7 @@ class SignalSet:
         above = self._matching(path, self._above)
         return [each for field in _READERS for each in _careful(matching, above, field)]
 
-    def _by_pattern(self, lines: Iterable[tuple[Statement, str]]) -> _ByPattern:
+    def _by_pattern(self, lines: _Lines) -> _ByPattern:
         """Group lines by their paths, and leave out those that only repeat others: a hostile file is full of them."""
         of_paths: dict[str, list[Statement]] = {}
         for statement, raw in lines:

@@ -76,16 +76,10 @@ def snapshot(values: Sequence[Any]) -> Snapshot:
         good = None
         if values[_GOOD] is not None:
             good = _copy(result if values[_GOOD] == "same" else _result(values[_GOOD:]))
-        return Snapshot(
-            result,
-            float(fetched_at),
-            float(expires_at),
-            good=good,
-            good_at=_float(good_at),
-            unreachable_since=_float(since),
-            failures=int(failures),
-            good_until=_float(good_until),
-        )
+        later = {"unreachable_since": since, "good_at": good_at, "good_until": good_until}
+        dates = {name: _float(value) for name, value in later.items()}
+        fetched_at, expires_at = float(fetched_at), float(expires_at)
+        return Snapshot(result, fetched_at, expires_at, good=good, failures=int(failures), **dates)
     except (KeyError, OverflowError, RecursionError, TypeError, ValueError, zlib.error) as error:
         raise Unreadable(f"the row of {values[0]!r} cannot be read: {error!r}") from error
 

@@ -160,12 +160,9 @@ class Indexing:
         """
         forbidden = {name: getattr(self, name) and getattr(other, name) for name in _SWITCHES.values()}
         least: dict[str, Any] = {name: _least(getattr(self, name), getattr(other, name)) for name in _LIMITS}
-        return Indexing(
-            **forbidden,
-            **least,
-            index_if_embedded=self.index_if_embedded or other.index_if_embedded,
-            unknown=tuple(dict.fromkeys(self.unknown + other.unknown)),
-        )
+        embedded = self.index_if_embedded or other.index_if_embedded
+        unknown = tuple(dict.fromkeys(self.unknown + other.unknown))
+        return Indexing(**forbidden, **least, index_if_embedded=embedded, unknown=unknown)
 
 
 _SWITCHES = {

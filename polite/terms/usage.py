@@ -282,12 +282,8 @@ def usage(
     bound = None if robots is None else robots.signals_for(agent)
     lines = [] if bound is None else bound.read_with_care(path)
     tdm, policy = _tdm(headers, elements, path, tdm_file)
-    found = chain(
-        chain.from_iterable(map(_of_line, lines)),
-        _of_preferences(headers),
-        _of_robots_tags(headers, elements, names_of(agent)),
-        tdm,
-    )
+    preferences, tags = _of_preferences(headers), _of_robots_tags(headers, elements, names_of(agent))
+    found = chain(chain.from_iterable(map(_of_line, lines)), preferences, tags, tdm)
     values = chain((line.values for line in lines), map(signals.read_values, headers.lines("content-signal")))
     return Usage(
         by_use=MappingProxyType(by_use(found)),

@@ -279,11 +279,8 @@ class LiveTable:
         waiting = [f"{status.waiting} waiting", f"{status.in_flight} in flight", *status.slowed()]
         if not status.list_read:
             waiting.append("the list is still read")
-        parts: list[ConsoleRenderable] = [
-            _line(f"{clock(status.elapsed_s)}  {'  '.join(status.totals())}"),
-            _bar(status),
-            _line("  ".join(waiting)),
-        ]
+        totals = _line(f"{clock(status.elapsed_s)}  {'  '.join(status.totals())}")
+        parts: list[ConsoleRenderable] = [totals, _bar(status), _line("  ".join(waiting))]
         while rows and rows[-1] is None:
             rows.pop()
         if rows:

@@ -313,16 +313,9 @@ def _no_retry() -> Retry:
 
 def _client(address: Address) -> "Redis | RedisCluster":
     user, password = address.login
-    options: dict[str, Any] = {
-        "username": user,
-        "password": password,
-        "socket_timeout": CALL_S,
-        "socket_connect_timeout": CONNECT_S,
-        "retry": _no_retry(),
-        "protocol": 2,
-        # Otherwise each connection begins with CLIENT SETINFO, twice.
-        "driver_info": None,
-    }
+    options: dict[str, Any] = {"username": user, "password": password, "retry": _no_retry(), "protocol": 2}
+    # With driver_info, each connection begins with CLIENT SETINFO, twice.
+    options |= {"driver_info": None, "socket_timeout": CALL_S, "socket_connect_timeout": CONNECT_S}
     if address.secure:
         options |= {"ssl": True, **address.options}
     if address.kind is Kind.CLUSTER:

@@ -46,15 +46,10 @@ def claim(homes: list[Mine], leaving: list[Mine]) -> list[dict[str, object]]:
     """
     if len(homes) > _CLAIMED_AT_ONCE:
         homes = leaving + homes
-    last = max(0, len(homes) - 1) // _CLAIMED_AT_ONCE
-    return [
-        {
-            "mine": homes[number * _CLAIMED_AT_ONCE :][:_CLAIMED_AT_ONCE],
-            "mine_begins": number == 0,
-            "mine_ends": number == last,
-        }
-        for number in range(last + 1)
-    ]
+    most = _CLAIMED_AT_ONCE
+    parts = [homes[at : at + most] for at in range(0, max(1, len(homes)), most)]
+    last = len(parts) - 1
+    return [{"mine": part, "mine_begins": n == 0, "mine_ends": n == last} for n, part in enumerate(parts)]
 
 
 class WantedHomes:

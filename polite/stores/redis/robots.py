@@ -31,8 +31,10 @@ _MAX_READ, _READ_FOR_S = 1_000, 1.0
 _CLOSE_S = 5.0
 
 
-# Makes of the value before the one that is written, and for how many seconds that is kept.
-_Renewing = Callable[[bytes | None], tuple[bytes, float]]
+# A value that is written, and for how many seconds it is kept; and what makes it of the value before.
+_New = tuple[bytes, float]
+_Renewing = Callable[[bytes | None], _New]
+_NOTHING: _New = (b"", 0.0)
 
 
 class _Reply(NamedTuple):
@@ -165,20 +167,16 @@ class RedisStore:
     async def _replace(self, origin: Origin, action: str, before: bytes | None, new: _Renewing) -> None:
         """Write what `new` makes of the value before, and for how many seconds it is kept, until no other write comes between."""
         for _ in range(_MAX_ATTEMPTS):
-            reply = await self._run(origin, action, before, *new(before))
+            reply = await self._run(origin, action, before, new(before))
             if reply.done:
                 return
             before = reply.kept if action == "save" else reply.held
         raise StoreFailed(f"{self._link.name}: {origin} is written by too many processes at one time")
 
     async def _run(
-        self,
-        origin: Origin,
-        action: str,
-        before: bytes | None = None,
-        value: bytes = b"",
-        keep_s: float = 0.0,
+        self, origin: Origin, action: str, before: bytes | None = None, new: _New = _NOTHING
     ) -> _Reply:
+        value, keep_s = new
         key = f"polite:{{r:{origin}}}"
         keep_ms = str(int(max(keep_s, 1.0) * 1_000)) if keep_s < _LONGEST_S else ""
         sent = self._clock.lasting()
