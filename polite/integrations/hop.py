@@ -220,9 +220,8 @@ class Hop:
             own: What the client raises for requests that cannot be sent, besides TypeError and ValueError.
         """
         # What Python says of a server's certificate is a ValueError, too.
-        cannot_be_sent = isinstance(error, (TypeError, ValueError, SignerFailed, *own)) and not isinstance(
-            error, ssl.CertificateError
-        )
+        own = (TypeError, ValueError, SignerFailed, *own)
+        cannot_be_sent = isinstance(error, own) and not isinstance(error, ssl.CertificateError)
         self.permit.leave(None if cannot_be_sent else error)
 
     def end(self, octets: int | None, *, whole: bool) -> None:

@@ -1,7 +1,7 @@
 """Indexing: what Robots-Tag and X-Robots-Tag headers and robots meta elements say about a page."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -329,10 +329,7 @@ def _directive(name: str, value: BareItem) -> str:
     return f"{name}: {value!s}"
 
 
-TAG_READERS: Mapping[str, Callable[[str], Iterator[tuple[str, str]]]] = {
-    "robots-tag": in_robots_tag,
-    "x-robots-tag": in_header,
-}
+TAG_READERS = {"robots-tag": in_robots_tag, "x-robots-tag": in_header}
 """The header fields that hold directives, in lower case, and what reads a line of each."""
 
 

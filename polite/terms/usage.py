@@ -315,10 +315,8 @@ class _Headers:
 
 def _of_line(line: signals.Statement) -> Iterator[UsageStatement]:
     """Return what a line of robots.txt states."""
-    labels = chain(
-        ((label, allowed, False) for label, allowed in line.says.items()),
-        ((label, False, True) for label in line.refuses),
-    )
+    labels = [(label, allowed, False) for label, allowed in line.says.items()]
+    labels += [(label, False, True) for label in line.refuses]
     return statements(labels, UsageSource.ROBOTS, f"{_WRITTEN[line.field]}: {line.text}", line.line)
 
 
@@ -335,10 +333,8 @@ def _of_preferences(headers: _Headers) -> Iterator[UsageStatement]:
         read = signals.read_usage if name == "content-usage" else signals.read_signal
         for text in lines:
             said = read(text)
-            labels = chain(
-                ((label, yes, void) for label, yes in said.items() if not (yes and void)),
-                ((label, False, True) for label in signals.refusals(name, text, said)),
-            )
+            labels = [(label, yes, void) for label, yes in said.items() if not (yes and void)]
+            labels += [(label, False, True) for label in signals.refusals(name, text, said)]
             yield from statements(labels, UsageSource.HEADER, f"{written}: {text}")
         yield from _unread(headers, name, written, STANDARD)
 
@@ -374,10 +370,8 @@ def _of_robots_tags(
         refused = _refused_by(said.ai, said.image_ai, is_image=is_image)
         told = {word for each in said.unknown for word in _BETWEEN.split(each.lower())}
         doubtful = _refused_by("noai" not in told, "noimageai" not in told, is_image=is_image)
-        labels = chain(
-            ((label, False, False) for label in refused),
-            ((label, False, True) for label in doubtful if label not in refused),
-        )
+        labels = [(label, False, False) for label in refused]
+        labels += [(label, False, True) for label in doubtful if label not in refused]
         yield from statements(labels, source, text)
     for name, written in _TAGS.items():
         yield from _unread(headers, name, written, (AI_INPUT, AI_TRAIN, IMAGE_AI))
@@ -392,24 +386,20 @@ def _tdm(
     headers: _Headers, elements: Iterable[tuple[str, str]], path: str, file: TdmFile | None
 ) -> tuple[Iterator[UsageStatement], str | None]:
     """Return what TDMRep states, and the policy: by the page, else by the headers, else by the file (6.4)."""
-    meta = {
-        wanted: [content for name, content in elements if name == wanted]
-        for wanted in ("tdm-reservation", "tdm-policy")
-    }
+    reserving = [content for name, content in elements if name == "tdm-reservation"]
     rule = None if file is None else file.at(path)
-    policies = (*meta["tdm-policy"], *headers.lines("tdm-policy"))
+    policies = [content for name, content in elements if name == "tdm-policy"] + headers.lines("tdm-policy")
     policy = next((text.strip() for text in policies if text.strip()), rule.policy if rule else None)
     for source, values in (
-        (UsageSource.META, meta["tdm-reservation"]),
+        (UsageSource.META, reserving),
         (UsageSource.HEADER, headers.lines("tdm-reservation")),
     ):
         reservation = reservation_in(values)
         if source is UsageSource.HEADER and "tdm-reservation" in headers.cut:
             reservation = Reservation(True, careful=True)  # noqa: FBT003
         if reservation:
-            return _reserved(reservation, source, f"tdm-reservation: {', '.join(values)}"), (
-                policy if reservation.reserved else None
-            )
+            found = _reserved(reservation, source, f"tdm-reservation: {', '.join(values)}")
+            return found, policy if reservation.reserved else None
     if file is None or rule is None:
         return iter(()), None
     text = str(rule) if rule.number else f"a file with a problem: {file.problem}"
