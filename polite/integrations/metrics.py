@@ -4,7 +4,9 @@ import threading
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Self
 from weakref import ref
@@ -266,22 +268,13 @@ class ObservedGates:
                 raise InvalidOption(f"{gate!r} is observed already, and would be counted twice")
             self._on_change(len(self._gates) + 1)
             self._gates[key] = _Observed(str(gate.agent.tokens[0]), ref(gate), measures)
-        ends: list[Callable[[], None]] = []
-
-        def end() -> None:
-            self._remove(key)
-            for each in ends:
-                each()
-
-        try:
+        with ExitStack() as ends:
+            ends.callback(self._remove, key)
             # Outside the lock: a gate of threads calls its own thread here, which may wait for the lock at another's end.
-            ends.append(gate.measure(measures))
-            ends.append(gate.listen(measures))
-            gate.on_close(lambda: self._remove(key))
-        except BaseException:
-            end()
-            raise
-        return end
+            ends.callback(gate.measure(measures))
+            ends.callback(gate.listen(measures))
+            gate.on_close(partial(self._remove, key))
+            return ends.pop_all().close
 
     def read(self) -> dict[str, Reading]:
         """Return the values by crawler."""

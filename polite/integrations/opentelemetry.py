@@ -7,6 +7,7 @@ Names follow the semantic conventions, version 1.44.0, where these have one: `us
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from functools import partial
 from time import time_ns
 from typing import Any
@@ -75,21 +76,13 @@ def observe(
         if key not in _of_provider:
             _of_provider[key] = _Instruments(meter_provider)
         instruments = _of_provider[key]
-    end_metrics = instruments.gates.add(gate, _Recording(instruments, _of_agent(str(gate.agent.tokens[0]))))
-    if not spans:
-        return end_metrics
-    try:
-        tracer = trace.get_tracer("polite", __version__, tracer_provider, SCHEMA)
-        end_spans = gate.listen(_Spans(tracer))
-    except BaseException:
-        end_metrics()
-        raise
-
-    def end() -> None:
-        end_metrics()
-        end_spans()
-
-    return end
+    with ExitStack() as ends:
+        recording = _Recording(instruments, _of_agent(str(gate.agent.tokens[0])))
+        ends.callback(instruments.gates.add(gate, recording))
+        if spans:
+            tracer = trace.get_tracer("polite", __version__, tracer_provider, SCHEMA)
+            ends.callback(gate.listen(_Spans(tracer)))
+        return ends.pop_all().close
 
 
 class _Recording(Measures):

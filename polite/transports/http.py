@@ -19,14 +19,8 @@ from polite.request_url import request_url
 from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
+from polite.transports import connection_pool as pools
 from polite.transports.address_guard import blocked_message, collect_refused, within
-from polite.transports.connection_pool import (
-    ConnectionPool,
-    GuardedConnector,
-    SharedResponse,
-    StrictResponse,
-    new_connections,
-)
 from polite.transports.inflate import Inflater
 from polite.transports.resolver import Given, NameNotResolved, reason_of, require_valid
 
@@ -129,7 +123,7 @@ class HttpTransport:
         user_agent: str,
         policy: FetchPolicy,
         resolver: Given | None = None,
-        pool: ConnectionPool | None = None,
+        pool: pools.ConnectionPool | None = None,
     ) -> None:
         self._headers = {"User-Agent": user_agent, "Accept-Encoding": "gzip", "Accept": _TYPES}
         self._policy = policy
@@ -138,7 +132,7 @@ class HttpTransport:
         require_valid(resolver)
         self._resolver = resolver
         self._pool = pool
-        self._connector: GuardedConnector | None = None
+        self._connector: pools.GuardedConnector | None = None
         self._drains: set[asyncio.Task[None]] = set()
 
     async def get(self, ask: Ask) -> Reply | Failed:
@@ -164,7 +158,7 @@ class HttpTransport:
 
     async def _caught(self, exchange: Awaitable[Reply | Failed]) -> Reply | Failed:
         """Return what an exchange returns, or why it failed. Each reason means "unreachable" (RFC 9309, 2.3.1.4)."""
-        with collect_refused() as refused, new_connections():
+        with collect_refused() as refused, pools.new_connections():
             try:
                 return await exchange
             except aiohttp.ClientError as error:
@@ -207,9 +201,9 @@ class HttpTransport:
         timeout for everything.
         """
         if self._connector is None:
-            self._connector = self._pool or GuardedConnector(
+            self._connector = self._pool or pools.GuardedConnector(
                 self._policy,
-                reader=StrictResponse,
+                reader=pools.StrictResponse,
                 ssl=self._tls,
                 resolver=self._resolver,
                 # Only robots.txt is fetched here, once a day, so a kept connection would only break.
@@ -230,7 +224,7 @@ class HttpTransport:
         address = address_of(connection)
         try:
             protocol.set_response_params(auto_decompress=False, read_until_eof=True)
-            if isinstance(protocol, SharedResponse):
+            if isinstance(protocol, pools.SharedResponse):
                 protocol.read_strictly()
             await ask.ready()
             request.headers.update(ask.signed())

@@ -295,29 +295,25 @@ class Partition:
         if when < self._timer_at:
             self._cancel_timer()
             self._timer_at = when
-            self._timer = self._clock.call_at(when, self._guarded(self._send_batch))
+            self._timer = self._clock.call_at(when, partial(self._guarded, self._send_batch))
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._timer, self._timer_at = None, math.inf
 
-    def _guarded(self, work: Callable[[], None]) -> Callable[[], None]:
-        """Return `work`, whose exceptions stop the session: nothing may wait for ever."""
-
-        def run() -> None:
-            try:
-                work()
-            except Exception as defect:
-                self._owner.fail(defect)
-                raise
-            except BaseException as error:
-                ended = RuntimeError(f"the shared crawl was ended by {error!r}")
-                ended.__cause__ = error
-                self._owner.fail(ended)
-                raise
-
-        return run
+    def _guarded(self, work: Callable[[], None]) -> None:
+        """Do `work`, whose exceptions stop the session: nothing may wait for ever."""
+        try:
+            work()
+        except Exception as defect:
+            self._owner.fail(defect)
+            raise
+        except BaseException as error:
+            ended = RuntimeError(f"the shared crawl was ended by {error!r}")
+            ended.__cause__ = error
+            self._owner.fail(ended)
+            raise
 
     def _send_batch(self) -> None:
         self._cancel_timer()
@@ -336,7 +332,7 @@ class Partition:
         sent = self._clock.lasting()
         step = self._link.step(self._prefix, request)
         self._call = asyncio.get_running_loop().create_task(step, name="polite-step")
-        self._call.add_done_callback(lambda call: self._guarded(partial(self._returned, call, batch, sent))())
+        self._call.add_done_callback(lambda call: self._guarded(partial(self._returned, call, batch, sent)))
 
     @property
     def _in_part(self) -> bool:
