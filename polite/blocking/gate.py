@@ -98,8 +98,7 @@ class Permit:
             TurnLost, PermitMisused, InvalidOption, InvalidURL: As `polite.Permit.sign`.
             GateClosed: The gate was closed meanwhile.
         """
-        permit = self._inside()
-        return self._thread.run(self.url, lambda: permit.sign(method, url))
+        return self._thread.run(self.url, partial(self._inside().sign, method, url))
 
     def report(self, *, status: int, headers: Headers | None = None) -> None:
         """Report the response as soon as its headers are there: the origin's delay starts now. As `polite.Permit.report`.
@@ -108,8 +107,7 @@ class Permit:
             PermitMisused: Outside the block, or the second time.
             InvalidOption: The status is not an integer from 0 to 999.
         """
-        permit = self._inside()
-        self._tell(lambda: permit.report(status=status, headers=headers))
+        self._tell(partial(self._inside().report, status=status, headers=headers))
 
     def refused(self, because: Refusal | str) -> None:
         """Count the response as a refusal, whatever its status was. As `polite.Permit.refused`.
@@ -121,8 +119,7 @@ class Permit:
             PermitMisused: Outside the block.
             InvalidOption: Nothing says so.
         """
-        permit = self._inside()
-        self._tell(lambda: permit.refused(because))
+        self._tell(partial(self._inside().refused, because))
 
     def received(self, octets: int) -> None:
         """Count octets of the response's body in the origin's budget. As `polite.Permit.received`.
@@ -294,10 +291,7 @@ class Gate:
 
     @pacing.setter
     def pacing(self, policy: PacingPolicy) -> None:
-        def assign() -> None:
-            self._thread.gate.pacing = policy
-
-        self._thread.run("the new pacing", assign)
+        self._thread.run("the new pacing", partial(setattr, self._thread.gate, "pacing", policy))
 
     @property
     def counters(self) -> Counters:
@@ -340,15 +334,13 @@ class Gate:
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Pass events to one more listener, on the gate's own thread, until the returned function is called."""
-        thread = self._thread
-        end = thread.run("a listener", lambda: thread.gate.listen(listener))
-        return lambda: thread.post(end)
+        end = self._thread.run("a listener", partial(self._thread.gate.listen, listener))
+        return partial(self._thread.post, end)
 
     def measure(self, meter: Meter) -> Callable[[], None]:
         """Pass the times of each permit to a meter, on the gate's own thread, until the returned function is called."""
-        thread = self._thread
-        end = thread.run("a meter", lambda: thread.gate.measure(meter))
-        return lambda: thread.post(end)
+        end = self._thread.run("a meter", partial(self._thread.gate.measure, meter))
+        return partial(self._thread.post, end)
 
     def on_close(self, callback: Callable[[], object]) -> None:
         """Call `callback` once, on the gate's own thread, when the gate closes. What it raises is logged."""

@@ -21,11 +21,9 @@ _DAY_S = 86_400
 def card(options: argparse.Namespace) -> Exit:
     """Make a key, or write the files. Raises InvalidOption, InvalidURL, OSError."""
     if options.new:
-        for name in ("signature_agent", "output", "also"):
-            if getattr(options, name):
-                raise InvalidOption(
-                    f"--new makes a key only; leave --{name.replace('_', '-')} out, and run it again"
-                )
+        for name in ("signature-agent", "output", "also"):
+            if getattr(options, name.replace("-", "_")):
+                raise InvalidOption(f"--new makes a key only; leave --{name} out, and run it again")
         made = SigningKey.make(options.key)
         print(f"{options.key}: a new Ed25519 key, which only you can read, thumbprint {made.thumbprint}")
         return Exit.ALLOWED

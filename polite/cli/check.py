@@ -30,15 +30,11 @@ from polite.terms.usage import usage
 UrlResult = Decision | InvalidURL
 
 
-_WORDS = {
-    Exit.ALLOWED: "allowed",
-    Exit.DISALLOWED: "disallowed",
-    Exit.USAGE: "invalid",
-    Exit.UNREACHABLE: "unreachable",
-}
-_WIDTH = max(map(len, _WORDS.values()))
+# By exit status, from ALLOWED to UNREACHABLE.
+_WORDS = ("allowed", "disallowed", "invalid", "unreachable")
+_WIDTH = max(map(len, _WORDS))
 # Select Graphic Rendition: green, red, magenta, yellow.
-_COLOURS = {Exit.ALLOWED: 32, Exit.DISALLOWED: 31, Exit.USAGE: 35, Exit.UNREACHABLE: 33}
+_COLOURS = (32, 31, 35, 33)
 
 
 def exit_for(result: UrlResult) -> Exit:
@@ -81,12 +77,8 @@ def _decision_fields(result: Decision) -> dict[str, object]:
 
 def wants_colour(out: TextIO | None) -> bool:
     """Whether to use colours: on a terminal, unless NO_COLOR is set (no-color.org). None is a closed output."""
-    return (
-        out is not None
-        and out.isatty()
-        and not os.environ.get("NO_COLOR")
-        and os.environ.get("TERM") != "dumb"
-    )
+    on_terminal = out is not None and out.isatty()
+    return on_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 # The limit on concurrent checks; the rest of standard input is not read yet.
@@ -150,9 +142,9 @@ class _Cell(NamedTuple):
     status: Exit
     fields: dict[str, object]
 
-    @classmethod
-    def of(cls, decision: Decision) -> "_Cell":
-        return cls(exit_for(decision), _decision_fields(decision))
+
+def _cell(decision: Decision) -> _Cell:
+    return _Cell(exit_for(decision), _decision_fields(decision))
 
 
 _Row = tuple[str, list[_Cell]]
@@ -233,9 +225,7 @@ def _by_rules(robots: Robots, agents: _Agents) -> _Decide:
         decided: RuleSet | None = None
         for agent in agents.values():
             rules = bindings.rules_for(agent or unnamed)
-            columns.append(
-                columns[-1] if rules is decided else [_Cell.of(rules.decide(path)) for path in paths]
-            )
+            columns.append(columns[-1] if rules is decided else [_cell(rules.decide(path)) for path in paths])
             decided = rules
         return [list(row) for row in zip(*columns, strict=True)]
 
@@ -252,7 +242,7 @@ async def _by_site(gate: Gate, target: Target, agents: _Agents, options: argpars
         case _:
             rules = RuleSet.deny_all(Reason.UNREACHABLE, access=access, dialect=options.dialect)
     # Without a file all agents are in the same case.
-    return lambda paths: [[_Cell.of(rules.decide(path))] * len(agents) for path in paths]
+    return lambda paths: [[_cell(rules.decide(path))] * len(agents) for path in paths]
 
 
 def _show_objects(agents: _Agents, rows: Iterable[_Row]) -> None:
@@ -278,7 +268,7 @@ def _table_printer() -> Callable[[_Agents, Iterable[_Row]], None]:
         for url, cells in rows:
             texts = []
             for status, fields in cells:
-                word = {Exit.ALLOWED: "yes", Exit.DISALLOWED: "no"}.get(status, _WORDS[status])
+                word = ("yes", "no", *_WORDS[2:])[status]
                 line = "" if fields["line"] is None else f" {fields['line']}"
                 colour = "green" if fields["allowed"] else "red"
                 texts.append(Text(f"{word}{'?' if fields['undefined'] else ''}{line}", colour))

@@ -44,9 +44,8 @@ class Check(NamedTuple):
 
 
 # Section 2.2 is about the header and the page that it names.
-_OK, _WARNING, _PROBLEM = (
-    partial(Check, "2.2", each) for each in (Verdict.OK, Verdict.WARNING, Verdict.PROBLEM)
-)
+_OK, _WARNING, _PROBLEM = (partial(Check, "2.2", Verdict[each]) for each in ("OK", "WARNING", "PROBLEM"))
+_YOURS = Verdict.YOURS
 _URL = re.compile(r"https?://[^\s;,()<>\"']+", re.IGNORECASE)
 _MAIL = re.compile(r"[^\s;,()<>\"'@]+@[^\s;,()<>\"'@]+\.[A-Za-z]{2,}")
 # What identifies a piece of software that many crawlers use.
@@ -202,9 +201,7 @@ def _check_page(agent: UserAgent, response: aiohttp.ClientResponse, text: str) -
         ),
     ):
         yield Check(section, Verdict.OK if holds else Verdict.WARNING, good if holds else bad)
-    yield Check(
-        "2.6", Verdict.YOURS, "whether it says what the data is used for, and whether pages are rendered"
-    )
+    yield Check("2.6", _YOURS, "whether it says what the data is used for, and whether pages are rendered")
 
 
 # What polite does for each crawler, and what it leaves to its operator; docs/explanation/best-practices.md has the tests.
@@ -212,9 +209,7 @@ BY_POLITE = (
     Check("2.1", Verdict.OK, "polite obeys robots.txt; polite.indexing reads Robots-Tag"),
     Check("2.3", Verdict.OK, "polite paces requests, and backs off on 429, 503, failures and slow responses"),
     Check(
-        "2.4",
-        Verdict.YOURS,
-        "conditional requests: open_gate(recrawl=RecrawlPolicy()), or polite fetch --recrawl",
+        "2.4", _YOURS, "conditional requests: open_gate(recrawl=RecrawlPolicy()), or polite fetch --recrawl"
     ),
 )
 
@@ -245,10 +240,6 @@ def doctor(options: argparse.Namespace) -> Exit:
 def unseen(because: str) -> list[Check]:
     """Return what only the page could tell."""
     return [
-        Check("2.5", Verdict.YOURS, f"a page with the addresses that the crawler comes from ({because})"),
-        Check(
-            "2.6",
-            Verdict.YOURS,
-            f"a page that says how to block it, and what the data is used for ({because})",
-        ),
+        Check("2.5", _YOURS, f"a page with the addresses that the crawler comes from ({because})"),
+        Check("2.6", _YOURS, f"a page that says how to block it, and what the data is used for ({because})"),
     ]

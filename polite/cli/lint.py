@@ -32,22 +32,15 @@ def sarif(findings: Iterable[Finding], source: str) -> dict[str, object]:
     ]
     driver = {"name": "polite", "version": __version__, "rules": rules}
     uri = "robots.txt" if source == "-" else redact_url(source) if "://" in source else quote(source)
-    results = [
-        {
-            "ruleId": each.code,
-            "level": CODES[each.code].level,
-            "message": {"text": f"{each.message}. {each.hint}."},
-            "locations": [
-                {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": {"startLine": each.line}}}
-            ],
-        }
-        for each in findings
-    ]
-    return {
-        "$schema": _SCHEMA,
-        "version": "2.1.0",
-        "runs": [{"tool": {"driver": driver}, "results": results}],
-    }
+    results = [_result(each, uri) for each in findings]
+    run = {"tool": {"driver": driver}, "results": results}
+    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _result(found: Finding, uri: str) -> dict[str, object]:
+    level, text = CODES[found.code].level, {"text": f"{found.message}. {found.hint}."}
+    place = {"artifactLocation": {"uri": uri}, "region": {"startLine": found.line}}
+    return {"ruleId": found.code, "level": level, "message": text, "locations": [{"physicalLocation": place}]}
 
 
 def lint(options: argparse.Namespace) -> Exit:

@@ -29,12 +29,8 @@ async def _list(options: argparse.Namespace) -> Exit:
     if unnamed:
         policy = replace(policy, max_files=FEW + 1)
     async with open_gate_for(options) as gate:
-        found = gate.sitemaps(
-            options.url,
-            files=None if Target.of(options.url).path == "/" else [options.url],
-            since=options.since,
-            policy=policy,
-        )
+        files = None if Target.of(options.url).path == "/" else [options.url]
+        found = gate.sitemaps(options.url, files=files, since=options.since, policy=policy)
         try:
             async with aclosing(aiter(found)) as entries:
                 printed = 0

@@ -332,15 +332,11 @@ async def _purge_shared(options: argparse.Namespace, inspector: "SharedInspector
         raise InvalidOption(
             "store purge: use polite store purge ORIGIN URL, or polite store purge URL --crawl NAME"
         )
-    what = (
-        f"crawl {options.crawl}" if options.origin is None else f"robots.txt of {Origin.of(options.origin)}"
-    )
+    origin = None if options.origin is None else Origin.of(options.origin)
+    what = f"crawl {options.crawl}" if origin is None else f"robots.txt of {origin}"
     if not options.yes:
         raise InvalidOption(f"store purge: this deletes {what} for all machines; add --yes to do it")
-    if options.origin is not None:
-        deleted = await inspector.forget_robots(Origin.of(options.origin))
-    else:
-        deleted = await inspector.purge(options.crawl)
+    deleted = await (inspector.purge(options.crawl) if origin is None else inspector.forget_robots(origin))
     return _say(options, {"deleted": deleted}, f"deleted: {what} ({counted(deleted, 'key')})")
 
 

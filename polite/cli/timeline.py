@@ -318,8 +318,7 @@ def _text(value: str) -> str:
 def timeline(options: argparse.Namespace) -> Exit:
     """Print the SVG document. Raises UnreadableLog, OSError."""
     log = Log(Path(options.log))
-    for line in draw(
-        log.entries, log.starts, rows=options.rows, title=f"requests by origin: {log.path.name}"
-    ):
+    title = f"requests by origin: {log.path.name}"
+    for line in draw(log.entries, log.starts, rows=options.rows, title=title):
         print(line)
     return Exit.ALLOWED

@@ -128,7 +128,17 @@ async def _in_its_turn(gate: Gate, request: ClientRequest, handler: ClientHandle
     # A WebSocket counts as a request to its http or https origin.
     asked = f"http{str(request.url).removeprefix('ws')}" if socket else str(request.url)
     hop = await Hop.enter(gate, asked, request.method)
-    sending = _Sending(request, hop)
+    began = False  # whether the server may have seen the request
+
+    async def send(connection: Connection) -> ClientResponse:
+        """Send the request, only while its turn is held."""
+        nonlocal began
+        # A lookup, a connection and a handshake may have taken longer than the turn is held, or a signature is valid.
+        await hop.permit.ready()
+        hop.sign(request.headers)
+        began = True
+        return await type(request).send(request, connection)
+
     if request.session.closed:
         # What aiohttp raises. It may have been closed during the wait for the turn.
         hop.permit.unsent()
@@ -138,14 +148,12 @@ async def _in_its_turn(gate: Gate, request: ClientRequest, handler: ClientHandle
         url = hop.permit.request_url
         if socket:
             url = url.with_scheme(request.url.scheme)
-        if (
-            request.headers.get(hdrs.HOST) == request.url.host_port_subcomponent
-            and url.host_port_subcomponent
-        ):
-            request.headers[hdrs.HOST] = url.host_port_subcomponent
+        host = url.host_port_subcomponent
+        if host and request.headers.get(hdrs.HOST) == request.url.host_port_subcomponent:
+            request.headers[hdrs.HOST] = host
         request.url = url
         # The request's own attribute goes before the method of its class.
-        vars(request)["send"] = sending
+        vars(request)["send"] = send
         with collect_refused() as refused:
             response = await handler(request)
     except BaseException as error:
@@ -154,7 +162,7 @@ async def _in_its_turn(gate: Gate, request: ClientRequest, handler: ClientHandle
         # An error of the crawler's own before the request is sent says nothing of its server: it must not open the circuit.
         # A cancellation may have interrupted a handshake, so the delay runs.
         own = isinstance(error, Exception) and not isinstance(error, aiohttp.ClientError | OSError)
-        if not sending.began and (blocked or own or isinstance(error, ProxyRefused)):
+        if not began and (blocked or own or isinstance(error, ProxyRefused)):
             hop.permit.unsent()
         else:
             hop.fail(error)
@@ -182,24 +190,3 @@ def _octets(response: ClientResponse) -> int:
     """Return the octets of the body that came, as they were sent: many responses do not say how long they are."""
     content = response.content
     return 0 if isinstance(content, EmptyStreamReader) else content.total_raw_bytes
-
-
-class _Sending:
-    """Sends a request only while its turn is held.
-
-    Attributes:
-        began: Whether the server may have seen the request.
-    """
-
-    began = False
-
-    def __init__(self, request: ClientRequest, hop: Hop) -> None:
-        self._request = request
-        self._hop = hop
-
-    async def __call__(self, connection: Connection) -> ClientResponse:
-        # A lookup, a connection and a handshake may have taken longer than the turn is held, or a signature is valid.
-        await self._hop.permit.ready()
-        self._hop.sign(self._request.headers)
-        self.began = True
-        return await type(self._request).send(self._request, connection)

@@ -8,20 +8,10 @@ from polite import blocking
 from polite.errors import InvalidOption, InvalidURL
 from polite.gate.gate import Gate
 from polite.http.header_fields import REDIRECTS
-from polite.integrations.hop import (
-    PRIVATE_FIELDS,
-    Hop,
-    becomes_get,
-    needing,
-    raised_as,
-    require_agent,
-    require_gate,
-    run_now,
-    settled,
-)
+from polite.integrations import hop as hops
 from polite.origin import Target
 
-with needing("curl_cffi", "curl-cffi"):
+with hops.needing("curl_cffi", "curl-cffi"):
     from curl_cffi import CurlHttpVersion, CurlOpt
     from curl_cffi.requests import AsyncSession, Headers, Response, Session
     from curl_cffi.requests.exceptions import RequestException, TooManyRedirects
@@ -47,7 +37,7 @@ _SENT_ONCE: dict[CurlOpt, Any] = {
 _VERSIONS = (None, "v1", CurlHttpVersion.V1_1)
 
 
-def request(gate: blocking.Gate, session: "Session[Any]", method: str, url: str, **options: Any) -> Response:  # noqa: ANN401
+def request(gate: blocking.Gate, session: "Session[Any]", method: str, url: str, **options: Any) -> Response:
     """Send a request in its turn, follow redirects, and return the last response with its `history`. For threads.
 
     Example:
@@ -74,16 +64,12 @@ def request(gate: blocking.Gate, session: "Session[Any]", method: str, url: str,
         curl_cffi.requests.exceptions.TooManyRedirects: There were more than `max_redirects`.
         curl_cffi.requests.exceptions.RequestException: The request failed. The errors above are also this one.
     """
-    require_gate(gate, user="request", threads=True)
-    return run_now(_exchange(gate, session, method, url, options))
+    hops.require_gate(gate, user="request", threads=True)
+    return hops.run_now(_exchange(gate, session, method, url, options))
 
 
 async def async_request(
-    gate: Gate,
-    session: "AsyncSession[Any]",
-    method: str,
-    url: str,
-    **options: Any,  # noqa: ANN401
+    gate: Gate, session: "AsyncSession[Any]", method: str, url: str, **options: Any
 ) -> Response:
     """Send a request in its turn and follow redirects, as `request` does, with an `AsyncSession` and a gate of `polite.open_gate`.
 
@@ -105,22 +91,22 @@ async def async_request(
         curl_cffi.requests.exceptions.TooManyRedirects: There were more than `max_redirects`.
         curl_cffi.requests.exceptions.RequestException: The request failed. The errors above are also this one.
     """
-    require_gate(gate, user="async_request")
+    hops.require_gate(gate, user="async_request")
     return await _exchange(gate, session, method, url, options)
 
 
 async def _exchange(
     gate: Gate | blocking.Gate, session: _AnySession, method: str, url: str, options: dict[str, Any]
 ) -> Response:
-    with raised_as(RequestException):
+    with hops.raised_as(RequestException):
         redirects = _Redirects(session, gate.agent.header, method, url, options)
         while True:
-            hop = await Hop.enter(gate, redirects.target.url, redirects.method)
+            hop = await hops.Hop.enter(gate, redirects.target.url, redirects.method)
             try:
                 # libcurl connects after that: a signature must be valid for longer than this takes.
                 hop.sign(redirects.headers)
                 sent = {"method": redirects.method, "url": hop.permit.url, "headers": redirects.headers}
-                response: Response = await settled(session.request(**redirects.options, **sent))
+                response: Response = await hops.settled(session.request(**redirects.options, **sent))
                 headers = {name: value for name, value in response.headers.items() if value is not None}
                 hop.report(response.status_code, headers)
             except BaseException as error:
@@ -158,7 +144,7 @@ class _Redirects:
             url += f"{'&' if '?' in url else '?'}{urlencode(params, doseq=True)}"
         self.target = _target(Target.of(url))
         for sent in (session.headers.get("User-Agent"), self.headers.get("User-Agent")):
-            require_agent(sent, agent, default="")
+            hops.require_agent(sent, agent, default="")
         self.headers["User-Agent"] = agent
 
     def follow(self, response: Response) -> bool:
@@ -174,8 +160,8 @@ class _Redirects:
         origin, self.target = self.target.origin, _target(self.target.join(location))
         self._drop((), _CONDITIONS)
         if self.target.origin != origin:
-            self._drop(_PRIVATE_OPTIONS, PRIVATE_FIELDS)
-        if becomes_get(response.status_code, self.method):
+            self._drop(_PRIVATE_OPTIONS, hops.PRIVATE_FIELDS)
+        if hops.becomes_get(response.status_code, self.method):
             self.method = "GET"
             self._drop(_BODIES, ("Content-Type", "Content-Length", "Transfer-Encoding"))
         return True
@@ -207,7 +193,7 @@ def _require_seen(session: _AnySession, options: dict[str, Any]) -> None:
                 f"the session's {option}: the gate would not see what is sent; give `params` and `auth` to the request, and leave "
                 "out the others"
             )
-    for header in PRIVATE_FIELDS:
+    for header in hops.PRIVATE_FIELDS:
         if header in session.headers:
             raise InvalidOption(
                 f"the session's header {header} would go to all origins; give it to the request"

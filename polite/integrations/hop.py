@@ -26,6 +26,7 @@ from polite.gate.gate import Gate
 from polite.http.header_fields import Headers
 from polite.options import instance
 from polite.origin import Target
+from polite.transports.address_guard import within
 
 T = TypeVar("T")
 
@@ -127,7 +128,7 @@ def _joined(error: Exception, base: type[Exception], **details: object) -> Excep
 
 
 @cache
-def _both(kind: type[object], base: type[object]) -> Any:  # noqa: ANN401 - it is both
+def _both(kind: type[object], base: type[object]) -> Any:
     names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
     # An error of one client may pass through another, as in a store of your own.
     bases = (kind, base) if issubclass(kind, _Joined) else (_Joined, kind, base)
@@ -146,7 +147,7 @@ class _Joined(Exception):
         return str(self._parts[0])
 
 
-async def settled(value: Any) -> Any:  # noqa: ANN401 - of either kind
+async def settled(value: Any) -> Any:
     """Return what a call returned, awaited if the client runs on an event loop."""
     return await value if isawaitable(value) else value
 
@@ -171,7 +172,7 @@ class Hop:
         method: The request's method.
     """
 
-    def __init__(self, gate: Gate | blocking.Gate, permit: Any, method: str | None) -> None:  # noqa: ANN401 - of either kind
+    def __init__(self, gate: Gate | blocking.Gate, permit: Any, method: str | None) -> None:
         self.gate = gate
         self.permit = permit
         self.method: str = method or ""
@@ -219,9 +220,8 @@ class Hop:
             own: What the client raises for requests that cannot be sent, besides TypeError and ValueError.
         """
         # What Python says of a server's certificate is a ValueError, too.
-        cannot_be_sent = isinstance(error, (TypeError, ValueError, SignerFailed, *own)) and not isinstance(
-            error, ssl.CertificateError
-        )
+        own = (TypeError, ValueError, SignerFailed, *own)
+        cannot_be_sent = isinstance(error, own) and not isinstance(error, ssl.CertificateError)
         self.permit.leave(None if cannot_be_sent else error)
 
     def end(self, octets: int | None, *, whole: bool) -> None:
@@ -238,6 +238,11 @@ class Hop:
             self.permit.unread()
         self.permit.leave()
 
+    def end_from_any_thread(self, loop: asyncio.AbstractEventLoop, octets: int | None = None) -> None:
+        """End it on its loop, with a body that was not read to its end: the garbage collector may run in any thread."""
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(partial(self.end, octets, whole=False))
+
 
 class PacedRetry:
     """Mixed into the `Retry` of an adapter: instead of sleeping for as long as it says, a retry waits for its turn.
@@ -253,10 +258,10 @@ class PacedRetry:
         made.hop = self.hop
         return made
 
-    def sleep(self, response: Any = None) -> None:  # noqa: ANN401 - of either urllib3
+    def sleep(self, response: Any = None) -> None:
         run_now(self.async_sleep(response))
 
-    async def async_sleep(self, response: Any = None) -> None:  # noqa: ANN401 - of either urllib3
+    async def async_sleep(self, response: Any = None) -> None:
         """End the turn after a response, or after an error, and wait for another."""
         hop, permit = self.hop, self.hop.permit
         if response is None:
@@ -268,7 +273,7 @@ class PacedRetry:
 
 
 @cache
-def _mixed(mixin: type, kind: Any) -> Any:  # noqa: ANN401 - a class
+def _mixed(mixin: type, kind: Any) -> Any:
     return type(kind.__name__, (mixin, kind), {})
 
 
@@ -284,7 +289,7 @@ class PoliteSending:
     _default_agent: Callable[[], str]
     _parse_url: Callable[[str], Any]
 
-    async def exchange(self, request: Any, args: tuple[Any, ...], options: dict[str, Any], send: Any) -> Any:  # noqa: ANN401
+    async def exchange(self, request: Any, args: tuple[Any, ...], options: dict[str, Any], send: Any) -> Any:
         """Send a request in its turn.
 
         Args:
@@ -312,11 +317,8 @@ class PoliteSending:
                 paced.__class__ = _mixed(PacedRetry, paced.__class__)
                 paced.hop = hop
                 # The adapter may send requests of other threads and tasks meanwhile.
-                token = _paced.set(paced)
-                try:
+                with within(_paced, paced):
                     response = await settled(send(request, *args, **options))
-                finally:
-                    _paced.reset(token)
                 hop.report(response.status_code or 0, response.headers)
             except BaseException as error:
                 hop.fail(error)
@@ -328,10 +330,10 @@ class PoliteSending:
             raw.hop = hop
             if isinstance(hop.gate, Gate):
                 # A permit for threads is left when it is dropped, but this one must be left on its loop.
-                finalize(raw, _end_on, asyncio.get_running_loop(), hop).atexit = False
+                finalize(raw, hop.end_from_any_thread, asyncio.get_running_loop()).atexit = False
             return response
 
-    def _spelled(self, request: Any, args: tuple[Any, ...], options: dict[str, Any]) -> str:  # noqa: ANN401
+    def _spelled(self, request: Any, args: tuple[Any, ...], options: dict[str, Any]) -> str:
         """Return the request's URL as it will be sent. Raises InvalidURL.
 
         urllib3 spells escapes in upper case, and escapes more characters than browsers do. A module drops a `?` without a query,
@@ -345,22 +347,17 @@ class PoliteSending:
         return f"{target.origin}{self._parse_url(f'http://host{path}').request_uri}"
 
     @property
-    def max_retries(self) -> Any:  # noqa: ANN401 - of either urllib3
+    def max_retries(self) -> Any:
         """How requests are sent again."""
         return _paced.get() or self._retries
 
     @max_retries.setter
-    def max_retries(self, retries: Any) -> None:  # noqa: ANN401 - of either urllib3
+    def max_retries(self, retries: Any) -> None:
         self._retries = retries
 
 
 # The Retry of the request that this thread or task sends.
 _paced: ContextVar[Any] = ContextVar("polite_paced_retry", default=None)
-
-
-def _end_on(loop: asyncio.AbstractEventLoop, hop: Hop) -> None:
-    with suppress(RuntimeError):  # the loop is closed
-        loop.call_soon_threadsafe(partial(hop.end, None, whole=False))
 
 
 class LeavingBody:
@@ -376,7 +373,7 @@ class LeavingBody:
     closed_early: bool = False
     in_chunks: int = 0
 
-    def read_chunked(self, *args: Any, **options: Any) -> Iterator[bytes]:  # noqa: ANN401 - as urllib3 has them
+    def read_chunked(self, *args: Any, **options: Any) -> Iterator[bytes]:
         for piece in super().read_chunked(*args, **options):  # type: ignore[misc]
             self.note_chunk(piece)
             yield piece
@@ -410,7 +407,7 @@ class LeavingBody:
 class AsyncLeavingBody(LeavingBody):
     """The same, where closing is awaited."""
 
-    async def read_chunked(self, *args: Any, **options: Any) -> AsyncIterator[bytes]:  # type: ignore[override]  # noqa: ANN401
+    async def read_chunked(self, *args: Any, **options: Any) -> AsyncIterator[bytes]:  # type: ignore[override]
         async for piece in super(LeavingBody, self).read_chunked(*args, **options):  # type: ignore[misc]
             self.note_chunk(piece)
             yield piece

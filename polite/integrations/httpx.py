@@ -2,23 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
 from polite import blocking
 from polite.errors import TurnLost
 from polite.gate.gate import Gate
-from polite.integrations.hop import (
-    Hop,
-    raised_as,
-    require_any_gate,
-    require_gate,
-    run_now,
-    set_agent,
-    settled,
-)
+from polite.integrations import hop as hops
 
 if TYPE_CHECKING:
     # Those of httpx2 have the same members.
@@ -29,11 +20,7 @@ _SENDING = "send_request_headers.started"
 _NO_BODY = frozenset({204, 304})
 
 
-def transport(
-    gate: Gate | blocking.Gate,
-    module: ModuleType,
-    wrapped: Any = None,  # noqa: ANN401 - of either module
-) -> Any:  # noqa: ANN401 - of either module
+def transport(gate: Gate | blocking.Gate, module: ModuleType, wrapped: Any = None) -> Any:
     """Return a transport for `AsyncClient(transport=...)`, or for `Client` if the gate is one of `polite.blocking`.
 
     Example:
@@ -60,7 +47,7 @@ def transport(
     Raises:
         InvalidOption: `module` is neither of the two, or `gate` is no gate.
     """
-    require_any_gate(gate)
+    hops.require_any_gate(gate)
     threads = isinstance(gate, blocking.Gate)
     if wrapped is None:
         wrapped = module.HTTPTransport() if threads else module.AsyncHTTPTransport()
@@ -71,14 +58,14 @@ def transport(
 class _Transport:
     """Waits for a permit, and has the wrapped transport send the request: what a client of either kind calls."""
 
-    def __init__(self, gate: Gate | blocking.Gate, module: ModuleType, wrapped: Any) -> None:  # noqa: ANN401 - of either module
+    def __init__(self, gate: Gate | blocking.Gate, module: ModuleType, wrapped: Any) -> None:
         self._gate = gate
         self._module = module
         self._wrapped = wrapped
 
-    def _of(self, client: str) -> Any:  # noqa: ANN401 - of either module
+    def _of(self, client: str) -> Any:
         """Return what the client uses. Raises InvalidOption if the gate is of the other kind."""
-        require_gate(self._gate, user=f"{client}(transport=...)", threads=client == "Client")
+        hops.require_gate(self._gate, user=f"{client}(transport=...)", threads=client == "Client")
         return self._wrapped
 
     async def handle_async_request(self, request: "Request") -> "Response":
@@ -97,7 +84,7 @@ class _Transport:
 
     def handle_request(self, request: "Request") -> "Response":
         send = self._of("Client").handle_request
-        return run_now(self._exchange(request, send, self._module.SyncByteStream))
+        return hops.run_now(self._exchange(request, send, self._module.SyncByteStream))
 
     def close(self) -> None:
         self._of("Client").close()
@@ -109,13 +96,13 @@ class _Transport:
     def __exit__(self, *error: object) -> None:
         self._wrapped.__exit__(*error)
 
-    async def _exchange(self, request: "Request", send: Any, stream: type) -> "Response":  # noqa: ANN401 - of either kind
+    async def _exchange(self, request: "Request", send: Any, stream: type) -> "Response":
         module = self._module
-        with raised_as(module.RequestError, request=request):
+        with hops.raised_as(module.RequestError, request=request):
             default = f"python-{module.__name__}/{module.__version__}"
-            set_agent(request.headers, self._gate.agent.header, default=default)
+            hops.set_agent(request.headers, self._gate.agent.header, default=default)
             while True:
-                hop = await Hop.enter(self._gate, str(request.url), request.method)
+                hop = await hops.Hop.enter(self._gate, str(request.url), request.method)
                 try:
                     return await self._sent(request, hop, send, stream)
                 except TurnLost:
@@ -128,7 +115,7 @@ class _Transport:
                     hop.fail(error, module.LocalProtocolError, module.UnsupportedProtocol)
                     raise
 
-    async def _sent(self, request: "Request", hop: Hop, send: Any, stream: type) -> "Response":  # noqa: ANN401
+    async def _sent(self, request: "Request", hop: hops.Hop, send: Any, stream: type) -> "Response":
         # The URL that the gate decided about.
         target, before = hop.permit.target, request.url.netloc.decode("ascii")
         netloc, path = target.origin.text.partition("://")[2], target.path.encode("ascii")
@@ -143,7 +130,7 @@ class _Transport:
         # For this request only: the next hop gets a copy of them.
         request.extensions = {**extensions, "trace": traced}
         try:
-            response: Response = await settled(send(request))
+            response: Response = await hops.settled(send(request))
         finally:
             request.extensions = extensions
         try:
@@ -171,7 +158,7 @@ class _Body:
         whole: There is nothing to read.
     """
 
-    def __init__(self, stream: Any, hop: Hop, *, whole: bool) -> None:  # noqa: ANN401 - of either kind
+    def __init__(self, stream: Any, hop: hops.Hop, *, whole: bool) -> None:
         self._stream = stream
         self._hop = hop
         self._whole = whole
@@ -204,14 +191,13 @@ class _Body:
             self._hop.end(self._octets, whole=self._whole)
 
     def __del__(self) -> None:
-        # A response that was dropped unread. The garbage collector may run in any thread.
+        # A response that was dropped unread.
         if self._loop is not None:
-            with suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(partial(self._hop.end, self._octets, whole=False))
+            self._hop.end_from_any_thread(self._loop, self._octets)
 
 
 @cache
-def _derived(kind: type, base: type) -> Any:  # noqa: ANN401 - it has both types
+def _derived(kind: type, base: type) -> Any:
     """Return the class as one of the module's own: it checks the types of streams."""
     return type(kind.__name__.lstrip("_"), (kind, base), {})
 
@@ -219,7 +205,7 @@ def _derived(kind: type, base: type) -> Any:  # noqa: ANN401 - it has both types
 class _Sending:
     """Sees to it that a request is sent only while its turn is held, with a signature of this moment."""
 
-    def __init__(self, hop: Hop, trace: Callable[[str, object], Any] | None) -> None:
+    def __init__(self, hop: hops.Hop, trace: Callable[[str, object], Any] | None) -> None:
         # Empty once the request is sent: the pool keeps the trace of a response that is dropped, which must not keep the permit.
         self._held = [hop]
         self._trace = trace
@@ -227,7 +213,7 @@ class _Sending:
     async def noted(self, event: str, info: object) -> None:
         """When a connection is there, wait until the request may be sent. Raises TurnLost if the turn is lost by then."""
         if self._held and event.endswith(_SENDING):
-            await settled(self._held[0].permit.ready())
+            await hops.settled(self._held[0].permit.ready())
             request = info.get("request") if isinstance(info, dict) else None
             # One to a proxy must not see the signature. The request itself follows.
             if request is None or request.method != b"CONNECT":
@@ -240,7 +226,7 @@ class _Sending:
                         (name, fresh.get(name.lower(), value)) for name, value in request.headers
                     ]
         if self._trace is not None:
-            await settled(self._trace(event, info))
+            await hops.settled(self._trace(event, info))
 
     def noted_now(self, event: str, info: object) -> None:
-        run_now(self.noted(event, info))
+        hops.run_now(self.noted(event, info))

@@ -4,25 +4,16 @@ import threading
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Self
 from weakref import ref
 
-from polite import blocking
+from polite import blocking, events
 from polite.errors import InvalidOption
-from polite.events import (
-    BackedOff,
-    Dropped,
-    Event,
-    LicenseRequired,
-    OriginPostponed,
-    PaymentRequired,
-    Refused,
-    Retried,
-    RobotsFetched,
-    StoreAway,
-)
+from polite.events import Event, RobotsFetched
 from polite.gate.gate import Gate
 from polite.task import Task
 
@@ -65,92 +56,92 @@ class Metric:
         name: The name after "polite.", as OpenTelemetry writes it. Prometheus has "_" for "." and a suffix for the unit, by the
             rules of OpenTelemetry's compatibility with Prometheus: a dashboard fits both.
         unit: As in the Unified Code for Units of Measure: "s", "By", or in braces what is counted.
+        read_from: The attribute of the gate's counters, or for GAUGES of the gate, that has the value. None: `Measures` has it.
         description: One sentence.
         labels: The names of the labels, besides the agent's.
-        read_from: The attribute of the gate's counters, or for GAUGES of the gate, that has the value. None: `Measures` has it.
     """
 
     name: str
     unit: str
+    read_from: str | None
     description: str
     labels: tuple[str, ...] = ()
-    read_from: str | None = None
 
 
 # Numbers that only grow.
 COUNTS = (
-    Metric("permits.granted", "{permit}", "Permits that were granted", read_from="granted"),
-    Metric("permits.delayed", "{permit}", "Permits that were granted after a wait", read_from="waited"),
+    Metric("permits.granted", "{permit}", "granted", "Permits that were granted"),
+    Metric("permits.delayed", "{permit}", "waited", "Permits that were granted after a wait"),
     Metric(
         "permits.ended",
         "{permit}",
+        None,
         "Permits that ended, by the class of the reported status",
         ("status_class",),
     ),
     Metric(
-        "permits.skipped",
-        "{permit}",
-        "Turns that were granted and given back without a request",
-        read_from="skipped",
+        "permits.skipped", "{permit}", "skipped", "Turns that were granted and given back without a request"
     ),
     Metric(
         "permits.reclaimed",
         "{permit}",
+        "reclaimed",
         "Turns that were taken back, since they were held for longer than PacingPolicy.max_hold",
-        read_from="reclaimed",
     ),
-    Metric("urls.refused", "{url}", "URLs that robots.txt disallows, by reason", ("reason",)),
-    Metric("backoffs", "{backoff}", "Back-offs after a response, by its status", ("status",)),
-    Metric("demands", "{response}", "Responses that asked for a payment or a licence", ("demand",)),
-    Metric("robots.fetches", "{fetch}", "Fetches of robots.txt by outcome and reason", ("outcome", "reason")),
-    Metric("robots.requests", "{request}", "Requests for robots.txt, redirects included", read_from="robots"),
-    Metric("circuits.opened", "{circuit}", "Circuits opened after failures in a row", read_from="opened"),
-    Metric("circuits.closed", "{circuit}", "Circuits that closed after a response", read_from="closed"),
+    Metric("urls.refused", "{url}", None, "URLs that robots.txt disallows, by reason", ("reason",)),
+    Metric("backoffs", "{backoff}", None, "Back-offs after a response, by its status", ("status",)),
+    Metric("demands", "{response}", None, "Responses that asked for a payment or a licence", ("demand",)),
+    Metric(
+        "robots.fetches",
+        "{fetch}",
+        None,
+        "Fetches of robots.txt by outcome and reason",
+        ("outcome", "reason"),
+    ),
+    Metric("robots.requests", "{request}", "robots", "Requests for robots.txt, redirects included"),
+    Metric("circuits.opened", "{circuit}", "opened", "Circuits opened after failures in a row"),
+    Metric("circuits.closed", "{circuit}", "closed", "Circuits that closed after a response"),
     Metric(
         "origins.postponed",
         "{origin}",
+        None,
         "Origins whose tasks were postponed, since robots.txt was unreachable",
     ),
-    Metric("tasks.retried", "{task}", "Tasks of frontiers that were requeued"),
-    Metric("tasks.dropped", "{task}", "Tasks of frontiers that were given up"),
-    Metric("store.outages", "{outage}", "How often the shared store ceased to respond"),
+    Metric("tasks.retried", "{task}", None, "Tasks of frontiers that were requeued"),
+    Metric("tasks.dropped", "{task}", None, "Tasks of frontiers that were given up"),
+    Metric("store.outages", "{outage}", None, "How often the shared store ceased to respond"),
 )
 
 # Histograms.
 PERMIT_WAIT, TASK_WAIT, HOLD, ROBOTS_FETCH = TIMES = (
-    Metric("permit.wait.duration", "s", "How long permits waited for rules and their turn"),
-    Metric("task.wait.duration", "s", "How long tasks of frontiers were queued before their permit"),
-    Metric("permit.hold.duration", "s", "How long permits were held"),
-    Metric("robots.fetch.duration", "s", "How long fetches of robots.txt took on the network"),
+    Metric("permit.wait.duration", "s", None, "How long permits waited for rules and their turn"),
+    Metric("task.wait.duration", "s", None, "How long tasks of frontiers were queued before their permit"),
+    Metric("permit.hold.duration", "s", None, "How long permits were held"),
+    Metric("robots.fetch.duration", "s", None, "How long fetches of robots.txt took on the network"),
 )
 
 # What is read from the gate when it is exported.
 GAUGES = (
-    Metric("permits.waiting", "{permit}", "Permits that wait for rules or their turn", read_from="waiting"),
-    Metric("permits.inside", "{permit}", "Permits that have a turn", read_from="inside"),
-    Metric("tasks.queued", "{task}", "Tasks that wait in frontiers", read_from="queued"),
-    Metric(
-        "origins.refusing",
-        "{origin}",
-        "Origins that have refused a request, up to 1,000",
-        read_from="refusing",
-    ),
-    Metric("origins.known", "{origin}", "Origins whose rules are remembered", read_from="known_origins"),
-    Metric("robots.memory", "By", "About how much memory rules and files take", read_from="memory_used"),
+    Metric("permits.waiting", "{permit}", "waiting", "Permits that wait for rules or their turn"),
+    Metric("permits.inside", "{permit}", "inside", "Permits that have a turn"),
+    Metric("tasks.queued", "{task}", "queued", "Tasks that wait in frontiers"),
+    Metric("origins.refusing", "{origin}", "refusing", "Origins that have refused a request, up to 1,000"),
+    Metric("origins.known", "{origin}", "known_origins", "Origins whose rules are remembered"),
+    Metric("robots.memory", "By", "memory_used", "About how much memory rules and files take"),
 )
 
 Labels = tuple[str, ...]
 # What an event counts, and with which labels.
 _COUNTED: dict[type[Event], tuple[str, Callable[[Any], Labels]]] = {
-    Refused: ("urls.refused", lambda event: (event.reason,)),
-    BackedOff: ("backoffs", lambda event: (_folded(event.status),)),
+    events.Refused: ("urls.refused", lambda event: (event.reason,)),
+    events.BackedOff: ("backoffs", lambda event: (_folded(event.status),)),
     RobotsFetched: ("robots.fetches", lambda event: (event.outcome, event.reason)),
-    Retried: ("tasks.retried", lambda _: ()),
-    Dropped: ("tasks.dropped", lambda _: ()),
-    OriginPostponed: ("origins.postponed", lambda _: ()),
-    StoreAway: ("store.outages", lambda _: ()),
-    PaymentRequired: ("demands", lambda _: ("payment",)),
-    LicenseRequired: ("demands", lambda _: ("licence",)),
+    events.Retried: ("tasks.retried", lambda _: ()),
+    events.Dropped: ("tasks.dropped", lambda _: ()),
+    events.OriginPostponed: ("origins.postponed", lambda _: ()),
+    events.StoreAway: ("store.outages", lambda _: ()),
+    events.PaymentRequired: ("demands", lambda _: ("payment",)),
+    events.LicenseRequired: ("demands", lambda _: ("licence",)),
 }
 
 
@@ -223,14 +214,9 @@ class Reading:
         # Copies: the gate's thread may add a key meanwhile.
         values = {name: counted.copy() for name, counted in measures.counts.items()}
         for metrics, source in ((COUNTS, gate.counters), (GAUGES, gate)):
-            values |= {
-                each.name: Counter({(): getattr(source, each.read_from)})
-                for each in metrics
-                if each.read_from
-            }
-        return cls(
-            values, {name: (each.counts.copy(), each.total_s) for name, each in measures.times.items()}
-        )
+            values |= {m.name: Counter({(): getattr(source, m.read_from)}) for m in metrics if m.read_from}
+        times = {name: (each.counts.copy(), each.total_s) for name, each in measures.times.items()}
+        return cls(values, times)
 
     def plus(self, other: "Reading") -> "Reading":
         """Add up two readings."""
@@ -282,22 +268,13 @@ class ObservedGates:
                 raise InvalidOption(f"{gate!r} is observed already, and would be counted twice")
             self._on_change(len(self._gates) + 1)
             self._gates[key] = _Observed(str(gate.agent.tokens[0]), ref(gate), measures)
-        ends: list[Callable[[], None]] = []
-
-        def end() -> None:
-            self._remove(key)
-            for each in ends:
-                each()
-
-        try:
+        with ExitStack() as ends:
+            ends.callback(self._remove, key)
             # Outside the lock: a gate of threads calls its own thread here, which may wait for the lock at another's end.
-            ends.append(gate.measure(measures))
-            ends.append(gate.listen(measures))
-            gate.on_close(lambda: self._remove(key))
-        except BaseException:
-            end()
-            raise
-        return end
+            ends.callback(gate.measure(measures))
+            ends.callback(gate.listen(measures))
+            gate.on_close(partial(self._remove, key))
+            return ends.pop_all().close
 
     def read(self) -> dict[str, Reading]:
         """Return the values by crawler."""

@@ -29,12 +29,12 @@ class PoliteAdapter(_Sending, HTTPAdapter):
         options: Those of `niquests.adapters.HTTPAdapter`.
     """
 
-    def __init__(self, gate: blocking.Gate, **options: Any) -> None:  # noqa: ANN401 - as niquests has them
+    def __init__(self, gate: blocking.Gate, **options: Any) -> None:
         require_gate(gate, user="PoliteAdapter", threads=True)
         super().__init__(**options)
         self._gate = gate
 
-    def send(self, request: PreparedRequest, *args: Any, **options: Any) -> Response:  # noqa: ANN401 - as niquests has them
+    def send(self, request: PreparedRequest, *args: Any, **options: Any) -> Response:
         """Send a request in its turn."""
         options["multiplexed"] = False
         response: Response = run_now(self.exchange(request, args, options, super().send))
@@ -55,12 +55,12 @@ class AsyncPoliteAdapter(_Sending, AsyncHTTPAdapter):
         options: Those of `niquests.adapters.AsyncHTTPAdapter`.
     """
 
-    def __init__(self, gate: Gate, **options: Any) -> None:  # noqa: ANN401 - as niquests has them
+    def __init__(self, gate: Gate, **options: Any) -> None:
         require_gate(gate, user="AsyncPoliteAdapter")
         super().__init__(**options)
         self._gate = gate
 
-    async def send(self, request: PreparedRequest, *args: Any, **options: Any) -> AsyncResponse:  # noqa: ANN401
+    async def send(self, request: PreparedRequest, *args: Any, **options: Any) -> AsyncResponse:
         """Send a request in its turn."""
         options["multiplexed"] = False
         response: AsyncResponse = await self.exchange(request, args, options, super().send)

@@ -7,6 +7,7 @@ Names follow the semantic conventions, version 1.44.0, where these have one: `us
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from functools import partial
 from time import time_ns
 from typing import Any
@@ -71,22 +72,17 @@ def observe(
     if tracer_provider is not None and not spans:
         raise InvalidOption("tracer_provider has no effect without spans=True")
     with _lock:
-        instruments = _instruments_of(meter_provider)
-    end_metrics = instruments.gates.add(gate, _Recording(instruments, _of_agent(str(gate.agent.tokens[0]))))
-    if not spans:
-        return end_metrics
-    try:
-        tracer = trace.get_tracer("polite", __version__, tracer_provider, SCHEMA)
-        end_spans = gate.listen(_Spans(tracer))
-    except BaseException:
-        end_metrics()
-        raise
-
-    def end() -> None:
-        end_metrics()
-        end_spans()
-
-    return end
+        key = metrics if meter_provider is None else meter_provider
+        if key not in _of_provider:
+            _of_provider[key] = _Instruments(meter_provider)
+        instruments = _of_provider[key]
+    with ExitStack() as ends:
+        recording = _Recording(instruments, _of_agent(str(gate.agent.tokens[0])))
+        ends.callback(instruments.gates.add(gate, recording))
+        if spans:
+            tracer = trace.get_tracer("polite", __version__, tracer_provider, SCHEMA)
+            ends.callback(gate.listen(_Spans(tracer)))
+        return ends.pop_all().close
 
 
 class _Recording(Measures):
@@ -112,15 +108,8 @@ class _Instruments:
             create = meter.create_observable_counter if counts else meter.create_observable_up_down_counter
             read = partial(self._read, metric)
             create(f"polite.{metric.name}", [read], metric.unit, metric.description)
-        self.times = {
-            each: meter.create_histogram(
-                f"polite.{each.name}",
-                each.unit,
-                each.description,
-                explicit_bucket_boundaries_advisory=BOUNDS_S,
-            )
-            for each in TIMES
-        }
+        histogram = partial(meter.create_histogram, explicit_bucket_boundaries_advisory=BOUNDS_S)
+        self.times = {each: histogram(f"polite.{each.name}", each.unit, each.description) for each in TIMES}
 
     def _read(self, metric: Metric, _: CallbackOptions) -> Iterable[Observation]:
         for agent, reading in self.gates.read().items():
@@ -156,9 +145,8 @@ class _Spans:
         self, name: str, seconds: float, attributes: dict[str, Any], kind: SpanKind = SpanKind.INTERNAL
     ) -> None:
         now = time_ns()
-        span = self._tracer.start_span(
-            name, kind=kind, attributes=attributes, start_time=now - int(seconds * 1e9)
-        )
+        began = now - int(seconds * 1e9)
+        span = self._tracer.start_span(name, kind=kind, attributes=attributes, start_time=began)
         if "error.type" in attributes:
             span.set_status(Status(StatusCode.ERROR))
         span.end(now)
@@ -167,13 +155,6 @@ class _Spans:
 _lock = threading.Lock()
 # Under `metrics` those of the global provider, whichever that becomes: it may be set later.
 _of_provider: WeakKeyDictionary[object, _Instruments] = WeakKeyDictionary()
-
-
-def _instruments_of(provider: MeterProvider | None) -> _Instruments:
-    key = metrics if provider is None else provider
-    if key not in _of_provider:
-        _of_provider[key] = _Instruments(provider)
-    return _of_provider[key]
 
 
 def _of_agent(agent: str) -> Attributes:

@@ -41,12 +41,12 @@ class PoliteAdapter(PoliteSending, HTTPAdapter):
     _default_agent = staticmethod(default_user_agent)
     _parse_url = staticmethod(parse_url)
 
-    def __init__(self, gate: blocking.Gate, **options: Any) -> None:  # noqa: ANN401 - as requests has them
+    def __init__(self, gate: blocking.Gate, **options: Any) -> None:
         require_gate(gate, user="PoliteAdapter", threads=True)
         super().__init__(**options)
         self._gate = gate
 
-    def send(self, request: PreparedRequest, *args: Any, **options: Any) -> Response:  # noqa: ANN401 - as requests has them
+    def send(self, request: PreparedRequest, *args: Any, **options: Any) -> Response:
         """Send a request in its turn."""
         response: Response = run_now(self.exchange(request, args, options, super().send))
         return response

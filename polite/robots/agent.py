@@ -9,7 +9,7 @@ from polite.errors import InvalidUserAgent
 from polite.robots.dialect import Dialect
 from polite.robots.lines import WHITE_OR_END
 
-_MAX_HEADER = 2_048
+_LONGEST = 2_048
 _MAX_NAMES = 32
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _LETTER = re.compile(r"[A-Za-z]")
@@ -103,10 +103,8 @@ def _checked_header(header: object) -> str:
     header = header.strip(" ")
     if not header:
         raise InvalidUserAgent("the User-Agent header is empty: name your crawler and a page about it")
-    if len(header) > _MAX_HEADER:
-        raise InvalidUserAgent(
-            f"the User-Agent header has {len(header)} characters, the limit is {_MAX_HEADER}"
-        )
+    if len(header) > _LONGEST:
+        raise InvalidUserAgent(f"the User-Agent header has {len(header)} characters, the limit is {_LONGEST}")
     for position, character in enumerate(header):
         if not character.isprintable() or ord(character) > 0xFF:
             raise InvalidUserAgent(

@@ -38,13 +38,8 @@ class WildcardConflict(Enum):
 
 # Google's library accepts these, and most of them forbid. It also accepts "site-map", which allows and forbids nothing.
 _FREQUENT_MISSPELLINGS = (
-    ("useragent", "user-agent"),
-    ("user agent", "user-agent"),
-    ("dissallow", "disallow"),
-    ("dissalow", "disallow"),
-    ("disalow", "disallow"),
-    ("diasllow", "disallow"),
-    ("disallaw", "disallow"),
+    *((written, "user-agent") for written in ("useragent", "user agent")),
+    *((written, "disallow") for written in ("dissallow", "dissalow", "disalow", "diasllow", "disallaw")),
 )
 
 
@@ -160,17 +155,13 @@ class Dialect:
         if not isinstance(conflict, WildcardConflict):
             raise self._invalid("wildcard_conflict", "must be a WildcardConflict")
         statuses("Dialect: denied_statuses", self.denied_statuses, least=400, most=499)
-        misspellings: object = self.misspellings
-        if not isinstance(misspellings, tuple) or not all(map(_is_misspelling, misspellings)):
+        misspellings, extended, names = self.misspellings, self.extends_fields, sorted(_FIELDS)
+        if not _is_tuple(misspellings) or not all(map(_is_misspelling, misspellings)):
             raise self._invalid(
-                "misspellings", f"must be pairs of lower-case texts (as written, one of {sorted(_FIELDS)})"
+                "misspellings", f"must be pairs of lower-case texts (as written, one of {names})"
             )
-
-        extended: object = self.extends_fields
-        if not isinstance(extended, tuple) or not all(
-            isinstance(name, str) and name in _FIELDS for name in extended
-        ):
-            raise self._invalid("extends_fields", f"must be a tuple of names, each one of {sorted(_FIELDS)}")
+        if not _is_tuple(extended) or not all(name in names for name in extended):
+            raise self._invalid("extends_fields", f"must be a tuple of names, each one of {names}")
 
     def __hash__(self) -> int:
         # Hot path: the hash of all fields takes 1 us, and each file that is read asks for it three times.
@@ -181,6 +172,10 @@ class Dialect:
 
 
 _FIELDS = {"user-agent", "allow", "disallow", "sitemap", "crawl-delay", "request-rate", "visit-time", "host"}
+
+
+def _is_tuple(value: object) -> bool:
+    return isinstance(value, tuple)
 
 
 def _is_misspelling(pair: object) -> bool:

@@ -202,15 +202,12 @@ class Exchange:
                 detail = "partial content, though the whole file was requested"
                 return self._no_response(Reason.ODD_STATUS, 206, detail)
         capped = reply.end is BodyEnd.CAPPED
-        body, dialect = reply.body, self.robots.dialect
+        body, url, dialect = reply.body, self.ask.target.url, self.robots.dialect
+        if capped:
+            body = without_cut_line(readable_body(body, dialect).octets, dialect)
+        age_s = max_age_s(reply.cache_control, reply.age)
         return Found(
-            without_cut_line(readable_body(body, dialect).octets, dialect) if capped else body,
-            reply.status,
-            self.ask.target.url,
-            self.hops,
-            capped=capped,
-            max_age_s=max_age_s(reply.cache_control, reply.age),
-            downgraded=self.downgraded,
+            body, reply.status, url, self.hops, capped=capped, max_age_s=age_s, downgraded=self.downgraded
         )
 
     def _client_error(self, reply: Reply, retry_after_s: float | None) -> "Exchange | FetchResult":
@@ -249,13 +246,10 @@ class Exchange:
             return self._unavailable(Reason.REDIRECT_LOOP, reply.status)
         if self.hops >= self.fetching.max_redirects:
             return self._unavailable(Reason.TOO_MANY_REDIRECTS, reply.status)
+        ask, visited = replace(self.ask, target=target), (*self.visited, target.url)
+        downgraded = self.downgraded or downgrade
         return replace(
-            self,
-            ask=replace(self.ask, target=target),
-            visited=(*self.visited, target.url),
-            hops=self.hops + 1,
-            retried=False,
-            downgraded=self.downgraded or downgrade,
+            self, ask=ask, visited=visited, hops=self.hops + 1, retried=False, downgraded=downgraded
         )
 
     def _bad_redirect(self, reason: Reason, status: int, detail: str = "") -> FetchResult:

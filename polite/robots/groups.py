@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from polite import pace
 from polite.robots.agent import UserAgent, names_agent, names_all
@@ -307,16 +307,12 @@ def select_groups(sections: Sections, agent: UserAgent, dialect: Dialect) -> tup
 def rules_of(sections: Sections, bound: Iterable[range], name: str | None, dialect: Dialect) -> RuleSet:
     """Return the rules of these groups together. The rule set is not prepared."""
     below = sections.below(bound)
-    has_pace = bool(below.paces)  # false for nearly every group
-    return RuleSet(
-        below.paths,
-        below.marks,
-        group=name,
-        dialect=dialect,
-        crawl_delay=pace.crawl_delay(_values(below, Field.CRAWL_DELAY)) if has_pace else None,
-        request_rates=pace.request_rates(_values(below, Field.REQUEST_RATE)) if has_pace else (),
-        visit_time=pace.visit_time(_values(below, Field.VISIT_TIME)) if has_pace else None,
-    )
+    paces: dict[str, Any] = {}
+    if below.paces:  # not so for nearly every group
+        paces["crawl_delay"] = pace.crawl_delay(_values(below, Field.CRAWL_DELAY))
+        paces["request_rates"] = pace.request_rates(_values(below, Field.REQUEST_RATE))
+        paces["visit_time"] = pace.visit_time(_values(below, Field.VISIT_TIME))
+    return RuleSet(below.paths, below.marks, group=name, dialect=dialect, **paces)
 
 
 def _values(below: GroupLines, field: Field) -> list[str]:

@@ -99,6 +99,7 @@ class Field(Enum):
 
 
 _KNOWN = {field.value: field for field in Field if field not in {Field.UNKNOWN, Field.NONE}}
+_Starts = tuple[bytes, tuple[bytes, ...]]
 _LOOKED_FOR = (Field.USER_AGENT, Field.SITEMAP, Field.HOST)
 
 
@@ -249,22 +250,16 @@ class Fields(dict[str, Field]):
         self._starts = tuple(name for name, field in self._exact.items() if field in extended)
         self._initials = {name[0] for name in self._starts}
         self.least: int = min(map(len, self._exact))
-        self.starts: dict[Field, tuple[bytes, tuple[bytes, ...]]] = {
-            field: self._starts_of(field) for field in _LOOKED_FOR
-        }
+        self.starts: dict[Field, _Starts] = {field: self._starts_of(field) for field in _LOOKED_FOR}
         names = "|".join(re.escape(name) for name in self._exact)
         pattern = rf"[{WHITE}]*(?:{names})" if dialect.colon_optional else r"(?!)"
-        self.colonless: Callable[[str], re.Match[str] | None] = re.compile(
-            pattern, re.IGNORECASE | re.ASCII
-        ).match
+        colonless = re.compile(pattern, re.IGNORECASE | re.ASCII)
+        self.colonless: Callable[[str], re.Match[str] | None] = colonless.match
 
-    def _starts_of(self, field: Field) -> tuple[bytes, tuple[bytes, ...]]:
+    def _starts_of(self, field: Field) -> _Starts:
         # Only up to the first non-ASCII character: other letters have no unique lower case.
-        starts = tuple(
-            name.encode("ascii", "replace").partition(b"?")[0]
-            for name, meant in self._exact.items()
-            if meant is field
-        )
+        names = (name for name, meant in self._exact.items() if meant is field)
+        starts = tuple(name.encode("ascii", "replace").partition(b"?")[0] for name in names)
         return commonprefix(starts), starts  # noqa: RUF071 - of names, not of paths
 
     def __missing__(self, written: str) -> Field:

@@ -71,14 +71,7 @@ class Robots:
     """
 
     __slots__ = (
-        "_agent_signals",
-        "_bound",
-        "_extensions",
-        "_file",
-        "_first",
-        "_groups",
-        "_signals",
-        "_site",
+        *("_agent_signals", "_bound", "_extensions", "_file", "_first", "_groups", "_signals", "_site"),
         "dialect",
     )
 

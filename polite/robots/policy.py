@@ -92,12 +92,9 @@ class RobotsPolicy:
         number("RobotsPolicy: busy_retry_max", self.busy_retry_max, least=self.retry_min, most=math.inf)
         integer("RobotsPolicy: max_origins", self.max_origins, least=1, most=100_000_000)
         integer("RobotsPolicy: max_memory", self.max_memory, least=1 << 20, most=1 << 44)
-        for option, least, most in (
-            ("denied_statuses", 400, 499),
-            ("allowed_statuses", 0, 999),
-            ("retry_once_statuses", 400, 499),
-        ):
-            statuses(f"RobotsPolicy: {option}", getattr(self, option), least=least, most=most)
+        statuses("RobotsPolicy: denied_statuses", self.denied_statuses, least=400, most=499)
+        statuses("RobotsPolicy: allowed_statuses", self.allowed_statuses, least=0, most=999)
+        statuses("RobotsPolicy: retry_once_statuses", self.retry_once_statuses, least=400, most=499)
         instance("RobotsPolicy: dialect", self.dialect, Dialect, "a Dialect, such as polite.dialect(name)")
 
 
@@ -115,9 +112,8 @@ def _http_url(option: str, url: str) -> None:
     except (InvalidURL, TypeError) as error:
         raise InvalidOption(f"{option}: {error}") from error
     if not is_http:
-        raise InvalidOption(
-            f"{option} must be a URL that starts with http:// or https://, got {redact_url(url)!r}"
-        )
+        shown = redact_url(url)
+        raise InvalidOption(f"{option} must be a URL that starts with http:// or https://, got {shown!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -117,18 +117,7 @@ _OPTIONS = {
     Reason.TIMEOUT: "FetchPolicy.timeout",
     Reason.TRANSFER_CODING_UNKNOWN: "FetchPolicy.transfer_codings",
     Reason.FTP_LOGIN_REFUSED: "RobotsPolicy.allowed_statuses",
-} | dict.fromkeys(
-    (
-        Reason.DNS_NXDOMAIN,
-        Reason.DNS_NODATA,
-        Reason.DNS_SERVFAIL,
-        Reason.DNS_TIMEOUT,
-        Reason.DNS_REFUSED,
-        Reason.DNS_BAD_ANSWER,
-        Reason.DNS_FAILURE,
-    ),
-    "FetchPolicy.nameservers",
-)
+} | {each: "FetchPolicy.nameservers" for each in Reason if each.name.startswith("DNS_")}
 
 _HOSTILE = frozenset({Reason.ADDRESS_REFUSED, Reason.REDIRECT_UNSAFE})
 

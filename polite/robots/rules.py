@@ -128,29 +128,19 @@ class RuleSet:
     """
 
     __slots__ = (
-        "_certain",
-        "_exempt",
-        "_grammar",
-        "_index",
-        "_lifetime",
-        "_made",
-        "_marks",
-        "_memory",
-        "_only_disallows",
-        "_order",
-        "_otherwise",
-        "_paths",
-        "_reason",
-        "_shapes",
-        "_starts",
-        "access",
-        "cause",
-        "crawl_delay",
-        "dialect",
-        "group",
-        "quick_length",
-        "request_rates",
-        "visit_time",
+        *(
+            "access",
+            "cause",
+            "crawl_delay",
+            "dialect",
+            "group",
+            "quick_length",
+            "request_rates",
+            "visit_time",
+        ),
+        *("_exempt", "_grammar", "_marks", "_otherwise", "_paths", "_reason"),
+        *("_certain", "_index", "_only_disallows", "_order", "_shapes", "_starts"),
+        *("_lifetime", "_made", "_memory"),
     )
 
     def __init__(
@@ -421,11 +411,9 @@ class RuleSet:
             return True
         if self._starts is NOT_BUILT.starts:
             self._install(self._build_prefilter())
-        return (
-            self._only_disallows
-            and not path.startswith(self._starts)
-            and not any(shape_matches(shape, path) for _, shape in self._shapes)
-        )
+        if not self._only_disallows or path.startswith(self._starts):
+            return False
+        return not any(shape_matches(shape, path) for _, shape in self._shapes)
 
     def _allows_by_index(self, path: str) -> bool:
         """Decide about a path in normal form that the prefilter did not pass."""

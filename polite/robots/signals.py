@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
@@ -116,14 +116,9 @@ def strictest_values(statements: Iterable[Mapping[str, str]]) -> dict[str, str]:
     return merged
 
 
-_READERS: dict[str, Callable[[str], dict[str, bool]]] = {
-    "content-signal": read_signal,
-    "content-usage": read_usage,
-}
-
-
-_NAMES = (*_READERS, "license", "clean-param")
-_LONGEST_NAME = max(map(len, _NAMES))
+_READERS = {"content-signal": read_signal, "content-usage": read_usage}
+SIGNAL_FIELDS = (*_READERS, "license", "clean-param")
+_LONGEST_NAME = max(map(len, SIGNAL_FIELDS))
 _NO_VALUES: Mapping[str, str] = MappingProxyType({})
 
 
@@ -215,6 +210,9 @@ class Statement(NamedTuple):
 
 # A line that matches a path, with the length of its own path in octets.
 _Ranked = tuple[int, Statement]
+# Statements with their paths as read, one character per octet; and pairs of line and URL.
+_Lines = Sequence[tuple[Statement, str]]
+_Licenses = tuple[tuple[int, str], ...]
 _ByPattern = Sequence[tuple[Pattern, Sequence[Statement]]]
 
 
@@ -257,29 +255,20 @@ class SignalSet:
 
     __slots__ = ("_above", "_grammar", "_ranked", "above", "licenses", "statements")
 
-    def __init__(
-        self,
-        statements: Sequence[tuple[Statement, str]],
-        above: Sequence[tuple[Statement, str]],
-        licenses: tuple[tuple[int, str], ...],
-        dialect: Dialect,
-    ) -> None:
+    def __init__(self, statements: _Lines, above: _Lines, licenses: _Licenses, dialect: Dialect) -> None:
         self.statements: tuple[Statement, ...] = tuple(statement for statement, _ in statements)
         self.above: tuple[Statement, ...] = tuple(statement for statement, _ in above)
-        self.licenses: tuple[tuple[int, str], ...] = licenses
+        self.licenses: _Licenses = licenses
         self._grammar = grammar(dialect)
         self._ranked = self._by_pattern(statements)
-        self._above = self._by_pattern((each.only_refusals(), raw) for each, raw in above)
+        self._above = self._by_pattern([(each.only_refusals(), raw) for each, raw in above])
 
     def at(self, path: str) -> Signals:
         """Return the signals for a path with query, as `RuleSet.decide` takes it."""
         matching = self._matching(path, self._ranked)
         signal, usage = (_longest(matching, field)[0] for field in _READERS)
-        return Signals(
-            strictest(each.says for each in signal),
-            strictest(each.says for each in usage),
-            strictest_values(each.values for each in signal),
-        )
+        signals, usages = (strictest(each.says for each in lines) for lines in (signal, usage))
+        return Signals(signals, usages, strictest_values(each.values for each in signal))
 
     def read_with_care(self, path: str) -> list[Statement]:
         """Return the lines that a careful reader obeys at a path: those of `at`, and lines that refuse something.
@@ -291,7 +280,7 @@ class SignalSet:
         above = self._matching(path, self._above)
         return [each for field in _READERS for each in _careful(matching, above, field)]
 
-    def _by_pattern(self, lines: Iterable[tuple[Statement, str]]) -> _ByPattern:
+    def _by_pattern(self, lines: _Lines) -> _ByPattern:
         """Group lines by their paths, and leave out those that only repeat others: a hostile file is full of them."""
         of_paths: dict[str, list[Statement]] = {}
         for statement, raw in lines:
@@ -384,7 +373,7 @@ def site_signals(body: bytes, dialect: Dialect) -> SiteSignals:
     unknown = [
         line
         for number, row in enumerate(rows(body, dialect), 1)
-        if row.lstrip(WHITE)[:_LONGEST_NAME].lower().startswith(_NAMES)
+        if row.lstrip(WHITE)[:_LONGEST_NAME].lower().startswith(SIGNAL_FIELDS)
         and (line := line_of(number, row, dialect)).field is Field.UNKNOWN
     ]
     return SiteSignals(

@@ -101,9 +101,8 @@ class Snapshot:
             fine = Reason.OK if isinstance(self.good, Found) else Reason.UNAVAILABLE
             return self.good, Reason.UNREACHABLE_TOO_LONG if too_long else fine
         if too_long:
-            return Unavailable(
-                Reason.UNREACHABLE_TOO_LONG, access.url, access.status
-            ), Reason.UNREACHABLE_TOO_LONG
+            reason = Reason.UNREACHABLE_TOO_LONG
+            return Unavailable(reason, access.url, access.status), reason
         return access, Reason.UNREACHABLE
 
 

@@ -71,12 +71,8 @@ class SigningKey:
         except OSError as error:
             raise InvalidOption(f"the signing key {name!r}: {error.strerror or error}") from error
         if mode & _OF_OTHERS and os.name == "posix":
-            log.warning(
-                "the signing key %r can be read by other users (mode %04o): chmod 600 it",
-                name,
-                mode,
-                extra=fields("key_readable"),
-            )
+            text = "the signing key %r can be read by other users (mode %04o): chmod 600 it"
+            log.warning(text, name, mode, extra=fields("key_readable"))
         return cls.parse(content, name=repr(name))
 
     @classmethod
@@ -108,13 +104,11 @@ class SigningKey:
             InvalidOption: The file exists, or cannot be written; or `cryptography` is not installed.
         """
         _require_cryptography()
-        from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+        from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
         name, key = os.fspath(file), Ed25519PrivateKey.generate()
-        pem = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         try:
             # Never one that exists: a key that was published is lost with its file.
             opened = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MADE_FOR_THE_OWNER)

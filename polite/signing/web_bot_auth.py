@@ -89,10 +89,8 @@ class WebBotAuth:
         scheme = target.origin.scheme
         if scheme != "https" and not (scheme == "http" and self._plain_http):
             return {}
-        agent = f'"{self.signature_agent}"'
-        components: list[Component] = [
-            (f'"{name}"', _value(name, method, target)) for name in self._components
-        ]
+        agent, values = f'"{self.signature_agent}"', _derived(method, target)
+        components: list[Component] = [(f'"{name}"', values[name]) for name in self._components]
         member = "" if self._agent_as_string else f';key="{_LABEL}"'
         components.append((f'"signature-agent"{member}', agent))
         # 64 random octets in base64, as in the drafts' examples.
@@ -108,11 +106,11 @@ class WebBotAuth:
         return f"WebBotAuth({self.key!r}, {self.signature_agent!r}, lifetime={self._lifetime_s})"
 
 
-def _value(name: str, method: str, target: Target) -> str:
-    """Return the value of a derived component (RFC 9421, 2.2)."""
+def _derived(method: str, target: Target) -> dict[str, str]:
+    """Return the values of derived components (RFC 9421, 2.2)."""
     scheme, _, authority = target.origin.text.partition("://")
     path, _, query = target.path.partition("?")
-    values = {
+    return {
         # In lower case, without the scheme's default port (2.2.3).
         "@authority": authority,
         "@target-uri": target.url,
@@ -121,7 +119,6 @@ def _value(name: str, method: str, target: Target) -> str:
         "@query": f"?{query}",
         "@scheme": scheme,
     }
-    return values[name]
 
 
 def _checked_components(components: object) -> tuple[str, ...]:

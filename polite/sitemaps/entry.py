@@ -287,10 +287,8 @@ class Findings:
         """Add a page, with its fields as written. Raises SitemapEnded at the limit."""
         if url := self._counted(reference):
             date, span = parse_date(lastmod)
-            frequency = _FREQUENCIES.get(changefreq.lower())
-            self._found.append(
-                SitemapEntry(url, date, span, _priority(priority), frequency, alternates, self._sitemap)
-            )
+            rank, frequency = _priority(priority), _FREQUENCIES.get(changefreq.lower())
+            self._found.append(SitemapEntry(url, date, span, rank, frequency, alternates, self._sitemap))
 
     def link(self, reference: str, lastmod: str = "") -> None:
         """Add a sitemap. Raises SitemapEnded at the limit."""

@@ -137,9 +137,8 @@ class XmlReader:
     def _learn(self, name: str) -> tuple[str, str]:
         """Return a new name's prefix, and the name itself in lower case."""
         if len(name) > _LONGEST_NAME or len(self._names) >= _MOST_NAMES:
-            raise SitemapEnded(
-                f"more than {_MOST_NAMES} different names, or one of more than {_LONGEST_NAME} characters"
-            )
+            most, longest = _MOST_NAMES, _LONGEST_NAME
+            raise SitemapEnded(f"more than {most} different names, or one of more than {longest} characters")
         prefix, _, local = name.rpartition(":")
         self._names[name] = found = prefix, local.lower()
         return found
@@ -147,11 +146,9 @@ class XmlReader:
     def _child(self, prefix: str, local: str, attributes: list[str]) -> None:
         if local == "link" and attributes and self._item != "item":
             if self._item != "entry" or prefix == self._item_prefix:
-                self._link(dict(zip(attributes[::2], attributes[1::2], strict=True)))
+                self._link(_by_name(attributes))
         elif (prefix == self._item_prefix and local in _FIELDS[self._item]) or local == "date":
-            if local == "guid" and ("isPermaLink", "false") in zip(
-                attributes[::2], attributes[1::2], strict=True
-            ):
+            if local == "guid" and _by_name(attributes).get("isPermaLink") == "false":
                 return
             self._field, self._text, self._length = local, [], 0
             self._expat.CharacterDataHandler = self._characters
@@ -195,6 +192,10 @@ class XmlReader:
         else:
             priority, frequency = values.get("priority", ""), values.get("changefreq", "")
             self._findings.entry(location, date, priority, frequency, tuple(self._alternates))
+
+
+def _by_name(attributes: list[str]) -> dict[str, str]:
+    return dict(zip(attributes[::2], attributes[1::2], strict=True))
 
 
 def _first(values: dict[str, str], names: tuple[str, ...]) -> str:

@@ -32,11 +32,8 @@ VALIDATORS_COLUMNS = ("url", "etag", "last_modified")
 _LATEST = 1 + len(_TIMES)
 _GOOD = _LATEST + len(_RESULT)
 
-_KINDS: dict[str, type[FetchResult]] = {
-    "found": Found,
-    "unavailable": Unavailable,
-    "unreachable": Unreachable,
-}
+_ALL: tuple[type[FetchResult], ...] = (Found, Unavailable, Unreachable)
+_KINDS = {kind.__name__.lower(): kind for kind in _ALL}
 # If the good copy is the latest result itself, it is not written twice.
 _SAME: Row = ("same", *(None for _ in _RESULT[1:]))
 _NONE: Row = tuple(None for _ in _RESULT)
@@ -67,17 +64,8 @@ def row(origin: str, snapshot: Snapshot) -> Row:
         good = _SAME
     else:
         good = _result_values(snapshot.good)
-    return (
-        origin,
-        float(snapshot.fetched_at),
-        float(snapshot.expires_at),
-        _float(snapshot.unreachable_since),
-        snapshot.failures,
-        _float(snapshot.good_at),
-        _float(snapshot.good_until),
-        *_result_values(snapshot.access),
-        *good,
-    )
+    times = {name: _float(getattr(snapshot, name)) for name in _TIMES} | {"failures": snapshot.failures}
+    return (origin, *times.values(), *_result_values(snapshot.access), *good)
 
 
 def snapshot(values: Sequence[Any]) -> Snapshot:
@@ -88,16 +76,10 @@ def snapshot(values: Sequence[Any]) -> Snapshot:
         good = None
         if values[_GOOD] is not None:
             good = _copy(result if values[_GOOD] == "same" else _result(values[_GOOD:]))
-        return Snapshot(
-            result,
-            float(fetched_at),
-            float(expires_at),
-            good=good,
-            good_at=_float(good_at),
-            unreachable_since=_float(since),
-            failures=int(failures),
-            good_until=_float(good_until),
-        )
+        later = {"unreachable_since": since, "good_at": good_at, "good_until": good_until}
+        dates = {name: _float(value) for name, value in later.items()}
+        fetched_at, expires_at = float(fetched_at), float(expires_at)
+        return Snapshot(result, fetched_at, expires_at, good=good, failures=int(failures), **dates)
     except (KeyError, OverflowError, RecursionError, TypeError, ValueError, zlib.error) as error:
         raise Unreadable(f"the row of {values[0]!r} cannot be read: {error!r}") from error
 
@@ -111,12 +93,8 @@ def back_off_row(origin: str, back_off: SavedBackOff) -> Row:
 def back_off(values: Sequence[Any]) -> SavedBackOff:
     """Return the back-off in a row of BACK_OFF_COLUMNS. Raises Unreadable."""
     origin, since, until, because, memory = values
-    if (
-        type(since) is not float
-        or type(until) is not float
-        or type(because) is not str
-        or not isinstance(memory, bytes | None)
-    ):
+    types = [type(each) for each in (since, until, because)]
+    if types != [float, float, str] or not isinstance(memory, bytes | None):
         raise Unreadable(f"the back-off of {origin!r} cannot be read")
     return SavedBackOff(since, until, because, memory or b"")
 
@@ -165,24 +143,20 @@ def _result_values(result: FetchResult) -> Row:
     """Return the values of _RESULT."""
     extras = [name for name, default in _EXTRAS[type(result)] if getattr(result, name) != default]
     more = json.dumps({name: getattr(result, name) for name in extras}) if extras else None
-    reason, url, elapsed_s = result.reason.name, _text(result.url), float(result.elapsed_s)
-    match result:
-        case Found(file=file, status=status, hops=hops):
-            max_age_s = _float(result.max_age_s)
-            if result.length < _COMPRESS_FROM:
-                body = result.body
-            else:
-                # A body that compression would make longer stays as it is.
-                body = KeptOctets(file).packed if isinstance(file, bytes) else file.packed
-            last = (int(result.capped), result.length, body, more)
-            return ("found", reason, url, status, None, hops, elapsed_s, max_age_s, None, *last)
-        case Unavailable(status=status, hops=hops):
-            max_age_s = _float(result.max_age_s)
-            return ("unavailable", reason, url, status, None, hops, elapsed_s, max_age_s, *_NONE[:4], more)
-        case Unreachable(status=status, hops=hops):
-            detail, retry_after_s = _text(result.detail), _float(result.retry_after_s)
-            first = ("unreachable", reason, url, status, detail, hops, elapsed_s, None, retry_after_s)
-            return (*first, *_NONE[:3], more)
+    has = _FIELDS[type(result)]
+    named: dict[str, Any] = {name: getattr(result, name) if name in has else None for name in _RESULT}
+    named |= {name: _text(named[name]) for name in ("url", "detail") if named[name] is not None}
+    named |= {name: _float(named[name]) for name in ("elapsed_s", "max_age_s", "retry_after_s")}
+    named |= {"outcome": type(result).__name__.lower(), "reason": result.reason.name, "more": more}
+    if isinstance(result, Found):
+        body = result.body if result.length < _COMPRESS_FROM else _packed(result.file)
+        named |= {"capped": int(result.capped), "octets": result.length, "body": body}
+    return tuple(named.values())
+
+
+def _packed(file: bytes | KeptOctets) -> bytes:
+    """Return it compressed. A body that compression would make longer stays as it is."""
+    return (KeptOctets(file) if isinstance(file, bytes) else file).packed
 
 
 def _result(values: Sequence[Any]) -> FetchResult:

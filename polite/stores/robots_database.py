@@ -79,7 +79,8 @@ def version_of(connection: sqlite3.Connection) -> int:
     return version
 
 
-# What a read returns: the snapshot or the back-off of an origin, or the validators of a URL.
+# What is kept, and a read returns: the snapshot or the back-off of an origin, or the validators of a URL.
+Kept = Snapshot | SavedBackOff | Validators
 Kind = type[Snapshot] | type[SavedBackOff] | type[Validators]
 
 
@@ -91,7 +92,7 @@ def _save(table: str, columns: Sequence[str]) -> str:
     return f"INSERT OR REPLACE INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608
 
 
-_READS: dict[Kind, tuple[str, Callable[[Sequence[Any]], Snapshot | SavedBackOff | Validators]]] = {
+_READS: dict[Kind, tuple[str, Callable[[Sequence[Any]], Kept]]] = {
     Snapshot: (_load("robots", codec.COLUMNS), codec.snapshot),
     SavedBackOff: (_load("back_offs", codec.BACK_OFF_COLUMNS), codec.back_off),
     Validators: (_load("validators", codec.VALIDATORS_COLUMNS), codec.validators),
@@ -203,16 +204,14 @@ class RobotsDatabase:
             connection.execute("COMMIT")
             self.database.require_in_place()
 
-    def read(self, reads: Sequence[tuple[str, Kind]]) -> list[Snapshot | SavedBackOff | Validators | None]:
+    def read(self, reads: Sequence[tuple[str, Kind]]) -> list[Kept | None]:
         """Return what the file has of each name. A row that cannot be read counts as none: robots.txt is fetched again."""
         with self.database.connected() as connection:
             found = [self._read(connection, *each) for each in reads]
             self.database.require_in_place()
         return found
 
-    def _read(
-        self, connection: sqlite3.Connection, name: str, kind: Kind
-    ) -> Snapshot | SavedBackOff | Validators | None:
+    def _read(self, connection: sqlite3.Connection, name: str, kind: Kind) -> Kept | None:
         statement, convert = _READS[kind]
         try:
             values = connection.execute(statement, (name,)).fetchone()

@@ -20,7 +20,7 @@ from polite.origin import Origin, Target
 from polite.ports import SavedBackOff, later
 from polite.recrawl import Validators
 from polite.robots.snapshot import Snapshot, merged
-from polite.stores.robots_database import Kind, RobotsDatabase
+from polite.stores.robots_database import Kept, Kind, RobotsDatabase
 
 # The most jobs of a batch. A larger batch would delay its first job for the sake of the others.
 _MAX_BATCH = 1_000
@@ -34,14 +34,14 @@ _WRITE_AFTER_S = 1.0
 # Seconds between two attempts at a failing file: one on a locked file takes its whole busy_timeout.
 _TRY_EVERY_S = 30.0
 
-_Result = Snapshot | SavedBackOff | Validators | Exception | None
+_Result = Kept | Exception | None
 
 
 class _Job(NamedTuple):
     """A write, a read of `what` kind, or only a test of the file (None). `future` receives the result, if it is wanted."""
 
     name: str
-    what: Snapshot | SavedBackOff | Validators | Kind | None
+    what: Kept | Kind | None
     future: "Future[Any] | None" = None
 
 
@@ -56,7 +56,7 @@ class PendingWrites:
     def __len__(self) -> int:
         return len(self.snapshots) + len(self.back_offs) + len(self.pages)
 
-    def add(self, name: str, what: Snapshot | SavedBackOff | Validators) -> None:
+    def add(self, name: str, what: Kept) -> None:
         """Add a write, behind those that wait already."""
         match what:
             case Snapshot():
@@ -196,12 +196,8 @@ class SqliteStore:
             self._start()
             return
         # Of a permit that ended after its gate. A thread that is started now would never be ended.
-        log.warning(
-            "a back-off of %s came after %s was closed: it is saved if the store is used again",
-            origin,
-            self.path,
-            extra=fields("back_off_late", origin=origin, store=self.path),
-        )
+        text = "a back-off of %s came after %s was closed: it is saved if the store is used again"
+        log.warning(text, origin, self.path, extra=fields("back_off_late", origin=origin, store=self.path))
 
     async def held(self, origin: Origin) -> SavedBackOff | None:
         """Return the origin's back-off, over or not, or None.
@@ -356,10 +352,8 @@ class SqliteStore:
                 if not self._in_memory:
                     return [error] * len(reads)
                 self._leave_alone(error)
-        return [
-            self._pending.updated(*read, each, self._called_at)
-            for read, each in zip(reads, found, strict=True)
-        ]
+        now = self._called_at
+        return [self._pending.updated(*read, each, now) for read, each in zip(reads, found, strict=True)]
 
     def _is_left_alone(self) -> bool:
         """Whether the file failed less than 30 s ago, so that memory takes its place."""
@@ -394,13 +388,9 @@ class SqliteStore:
                 self._write(())
             if self._pending:
                 count = len(self._pending)
-                log.warning(
-                    "%s: %d result%s in memory",
-                    self.path,
-                    count,
-                    " stays" if count == 1 else "s stay",
-                    extra=fields("results_unsaved", store=self.path, count=count),
-                )
+                ends = " stays" if count == 1 else "s stay"
+                extra = fields("results_unsaved", store=self.path, count=count)
+                log.warning("%s: %d result%s in memory", self.path, count, ends, extra=extra)
             self._file.close()
 
 

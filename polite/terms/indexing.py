@@ -1,7 +1,7 @@
 """Indexing: what Robots-Tag and X-Robots-Tag headers and robots meta elements say about a page."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -28,9 +28,7 @@ _PIECE = re.compile(
     rf"|<(?=(?P<name>[a-zA-Z]++))(?P<tag>{_TAG})(?P<end>>|\Z)",
     re.DOTALL,
 )
-_RAW_TEXT_END = {
-    name: re.compile(rf"</{name}(?=[ \t\n\f\r/>])", re.IGNORECASE) for name in ("script", "style")
-}
+_RAW_TEXT_END = {tag: re.compile(rf"</{tag}(?=[ \t\n\f\r/>])", re.IGNORECASE) for tag in ("script", "style")}
 _NAME_END = frozenset(" \t\n\f\r/>")
 
 
@@ -48,9 +46,7 @@ def metas(html: bytes | str | None) -> Iterator[tuple[str, str]]:
         for name, value in reversed(_NAME_AND_VALUE.findall(attributes)):
             if len(name) in (4, 7) and (name := name.lower()) in found:
                 found[name] = value
-        name, content = (
-            unescape(value[1:-1] if value[:1] in {'"', "'"} else value) for value in found.values()
-        )
+        name, content = (unescape(raw[1:-1] if raw[:1] in {'"', "'"} else raw) for raw in found.values())
         if name and content:
             yield name.strip().lower(), content
 
@@ -164,12 +160,9 @@ class Indexing:
         """
         forbidden = {name: getattr(self, name) and getattr(other, name) for name in _SWITCHES.values()}
         least: dict[str, Any] = {name: _least(getattr(self, name), getattr(other, name)) for name in _LIMITS}
-        return Indexing(
-            **forbidden,
-            **least,
-            index_if_embedded=self.index_if_embedded or other.index_if_embedded,
-            unknown=tuple(dict.fromkeys(self.unknown + other.unknown)),
-        )
+        embedded = self.index_if_embedded or other.index_if_embedded
+        unknown = tuple(dict.fromkeys(self.unknown + other.unknown))
+        return Indexing(**forbidden, **least, index_if_embedded=embedded, unknown=unknown)
 
 
 _SWITCHES = {
@@ -220,16 +213,9 @@ def indexing(
     """
     names = names_of(agent)
     pairs = headers.items() if isinstance(headers, Mapping) else headers
-    directives = chain(
-        (
-            each
-            for name, value in pairs
-            if (read := TAG_READERS.get(name.lower())) is not None
-            for each in read(value)
-        ),
-        (each for name, content in metas(html) if name in names for each in in_meta(name, content)),
-    )
-    return merged(directives, names)
+    tags = (TAG_READERS[name.lower()](value) for name, value in pairs if name.lower() in TAG_READERS)
+    elements = (in_meta(name, content) for name, content in metas(html) if name in names)
+    return merged(chain.from_iterable(chain(tags, elements)), names)
 
 
 def names_of(agent: str | UserAgent) -> frozenset[str]:
@@ -343,10 +329,7 @@ def _directive(name: str, value: BareItem) -> str:
     return f"{name}: {value!s}"
 
 
-TAG_READERS: Mapping[str, Callable[[str], Iterator[tuple[str, str]]]] = {
-    "robots-tag": in_robots_tag,
-    "x-robots-tag": in_header,
-}
+TAG_READERS = {"robots-tag": in_robots_tag, "x-robots-tag": in_header}
 """The header fields that hold directives, in lower case, and what reads a line of each."""
 
 

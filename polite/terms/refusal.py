@@ -68,12 +68,7 @@ class Refusal:
 # Names in lower case, with their values.
 _Fields = list[tuple[str, str]]
 _NONE = Refusal()
-_CHALLENGE, _BLOCK, _LOGIN, _PAYMENT = (
-    RefusalKind.CHALLENGE,
-    RefusalKind.BLOCK,
-    RefusalKind.LOGIN,
-    RefusalKind.PAYMENT,
-)
+_, _CHALLENGE, _BLOCK, _LOGIN, _PAYMENT = RefusalKind
 
 
 class _Mark(NamedTuple):
@@ -221,15 +216,8 @@ _MARKS = (
 )
 # Schemes of WWW-Authenticate that ask for no account: RSL 1.0 (November 2025), and Privacy Pass (RFC 9577, June 2024).
 _SCHEMES = {"license": (_PAYMENT, "RSL"), "privatetoken": (_CHALLENGE, "Privacy Pass")}
-REFUSAL_FIELDS = frozenset(
-    {
-        "content-type",
-        "location",
-        "memento-datetime",
-        "www-authenticate",
-        *(name for mark in _MARKS for name, _ in mark.fields),
-    }
-)
+_OF_MARKS = (name for mark in _MARKS for name, _ in mark.fields)
+REFUSAL_FIELDS = frozenset({"content-type", "location", "memento-datetime", "www-authenticate", *_OF_MARKS})
 
 
 def refusal(status: int, headers: Headers, body: bytes | str | None = None) -> Refusal:

@@ -143,14 +143,12 @@ def _rules(entries: Iterable[object]) -> Iterator[TdmRule]:
         reservation = _reservation(entry.get("tdm-reservation"))
         if reservation is None:
             continue
-        careful = reservation.careful
+        reserved, careful = reservation
         if not isinstance(location, str) or len(location) > _LONGEST_LOCATION:
-            if not reservation.reserved:
+            if not reserved:
                 continue
             location, careful = "/", True
-        yield TdmRule(
-            location, reservation.reserved, policy if isinstance(policy, str) else None, number, careful
-        )
+        yield TdmRule(location, reserved, policy if isinstance(policy, str) else None, number, careful)
 
 
 def _reservation(value: object) -> Reservation | None:

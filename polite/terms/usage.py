@@ -70,9 +70,8 @@ class UsageStatement(NamedTuple):
 
     def __str__(self) -> str:
         verdict = "allowed" if self.allowed else "refused"
-        number = (
-            f", {'rule' if self.source is UsageSource.TDM_FILE else 'line'} {self.line}" if self.line else ""
-        )
+        unit = "rule" if self.source is UsageSource.TDM_FILE else "line"
+        number = f", {unit} {self.line}" if self.line else ""
         doubt = ", which is no valid statement" if self.careful else ""
         return f"{self.use}: {verdict} by {redact_url(self.text)} ({self.source.value}{number}){doubt}"
 
@@ -227,9 +226,7 @@ class Usage:
         return _restored, (dict(self.by_use), dict(self.values), rest)
 
 
-def _restored(
-    by_use: dict[str, tuple[UsageStatement, ...]], values: dict[str, str], rest: dict[str, Any]
-) -> Usage:
+def _restored(by_use: dict[str, Any], values: dict[str, str], rest: dict[str, Any]) -> Usage:
     return Usage(by_use=MappingProxyType(by_use), values=MappingProxyType(values), **rest)
 
 
@@ -275,9 +272,8 @@ def usage(
     """
     odd: object = robots
     if odd is not None and not isinstance(odd, Robots):
-        raise InvalidOption(
-            f"robots must be what polite.parse or Gate.robots returned, or None, got {type(odd).__name__}"
-        )
+        kind = type(odd).__name__
+        raise InvalidOption(f"robots must be what polite.parse or Gate.robots returned, or None, got {kind}")
     page = None if url[:1] == "/" else Target.of(url)
     path = url if page is None else page.path
     agent = UserAgent.of(agent)
@@ -286,12 +282,8 @@ def usage(
     bound = None if robots is None else robots.signals_for(agent)
     lines = [] if bound is None else bound.read_with_care(path)
     tdm, policy = _tdm(headers, elements, path, tdm_file)
-    found = chain(
-        chain.from_iterable(map(_of_line, lines)),
-        _of_preferences(headers),
-        _of_robots_tags(headers, elements, names_of(agent)),
-        tdm,
-    )
+    preferences, tags = _of_preferences(headers), _of_robots_tags(headers, elements, names_of(agent))
+    found = chain(chain.from_iterable(map(_of_line, lines)), preferences, tags, tdm)
     values = chain((line.values for line in lines), map(signals.read_values, headers.lines("content-signal")))
     return Usage(
         by_use=MappingProxyType(by_use(found)),
@@ -323,10 +315,8 @@ class _Headers:
 
 def _of_line(line: signals.Statement) -> Iterator[UsageStatement]:
     """Return what a line of robots.txt states."""
-    labels = chain(
-        ((label, allowed, False) for label, allowed in line.says.items()),
-        ((label, False, True) for label in line.refuses),
-    )
+    labels = [(label, allowed, False) for label, allowed in line.says.items()]
+    labels += [(label, False, True) for label in line.refuses]
     return statements(labels, UsageSource.ROBOTS, f"{_WRITTEN[line.field]}: {line.text}", line.line)
 
 
@@ -343,10 +333,8 @@ def _of_preferences(headers: _Headers) -> Iterator[UsageStatement]:
         read = signals.read_usage if name == "content-usage" else signals.read_signal
         for text in lines:
             said = read(text)
-            labels = chain(
-                ((label, yes, void) for label, yes in said.items() if not (yes and void)),
-                ((label, False, True) for label in signals.refusals(name, text, said)),
-            )
+            labels = [(label, yes, void) for label, yes in said.items() if not (yes and void)]
+            labels += [(label, False, True) for label in signals.refusals(name, text, said)]
             yield from statements(labels, UsageSource.HEADER, f"{written}: {text}")
         yield from _unread(headers, name, written, STANDARD)
 
@@ -382,10 +370,8 @@ def _of_robots_tags(
         refused = _refused_by(said.ai, said.image_ai, is_image=is_image)
         told = {word for each in said.unknown for word in _BETWEEN.split(each.lower())}
         doubtful = _refused_by("noai" not in told, "noimageai" not in told, is_image=is_image)
-        labels = chain(
-            ((label, False, False) for label in refused),
-            ((label, False, True) for label in doubtful if label not in refused),
-        )
+        labels = [(label, False, False) for label in refused]
+        labels += [(label, False, True) for label in doubtful if label not in refused]
         yield from statements(labels, source, text)
     for name, written in _TAGS.items():
         yield from _unread(headers, name, written, (AI_INPUT, AI_TRAIN, IMAGE_AI))
@@ -400,24 +386,20 @@ def _tdm(
     headers: _Headers, elements: Iterable[tuple[str, str]], path: str, file: TdmFile | None
 ) -> tuple[Iterator[UsageStatement], str | None]:
     """Return what TDMRep states, and the policy: by the page, else by the headers, else by the file (6.4)."""
-    meta = {
-        wanted: [content for name, content in elements if name == wanted]
-        for wanted in ("tdm-reservation", "tdm-policy")
-    }
+    reserving = [content for name, content in elements if name == "tdm-reservation"]
     rule = None if file is None else file.at(path)
-    policies = (*meta["tdm-policy"], *headers.lines("tdm-policy"))
+    policies = [content for name, content in elements if name == "tdm-policy"] + headers.lines("tdm-policy")
     policy = next((text.strip() for text in policies if text.strip()), rule.policy if rule else None)
     for source, values in (
-        (UsageSource.META, meta["tdm-reservation"]),
+        (UsageSource.META, reserving),
         (UsageSource.HEADER, headers.lines("tdm-reservation")),
     ):
         reservation = reservation_in(values)
         if source is UsageSource.HEADER and "tdm-reservation" in headers.cut:
             reservation = Reservation(True, careful=True)  # noqa: FBT003
         if reservation:
-            return _reserved(reservation, source, f"tdm-reservation: {', '.join(values)}"), (
-                policy if reservation.reserved else None
-            )
+            found = _reserved(reservation, source, f"tdm-reservation: {', '.join(values)}")
+            return found, policy if reservation.reserved else None
     if file is None or rule is None:
         return iter(()), None
     text = str(rule) if rule.number else f"a file with a problem: {file.problem}"

@@ -99,12 +99,9 @@ class StrictResponse(ResponseHandler):
 
         aiohttp would take it as complete.
         """
-        if (
-            not (exc is None and self._ended_properly)
-            and self._payload is not None
-            and not self._payload.is_eof()
-        ):
-            self._payload.set_exception(ClientPayloadError(f"Response payload is not completed: {exc!r}"))
+        payload, ended = self._payload, exc is None and self._ended_properly
+        if not ended and payload is not None and not payload.is_eof():
+            payload.set_exception(ClientPayloadError(f"Response payload is not completed: {exc!r}"))
         super().connection_lost(exc)
 
     def _final_response(self, data: bytes) -> bytes:

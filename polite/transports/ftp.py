@@ -160,9 +160,8 @@ class FtpTransport:
         # A path below the login directory in octets (RFC 1738, 3.2.2).
         path = unquote_to_bytes(ask.target.path.removeprefix("/"))
         if _UNSENDABLE.search(path):
-            return Failed(
-                Reason.REDIRECT_UNSAFE, "the path contains a character that would end the FTP command"
-            )
+            why = "the path contains a character that would end the FTP command"
+            return Failed(Reason.REDIRECT_UNSAFE, why)
         try:
             control = await self._connect(ask.target)
             try:
@@ -263,9 +262,8 @@ def _data_port(reply: FtpReply) -> int:
     if reply.code in _UNSUPPORTED:
         raise FtpFailed(Reason.FTP_NO_PASSIVE, str(reply), reply.code)
     if reply.code in {227, 228} or _EPSV_WITH_ADDRESS.search(reply.text):
-        raise FtpFailed(
-            Reason.ADDRESS_REFUSED, f"the server names another address for data: {reply}", reply.code
-        )
+        why = f"the server names another address for data: {reply}"
+        raise FtpFailed(Reason.ADDRESS_REFUSED, why, reply.code)
     _expect(reply, 229)
     found = _EPSV.search(reply.text)
     if found is None or not 0 < int(found[2]) < 65_536:

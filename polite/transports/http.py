@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
 import aiohttp
 from aiohttp import ClientConnectorDNSError, ClientRequest, ClientResponse
@@ -18,14 +19,8 @@ from polite.request_url import request_url
 from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
+from polite.transports import connection_pool as pools
 from polite.transports.address_guard import blocked_message, collect_refused, within
-from polite.transports.connection_pool import (
-    ConnectionPool,
-    GuardedConnector,
-    SharedResponse,
-    StrictResponse,
-    new_connections,
-)
 from polite.transports.inflate import Inflater
 from polite.transports.resolver import Given, NameNotResolved, reason_of, require_valid
 
@@ -33,12 +28,8 @@ from polite.transports.resolver import Given, NameNotResolved, reason_of, requir
 _CERTIFICATE_REASONS = {
     9: Reason.TLS_NOT_YET_VALID,
     10: Reason.TLS_EXPIRED,
-    18: Reason.TLS_UNTRUSTED,
-    19: Reason.TLS_UNTRUSTED,
-    20: Reason.TLS_UNTRUSTED,
-    21: Reason.TLS_UNTRUSTED,
-    62: Reason.TLS_WRONG_HOST,
-    64: Reason.TLS_WRONG_HOST,
+    **dict.fromkeys((18, 19, 20, 21), Reason.TLS_UNTRUSTED),
+    **dict.fromkeys((62, 64), Reason.TLS_WRONG_HOST),
 }
 
 _NO_TIMEOUT = aiohttp.ClientTimeout(total=None)
@@ -51,7 +42,7 @@ _LONGEST_DRAIN_S = 1.0
 
 # Codings of a body that is passed on as it is sent.
 _STREAMED_CODINGS = frozenset({"", "identity", "gzip", "x-gzip"})
-_STREAMED_TYPES = "application/xml, text/xml, text/plain, */*;q=0.1"
+_TYPES, _STREAMED_TYPES = "text/plain, */*;q=0.1", "application/xml, text/xml, text/plain, */*;q=0.1"
 
 
 Fields = tuple[tuple[str, str], ...]
@@ -79,6 +70,16 @@ class CapturedResponse:
     raw: bytes
     end: BodyEnd | None
     address: str | None
+
+
+def heads_of(response: ClientResponse) -> dict[str, Any]:
+    """Return what a CapturedResponse says of the heads of a request and its response."""
+    return {
+        "request_fields": tuple(response.request_info.headers.items()),
+        "status": response.status,
+        "reason": response.reason or "",
+        "fields": tuple((n.decode("latin-1"), v.decode("latin-1")) for n, v in response.raw_headers),
+    }
 
 
 Take = Callable[[CapturedResponse], Awaitable[None]]
@@ -122,20 +123,16 @@ class HttpTransport:
         user_agent: str,
         policy: FetchPolicy,
         resolver: Given | None = None,
-        pool: ConnectionPool | None = None,
+        pool: pools.ConnectionPool | None = None,
     ) -> None:
-        self._headers = {
-            "User-Agent": user_agent,
-            "Accept-Encoding": "gzip",
-            "Accept": "text/plain, */*;q=0.1",
-        }
+        self._headers = {"User-Agent": user_agent, "Accept-Encoding": "gzip", "Accept": _TYPES}
         self._policy = policy
         self._proxy = None if policy.proxy is None else URL(policy.proxy)
         self._tls = trusting(policy.ca_file)
         require_valid(resolver)
         self._resolver = resolver
         self._pool = pool
-        self._connector: GuardedConnector | None = None
+        self._connector: pools.GuardedConnector | None = None
         self._drains: set[asyncio.Task[None]] = set()
 
     async def get(self, ask: Ask) -> Reply | Failed:
@@ -161,7 +158,7 @@ class HttpTransport:
 
     async def _caught(self, exchange: Awaitable[Reply | Failed]) -> Reply | Failed:
         """Return what an exchange returns, or why it failed. Each reason means "unreachable" (RFC 9309, 2.3.1.4)."""
-        with collect_refused() as refused, new_connections():
+        with collect_refused() as refused, pools.new_connections():
             try:
                 return await exchange
             except aiohttp.ClientError as error:
@@ -178,12 +175,8 @@ class HttpTransport:
         try:
             reply = _refused(response, self._policy) or await self._reply(response, ask, raw)
             # The connection of a pool waits for the rest of a body that is short, or may be.
-            kept = (
-                self._pool is not None
-                and response.connection is not None
-                and not ok
-                and (response.content_length or 0) <= _LONGEST_REST
-            )
+            open_in_pool = self._pool is not None and response.connection is not None
+            kept = open_in_pool and not ok and (response.content_length or 0) <= _LONGEST_REST
         finally:
             if kept:
                 drain = asyncio.create_task(_read_rest(response), name=f"polite drain {response.host}")
@@ -194,17 +187,10 @@ class HttpTransport:
                 response.close()
         if take is not None:
             end = reply.end if isinstance(reply, Reply) else BodyEnd.CUT_SHORT
+            end_or_none = end if ok or isinstance(reply, Failed) else None
+            url, whole = str(response.url), bytes(raw or b"")
             await take(
-                CapturedResponse(
-                    url=str(response.url),
-                    request_fields=tuple(response.request_info.headers.items()),
-                    status=response.status,
-                    reason=response.reason or "",
-                    fields=tuple((n.decode("latin-1"), v.decode("latin-1")) for n, v in response.raw_headers),
-                    raw=bytes(raw or b""),
-                    end=end if ok or isinstance(reply, Failed) else None,
-                    address=address,
-                )
+                CapturedResponse(url, **heads_of(response), raw=whole, end=end_or_none, address=address)
             )
         return reply
 
@@ -215,9 +201,9 @@ class HttpTransport:
         timeout for everything.
         """
         if self._connector is None:
-            self._connector = self._pool or GuardedConnector(
+            self._connector = self._pool or pools.GuardedConnector(
                 self._policy,
-                reader=StrictResponse,
+                reader=pools.StrictResponse,
                 ssl=self._tls,
                 resolver=self._resolver,
                 # Only robots.txt is fetched here, once a day, so a kept connection would only break.
@@ -225,13 +211,10 @@ class HttpTransport:
                 limit=self._policy.connections,
                 use_dns_cache=False,
             )
+        headers = self._headers if accept is None else {**self._headers, "Accept": accept}
+        url, loop, proxy = request_url(ask.target), asyncio.get_running_loop(), self._proxy
         request = ClientRequest(
-            "GET",
-            request_url(ask.target),
-            headers=self._headers if accept is None else {**self._headers, "Accept": accept},
-            loop=asyncio.get_running_loop(),
-            proxy=self._proxy,
-            proxy_headers=self._headers,
+            "GET", url, headers=headers, loop=loop, proxy=proxy, proxy_headers=self._headers
         )
         connection = await self._connector.connect(request, [], _NO_TIMEOUT)
         protocol, response = connection.protocol, None
@@ -241,7 +224,7 @@ class HttpTransport:
         address = address_of(connection)
         try:
             protocol.set_response_params(auto_decompress=False, read_until_eof=True)
-            if isinstance(protocol, SharedResponse):
+            if isinstance(protocol, pools.SharedResponse):
                 protocol.read_strictly()
             await ask.ready()
             request.headers.update(ask.signed())
@@ -320,19 +303,17 @@ def trusting(ca_file: str | None) -> ssl.SSLContext | bool:
 def _refused(response: ClientResponse, policy: FetchPolicy) -> Failed | None:
     """Return a failure if the head is ambiguous about the body or the redirect."""
     coding = response.headers.get("Transfer-Encoding", "").strip().lower()
-    if coding and coding not in policy.transfer_codings:
-        return Failed(Reason.TRANSFER_CODING_UNKNOWN, f"Transfer-Encoding: {coding[:100]!r}", response.status)
     lengths = response.headers.getall("Content-Length", [])
-    if len(lengths) > 1 or any(len(length) > _LONGEST_LENGTH for length in lengths):
-        return Failed(
-            Reason.PROTOCOL_ERROR, "Content-Length is repeated, or has too many digits", response.status
-        )
     locations = set(response.headers.getall("Location", []))
-    if len(locations) > 1 and not policy.first_location:
-        return Failed(
-            Reason.REDIRECT_AMBIGUOUS, "the response has several different Location fields", response.status
-        )
-    return None
+    if coding and coding not in policy.transfer_codings:
+        reason, why = Reason.TRANSFER_CODING_UNKNOWN, f"Transfer-Encoding: {coding[:100]!r}"
+    elif len(lengths) > 1 or any(len(length) > _LONGEST_LENGTH for length in lengths):
+        reason, why = Reason.PROTOCOL_ERROR, "Content-Length is repeated, or has too many digits"
+    elif len(locations) > 1 and not policy.first_location:
+        reason, why = Reason.REDIRECT_AMBIGUOUS, "the response has several different Location fields"
+    else:
+        return None
+    return Failed(reason, why, response.status)
 
 
 async def _read_rest(response: ClientResponse) -> None:

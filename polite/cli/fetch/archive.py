@@ -119,9 +119,8 @@ class Warc:
         truncated = _TRUNCATED.get(page.end)
         address = {} if page.address is None else {"WARC-IP-Address": page.address}
         more = address if truncated is None else {**address, "WARC-Truncated": truncated}
-        conditional = any(
-            name.lower() in ("if-none-match", "if-modified-since") for name, _ in page.request_fields
-        )
+        sent = page.request_fields
+        conditional = any(name.lower() in ("if-none-match", "if-modified-since") for name, _ in sent)
         unchanged = conditional and page.status == _NOT_MODIFIED
         response = writer.create_warc_record(
             page.url,
@@ -131,10 +130,7 @@ class Warc:
             http_headers=status,
             warc_headers_dict={**more, "WARC-Profile": _UNCHANGED} if unchanged else more,
         )
-        fields = [
-            (name, _REMOVED if name.lower() in SECRET else _octets(value))
-            for name, value in page.request_fields
-        ]
+        fields = [(name, _REMOVED if name.lower() in SECRET else _octets(value)) for name, value in sent]
         request_head = self._head(f"GET {target.path} HTTP/1.1", fields, is_http_request=True)
         request = writer.create_warc_record(
             page.url, "request", http_headers=request_head, warc_headers_dict=dict(address)

@@ -17,7 +17,7 @@ from polite.robots.exchange import BodyEnd, as_sent
 from polite.robots.policy import FetchPolicy
 from polite.terms.refusal import RefusalKind, refusal
 from polite.transports.address_guard import blocked_message, collect_refused, guarded_connector
-from polite.transports.http import CapturedResponse, address_of
+from polite.transports.http import CapturedResponse, address_of, heads_of
 from polite.transports.inflate import Inflater
 
 # RFC 9110, 15: a 1xx precedes another response. aiohttp skips those except 101, and passes lower numbers on.
@@ -155,20 +155,8 @@ class Pages:
             # The rest of the body must not be read by the next request of the connection.
             if end is BodyEnd.CAPPED:
                 response.close()
-        return Page(
-            url=permit.url,
-            request_fields=tuple(response.request_info.headers.items()),
-            status=response.status,
-            reason=response.reason or "",
-            fields=tuple(
-                (name.decode("latin-1"), value.decode("latin-1")) for name, value in response.raw_headers
-            ),
-            raw=raw,
-            body=body,
-            end=end,
-            address=_address.get(),
-            refusal=str(found) if found else None,
-        )
+        heads, why = heads_of(response), str(found) if found else None
+        return Page(permit.url, **heads, raw=raw, end=end, address=_address.get(), body=body, refusal=why)
 
     async def _read(self, response: aiohttp.ClientResponse) -> tuple[bytes, bytes, BodyEnd]:
         coding = ",".join(response.headers.getall("Content-Encoding", []))

@@ -14,7 +14,7 @@ from polite.origin import Origin, Target
 from polite.robots.reason import Reason
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleDimensions, ConsoleRenderable, Group
+    from rich.console import ConsoleDimensions, ConsoleRenderable, Group
     from rich.live import Live
     from rich.table import Table
     from rich.text import Text
@@ -279,11 +279,8 @@ class LiveTable:
         waiting = [f"{status.waiting} waiting", f"{status.in_flight} in flight", *status.slowed()]
         if not status.list_read:
             waiting.append("the list is still read")
-        parts: list[ConsoleRenderable] = [
-            _line(f"{clock(status.elapsed_s)}  {'  '.join(status.totals())}"),
-            _bar(status),
-            _line("  ".join(waiting)),
-        ]
+        totals = _line(f"{clock(status.elapsed_s)}  {'  '.join(status.totals())}")
+        parts: list[ConsoleRenderable] = [totals, _bar(status), _line("  ".join(waiting))]
         while rows and rows[-1] is None:
             rows.pop()
         if rows:
@@ -311,20 +308,7 @@ class LiveTable:
         from rich.table import Table
 
         table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="")
-        cells = [
-            ("",)
-            if entry is None
-            # Most sites are https.
-            else (
-                redact_url(entry.origin).removeprefix("https://"),
-                str(entry.done),
-                str(entry.waiting),
-                f"{entry.delay_s:g} s",
-                clock(entry.left_s(now)),
-                printable(state(entry, now)),
-            )
-            for entry in rows
-        ]
+        cells = [("",) if entry is None else _cells(entry, now) for entry in rows]
         for row in cells:
             pairs = zip(self._widths, row[1:-1], strict=False)
             self._widths = [max(have, len(cell)) for have, cell in pairs] or self._widths
@@ -334,15 +318,19 @@ class LiveTable:
         for heading, least in zip(_NUMBERS, self._widths, strict=True):
             table.add_column(heading, justify="right", min_width=least, no_wrap=True)
         table.add_column("state")
+        first = longest // 4
         for name, *others in cells:
             # Its first label, its domain and its port tell an origin from others.
-            short = (
-                name
-                if len(name) <= longest
-                else f"{name[: longest // 4]}...{name[longest // 4 + 3 - longest :]}"
-            )
+            short = name if len(name) <= longest else f"{name[:first]}...{name[first + 3 - longest :]}"
             table.add_row(*map(_line, (short, *others)))
         return table
+
+
+def _cells(entry: Entry, now: float) -> tuple[str, ...]:
+    # Most sites are https.
+    name, left = redact_url(entry.origin).removeprefix("https://"), clock(entry.left_s(now))
+    numbers = (str(entry.done), str(entry.waiting), f"{entry.delay_s:g} s", left)
+    return name, *numbers, printable(state(entry, now))
 
 
 def _line(text: str) -> "Text":
@@ -402,7 +390,7 @@ class Progress:
         self._out = out
         self._table = LiveTable()
         self._next_line_s = _LINE_EVERY_S
-        self._live = None if not live or (on := console(out)) is None else _live(on)
+        self._live = _live(out) if live else None
 
     def __enter__(self) -> Self:
         if self._live is not None:
@@ -422,7 +410,10 @@ class Progress:
             print(status.line(), file=self._out, flush=True)
 
 
-def _live(on: "Console") -> "Live":
+def _live(out: TextIO) -> "Live | None":
+    """Return a live display, or None: write plain lines then."""
+    if (on := console(out)) is None:
+        return None
     from rich.live import Live
 
     return Live(console=on, refresh_per_second=_REFRESHES_A_SECOND, vertical_overflow="crop")

@@ -22,11 +22,7 @@ from polite.task import Task
 
 # The kinds of notes about URLs. A `FINAL` one was given up because of an option: the same run again cannot fetch it.
 FAILED, GIVEN_UP, FINAL = "failed", "given up", "final"
-_RETRIED: dict[str, tuple[str, ...]] = {
-    "failed": (FAILED,),
-    "given-up": (GIVEN_UP,),
-    "all": (FAILED, GIVEN_UP),
-}
+_RETRIED = {"failed": (FAILED,), "given-up": (GIVEN_UP,), "all": (FAILED, GIVEN_UP)}
 # The name of the note with the options. No URL has it.
 OPTIONS = "options"
 _AT_A_TIME = 500

@@ -62,9 +62,8 @@ class Cause(NamedTuple):
 def of_drop(because: str) -> Cause:
     """Return why the frontier dropped the URL."""
     if because in Reason.__members__:
-        return Cause(
-            f"{ROBOTS}{because}", f"{words_of(because)}; robots.txt is unreachable, so no page was requested"
-        )
+        why = f"{words_of(because)}; robots.txt is unreachable, so no page was requested"
+        return Cause(f"{ROBOTS}{because}", why)
     if because.startswith(_TRIES):
         times = because.removeprefix(_TRIES)
         return Cause("MAX_TRIES", f"{times} attempts, those of interrupted and killed runs included")
@@ -114,22 +113,12 @@ def payload_of_redirect(task: Task, target: Target) -> Record:
 
 # Response fields that are copied into the record, and the limit on the length of each (characters).
 _COPIED_FIELDS = (
-    "content-type",
-    "content-encoding",
-    "content-language",
-    "last-modified",
-    "etag",
-    "cache-control",
-    "robots-tag",
-    "x-robots-tag",
+    *("content-type", "content-encoding", "content-language", "last-modified", "etag", "cache-control"),
+    *("robots-tag", "x-robots-tag"),
     # What the site says of the use of the page (`polite.usage`).
-    "content-usage",
-    "content-signal",
-    "tdm-reservation",
-    "tdm-policy",
+    *("content-usage", "content-signal", "tdm-reservation", "tdm-policy"),
     # What it asks for instead of the page: a price, or a licence.
-    "crawler-price",
-    "www-authenticate",
+    *("crawler-price", "www-authenticate"),
 )
 _LONGEST_FIELD = 1_000
 # When a run is resumed, only this many octets at the end of a file are read: of records, some ten thousand. Those that a killed
@@ -228,12 +217,8 @@ def is_begun(path: Path) -> bool:
 
 
 # With these reasons nothing was sent to the site.
-_UNASKED = frozenset(
-    reason.name
-    for reason in Reason
-    if reason.name.startswith("DNS_")
-    or reason in (Reason.ADDRESS_REFUSED, Reason.PROXY_REFUSED, Reason.SCHEME_UNKNOWN)
-)
+_NOT_SENT = (Reason.ADDRESS_REFUSED, Reason.PROXY_REFUSED, Reason.SCHEME_UNKNOWN)
+_UNASKED = frozenset(each.name for each in Reason if each.name.startswith("DNS_") or each in _NOT_SENT)
 
 
 def reopen_log(path: Path) -> TextIO:

@@ -12,21 +12,12 @@ from dataclasses import dataclass, field, replace
 
 import aiohttp
 
+from polite.cli.fetch import record as records
 from polite.cli.fetch.archive import Archive
 from polite.cli.fetch.page import AddressBlocked, Page, Pages, was_sent
 from polite.cli.fetch.progress import MAX_ORIGINS, Progress, Rate, RunStatus
 from polite.cli.fetch.queue_file import FAILED, FINAL, GIVEN_UP, retried
-from polite.cli.fetch.record import (
-    NO_CONNECTION,
-    UNDONE,
-    Cause,
-    Record,
-    RunLog,
-    of_error,
-    of_page,
-    payload_of_redirect,
-    source_of,
-)
+from polite.cli.fetch.record import Cause, Record, RunLog
 from polite.cli.options import has_urls
 from polite.cli.stdin import ListedURL, read, require_url
 from polite.cli.terminal import Exit, complain
@@ -224,7 +215,7 @@ class Run:
 
     async def _attempt(self, permit: TaskPermit) -> None:
         task, options, run_log = permit.task, self.options, self.run_log
-        if run_log.recorded.get(permit.url, UNDONE[0]) not in UNDONE:
+        if run_log.recorded.get(permit.url, records.UNDONE[0]) not in records.UNDONE:
             run_log.skipped += 1
             run_log.notes.remove(task)
             return  # a killed run recorded the page before it could finish the task
@@ -237,11 +228,10 @@ class Run:
         asked, final, counts, gone_s = True, False, True, None
         try:
             conditions = {} if options.recrawl is None else await self.gate.conditional(permit.url)
-            page = await self.pages.get(
-                permit, conditions, foreign=source_of(task.payload).get("foreign") is True
-            )
+            foreign = records.source_of(task.payload).get("foreign") is True
+            page = await self.pages.get(permit, conditions, foreign=foreign)
         except (aiohttp.ClientError, TimeoutError) as error:
-            why = of_error(error, timeout_s=options.timeout)
+            why = records.of_error(error, timeout_s=options.timeout)
             final = isinstance(error, AddressBlocked)
             last = last or final
             if not (final or was_sent()):
@@ -272,7 +262,7 @@ class Run:
         run_log.record(task.url, "given up" if final else "failed", why, task, fields)
         if gone_s is not None:
             self.frontier.dispatcher.give_up(
-                task.origin, f"{NO_CONNECTION}{gone_s:.0f} s (--max-outage {options.max_outage:g})"
+                task.origin, f"{records.NO_CONNECTION}{gone_s:.0f} s (--max-outage {options.max_outage:g})"
             )
 
     def _count_down(self, origin: Origin) -> tuple[bool, float | None]:
@@ -302,7 +292,7 @@ class Run:
             why = Cause("PAGE_STATUS", text)
         else:
             run_log.notes.remove(task)
-        record = of_page(page, fetched_at=fetched_at, file=file)
+        record = records.of_page(page, fetched_at=fetched_at, file=file)
         run_log.record(task.url, "given up" if given_up else "fetched", why, task, {**record, **fields})
 
     async def _follow(self, task: Task, location: str, fields: Record) -> Cause | None:
@@ -317,7 +307,7 @@ class Run:
         if task.depth >= limit:
             text = f"more than {limit} redirects (--max-redirects); the last one was not followed"
             return Cause("PAGE_TOO_MANY_REDIRECTS", text)
-        if await self._put(target, payload_of_redirect(task, target), depth=task.depth + 1):
+        if await self._put(target, records.payload_of_redirect(task, target), depth=task.depth + 1):
             self.run_log.repeated.add_redirected(target.url)
         return None
 
@@ -346,9 +336,8 @@ class Run:
             try:
                 while True:
                     progress.show(self._status(), self.run_log.origin_stats)
-                    await asyncio.sleep(
-                        _TICK_S if len(self.run_log.origin_stats.entries) < _MANY else _SLOW_TICK_S
-                    )
+                    is_small = len(self.run_log.origin_stats.entries) < _MANY
+                    await asyncio.sleep(_TICK_S if is_small else _SLOW_TICK_S)
             finally:
                 progress.show(self._status(), self.run_log.origin_stats)
 

@@ -33,7 +33,7 @@ class PoliteDispatcher(MemoryAdaptiveDispatcher):
         options: Those of MemoryAdaptiveDispatcher.
     """
 
-    def __init__(self, **options: Any) -> None:  # noqa: ANN401 - as crawl4ai has them
+    def __init__(self, **options: Any) -> None:
         super().__init__(**{"max_session_permit": PLACES, **options})
 
     async def run_urls(
@@ -89,7 +89,7 @@ class PoliteCrawler(AsyncWebCrawler):
         InvalidOption: The strategy is not one of polite's.
     """
 
-    def __init__(self, crawler_strategy: PoliteHTTPStrategy | PoliteBrowserStrategy, **options: Any) -> None:  # noqa: ANN401 - as crawl4ai has them
+    def __init__(self, crawler_strategy: PoliteHTTPStrategy | PoliteBrowserStrategy, **options: Any) -> None:
         of: Any = PoliteHTTPStrategy | PoliteBrowserStrategy
         instance("PoliteCrawler: crawler_strategy", crawler_strategy, of, "one such as PoliteHTTPStrategy")
         super().__init__(crawler_strategy, **options)
@@ -106,8 +106,8 @@ class PoliteCrawler(AsyncWebCrawler):
         urls: list[str],
         config: CrawlerRunConfig | list[CrawlerRunConfig] | None = None,
         dispatcher: BaseDispatcher | None = None,
-        **kwargs: Any,  # noqa: ANN401 - as crawl4ai has them
-    ) -> Any:  # noqa: ANN401 - a list, or a generator if `config.stream`
+        **kwargs: Any,
+    ) -> Any:
         """Crawl many URLs, as AsyncWebCrawler does. The default dispatcher has 1,000 places and no rate limiter.
 
         Raises:
@@ -129,22 +129,17 @@ class PoliteCrawler(AsyncWebCrawler):
                 )
         return await super().arun_many(urls, config, dispatcher, **kwargs)
 
-    async def aseed_urls(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as crawl4ai has them
+    async def aseed_urls(self, *args: Any, **kwargs: Any) -> Any:
         """Discover URLs past the gate, as AsyncWebCrawler does, with a warning. `gate.sitemaps` is polite."""
         self._warn(f"aseed_urls {_DISCOVERS}")
         return await super().aseed_urls(*args, **kwargs)
 
-    async def amap_domain(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as crawl4ai has them
+    async def amap_domain(self, *args: Any, **kwargs: Any) -> Any:
         """Discover URLs past the gate, as AsyncWebCrawler does, with a warning. `gate.sitemaps` is polite."""
         self._warn(f"amap_domain {_DISCOVERS}")
         return await super().amap_domain(*args, **kwargs)
 
-    async def arun(
-        self,
-        url: str,
-        config: CrawlerRunConfig | None = None,
-        **kwargs: Any,  # noqa: ANN401 - as crawl4ai has them
-    ) -> Any:  # noqa: ANN401 - a container of a result; for deep crawls a list or a generator of them
+    async def arun(self, url: str, config: CrawlerRunConfig | None = None, **kwargs: Any) -> Any:
         """Crawl one URL, or deeper from there if `config.deep_crawl_strategy` is set, as AsyncWebCrawler does.
 
         Raises:
@@ -168,7 +163,7 @@ class PoliteCrawler(AsyncWebCrawler):
             self.logger.error_status(url=url, error=str(ended), tag="POLITE")
             return CrawlResultContainer(ended.result(url))
 
-    async def aprocess_html(self, *args: Any, **kwargs: Any) -> CrawlResult:  # noqa: ANN401 - as crawl4ai has them
+    async def aprocess_html(self, *args: Any, **kwargs: Any) -> CrawlResult:
         """Parse a page, as AsyncWebCrawler does, which takes some milliseconds without a pause.
 
         Pages that came at the same moment are parsed one for each step of the event loop. Between them requests are sent whose turn
@@ -178,12 +173,7 @@ class PoliteCrawler(AsyncWebCrawler):
             await asyncio.sleep(0)
         return await super().aprocess_html(*args, **kwargs)
 
-    async def _arun_checked(
-        self,
-        url: str,
-        config: CrawlerRunConfig | None = None,
-        **kwargs: Any,  # noqa: ANN401
-    ) -> Any:  # noqa: ANN401
+    async def _arun_checked(self, url: str, config: CrawlerRunConfig | None = None, **kwargs: Any) -> Any:
         self._check(config)
         active = DeepCrawlDecorator.deep_crawl_active.get()
         try:

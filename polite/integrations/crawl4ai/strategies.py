@@ -2,8 +2,8 @@
 
 import asyncio
 import copy
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from types import SimpleNamespace
 from typing import Any
@@ -29,6 +29,7 @@ from polite.integrations.hop import require_agent, require_gate
 from polite.integrations.playwright import Subresources
 from polite.integrations.playwright.context_guard import GuardedContexts
 from polite.robots.decision import Disallowed
+from polite.transports.address_guard import within
 
 # What crawl4ai gives for a page that its own check of robots.txt refuses.
 _REFUSED = 403
@@ -75,14 +76,9 @@ def ending_by(error: BaseException | None) -> CrawlEnded | None:
     return None if error is None else CrawlEnded(str(error), status=None, headers={}, url=error.url)
 
 
-@contextmanager
-def catching_endings() -> Iterator[None]:
+def catching_endings() -> AbstractContextManager[object]:
     """While this is open, the task's strategy may raise CrawlEnded."""
-    token = _in_polite_crawler.set(True)
-    try:
-        yield
-    finally:
-        _in_polite_crawler.reset(token)
+    return within(_in_polite_crawler, value=True)
 
 
 def require_polite_crawler(strategy: str) -> None:
@@ -180,7 +176,7 @@ class PoliteHTTPStrategy(AsyncHTTPCrawlerStrategy):
         *,
         connector: Callable[[], aiohttp.BaseConnector] | None = None,
         max_connections: int = CONNECTIONS,
-        **options: Any,  # noqa: ANN401 - as crawl4ai has them
+        **options: Any,
     ) -> None:
         require_gate(gate, user="PoliteHTTPStrategy")
         self.gate = gate
@@ -227,10 +223,7 @@ class PoliteHTTPStrategy(AsyncHTTPCrawlerStrategy):
         super().set_hook(hook_type, before_request)
 
     async def crawl(
-        self,
-        url: str,
-        config: CrawlerRunConfig | None = None,
-        **kwargs: Any,  # noqa: ANN401 - as crawl4ai has them
+        self, url: str, config: CrawlerRunConfig | None = None, **kwargs: Any
     ) -> AsyncCrawlResponse:
         """Fetch a page in its turn.
 
@@ -242,10 +235,10 @@ class PoliteHTTPStrategy(AsyncHTTPCrawlerStrategy):
             # crawl4ai's own would open another, which nothing closes.
             raise RuntimeError("the crawler is closed; start it again")
         exchange = Exchange()
-        token = current.set(exchange)
         try:
-            async with exchange.limit:
-                return await super().crawl(url, config, **kwargs)
+            with within(current, exchange):
+                async with exchange.limit:
+                    return await super().crawl(url, config, **kwargs)
         except TimeoutError as error:
             if exchange.limit.expired():
                 raise ConnectionTimeoutError(f"Request timed out: {url}") from error
@@ -259,8 +252,6 @@ class PoliteHTTPStrategy(AsyncHTTPCrawlerStrategy):
             if (ended := ending_by(error)) is not None:
                 raise ended from error
             raise
-        finally:
-            current.reset(token)
 
     def _require_agent(self) -> None:
         """Raise InvalidUserAgent for a foreign User-Agent of the configuration."""
@@ -300,7 +291,7 @@ class PoliteBrowserStrategy(AsyncPlaywrightCrawlerStrategy):
         *,
         subresources: Subresources = "check",
         max_pages: int = PAGES,
-        **options: Any,  # noqa: ANN401 - as crawl4ai has them
+        **options: Any,
     ) -> None:
         require_gate(gate, user="PoliteBrowserStrategy")
         self.gate = gate
@@ -313,12 +304,7 @@ class PoliteBrowserStrategy(AsyncPlaywrightCrawlerStrategy):
         own.headers = {name: value for name, value in own.headers.items() if name.lower() != "user-agent"}
         super().__init__(own, **options)
 
-    async def crawl(
-        self,
-        url: str,
-        config: CrawlerRunConfig,
-        **kwargs: Any,  # noqa: ANN401 - as crawl4ai has them
-    ) -> AsyncCrawlResponse:
+    async def crawl(self, url: str, config: CrawlerRunConfig, **kwargs: Any) -> AsyncCrawlResponse:
         """Fetch a page in its turn.
 
         Raises:
@@ -326,20 +312,16 @@ class PoliteBrowserStrategy(AsyncPlaywrightCrawlerStrategy):
         """
         require_polite_crawler("PoliteBrowserStrategy")
         if config.magic or config.user_agent_mode == "random":
-            raise CrawlEnded(
-                "magic=True and user_agent_mode='random' send the User-Agent of a browser; leave them out",
-                status=None,
-                headers={},
-            )
+            why = "magic=True and user_agent_mode='random' send the User-Agent of a browser; leave them out"
+            raise CrawlEnded(why, status=None, headers={})
         try:
             fetched = url.startswith(("http:", "https:")) and not config.js_only
             ahead = [await self.gate.acquire(url)] if fetched else []
-            token = _ahead.set(ahead)
             try:
-                async with self._free if fetched else nullcontext():
-                    response: AsyncCrawlResponse = await super().crawl(url, config, **kwargs)
+                with within(_ahead, ahead):
+                    async with self._free if fetched else nullcontext():
+                        response: AsyncCrawlResponse = await super().crawl(url, config, **kwargs)
             finally:
-                _ahead.reset(token)
                 for unused in ahead:
                     unused.unsent()
         except Exception as error:
@@ -348,15 +330,11 @@ class PoliteBrowserStrategy(AsyncPlaywrightCrawlerStrategy):
             raise
         status = response.redirected_status_code or response.status_code
         if status >= 400 and is_blocked(status, response.html)[0]:
-            raise CrawlEnded(
-                f"HTTP {status}: Unexpected status code for {url}",
-                status=status,
-                headers=response.response_headers,
-                url=response.redirected_url,
-            )
+            why, last = f"HTTP {status}: Unexpected status code for {url}", response.redirected_url
+            raise CrawlEnded(why, status=status, headers=response.response_headers, url=last)
         return response
 
-    async def execute_hook(self, hook_type: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as crawl4ai has them
+    async def execute_hook(self, hook_type: str, *args: Any, **kwargs: Any) -> Any:
         """Call a hook, as crawl4ai does. A page is guarded before any hook has it."""
         if hook_type == "on_page_context_created":
             await self._guard(args[0], kwargs["context"])
@@ -367,7 +345,7 @@ class PoliteBrowserStrategy(AsyncPlaywrightCrawlerStrategy):
         if "goto" in vars(page):
             return
 
-        async def in_turn(url: str, **options: Any) -> Response | None:  # noqa: ANN401 - of page.goto
+        async def in_turn(url: str, **options: Any) -> Response | None:
             """Load a page with the permit of its crawl."""
             ahead = _ahead.get()
             if not url.startswith(("http:", "https:")):

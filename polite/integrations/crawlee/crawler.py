@@ -25,9 +25,7 @@ from polite.robots.decision import Disallowed, RobotsUnreachable
 
 # RFC 9110, 15.4: what belongs to one origin, and what belongs to a body that is not sent again.
 _OF_THE_ORIGIN = frozenset(name.lower() for name in PRIVATE_FIELDS)
-_OF_THE_BODY = frozenset(
-    {"content-encoding", "content-language", "content-location", "content-type", "content-length"}
-)
+_OF_THE_BODY = frozenset(f"content-{each}" for each in ("encoding", "language", "location", "type", "length"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +149,7 @@ class PoliteHttpClient(HttpClient):
         self._followed = ""
 
     async def crawl(
-        self,
-        request: Request,
-        *,
-        statistics: Statistics | None = None,
-        **options: Any,  # noqa: ANN401 - as crawlee has them
+        self, request: Request, *, statistics: Statistics | None = None, **options: Any
     ) -> HttpCrawlingResult:
         """See crawlee's HttpClient."""
 
@@ -180,10 +174,10 @@ class PoliteHttpClient(HttpClient):
         self,
         url: str,
         *,
-        method: Any = "GET",  # noqa: ANN401 - an HttpMethod
+        method: Any = "GET",
         headers: HttpHeaders | dict[str, str] | None = None,
-        payload: Any = None,  # noqa: ANN401
-        **options: Any,  # noqa: ANN401 - as crawlee has them
+        payload: Any = None,
+        **options: Any,
     ) -> HttpResponse:
         """See crawlee's HttpClient."""
 
@@ -199,10 +193,10 @@ class PoliteHttpClient(HttpClient):
         self,
         url: str,
         *,
-        method: Any = "GET",  # noqa: ANN401
+        method: Any = "GET",
         headers: HttpHeaders | dict[str, str] | None = None,
-        payload: Any = None,  # noqa: ANN401
-        **options: Any,  # noqa: ANN401 - as crawlee has them
+        payload: Any = None,
+        **options: Any,
     ) -> AbstractAsyncContextManager[HttpResponse]:
         """See crawlee's HttpClient. The turn is held until the block is left."""
 
@@ -363,7 +357,7 @@ class GuardedPages:
         self._manager = manager
         self._contexts: Any = None
 
-    async def before(self, context: Any) -> None:  # noqa: ANN401 - crawlee's PlaywrightPreNavCrawlingContext
+    async def before(self, context: Any) -> None:
         """A hook before a page is loaded. crawlee calls the page's `goto` next, with the URL of the request."""
         page = context.page
         if self._contexts is None:
@@ -374,7 +368,7 @@ class GuardedPages:
         guarded = await self._contexts.guard_of(page.context)
         goto, requests = page.goto, [context.request]
 
-        async def in_turn(url: str, **options: Any) -> Any:  # noqa: ANN401 - as the page has them
+        async def in_turn(url: str, **options: Any) -> Any:
             if not requests:
                 # The handler loads another page.
                 return await guarded.goto(page, url, **options)
@@ -422,7 +416,7 @@ def _is(kind: type, name: str) -> bool:
 C = TypeVar("C", bound=BasicCrawler[Any, Any])
 
 
-def polite_crawler(kind: type[C], gate: Gate, **options: Any) -> C:  # noqa: ANN401 - those of any crawler
+def polite_crawler(kind: type[C], gate: Gate, **options: Any) -> C:
     """Return a crawler whose every request is checked by robots.txt, waits for its turn, and is reported.
 
     Example:
@@ -476,7 +470,7 @@ def _connected(kind: type[C], manager: PoliteRequestManager) -> type[C]:
             super().on_skipped_request(callback)
             return callback
 
-        def stop(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 - as the crawler has it
+        def stop(self, *args: Any, **options: Any) -> None:
             super().stop(*args, **options)
             manager.stop()
 

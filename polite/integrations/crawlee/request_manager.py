@@ -153,8 +153,8 @@ class PoliteRequestManager(RequestManager):
         *,
         window: int = 10_000,
         max_robots_tries: int = 3,
-        storage_client: Any = None,  # noqa: ANN401 - crawlee's
-        configuration: Any = None,  # noqa: ANN401
+        storage_client: Any = None,
+        configuration: Any = None,
     ) -> None:
         require_gate(gate, user="PoliteRequestManager")
         if isinstance(queue, ThrottlingRequestManager):
@@ -188,9 +188,8 @@ class PoliteRequestManager(RequestManager):
         self._fetches = WaitingFetches()
 
     def __repr__(self) -> str:
-        return (
-            f"<PoliteRequestManager: {len(self._taken)} taken from the queue, {len(self._permits)} given out>"
-        )
+        taken, given_out = len(self._taken), len(self._permits)
+        return f"<PoliteRequestManager: {taken} taken from the queue, {given_out} given out>"
 
     # What a crawler and a client need of it.
 
@@ -314,11 +313,7 @@ class PoliteRequestManager(RequestManager):
         return processed
 
     async def add_requests(
-        self,
-        requests: Sequence[str | Request],
-        *,
-        forefront: bool = False,
-        **options: Any,  # noqa: ANN401 - as crawlee has them
+        self, requests: Sequence[str | Request], *, forefront: bool = False, **options: Any
     ) -> None:
         """See crawlee's RequestManager."""
         transformed = self._transform_requests(requests)
@@ -367,9 +362,8 @@ class PoliteRequestManager(RequestManager):
 
     async def _opened(self) -> RequestManager:
         if self._queue is None:
-            self._queue = await RequestQueue.open(
-                storage_client=self._storage_client, configuration=self._configuration
-            )
+            client, configuration = self._storage_client, self._configuration
+            self._queue = await RequestQueue.open(storage_client=client, configuration=configuration)
         return self._queue
 
     def _added(self, requests: Sequence[Request], *, forefront: bool) -> None:
@@ -459,9 +453,8 @@ class PoliteRequestManager(RequestManager):
                 await self._on_skipped(refused.url, "robots_txt")
         except Exception as error:
             # crawlee fetches again after an error, so it must find the same one.
-            self._failure = UserDefinedErrorHandlerError(
-                "Exception thrown in user-defined skipped request callback"
-            )
+            what = "Exception thrown in user-defined skipped request callback"
+            self._failure = UserDefinedErrorHandlerError(what)
             raise self._failure from error
         finally:
             self._skipping -= 1

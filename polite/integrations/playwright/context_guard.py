@@ -317,7 +317,7 @@ class Guard:
             self._charge(page.url)
             await self._meet(page, is_new=False)
 
-    async def goto(self, page: Page, url: str, **options: Any) -> Response | None:  # noqa: ANN401 - of page.goto
+    async def goto(self, page: Page, url: str, **options: Any) -> Response | None:
         """Wait for the turn of a URL, and then call `page.goto`, whose time-out does not count the wait.
 
         The waits of redirect hops count. What is not of http or https, such as about:blank, waits for nothing.
@@ -410,13 +410,9 @@ class Guard:
 
     async def _decide(self, request: PausedRequest) -> bool:
         """Send the request in its turn, if it may be sent. Return whether it was."""
-        gate = self._gate
-        chosen = gate.agent.header
-        agent = (
-            chosen
-            if require_agent(request.field("user-agent"), chosen, default=self._requests.agent)
-            else None
-        )
+        gate, header = self._gate, self._gate.agent.header
+        needed = require_agent(request.field("user-agent"), header, default=self._requests.agent)
+        agent = header if needed else None
         if self._requests.is_service(request.frame):
             # Once installed, it would request documents in the place of its pages, and be updated unseen.
             return False

@@ -98,7 +98,7 @@ def _set_queue(settings: BaseSettings) -> None:
         log.warning("SCHEDULER_PRIORITY_QUEUE is %s: requests wait in the middleware", queue)
 
 
-def _force(settings: BaseSettings, name: str, *, value: Any) -> None:  # noqa: ANN401 - as settings have them
+def _force(settings: BaseSettings, name: str, *, value: Any) -> None:
     """Set a value that neither the project nor the spider may keep."""
     priority = max(settings.getpriority(name) or 0, SETTINGS_PRIORITIES["spider"])
     settings.set(name, value, priority)

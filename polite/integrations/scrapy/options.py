@@ -83,7 +83,7 @@ class Options:
         return cls(agent, of_gate, delay or None, tries)
 
 
-def gate_options(settings: Any) -> dict[str, Any]:  # noqa: ANN401 - Scrapy's settings
+def gate_options(settings: Any) -> dict[str, Any]:
     """Return the setting POLITE. Raises InvalidOption if it is no dict, or names an option that `open_gate` does not have."""
     given = settings["POLITE"]
     try:
@@ -102,7 +102,7 @@ def gate_options(settings: Any) -> dict[str, Any]:  # noqa: ANN401 - Scrapy's se
     return options
 
 
-def warn_of_waiting_places(settings: Any) -> None:  # noqa: ANN401 - Scrapy's Settings
+def warn_of_waiting_places(settings: Any) -> None:
     """Say what it costs that no priority queue of polite's is used, and what the add-on would have changed."""
     log.warning(
         "PoliteMiddleware works without PoliteQueue: a request that waits for its turn holds one of CONCURRENT_REQUESTS "

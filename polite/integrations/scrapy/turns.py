@@ -45,11 +45,11 @@ class EngineSlot:
     requests that wait for their turn, and a lost connection would be a request without a turn. Tests notice if it changes.
     """
 
-    def __init__(self, crawler: Any) -> None:  # noqa: ANN401 - Scrapy's Crawler
+    def __init__(self, crawler: Any) -> None:
         self._crawler = crawler
 
     @property
-    def _slot(self) -> Any:  # noqa: ANN401 - Scrapy's
+    def _slot(self) -> Any:
         return getattr(self._crawler.engine, "_slot", None)
 
     def wake(self) -> None:
@@ -78,7 +78,7 @@ class EngineSlot:
                 )
 
 
-def _sends_once(handler: Any) -> bool:  # noqa: ANN401 - a download handler of any kind
+def _sends_once(handler: Any) -> bool:
     """Turn a handler's silent retry off. Return whether nothing else is sent in silence, as far as is known."""
     pool: Any = getattr(handler, "_pool", None)
     session: Any = getattr(handler, "_session", None)
@@ -376,9 +376,9 @@ class CrawlTurns:
             cached = cache.storage.retrieve_response(self._crawler.spider, request)
         except Exception:  # noqa: BLE001 - the cache's middleware tells of it
             return False
-        return (
-            cache.ignore_missing if cached is None else cache.policy.is_cached_response_fresh(cached, request)
-        )
+        if cached is None:
+            return cache.ignore_missing
+        return cache.policy.is_cached_response_fresh(cached, request)
 
     async def _pump(self, frontier: Frontier) -> None:
         try:
@@ -562,7 +562,7 @@ class PoliteQueue(DownloaderAwarePriorityQueue):
     With a JOBDIR, `close` puts the heads back onto the disk.
     """
 
-    def __init__(self, crawler: Crawler, *args: Any, **options: Any) -> None:  # noqa: ANN401 - as Scrapy has them
+    def __init__(self, crawler: Crawler, *args: Any, **options: Any) -> None:
         middleware = crawler.get_downloader_middleware(PoliteMiddleware)
         if middleware is None:
             raise InvalidOption(

@@ -285,7 +285,11 @@ def path_findings(line: Line, dialect: Dialect, *, inverted: bool) -> Iterator[F
     """
     yield from _characters(line, dialect)
     yield from _encoding(line)
-    yield from _fragment(line)
+    # A comment follows white space, or has white space after its `#`.
+    before, mark, after = line.text.partition("#")
+    if mark and line.value and before[-1:] not in WHITE and after[:1] not in ("", *WHITE):
+        meant = f"{line.value}#{after.split(maxsplit=1)[0]}"
+        yield found(line.number, "D18", quoted(meant), quoted(line.value))
     if line.value[:1] not in ("", "/", "*") and not dialect.supplies_slash and not inverted:
         yield found(line.number, "D5", quoted(line.value))
     if not dialect.has_wildcards and ("*" in line.value or line.value.endswith("$")):
@@ -327,14 +331,6 @@ def _encoding(line: Line) -> Iterator[Finding]:
     yield found(line.number, "D13", quoted(line.value), f"%{octet:02X}", hint=hint)
 
 
-def _fragment(line: Line) -> Iterator[Finding]:
-    """Find a `#` within a path. A comment follows white space, or has white space after its `#`."""
-    before, mark, after = line.text.partition("#")
-    if mark and line.value and before[-1:] not in WHITE and after[:1] not in ("", *WHITE):
-        meant = f"{line.value}#{after.split(maxsplit=1)[0]}"
-        yield found(line.number, "D18", quoted(meant), quoted(line.value))
-
-
 # The keys of Content-Signal that are answered with yes or no (Content Signals policy).
 _YES_OR_NO = {"search", "ai-input", "ai-train"}
 _LEVELS = {"immediate", "reference", "full"}
@@ -373,21 +369,14 @@ def _content_usage(line: Line) -> Iterator[Finding]:
     try:
         named = parse_dictionary(text)
     except Malformed as error:
-        yield Finding(
-            line.number,
-            "D19",
-            f"Content-Usage {quoted(text)} is void as a whole: {error}; {_reading(refused)}",
-            "Write keys with y or n, separated by commas: Content-Usage: train-ai=n, search=y",
-        )
+        wrong = f"Content-Usage {quoted(text)} is void as a whole: {error}; {_reading(refused)}"
+        hint = "Write keys with y or n, separated by commas: Content-Usage: train-ai=n, search=y"
+        yield Finding(line.number, "D19", wrong, hint)
         return
     for name in (name for name in named if name not in said):
-        yield Finding(
-            line.number,
-            "D19",
-            f"the value of {quoted(name)} in Content-Usage {quoted(text)} is not y or n; "
-            + _reading([name] if name in refused else ()),
-            f"Write {name}=n or {name}=y",
-        )
+        wrong = f"the value of {quoted(name)} in Content-Usage {quoted(text)} is not y or n"
+        reading = _reading([name] if name in refused else ())
+        yield Finding(line.number, "D19", f"{wrong}; {reading}", f"Write {name}=n or {name}=y")
 
 
 def _reading(refused: Sequence[str]) -> str:
@@ -405,20 +394,14 @@ def _content_signal(line: Line) -> Iterator[Finding]:
         if name in _YES_OR_NO and value not in ("yes", "no"):
             wanted, hint = "yes or no", f"Write {name}=no or {name}=yes"
         elif name == "use" and value not in _LEVELS:
-            wanted, hint = (
-                "immediate, reference or full",
-                "Write use=immediate, the strictest, or another level",
-            )
+            wanted = "immediate, reference or full"
+            hint = "Write use=immediate, the strictest, or another level"
         elif name and not value:
             wanted, hint = "given", "Write keys with yes or no: Content-Signal: search=yes, ai-train=no"
         else:
             continue
-        yield Finding(
-            line.number,
-            "D19",
-            f"the value of {quoted(name)} in Content-Signal {quoted(text)} is not {wanted}",
-            hint,
-        )
+        wrong = f"the value of {quoted(name)} in Content-Signal {quoted(text)} is not {wanted}"
+        yield Finding(line.number, "D19", wrong, hint)
 
 
 # Limits, so a hostile file does not make the search long.

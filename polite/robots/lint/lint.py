@@ -7,6 +7,7 @@ from polite.robots.dialect import RFC9309, Dialect
 from polite.robots.groups import Sections, groups
 from polite.robots.lines import Field, Line, fields_of, lines, octets, text, wide_encoding
 from polite.robots.lint import checks
+from polite.robots.signals import SIGNAL_FIELDS
 
 # A hostile file has a mistake in every line.
 _MOST_FINDINGS = 1_000
@@ -25,16 +26,7 @@ _WRITTEN_OTHERWISE = {
 }
 _PACES = {Field.CRAWL_DELAY, Field.REQUEST_RATE, Field.VISIT_TIME}
 # Fields of other conventions. They are unknown here, but no mistake.
-_OTHERS = {
-    "host",
-    "clean-param",
-    "request-rate",
-    "visit-time",
-    "noindex",
-    "content-signal",
-    "content-usage",
-    "license",
-}
+_OTHERS = {"host", "request-rate", "visit-time", "noindex", *SIGNAL_FIELDS}
 
 
 def lint(body: bytes | str, dialect: Dialect = RFC9309) -> list[checks.Finding]:
@@ -76,12 +68,9 @@ def lint(body: bytes | str, dialect: Dialect = RFC9309) -> list[checks.Finding]:
 
 def _shadowed(body: bytes, dialect: Dialect) -> Iterator[checks.Finding]:
     for rule, winner in checks.shadowed_rules(groups(Sections(text(body, dialect), dialect)), dialect):
-        again = rule.pattern == winner.pattern and rule.allows == winner.allows
-        because = (
-            "is written twice"
-            if again
-            else "never decides, because another rule wins for every path that it matches"
-        )
+        because = "never decides, because another rule wins for every path that it matches"
+        if rule.pattern == winner.pattern and rule.allows == winner.allows:
+            because = "is written twice"
         yield checks.found(rule.line, "D7", rule, because, winner)
 
 

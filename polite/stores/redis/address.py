@@ -122,10 +122,9 @@ class _Reader:
             )
         parameters = self._parameters(parts.query)
         address = self._unix(parts) if self._scheme == _UNIX else self._network(parts)
-        sentinel = tuple(parameters.pop(name, None) for name in _SENTINEL_PARAMETERS)
-        return replace(
-            address, options=parameters, login=_login(parts.netloc), sentinel_login=(sentinel[0], sentinel[1])
-        )
+        user, password = (parameters.pop(name, None) for name in _SENTINEL_PARAMETERS)
+        login = _login(parts.netloc)
+        return replace(address, options=parameters, login=login, sentinel_login=(user, password))
 
     def _network(self, parts: SplitResult) -> Address:
         default = _SENTINEL_PORT if self._kind is Kind.SENTINEL else _PORT
@@ -145,9 +144,8 @@ class _Reader:
             raise self._error("must name the path of a socket", "unix:///run/valkey.sock?db=0")
         database = next((value for name, value in parse_qsl(parts.query) if name == "db"), "0")
         number = self._database(database)
-        return Address(
-            f"unix://{path}?db={number}", self._kind, secure=False, nodes=(), path=path, database=number
-        )
+        name = f"unix://{path}?db={number}"
+        return Address(name, self._kind, secure=False, nodes=(), path=path, database=number)
 
     def _node(self, text: str, default: int) -> tuple[str, int]:
         found = _HOST.match(text)

@@ -136,33 +136,10 @@ class Mine(NamedTuple):
     fence: int
 
 
-# What the script does for one entry, in units of work of about 10 us of the server (step.lua).
-_COSTS = {
-    "puts": 1.0,
-    "ended": 1.0,
-    "met": 0.3,
-    "requeued": 1.5,
-    "outs": 0.6,
-    "backs": 0.4,
-    "leaves": 1.2,
-    "postpones": 1.2,
-    "holds": 0.5,
-    "takes": 1.2,
-    "loads": 1.0,
-}
+# In units of work of about 10 us of the server (step.lua), as the costs of entries below.
 _ROW_COST = 0.2
 # The script reads as many characters in a unit of work.
 _UNIT_CHARACTERS = 4_000
-
-
-def cost_of(kind: str, entry: object) -> float:
-    """Return what the script does for an entry of this list of Changes, in units of work."""
-    cost = _COSTS[kind]
-    if isinstance(entry, PutEntry):
-        cost += len(entry.row) / _UNIT_CHARACTERS
-    elif isinstance(entry, Load):
-        cost += entry.limit * _ROW_COST
-    return cost
 
 
 @dataclass(slots=True)
@@ -173,17 +150,18 @@ class Changes:
         takes: Homes that are wanted for single permits.
     """
 
-    ended: list[Ended] = field(default_factory=list)
-    puts: list[PutEntry] = field(default_factory=list)
-    met: list[Lookup] = field(default_factory=list)
-    requeued: list[Requeued] = field(default_factory=list)
-    outs: list[Out] = field(default_factory=list)
-    backs: list[Back] = field(default_factory=list)
-    leaves: list[Leave] = field(default_factory=list)
-    postpones: list[Postpone] = field(default_factory=list)
-    holds: list[Hold] = field(default_factory=list)
-    takes: list[str] = field(default_factory=list)
-    loads: list[Load] = field(default_factory=list)
+    # `units`: what the script does for one entry, as cost_of says.
+    ended: list[Ended] = field(default_factory=list, metadata={"units": 1.0})
+    puts: list[PutEntry] = field(default_factory=list, metadata={"units": 1.0})
+    met: list[Lookup] = field(default_factory=list, metadata={"units": 0.3})
+    requeued: list[Requeued] = field(default_factory=list, metadata={"units": 1.5})
+    outs: list[Out] = field(default_factory=list, metadata={"units": 0.6})
+    backs: list[Back] = field(default_factory=list, metadata={"units": 0.4})
+    leaves: list[Leave] = field(default_factory=list, metadata={"units": 1.2})
+    postpones: list[Postpone] = field(default_factory=list, metadata={"units": 1.2})
+    holds: list[Hold] = field(default_factory=list, metadata={"units": 0.5})
+    takes: list[str] = field(default_factory=list, metadata={"units": 1.2})
+    loads: list[Load] = field(default_factory=list, metadata={"units": 1.0})
 
     def __bool__(self) -> bool:
         return any(getattr(self, each.name) for each in fields(self))
@@ -192,6 +170,19 @@ class Changes:
     def cost(self) -> float:
         """What the script does for all of them, in units of work."""
         return sum(cost_of(each.name, entry) for each in fields(self) for entry in getattr(self, each.name))
+
+
+_COSTS: dict[str, float] = {each.name: each.metadata["units"] for each in fields(Changes)}
+
+
+def cost_of(kind: str, entry: object) -> float:
+    """Return what the script does for an entry of this list of Changes, in units of work."""
+    cost = _COSTS[kind]
+    if isinstance(entry, PutEntry):
+        cost += len(entry.row) / _UNIT_CHARACTERS
+    elif isinstance(entry, Load):
+        cost += entry.limit * _ROW_COST
+    return cost
 
 
 def encoded(request: dict[str, Any], changes: Changes) -> str:
@@ -218,11 +209,8 @@ def encoded(request: dict[str, Any], changes: Changes) -> str:
     """
     request = request | {each.name: getattr(changes, each.name) for each in fields(changes)}
     request["cost"] = round(changes.cost, 1)
-    kept = {
-        name: value
-        for name, value in request.items()
-        if value is not None and (value != [] or name == "mine")
-    }
+    said = request.items()
+    kept = {name: value for name, value in said if value is not None and (value != [] or name == "mine")}
     return json.dumps(kept, separators=(",", ":"), default=_without_answer)
 
 

@@ -4,37 +4,20 @@ redis-py never sends a command again by itself: a batch that ran although its an
 """
 
 import asyncio
-import builtins
 import hashlib
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from redis import exceptions
 from redis.asyncio import Redis, RedisCluster, Sentinel
 from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import MasterNotFoundError, SentinelConnectionPool
 from redis.backoff import NoBackoff
 from redis.client import NEVER_DECODE
-from redis.exceptions import (
-    AskError,
-    AuthenticationError,
-    AuthorizationError,
-    BusyLoadingError,
-    ClusterError,
-    ConnectionError,  # noqa: A004 - redis-py's; ours is an OSError
-    InvalidResponse,
-    NoPermissionError,
-    NoScriptError,
-    OutOfMemoryError,
-    ReadOnlyError,
-    RedisClusterException,
-    RedisError,
-    ResponseError,
-    TimeoutError,  # noqa: A004 - as above
-    TryAgainError,
-)
 
 from polite.errors import InvalidOption, StoreFailed
 from polite.options import number
@@ -51,27 +34,19 @@ _MAX_CALLS = 16
 
 # Errors that pass by themselves: the server is not there, is not the master, is busy, or moves slots.
 _PASSING = (
-    ConnectionError,
-    TimeoutError,
+    exceptions.ConnectionError,
+    exceptions.TimeoutError,
     OSError,
-    ReadOnlyError,
-    ClusterError,
-    RedisClusterException,
-    AskError,
-    TryAgainError,
+    exceptions.ReadOnlyError,
+    exceptions.ClusterError,
+    exceptions.RedisClusterException,
+    exceptions.AskError,
+    exceptions.TryAgainError,
 )
 _PASSING_CODES = frozenset(
     {
-        "BUSY",
-        "LOADING",
-        "MASTERDOWN",
-        "CLUSTERDOWN",
-        "TRYAGAIN",
-        "READONLY",
-        "NOREPLICAS",
-        "MISCONF",
-        "MOVED",
-        "ASK",
+        *("BUSY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN"),
+        *("READONLY", "NOREPLICAS", "MISCONF", "MOVED", "ASK"),
     }
 )
 # A script met a slot that is being moved.
@@ -186,23 +161,19 @@ class RedisLink:
                 await sentinel.aclose()
 
     async def _run(self, script: Script, keys: Sequence[str], arguments: Sequence[str | bytes | int]) -> Any:  # noqa: ANN401
-        as_it_is: dict[str, Any] = {NEVER_DECODE: True}
+        execute, given = partial(self._client.execute_command, **{NEVER_DECODE: True}), (*keys, *arguments)
         try:
-            return await self._client.execute_command(
-                "EVALSHA", script.sha, len(keys), *keys, *arguments, **as_it_is
-            )
-        except NoScriptError:
+            return await execute("EVALSHA", script.sha, len(keys), *given)
+        except exceptions.NoScriptError:
             # The cache of scripts survives neither a restart nor a failover.
-            return await self._client.execute_command(
-                "EVAL", script.text, len(keys), *keys, *arguments, **as_it_is
-            )
+            return await execute("EVAL", script.text, len(keys), *given)
 
     async def _timed(self, calling: Any, key: str = "polite:") -> Any:  # noqa: ANN401 - an awaitable of redis-py, and what it returns
         """Await it for a limited time. `key` is what its keys begin with."""
         try:
             async with asyncio.timeout(CALL_S):
                 return await calling
-        except (RedisError, RedisClusterException, OSError) as error:
+        except (exceptions.RedisError, exceptions.RedisClusterException, OSError) as error:
             raise translated(error, self.name, key) from error
 
 
@@ -234,7 +205,7 @@ class Patience:
             # It bounds the wait behind other calls, too.
             async with asyncio.timeout(self._limit_s) as limit:
                 return await self._repeated(call, limit)
-        except builtins.TimeoutError as error:
+        except TimeoutError as error:
             raise self._failed() from error
 
     async def _repeated(self, call: Callable[[], Awaitable[T]], limit: asyncio.Timeout) -> T:
@@ -247,7 +218,7 @@ class Patience:
                 self._away = since, str(error)
                 if limit.expired():
                     # redis-py may answer a cancellation by an error of its own, and there is no second one.
-                    raise builtins.TimeoutError from error
+                    raise TimeoutError from error
             else:
                 self._away = None
                 return result
@@ -275,39 +246,41 @@ def translated(error: Exception, name: str, key: str = "polite:") -> Unreached |
     text = " ".join(str(error).split())
     text = _no_master(text) if isinstance(error, MasterNotFoundError) else text[:300]
     match error:
-        case AuthenticationError() | AuthorizationError():
+        case exceptions.AuthenticationError() | exceptions.AuthorizationError():
             wrong = (
                 f"the server refuses the user or the password ({text}): write them into the address as "
                 "redis://user:password@host, or set POLITE_STORE_PASSWORD for the command line"
             )
-        case NoPermissionError():
+        case exceptions.NoPermissionError():
             wrong = _no_permission(text)
-        case OutOfMemoryError():
+        case exceptions.OutOfMemoryError():
             wrong = f"the server's memory is full ({text}): raise its maxmemory, or purge what is no longer needed"
-        case NoScriptError():
+        case exceptions.NoScriptError():
             wrong = "the server forgets scripts at once (NOSCRIPT twice): no proxy may stand between"
-        case InvalidResponse():
+        case exceptions.InvalidResponse():
             wrong = f"it does not speak the protocol of Redis ({text}): is this the right host and port?"
         case _ if isinstance(error, _PASSING) or text.partition(" ")[0] in _PASSING_CODES or _MOVING in text:
             # A connection that is refused or broken is not slow: most often the address is wrong.
-            late = isinstance(error, (TimeoutError, asyncio.TimeoutError))
-            slow = late or isinstance(error, (BusyLoadingError, ResponseError))
-            silent = f"no answer within {CALL_S:g} s" if isinstance(error, asyncio.TimeoutError) else ""
+            late = isinstance(error, (exceptions.TimeoutError, TimeoutError))
+            slow = late or isinstance(error, (exceptions.BusyLoadingError, exceptions.ResponseError))
+            silent = f"no answer within {CALL_S:g} s" if isinstance(error, TimeoutError) else ""
             return Unreached(silent or text or type(error).__name__, slow=slow)
-        case ResponseError() if text.startswith("OOM"):
-            return translated(OutOfMemoryError(text), name)
-        case ResponseError() if text.startswith("NOPERM") or "ACL failure" in text or _BY_A_SCRIPT in text:
+        case exceptions.ResponseError() if text.startswith("OOM"):
+            return translated(exceptions.OutOfMemoryError(text), name)
+        case exceptions.ResponseError() if (
+            text.startswith("NOPERM") or "ACL failure" in text or _BY_A_SCRIPT in text
+        ):
             wrong = _no_permission(text)
-        case ResponseError() if text.startswith("WRONGTYPE"):
+        case exceptions.ResponseError() if text.startswith("WRONGTYPE"):
             wrong = (
                 f"a key that begins with {key} has another type, so another program uses this name (WRONGTYPE): "
                 "choose another crawl, or another database"
             )
-        case ResponseError() if "DB index" in text:
+        case exceptions.ResponseError() if "DB index" in text:
             wrong = (
                 f"the server has no such database ({text}): choose a lower number, or raise its `databases`"
             )
-        case ResponseError() if "unknown command 'SENTINEL'" in text:
+        case exceptions.ResponseError() if "unknown command 'SENTINEL'" in text:
             scheme, _, rest = name.partition("+sentinel://")
             wrong = f"this server is no Sentinel; a single server has an address such as {scheme}://{rest.partition('/')[0]}"
         case _:
@@ -340,16 +313,9 @@ def _no_retry() -> Retry:
 
 def _client(address: Address) -> "Redis | RedisCluster":
     user, password = address.login
-    options: dict[str, Any] = {
-        "username": user,
-        "password": password,
-        "socket_timeout": CALL_S,
-        "socket_connect_timeout": CONNECT_S,
-        "retry": _no_retry(),
-        "protocol": 2,
-        # Otherwise each connection begins with CLIENT SETINFO, twice.
-        "driver_info": None,
-    }
+    options: dict[str, Any] = {"username": user, "password": password, "retry": _no_retry(), "protocol": 2}
+    # With driver_info, each connection begins with CLIENT SETINFO, twice.
+    options |= {"driver_info": None, "socket_timeout": CALL_S, "socket_connect_timeout": CONNECT_S}
     if address.secure:
         options |= {"ssl": True, **address.options}
     if address.kind is Kind.CLUSTER:

@@ -58,9 +58,8 @@ async def reached(link: RedisLink, ask: Callable[[], Awaitable[T]]) -> T:
             return await ask()
         except Unreached as error:
             if not error.slow or asyncio.get_running_loop().time() >= until:
-                raise StoreFailed(
-                    f"{link.name}: the server is not reached: {error}{_hint(link, str(error))}"
-                ) from error
+                hint = _hint(link, str(error))
+                raise StoreFailed(f"{link.name}: the server is not reached: {error}{hint}") from error
         await asyncio.sleep(_PAUSE_S)
 
 
@@ -103,18 +102,17 @@ async def _check_node(link: RedisLink, node: Any) -> None:  # noqa: ANN401 - of 
 
 
 def _check_version(link: RedisLink, info: dict[str, Any]) -> None:
+    needed = "and a shared crawl needs"
     for key, name in _OTHERS.items():
         if key in info:
-            raise StoreFailed(
-                f"{link.name}: this is {name}, and a shared crawl needs Redis or Valkey 7.0 or later"
-            )
+            raise StoreFailed(f"{link.name}: this is {name}, {needed} Redis or Valkey 7.0 or later")
     version = str(info.get("valkey_version") or info.get("redis_version") or "")
     name = "Valkey" if "valkey_version" in info else "Redis"
     parts = tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
     if not parts:
         raise StoreFailed(f"{link.name}: INFO names no version: this is neither Redis nor Valkey")
     if parts < _LEAST:
-        raise StoreFailed(f"{link.name}: this is {name} {version}, and a shared crawl needs 7.0 or later")
+        raise StoreFailed(f"{link.name}: this is {name} {version}, {needed} 7.0 or later")
 
 
 async def _check_eviction(link: RedisLink, node: Any, info: dict[str, Any]) -> None:  # noqa: ANN401 - of redis-py

@@ -46,15 +46,10 @@ def claim(homes: list[Mine], leaving: list[Mine]) -> list[dict[str, object]]:
     """
     if len(homes) > _CLAIMED_AT_ONCE:
         homes = leaving + homes
-    last = max(0, len(homes) - 1) // _CLAIMED_AT_ONCE
-    return [
-        {
-            "mine": homes[number * _CLAIMED_AT_ONCE :][:_CLAIMED_AT_ONCE],
-            "mine_begins": number == 0,
-            "mine_ends": number == last,
-        }
-        for number in range(last + 1)
-    ]
+    most = _CLAIMED_AT_ONCE
+    parts = [homes[at : at + most] for at in range(0, max(1, len(homes)), most)]
+    last = len(parts) - 1
+    return [{"mine": part, "mine_begins": n == 0, "mine_ends": n == last} for n, part in enumerate(parts)]
 
 
 class WantedHomes:
@@ -293,65 +288,56 @@ class Partition:
         if self._over is None and self._clock.monotonic() < at:
             self._end_timer = self._clock.call_at(at, self._give_up)
         elif self._over is None:
-            self.stop(
-                StoreFailed(f"{self._link.name} did not answer for {_END_S:.0f} s while the crawl was closed")
-            )
+            why = f"{self._link.name} did not answer for {_END_S:.0f} s while the crawl was closed"
+            self.stop(StoreFailed(why))
 
     def _send_at(self, when: float) -> None:
         if when < self._timer_at:
             self._cancel_timer()
             self._timer_at = when
-            self._timer = self._clock.call_at(when, self._guarded(self._send_batch))
+            self._timer = self._clock.call_at(when, partial(self._guarded, self._send_batch))
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._timer, self._timer_at = None, math.inf
 
-    def _guarded(self, work: Callable[[], None]) -> Callable[[], None]:
-        """Return `work`, whose exceptions stop the session: nothing may wait for ever."""
-
-        def run() -> None:
-            try:
-                work()
-            except Exception as defect:
-                self._owner.fail(defect)
-                raise
-            except BaseException as error:
-                ended = RuntimeError(f"the shared crawl was ended by {error!r}")
-                ended.__cause__ = error
-                self._owner.fail(ended)
-                raise
-
-        return run
+    def _guarded(self, work: Callable[[], None]) -> None:
+        """Do `work`, whose exceptions stop the session: nothing may wait for ever."""
+        try:
+            work()
+        except Exception as defect:
+            self._owner.fail(defect)
+            raise
+        except BaseException as error:
+            ended = RuntimeError(f"the shared crawl was ended by {error!r}")
+            ended.__cause__ = error
+            self._owner.fail(ended)
+            raise
 
     def _send_batch(self) -> None:
         self._cancel_timer()
         if self._claim == []:
             leaving = [] if self._batch is None else self._batch.changes.leaves
             self._claim = claim(self._held(), [Mine(each.home, each.fence) for each in leaving])
-        batch = self._next_batch()
+        # Nothing changes before the server knows all that is held.
+        if self._in_part:
+            batch = ChangeBatch()
+        else:
+            batch = self._batch = self._batch or self._queue.cut()
         request = encoded(self._request(batch), batch.changes)
         self._wished_at = math.inf
         self._sent_at = self._clock.monotonic()
         # Read before the command is written: a late reply lengthens nothing.
         sent = self._clock.lasting()
-        self._call = asyncio.get_running_loop().create_task(
-            self._link.step(self._prefix, request), name="polite-step"
-        )
-        self._call.add_done_callback(lambda call: self._guarded(partial(self._returned, call, batch, sent))())
+        step = self._link.step(self._prefix, request)
+        self._call = asyncio.get_running_loop().create_task(step, name="polite-step")
+        self._call.add_done_callback(lambda call: self._guarded(partial(self._returned, call, batch, sent)))
 
     @property
     def _in_part(self) -> bool:
         """Whether the next batch says a part of what is held, and more is to come."""
         return self._claim is not None and len(self._claim) > 1
-
-    def _next_batch(self) -> ChangeBatch:
-        """Return what the next batch brings: nothing before the server knows all that is held."""
-        if self._in_part:
-            return ChangeBatch()
-        self._batch = self._batch or self._queue.cut()
-        return self._batch
 
     def _request(self, batch: ChangeBatch) -> dict[str, Any]:
         self._seq += 1
@@ -438,14 +424,9 @@ class Partition:
     def _refused(self, err: str) -> None:
         """The store holds no crawl, or not the one that we know."""
         if not self._owner.alone:
-            what = (
-                "holds another crawl of this name"
-                if err == "other crawl"
-                else "holds nothing of this crawl any more"
-            )
-            self._owner.fail(
-                StoreEmptied(f"{self._link.name} {what}: it was flushed, or restarted without its data")
-            )
+            what = "another crawl of this name" if err == "other crawl" else "nothing of this crawl any more"
+            why = f"{self._link.name} holds {what}: it was flushed, or restarted without its data"
+            self._owner.fail(StoreEmptied(why))
             return
         self._born = None
         self._journal.clear()

@@ -31,6 +31,12 @@ _MAX_READ, _READ_FOR_S = 1_000, 1.0
 _CLOSE_S = 5.0
 
 
+# A value that is written, and for how many seconds it is kept; and what makes it of the value before.
+_New = tuple[bytes, float]
+_Renewing = Callable[[bytes | None], _New]
+_NOTHING: _New = (b"", 0.0)
+
+
 class _Reply(NamedTuple):
     done: bool
     kept: bytes | None
@@ -53,9 +59,8 @@ class RedisStore:
         self._link = link
         self._clock = clock
         self._patience = Patience(link.name, clock, patience_s)
-        self._server_time: tuple[float, float] | None = (
-            None  # the server's (Unix), and when it was read (lasting)
-        )
+        # The server's (Unix), and when it was read (lasting).
+        self._server_time: tuple[float, float] | None = None
         self._read: OrderedDict[Origin, tuple[float, bytes | None]] = OrderedDict()
         self._pending: dict[Origin, SavedBackOff] = {}
         self._writing: asyncio.Task[None] | None = None
@@ -96,11 +101,9 @@ class RedisStore:
             first = min(self._pending, key=lambda each: self._pending[each].until)
             del self._pending[first]
         if self._closed:
+            text = "a back-off of %s came after %r was closed: it is saved if the store is used again"
             log.warning(
-                "a back-off of %s came after %r was closed: it is saved if the store is used again",
-                origin,
-                self,
-                extra=fields("back_off_late", origin=origin, store=self._link.name),
+                text, origin, self, extra=fields("back_off_late", origin=origin, store=self._link.name)
             )
         elif self._writing is None or self._writing.done():
             self._writing = asyncio.get_running_loop().create_task(self._write_in_background())
@@ -126,13 +129,8 @@ class RedisStore:
         except StoreFailed as error:
             log.warning("%s not saved: %s", self._waiting, error, extra=self._unsaved(error))
         except TimeoutError:
-            log.warning(
-                "%s not saved within %g s at %s",
-                self._waiting,
-                _CLOSE_S,
-                self._link.name,
-                extra=self._unsaved(None),
-            )
+            text, extra = "%s not saved within %g s at %s", self._unsaved(None)
+            log.warning(text, self._waiting, _CLOSE_S, self._link.name, extra=extra)
 
     async def _write_in_background(self) -> None:
         try:
@@ -166,29 +164,19 @@ class RedisStore:
 
         await self._replace(origin, "hold", (await self._run(origin, "load")).held, last)
 
-    async def _replace(
-        self,
-        origin: Origin,
-        action: str,
-        before: bytes | None,
-        new: Callable[[bytes | None], tuple[bytes, float]],
-    ) -> None:
+    async def _replace(self, origin: Origin, action: str, before: bytes | None, new: _Renewing) -> None:
         """Write what `new` makes of the value before, and for how many seconds it is kept, until no other write comes between."""
         for _ in range(_MAX_ATTEMPTS):
-            reply = await self._run(origin, action, before, *new(before))
+            reply = await self._run(origin, action, before, new(before))
             if reply.done:
                 return
             before = reply.kept if action == "save" else reply.held
         raise StoreFailed(f"{self._link.name}: {origin} is written by too many processes at one time")
 
     async def _run(
-        self,
-        origin: Origin,
-        action: str,
-        before: bytes | None = None,
-        value: bytes = b"",
-        keep_s: float = 0.0,
+        self, origin: Origin, action: str, before: bytes | None = None, new: _New = _NOTHING
     ) -> _Reply:
+        value, keep_s = new
         key = f"polite:{{r:{origin}}}"
         keep_ms = str(int(max(keep_s, 1.0) * 1_000)) if keep_s < _LONGEST_S else ""
         sent = self._clock.lasting()
