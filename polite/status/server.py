@@ -73,7 +73,7 @@ class Access:
     @property
     def has_token(self) -> bool:
         """Whether a token is asked for: without one, nothing can be ordered."""
-        return self._token is not None
+        return bool(self._clients)
 
     def known_host(self, header: str | None) -> bool:
         """Whether the Host header names this server by an address or a name that is its own."""
