@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import datetime
 
@@ -421,19 +422,13 @@ class Gate:
         """Close the gate. Waiting calls get GateClosed; permits already granted may be finished. May be called twice."""
         self.services.held_turns.close()
         self.services.shutdown.begin()
-        try:
+        async with AsyncExitStack() as closing:
+            for part in (self.services.turns.operator, self.services.origins, self.services.turns.pacer):
+                closing.push_async_callback(part.close)
             charges = list(self._charges.values())
             for charge in charges:
                 charge.cancel()
             await asyncio.gather(*charges, return_exceptions=True)
-        finally:
-            try:
-                await self.services.turns.pacer.close()
-            finally:
-                try:
-                    await self.services.origins.close()
-                finally:
-                    await self.services.turns.operator.close()
 
     def __repr__(self) -> str:
         counters, state = self.services.counters, "closed, " if self.services.shutdown.begun else ""

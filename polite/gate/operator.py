@@ -208,7 +208,9 @@ class Operator:
     async def close(self) -> None:
         """Finish the writes; what waits gets GateClosed. May be called twice."""
         self._closed = True
-        self._end_timers()
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
         for waiter in [each for each in self._waiting if not each.done()]:
             waiter.set_exception(
                 GateClosed("the gate was closed while this request waited for the end of an order")
@@ -225,7 +227,7 @@ class Operator:
         changed = self.orders.replace(
             [each for each in rows.values() if each.until is None or each.until > now]
         )
-        self._arm("end", self.orders.ends_at - now, self._expire)
+        self._arm("end", self.orders.ends_at - now, lambda: self._put(self.orders.rows))
         if not changed:
             return
         for watcher in list(self._watching):
@@ -247,9 +249,6 @@ class Operator:
                     else (by or "another process", because or "released")
                 )
                 self._tell(OperatorActed("release", order.pattern, *why))
-
-    def _expire(self) -> None:
-        self._put(self.orders.rows)
 
     def _receive(self, found: list[Order]) -> None:
         """Obey what the store says, and what it does not say yet."""
@@ -334,11 +333,6 @@ class Operator:
             self._timers[name] = self._clock.call_at(
                 self._clock.monotonic() + min(max(seconds, 0.0), _TIMER_S), call
             )
-
-    def _end_timers(self) -> None:
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
 
 
 def _end(now: float, until: float | datetime | None, for_: float | None) -> float | None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, TypeGuard, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from polite.errors import GateClosed
 from polite.events import RobotsFetched
@@ -45,13 +45,6 @@ _LONGEST_WAIT_S = 7 * 86_400.0
 T = TypeVar("T")
 
 _BEING_READ = "its robots.txt is being read"
-
-
-class ReadFile(NamedTuple):
-    """A file that was fetched, as it is kept in memory, and the rules that were read from it."""
-
-    file: Found
-    rules: RuleSet
 
 
 class _Spared(Exception):
@@ -345,8 +338,10 @@ class OriginManager:
         self, origin: Origin, access: FetchResult, before: OriginRules | None
     ) -> tuple[Snapshot, OriginRules]:
         """Return the snapshot after a fetch, and the rules that follow from it."""
-        read = await self._read(origin, access, before) if isinstance(access, Found) else None
-        access = access if read is None else read.file
+        read: tuple[Found, RuleSet] | None = None
+        if isinstance(access, Found):
+            read = await self._apart(origin, access, partial(self._read, access, before))
+            access = read[0]
         now = self.clock.wall()
         still_good = before is not None and before.fresh(now)
         before = None if before is None else before.dated(self.clock)
@@ -366,17 +361,13 @@ class OriginManager:
 
     # Reading files for one agent, the large ones one at a time in a thread.
 
-    async def _read(self, origin: Origin, fetched: Found, before: OriginRules | None) -> ReadFile:
+    def _read(self, fetched: Found, before: OriginRules | None) -> tuple[Found, RuleSet]:
         """Compress and parse a file that was fetched, in one step. The same octets as `before` are not parsed again."""
-
-        def work() -> ReadFile:
-            kept = fetched.kept()
-            if before is not None and before.read_from(kept):
-                return ReadFile(kept, before.rules)
-            # Of `kept`, the octets would be inflated again.
-            return ReadFile(kept, self._parsed(fetched))
-
-        return await self._apart(origin, fetched, work)
+        kept = fetched.kept()
+        if before is not None and before.read_from(kept):
+            return kept, before.rules
+        # Of `kept`, the octets would be inflated again.
+        return kept, self._parsed(fetched)
 
     async def _rules_of(
         self,
@@ -384,7 +375,7 @@ class OriginManager:
         snapshot: Snapshot,
         before: OriginRules | None = None,
         *,
-        read: ReadFile | None = None,
+        read: tuple[Found, RuleSet] | None = None,
     ) -> OriginRules:
         """Return the rules of a snapshot. A file with the same octets as `before` is not parsed again.
 
@@ -401,8 +392,8 @@ class OriginManager:
             return (await self._rules_of(origin, good, before)).attempted(snapshot)
         access, reason = snapshot.effective(self.policy, self.clock.wall())
         match access:
-            case Found() if read is not None and read.file is access:
-                rules = read.rules
+            case Found() if read is not None and read[0] is access:
+                rules = read[1]
             case Found() if before is not None and before.read_from(access):
                 rules = before.rules
             case Found():

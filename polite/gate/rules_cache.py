@@ -276,7 +276,7 @@ class RulesCache:
         newest.meaning, newest.pace = known.meaning, known.pace
         newest.fresh_from, newest.fresh_until = known.fresh_from, known.fresh_until
         self._known[key] = known
-        self._add(known)
+        self._count(known, 1)
         # The newest stays, however large: it would be fetched again for each page.
         while len(self._known) > self._limit or (self._crowded and len(self._known) > 1):
             self._evict(now)
@@ -332,7 +332,7 @@ class RulesCache:
                 if self._crowded:
                     self._strip(key)
         else:
-            self._subtract(forgotten)
+            self._count(forgotten, -1)
             self._evicted[key] = forgotten.lineage
 
     def _strip(self, key: str) -> None:
@@ -340,30 +340,28 @@ class RulesCache:
         del self._with_rules[key]
         whole = self._backing_off[key]
         bare = self._backing_off[key] = whole.bare()
-        self._add(bare)
-        self._subtract(whole)
+        self._count(bare, 1)
+        self._count(whole, -1)
 
     def _removed(self, key: str) -> OriginRules | None:
         """Remove and return what is remembered, or was set aside."""
         removed = self._known.pop(key, None) or self._backing_off.pop(key, None)
         if removed is not None:
-            self._subtract(removed)
+            self._count(removed, -1)
             self._with_rules.pop(key, None)
         return removed
 
-    def _add(self, known: OriginRules) -> None:
+    def _count(self, known: OriginRules, sign: int) -> None:
+        """Count what was added (1) or removed (-1)."""
+        octets = sign * known.octets
         if known.snapshot.failures and known.is_bare:
-            self._bare += known.octets
+            self._bare += octets
         else:
-            self._octets += known.octets
-        self._in_use.remove(known.rules)
-
-    def _subtract(self, known: OriginRules) -> None:
-        if known.snapshot.failures and known.is_bare:
-            self._bare -= known.octets
+            self._octets += octets
+        if sign > 0:
+            self._in_use.remove(known.rules)
         else:
-            self._octets -= known.octets
-        self._in_use.add(known.rules)
+            self._in_use.add(known.rules)
 
 
 class RulesInUse:

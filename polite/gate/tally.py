@@ -8,20 +8,8 @@ from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from typing import TypeVar, get_args
 
+from polite import events
 from polite.errors import InvalidOption
-from polite.events import (
-    BackedOff,
-    CircuitClosed,
-    CircuitOpened,
-    Event,
-    Granted,
-    Left,
-    LicenseRequired,
-    OriginPostponed,
-    PaceLearned,
-    PaymentRequired,
-    RobotsFetched,
-)
 from polite.log import fields, log, without_query
 from polite.options import number
 from polite.origin import Origin, Target
@@ -170,42 +158,41 @@ OnGranted = Callable[[Target, float, Task | None], None]
 OnLeft = Callable[[Target, int | None, float | None, float], None]
 
 
-def log_event(event: Event) -> None:
+# Of each event that is logged: the name of its line, its text, and the fields that the text shows.
+_LINES: dict[type, tuple[str, str, str]] = {
+    events.RobotsFetched: (
+        "robots_fetched",
+        "robots.txt of %s: %s (%s, status %s)",
+        "origin outcome reason status",
+    ),
+    events.BackedOff: ("back_off", "back-off of %s for %.1f s: %s", "origin pause_s because"),
+    events.PaceLearned: ("pace_learned", "pace of %s: %s", "origin because"),
+    events.CircuitOpened: ("circuit_opened", "circuit of %s opened: %s", "origin because"),
+    events.CircuitClosed: ("circuit_closed", "circuit of %s closed after status %d", "origin status"),
+    events.OriginPostponed: (
+        "origin_postponed",
+        "%d tasks of %s postponed for %.0f s: %s",
+        "tasks origin for_s because",
+    ),
+    events.PaymentRequired: ("payment_required", "%s asks for a payment: %s", "url price"),
+    events.LicenseRequired: ("license_required", "%s asks for a licence", "url"),
+}
+
+
+def log_event(event: events.Event) -> None:
     """Log an event, if it is one that is logged: a fetch of robots.txt for debugging, the others as information."""
-    text: str
-    shown: tuple[object, ...]
-    match event:
-        case RobotsFetched(origin=origin, outcome=outcome, reason=reason, status=status):
-            text, shown = "robots.txt of %s: %s (%s, status %s)", (origin, outcome, reason, status)
-            extra = fields("robots_fetched", origin=origin, reason=reason)
-        case BackedOff(origin=origin, pause_s=seconds, because=because):
-            text, shown = "back-off of %s for %.1f s: %s", (origin, seconds, because)
-            extra = fields("back_off", origin=origin)
-        case PaceLearned(origin=origin, because=because):
-            text, shown = "pace of %s: %s", (origin, because)
-            extra = fields("pace_learned", origin=origin)
-        case CircuitOpened(origin=origin, because=because):
-            text, shown = "circuit of %s opened: %s", (origin, because)
-            extra = fields("circuit_opened", origin=origin)
-        case CircuitClosed(origin=origin, status=status):
-            text, shown = "circuit of %s closed after status %d", (origin, status)
-            extra = fields("circuit_closed", origin=origin)
-        case OriginPostponed(origin=origin, tasks=tasks, for_s=seconds, because=because):
-            text = f"%d task{'' if tasks == 1 else 's'} of %s postponed for %.0f s: %s"
-            shown = (tasks, origin, seconds, because)
-            extra = fields("origin_postponed", origin=origin, count=tasks)
-        case PaymentRequired(url=url, origin=origin, price=price):
-            text, shown = "%s asks for a payment: %s", (without_query(url), price)
-            extra = fields("payment_required", origin=origin, url=url)
-        case LicenseRequired(url=url, origin=origin):
-            text, shown = "%s asks for a licence", (without_query(url),)
-            extra = fields("license_required", origin=origin, url=url)
-        case _:
-            return
-    log.log(logging.DEBUG if isinstance(event, RobotsFetched) else logging.INFO, text, *shown, extra=extra)
+    if (line := _LINES.get(type(event))) is None:
+        return
+    name, text, shown = line
+    origin, url, reason, count = (getattr(event, each, None) for each in ("origin", "url", "reason", "tasks"))
+    if count == 1:
+        text = text.replace("tasks", "task")
+    values = [without_query(str(url)) if each == "url" else getattr(event, each) for each in shown.split()]
+    level = logging.DEBUG if isinstance(event, events.RobotsFetched) else logging.INFO
+    log.log(level, text, *values, extra=fields(name, origin=origin, url=url, reason=reason, count=count))
 
 
-_EVERY = frozenset(get_args(Event))
+_EVERY = frozenset(get_args(events.Event))
 
 
 class Notifier:
@@ -240,7 +227,7 @@ class Notifier:
         """Pass the times of each permit to one more meter, until the returned function is called."""
         return self._until_removed(self._meters, meter)
 
-    def __call__(self, event: Event, /) -> None:
+    def __call__(self, event: events.Event, /) -> None:
         """Pass an event on, if it is wanted."""
         if log.isEnabledFor(logging.INFO):
             log_event(event)
@@ -269,19 +256,21 @@ class Notifier:
             for kind in wanted:
                 wanting[kind] = (*wanting.get(kind, ()), listener)
         self.wanted: Mapping[type, tuple[Listener, ...]] = wanting
-        self.on_granted: OnGranted | None = self._granted if self._meters or Granted in wanting else None
-        self.on_left: OnLeft | None = self._left if self._meters or Left in wanting else None
-        self.elapsed_wanted: bool = Left in wanting
+        self.on_granted: OnGranted | None = (
+            self._granted if self._meters or events.Granted in wanting else None
+        )
+        self.on_left: OnLeft | None = self._left if self._meters or events.Left in wanting else None
+        self.elapsed_wanted: bool = events.Left in wanting
 
     def _granted(self, target: Target, waited_s: float, task: Task | None) -> None:
         self._measure(lambda meter: meter.granted(waited_s, task))
-        if Granted in self.wanted:
-            self(Granted(target.url, waited_s, target.origin.text, task))
+        if events.Granted in self.wanted:
+            self(events.Granted(target.url, waited_s, target.origin.text, task))
 
     def _left(self, target: Target, status: int | None, elapsed_s: float | None, held_s: float) -> None:
         self._measure(lambda meter: meter.left(status, held_s))
-        if Left in self.wanted:
-            self(Left(target.url, status, elapsed_s, held_s))
+        if events.Left in self.wanted:
+            self(events.Left(target.url, status, elapsed_s, held_s))
 
     def _measure(self, tell: Callable[[Meter], object]) -> None:
         for meter in tuple(self._meters.values()):
@@ -292,12 +281,12 @@ class Notifier:
 
 
 def _wanted(listener: Listener) -> frozenset[type]:
-    events = getattr(listener, "events", None)
-    if events is None:
+    wanted = getattr(listener, "events", None)
+    if wanted is None:
         return _EVERY
     # Perhaps it is a list in which the listener keeps what it received: to send nothing then would surprise.
-    if not isinstance(events, Collection) or not events or not _EVERY.issuperset(events):
+    if not isinstance(wanted, Collection) or not wanted or not _EVERY.issuperset(wanted):
         raise InvalidOption(
-            f"listener.events must name the classes of polite.events that the listener wants, got {events!r}"
+            f"listener.events must name the classes of polite.events that the listener wants, got {wanted!r}"
         )
-    return frozenset(events)
+    return frozenset(wanted)

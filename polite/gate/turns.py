@@ -11,7 +11,7 @@ from polite.events import BackedOff, BudgetSpent, CircuitClosed, CircuitOpened, 
 from polite.gate.lessons import Lessons
 from polite.gate.operator import Operator
 from polite.gate.tally import Counters, RefusalCounts
-from polite.orders import Order, Orders
+from polite.orders import Orders
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace, VisitTime
 from polite.pacing.budgets import Budgets, Declined, Spent
@@ -84,7 +84,7 @@ class Turns:
         self._refusing = self.refusals.rows
         self.operator: Operator = Operator(self.clock, self.listener)
         self.orders: Orders = self.operator.orders
-        self.operator.watch(self._ordered)
+        self.operator.watch(self._adopt)
         self._adopt()
 
     def share(
@@ -113,10 +113,7 @@ class Turns:
         self.pacer.limit(*self.policies.limits, policy.max_waiting)
         self.pacer.relimit(changed)
 
-    def _ordered(self, _: list[Order]) -> None:
-        self._adopt()
-
-    def _adopt(self) -> None:
+    def _adopt(self, _: object = None) -> None:
         policies = self.policies
         self.anchor: Anchor = policies.policy.anchor
         self.grants_delay: bool = policies.concurrent

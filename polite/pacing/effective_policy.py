@@ -109,7 +109,7 @@ class EffectivePolicies:
         quotas: What servers said of their quotas lately.
         memories: What throttles remember of origins that have refused requests.
         budgets: What was spent of the budgets of origins and scopes.
-        slowed: The broader scopes that refusals of several origins have slowed (ScopePaces).
+        slowed: The broader scopes that refusals of several origins have slowed (polite/gate/lessons.py).
         budgeted: Whether any origin or scope has a budget, or a ceiling in octets.
         counts_origins: Whether any origin has a budget.
         uniform: Whether the same policy applies to all origins.
