@@ -208,6 +208,8 @@ async def test_one_client_cannot_take_all_permits_and_a_flood_is_refused():
         assert [each.status for each in flood][-2:] == [429, 429]
         assert flood[-1].headers["Retry-After"] == "1"
         assert (await crawl.permit("/b", wait=0, headers_sent=two)).status == 202
+        await crawl.ask("DELETE", flood[2].value["poll"][1:], **one)
+        assert (await crawl.permit("/again", wait=0, headers_sent=one)).status == 202
         polls = [await crawl.soon(crawl.ask("GET", flood[1].value["poll"][1:], **one)) for _ in range(5)]
         assert sum(each.done() and each.result().status == 429 for each in polls) == 1
         for each in polls:
