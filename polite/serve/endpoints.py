@@ -201,8 +201,6 @@ async def report_permit(services: Services, call: Call) -> web.StreamResponse:
     status, permit = values["status"], held.permit
     if not held.taken:
         raise ApiError(409, "this permit still waits for its turn: nothing may be sent, or reported")
-    if status is not None and held.reported:
-        raise ApiError(409, "this permit was reported already: one permit is one request")
     if status is None and not held.reported:
         raise ApiError(400, "status is missing: what the site answered, or 0 if no response came")
     valid = permit.valid

@@ -208,6 +208,8 @@ async def test_one_client_cannot_take_all_permits_and_a_flood_is_refused():
         assert [each.status for each in flood][-2:] == [429, 429]
         assert flood[-1].headers["Retry-After"] == "1"
         assert (await crawl.permit("/b", wait=0, headers_sent=two)).status == 202
+        await crawl.ask("DELETE", flood[2].value["poll"][1:], **one)
+        assert (await crawl.permit("/again", wait=0, headers_sent=one)).status == 202
         polls = [await crawl.soon(crawl.ask("GET", flood[1].value["poll"][1:], **one)) for _ in range(5)]
         assert sum(each.done() and each.result().status == 429 for each in polls) == 1
         for each in polls:
@@ -237,13 +239,16 @@ async def test_a_server_that_stops_waits_for_permits_that_are_out_and_refuses_ot
         assert gate.inside == gate.waiting == 0
 
 
-async def test_conditional_headers_come_if_the_client_has_the_page():
-    options = {"recrawl": polite.RecrawlPolicy()}
-    async with served(gate=options) as crawl:
+async def test_a_permit_has_signatures_and_conditions_if_the_client_has_the_page():
+    class Signer:
+        def sign(self, method, target, now):
+            return {"Signature": f"{method} {target.url}"}
+
+    async with served(gate={"recrawl": polite.RecrawlPolicy(), "signer": Signer()}) as crawl:
         await crawl.report(await crawl.permit(), status=200, headers={"ETag": '"1"'})
         await crawl.pass_time(1.01)
-        permit = await crawl.permit(conditional=True)
-        assert permit.value["headers"]["If-None-Match"] == '"1"'
+        headers = (await crawl.permit(conditional=True)).value["headers"]
+        assert headers == {"User-Agent": "TestBot/1.0", "If-None-Match": '"1"', "Signature": f"GET {A}/a"}
 
 
 async def test_many_connections_that_send_nothing_do_not_shut_out_a_client():

@@ -7,6 +7,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
+import aiohttp
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
@@ -20,18 +21,21 @@ DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "reference" / "openapi
 
 
 async def raw(port, *pieces):
-    """Send octets as they are; return all that comes until the connection ends, or for two seconds."""
+    """Send octets as they are; return all that comes until the connection ends, or None if it does not within two seconds."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    came = b""
-    with suppress(TimeoutError, ConnectionError):
+    try:
         async with asyncio.timeout(2.0):
-            for piece in pieces:
-                writer.write(piece)
-                await writer.drain()
-                await asyncio.sleep(0.01)
-            came = await reader.read(-1)
-    writer.close()
-    return came
+            with suppress(ConnectionError):
+                for piece in pieces:
+                    writer.write(piece)
+                    await writer.drain()
+            return await reader.read(-1)
+    except TimeoutError:
+        return None
+    except ConnectionError:
+        return b""
+    finally:
+        writer.close()
 
 
 # Who may ask.
@@ -194,9 +198,8 @@ async def test_events_come_as_they_happen_and_a_slow_client_is_cut(monkeypatch):
             # More at once than a client may be behind.
             for _ in range(5):
                 crawl.gate.services.listener(polite.events.Refused(A, "RULE", None, None))
-            with pytest.raises((OSError, polite.PoliteError, ValueError, Exception)):
+            with pytest.raises((aiohttp.ClientError, ConnectionError)):
                 await stream.content.read()
-                raise AssertionError("it was not cut")
         await asyncio.sleep(0.05)
         async with crawl.session.get(f"{crawl.server.url}v1/events") as again:
             assert again.status == 200
