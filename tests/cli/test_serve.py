@@ -64,7 +64,7 @@ def test_tokens_come_from_a_file_and_the_environment_and_are_never_shown(tmp_pat
     file.write_text(f"# ours\n\nnode: {TOKEN}1\n{TOKEN}2\n")
     monkeypatch.setenv("POLITE_SERVE_TOKEN", f"{TOKEN}0")
     options = parse(["serve", *AGENT, "--token-file", str(file)])
-    assert _tokens(options) == {"POLITE_SERVE_TOKEN": f"{TOKEN}0", "node": f"{TOKEN}1", "line 4": f"{TOKEN}2"}
+    assert _tokens(options) == {"operator": f"{TOKEN}0", "node": f"{TOKEN}1", "line 4": f"{TOKEN}2"}
 
     for text in (f"a: {TOKEN}\na: {TOKEN}x\n", f"two words {TOKEN}\n", "short\n", f"{TOKEN}0\n"):
         file.write_text(text)
