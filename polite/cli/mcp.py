@@ -11,8 +11,7 @@ import re
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -34,6 +33,8 @@ from polite.version import __version__
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
 
+# An encoded body would have to be inflated within limits.
+_PLAIN = {"Accept-Encoding": "identity"}
 _REDIRECTS, _MOST_REDIRECTS = frozenset({301, 302, 303, 307, 308}), 5
 # Seconds for one call, the wait for its turn included: clients of the protocol wait for a minute.
 _CALL_S = 50.0
@@ -58,43 +59,36 @@ class Page(NamedTuple):
     whole: bool
 
 
-class Source(Protocol):
-    """What answers the tools. Raises PoliteError, Failed, aiohttp.ClientError."""
-
-    async def page(self, url: str) -> Page:
-        """Fetch the URL."""
-
-    async def told(self, what: str, url: str) -> str:
-        """Return the answer to `check` or `explain`."""
-
-
 class InProcess:
-    """A gate of this process. Each redirect is checked, and has its own turn."""
+    """A gate of this process. Each redirect is checked, and has its own turn.
+
+    Its methods raise PoliteError, Failed and aiohttp.ClientError.
+    """
 
     def __init__(self, session: aiohttp.ClientSession, gate: Gate, max_bytes: int) -> None:
         self._session, self._gate, self._max_bytes = session, gate, max_bytes
 
     async def page(self, url: str) -> Page:
-        target, fields = Target.of(url), {"Accept-Encoding": "identity"}
+        """Fetch the URL."""
+        target = Target.of(url)
         for _ in range(_MOST_REDIRECTS + 1):
-            async with self._session.get(
-                request_url(target), headers=fields, allow_redirects=False
-            ) as response:
-                location = response.headers.get("Location")
-                if response.status not in _REDIRECTS or location is None:
-                    return await _read(response, target.url, self._max_bytes)
-                response.close()
+            async with self._session.get(request_url(target), headers=_PLAIN, allow_redirects=False) as head:
+                location = head.headers.get("Location")
+                if head.status not in _REDIRECTS or location is None:
+                    return await _read(head, target.url, self._max_bytes)
+                head.close()
             target = target.join(as_sent(location))
         raise Failed(f"{url}: more than {_MOST_REDIRECTS} redirects")
 
     async def told(self, what: str, url: str) -> str:
+        """Return the answer to `check` or `explain`."""
         if what == "explain":
             return str(await self._gate.explain(url))
         return f"{Target.of(url).url}: {await self._gate.check(url)}"
 
 
 class OfServer:
-    """The gate of a running `polite serve`."""
+    """The gate of a running `polite serve`. It does the same."""
 
     def __init__(self, session: aiohttp.ClientSession, gate: str, max_bytes: int) -> None:
         self._session, self._gate, self._max_bytes = session, gate.rstrip("/"), max_bytes
@@ -119,6 +113,9 @@ class OfServer:
         except (ValueError, KeyError, TypeError, aiohttp.ClientError):
             text = f"{self._gate} is no polite serve: it answered {response.status}"
         return text if after is None else f"{text}; try again in {after} s"
+
+
+Source = InProcess | OfServer
 
 
 async def _read(response: aiohttp.ClientResponse, url: str, most: int) -> Page:
@@ -194,10 +191,10 @@ def _why(error: Exception) -> str:
             return f"{message_of(error)}; try again in {error.retry_after_s:.0f} s"
         case PoliteError() | Failed():
             return message_of(error)
-        case TimeoutError():
-            return f"no answer within {_CALL_S:g} s, the wait for the site's turn included; explain says when it comes"
-        case _:
+        case aiohttp.ClientError():
             return f"no response: {str(error) or type(error).__name__}"
+        case _:
+            return f"no answer within {_CALL_S:g} s, the wait for the site's turn included; explain says when it comes"
 
 
 def server(source: Source) -> "MCPServer":
@@ -208,8 +205,7 @@ def server(source: Source) -> "MCPServer":
         from mcp_types import ToolAnnotations
         from pydantic import Field
 
-        for package in ("lxml", "markdownify"):
-            import_module(package)
+        text_of("")
     made, texts = MCPServer("polite", version=__version__, log_level="WARNING"), Texts(source)
 
     @asynccontextmanager
@@ -257,7 +253,7 @@ async def source_for(options: argparse.Namespace) -> AsyncIterator[Source]:
     """Open what answers the tools."""
     if options.gate is not None:
         token = os.environ.get("POLITE_SERVE_TOKEN")
-        headers = {"Accept-Encoding": "identity", **({"Authorization": f"Bearer {token}"} if token else {})}
+        headers = _PLAIN | ({"Authorization": f"Bearer {token}"} if token else {})
         # Of loopback mostly: no nameserver of its own is needed.
         connector = aiohttp.TCPConnector(resolver=aiohttp.ThreadedResolver())
         async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
@@ -276,6 +272,8 @@ def mcp(options: argparse.Namespace) -> Exit:
     """Serve on standard input and output until the client ends it. Raises InvalidOption, StoreFailed."""
     if options.gate is None and is_unnamed(options):
         raise agent_needed("polite mcp")
+    if options.gate is not None and options.journal is not None:
+        raise InvalidOption("--journal has no effect with --gate: the gate of polite serve decides")
     if options.gate is not None and urlsplit(options.gate).scheme not in ("http", "https"):
         raise InvalidOption(
             f"--gate must be the URL of a polite serve, such as http://127.0.0.1:8700, got {options.gate!r}"

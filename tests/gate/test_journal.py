@@ -83,7 +83,7 @@ async def test_what_was_known_and_decided_is_shown(file: Path, capsys) -> None:
     assert main(["journal", "verify", str(file)]) == 0
     assert main(["journal", "show", PRIVATE, str(file)]) == 0
     shown = capsys.readouterr().out
-    assert "refused: RULE Disallow: /private (line 2)" in shown
+    assert "refused RULE Disallow: /private (line 2)" in shown
     assert "decided again from the copy: disallowed by Disallow: /private (line 2)" in shown
     assert "secret" not in file.read_text()
     assert main(["journal", "show", PRIVATE, str(file), "--at", "2000-01-01"]) == 3
@@ -110,7 +110,7 @@ async def test_a_line_that_was_changed_removed_inserted_or_cut_is_found(
     }[change]
     file.write_bytes(b"".join(lines))
 
-    assert main(["journal", "verify", str(file)]) == (3 if (at, change) == (0, "removed") else 1)
+    assert main(["journal", "verify", str(file)]) == 1
 
 
 async def test_a_changed_copy_and_a_last_line_cut_by_a_kill_are_told_apart(file: Path) -> None:
@@ -131,7 +131,8 @@ async def test_the_chain_goes_on_across_files(file: Path) -> None:
 
     assert len(rotated) > 2
     assert main(["journal", "verify", str(file)]) == 0
-    file.rename(file.parent / f"journal.{len(rotated) + 1:06}")  # a crash just after a rotation
+    file.rename(file.parent / f"journal.{len(rotated) + 1:06}")  # a kill just after a rotation
+    assert main(["journal", "verify", str(file)]) == 0
     await notes(file, 1, largest=1_200)
     assert main(["journal", "verify", str(file)]) == 0
     rotated[0].unlink()
