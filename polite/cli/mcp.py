@@ -8,7 +8,6 @@ import argparse
 import asyncio
 import os
 import re
-from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -158,7 +157,7 @@ class Texts:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._kept: OrderedDict[tuple[str, bool], tuple[Page, str]] = OrderedDict()
+        self._kept: dict[tuple[str, bool], Page] = {}
         # A thread that computes takes the interpreter from the loop.
         self._converting = asyncio.Semaphore(1)
 
@@ -166,22 +165,20 @@ class Texts:
         """Return a part of a page. Raises what the source raises, and Failed."""
         if not start or (url, raw) not in self._kept:
             page = await self._source.page(url)
-            text = page.text
             if page.kind in _HTML and not raw:
                 async with self._converting:
-                    text = await asyncio.to_thread(text_of, text)
-            self._kept[url, raw] = page, text
+                    text = await asyncio.to_thread(text_of, page.text)
+                page = page._replace(text=text, whole=page.whole and len(page.text) <= _MOST_HTML)
+            self._kept[url, raw] = page
             if len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
-        page, text = self._kept[url, raw]
-        end, rest = start + most, ""
-        if end < len(text):
-            rest = f"\n\n[{len(text) - end} characters more: call fetch with start_index={end}]"
+                del self._kept[next(iter(self._kept))]
+        page, end = self._kept[url, raw], start + most
+        said = [f"{page.url} (status {page.status}, {page.kind})", page.text[start:end] or "[no text here]"]
+        if end < len(page.text):
+            said.append(f"[{len(page.text) - end} characters more: call fetch with start_index={end}]")
         elif not page.whole:
-            rest = "\n\n[the page is longer than the limit of this server: the rest was not read]"
-        return (
-            f"{page.url} (status {page.status}, {page.kind})\n\n{text[start:end] or '[no text here]'}{rest}"
-        )
+            said.append("[the page is longer than the limit of this server: the rest was not read]")
+        return "\n\n".join(said)
 
 
 def _why(error: Exception) -> str:
@@ -216,16 +213,13 @@ def server(source: Source) -> "MCPServer":
         except (PoliteError, Failed, TimeoutError, aiohttp.ClientError) as error:
             raise ToolError(_why(error)) from error
 
-    tool = made.tool(
-        annotations=ToolAnnotations(read_only_hint=True, open_world_hint=True), structured_output=False
-    )
+    reads = ToolAnnotations(read_only_hint=True, open_world_hint=True)
+    tool = made.tool(annotations=reads, structured_output=False)
 
     @tool
     async def fetch(
         url: Annotated[str, Field(description="a URL with http or https", max_length=_MOST_URL)],
-        max_length: Annotated[
-            int, Field(description="most characters to return", ge=1, le=_MOST_CHARACTERS)
-        ] = 5_000,
+        max_length: Annotated[int, Field(description="most characters", ge=1, le=_MOST_CHARACTERS)] = 5_000,
         start_index: Annotated[int, Field(description="first character to return, of a long page", ge=0)] = 0,
         raw: Annotated[bool, Field(description="return the source, and not its text")] = False,  # noqa: FBT002
     ) -> str:
@@ -260,11 +254,9 @@ async def source_for(options: argparse.Namespace) -> AsyncIterator[Source]:
             yield OfServer(session, options.gate, options.max_bytes)
         return
     asked: dict[str, Any] = {"robots": RobotsPolicy(dialect=options.dialect), "resolver": options.resolve}
-    fetching = FetchPolicy(timeout=options.timeout, allow_private=options.allow_private)
-    pacing = PacingPolicy(min_delay=options.delay)
-    async with open_session(
-        options.agent, fetching=fetching, pacing=pacing, journal=options.journal, **asked
-    ) as session:
+    asked["fetching"] = FetchPolicy(timeout=options.timeout, allow_private=options.allow_private)
+    asked |= {"pacing": PacingPolicy(min_delay=options.delay), "journal": options.journal}
+    async with open_session(options.agent, **asked) as session:
         yield InProcess(session, gate_of(session), options.max_bytes)
 
 

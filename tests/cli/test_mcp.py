@@ -17,19 +17,12 @@ PAGE = "<html><script>no()</script><body><h1>Title</h1><p>A <a href='/x'>link</a
 
 
 @asynccontextmanager
-async def site(**answers):
-    """Serve pages by path on loopback; yield its URL and the paths that were asked for."""
-    asked = []
-
-    async def handle(request):
-        asked.append(request.path)
-        answer = answers.get(request.path.strip("/").partition(".")[0], web.Response(text=ROBOTS))
-        return web.Response(**answer) if isinstance(answer, dict) else answer
-
+async def serving(handle):
+    """Serve on loopback; yield the URL."""
     server = web.Server(handle)
     listening = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
     try:
-        yield f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}", asked
+        yield f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
     finally:
         listening.close()
         await server.shutdown(0.1)
@@ -40,20 +33,25 @@ def options(*arguments):
 
 
 @asynccontextmanager
-async def agent(*arguments, private=True, **answers):
-    """Yield a function that calls a tool about a path, and the paths that the site was asked for."""
+async def agent(*arguments, private="--allow-private", **answers):
+    """Yield a function that calls a tool about a path of a site, and the paths that the site was asked for."""
+    asked = []
+
+    async def handle(request):
+        asked.append(request.path)
+        return web.Response(**answers.get(request.path.strip("/").partition(".")[0], {"text": ROBOTS}))
+
     async with AsyncExitStack() as stack:
-        url, asked = await stack.enter_async_context(site(**answers))
-        given = options(*(["--allow-private"] if private else []), *arguments)
-        source = await stack.enter_async_context(mcp.source_for(given))
+        url = await stack.enter_async_context(serving(handle))
+        source = await stack.enter_async_context(
+            mcp.source_for(options(*filter(None, (private, *arguments))))
+        )
         client = await stack.enter_async_context(Client(mcp.server(source)))
 
         async def call(tool, path, **more):
             result = await client.call_tool(tool, {"url": url + path, **more})
-            (content,) = result.content
-            return result.is_error, content.text.removeprefix(f"Error executing tool {tool}: ").replace(
-                url, ""
-            )
+            text = result.content[0].text.removeprefix(f"Error executing tool {tool}: ")
+            return result.is_error, text.replace(url, "")
 
         yield call, asked
 
@@ -122,7 +120,7 @@ async def test_a_robots_txt_that_fails_means_no() -> None:
 
 
 async def test_a_private_address_is_refused_and_sizes_are_limited() -> None:
-    async with agent(private=False) as (call, asked):
+    async with agent(private="") as (call, asked):
         is_error, text = await call("fetch", "/page")
         assert is_error
         assert "--allow-private" in text
@@ -146,7 +144,6 @@ async def test_a_call_ends_before_a_turn_that_is_far_away(monkeypatch) -> None:
 
 async def test_a_served_gate_answers_with_its_token(monkeypatch) -> None:
     monkeypatch.setenv("POLITE_SERVE_TOKEN", "secret")
-    no = {"status": 403, "body": b'{"error": "disallowed"}', "content_type": "application/json"}
 
     async def handle(request):
         if request.headers.get("Authorization") != "Bearer secret":
@@ -161,12 +158,12 @@ async def test_a_served_gate_answers_with_its_token(monkeypatch) -> None:
                 return web.json_response({"url": url, "text": "allowed"})
             case "/v1/explain", _:
                 return web.json_response({"explanation": "all of it"})
-        return web.Response(**no)
+        return web.json_response({"error": "disallowed"}, status=403)
 
-    server = web.Server(handle)
-    listening = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
-    gate = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/"
-    async with mcp.source_for(options("--gate", gate)) as source, Client(mcp.server(source)) as client:
+    async with AsyncExitStack() as stack:
+        gate = await stack.enter_async_context(serving(handle))
+        source = await stack.enter_async_context(mcp.source_for(options("--gate", f"{gate}/")))
+        client = await stack.enter_async_context(Client(mcp.server(source)))
 
         async def said(tool, url):
             text = (await client.call_tool(tool, {"url": url})).content[0].text
@@ -177,8 +174,6 @@ async def test_a_served_gate_answers_with_its_token(monkeypatch) -> None:
         assert await said("fetch", "http://late.test/") == "out of reach; try again in 7 s"
         assert await said("check", "http://a.test/") == "http://a.test/: allowed"
         assert await said("explain", "http://a.test/") == "all of it"
-    listening.close()
-    await server.shutdown(0.1)
 
 
 def test_a_name_and_a_gate_that_is_a_url_are_needed(capsys) -> None:
@@ -191,12 +186,9 @@ def test_a_name_and_a_gate_that_is_a_url_are_needed(capsys) -> None:
 
 
 async def test_the_program_speaks_on_standard_input_and_output() -> None:
-    arguments = ["-m", "polite", "mcp", "--agent", "TestBot/1.0", "--allow-private"]
-    async with (
-        site() as (url, _),
-        Client(StdioServerParameters(command=sys.executable, args=arguments)) as client,
-    ):
+    arguments = ["-m", "polite", "mcp", "--agent", "TestBot/1.0"]
+    async with Client(StdioServerParameters(command=sys.executable, args=arguments)) as client:
         tools = await client.list_tools()
         assert sorted(tool.name for tool in tools.tools) == ["check", "explain", "fetch"]
-        result = await client.call_tool("check", {"url": f"{url}/private"})
-        assert result.content[0].text == f"{url}/private: disallowed by Disallow: /private (line 2)"
+        result = await client.call_tool("check", {"url": "mailto:a@b.test"})
+        assert "is no URL to fetch" in result.content[0].text
