@@ -10,7 +10,6 @@ from mcp import Client, StdioServerParameters
 
 from polite.cli import mcp
 from polite.cli.main import main, parse
-from polite.cli.options import agent_needed
 
 ROBOTS = "User-agent: *\nDisallow: /private\n"
 PAGE = "<html><script>no()</script><body><h1>Title</h1><p>A <a href='/x'>link</a> and <b>more</b>.</p></body></html>"
@@ -58,10 +57,8 @@ async def agent(*arguments, private="--allow-private", **answers):
 
 async def test_a_page_is_text_with_the_rest_of_a_long_one_at_no_more_requests() -> None:
     async with agent(page={"text": PAGE, "content_type": "text/html"}) as (call, asked):
-        assert await call("fetch", "/page") == (
-            False,
-            "/page (status 200, text/html)\n\n# Title\n\nA [link](/x) and **more**.",
-        )
+        text = "/page (status 200, text/html)\n\n# Title\n\nA [link](/x) and **more**."
+        assert await call("fetch", "/page") == (False, text)
         assert (await call("fetch", "/page", raw=True))[1].endswith(PAGE)
         first, rest = [(await call("fetch", "/page", max_length=9, start_index=start))[1] for start in (0, 9)]
         assert first.endswith("\n\n# Title\n\n\n\n[26 characters more: call fetch with start_index=9]")
@@ -80,9 +77,8 @@ async def test_what_is_disallowed_says_the_rule_and_its_line_and_is_not_fetched(
 
 
 async def test_each_redirect_is_decided_for_itself() -> None:
-    answers = {
-        name: {"status": 302, "headers": {"Location": to}} for name, to in (("a", "/private/b"), ("c", "/c"))
-    }
+    to = {"a": "/private/b", "c": "/c"}
+    answers = {name: {"status": 302, "headers": {"Location": to[name]}} for name in to}
     async with agent(**answers) as (call, asked):
         assert await call("fetch", "/a") == (True, "/private/b: disallowed by Disallow: /private (line 2)")
         assert await call("fetch", "/c") == (True, "/c: more than 5 redirects")
@@ -90,45 +86,34 @@ async def test_each_redirect_is_decided_for_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("path", "answer", "said"),
     [
-        ({"status": 404}, "/page: the site answered status 404"),
+        ("page", {"status": 404}, "/page: the site answered status 404"),
         (
+            "page",
             {"status": 429, "headers": {"Retry-After": "9"}},
-            "/page: the site answered status 429; it asks to wait for 9",
+            "answered status 429; it asks to wait for 9",
         ),
-        ({"body": b"\x89PNG", "content_type": "image/png"}, "/page: it is image/png, and no text"),
-        ({"text": "<div>" * 5_000, "content_type": "text/html"}, "the page is nested too deeply"),
+        ("page", {"body": b"\x89PNG", "content_type": "image/png"}, "/page: it is image/png, and no text"),
+        ("page", {"text": "<div>" * 5_000, "content_type": "text/html"}, "the page is nested too deeply"),
+        ("robots", {"status": 500}, "disallowed for now (RFC 9309, 2.3.1.4); try again in"),
     ],
 )
-async def test_what_is_no_page_is_an_error_of_the_tool(answer, said: str) -> None:
-    async with agent(page=answer) as (call, _):
+async def test_what_is_no_page_is_an_error_of_the_tool(path: str, answer, said: str) -> None:
+    async with agent(**{path: answer}) as (call, asked):
         is_error, text = await call("fetch", "/page")
 
         assert is_error
-        assert text.startswith(said)
-
-
-async def test_a_robots_txt_that_fails_means_no() -> None:
-    async with agent(robots={"status": 500}) as (call, asked):
-        is_error, text = await call("fetch", "/page")
-
-        assert is_error
-        assert "disallowed" in text
-        assert "try again in" in text
-    assert asked == ["/robots.txt"]
+        assert said in text
+        assert ("/page" in asked) == (path == "page")
 
 
 async def test_a_private_address_is_refused_and_sizes_are_limited() -> None:
     async with agent(private="") as (call, asked):
-        is_error, text = await call("fetch", "/page")
-        assert is_error
-        assert "--allow-private" in text
+        assert "--allow-private" in (await call("fetch", "/page"))[1]
     assert asked == []
     async with agent("--max-bytes", "10", page={"text": "x" * 50}) as (call, _):
-        assert (await call("fetch", "/page"))[1].endswith(
-            "\n\nxxxxxxxxxx\n\n[the page is longer than the limit of this server: the rest was not read]"
-        )
+        assert "\n\nxxxxxxxxxx\n\n[the page is longer than the limit" in (await call("fetch", "/page"))[1]
         assert (await call("fetch", "/page", max_length=0))[0]
         assert (await call("fetch", "/" + "x" * 9_000))[0]
 
@@ -136,10 +121,7 @@ async def test_a_private_address_is_refused_and_sizes_are_limited() -> None:
 async def test_a_call_ends_before_a_turn_that_is_far_away(monkeypatch) -> None:
     monkeypatch.setattr(mcp, "_CALL_S", 0.3)
     async with agent("--delay", "30") as (call, _):
-        assert await call("fetch", "/page") == (
-            True,
-            "no answer within 0.3 s, the wait for the site's turn included; explain says when it comes",
-        )
+        assert (await call("fetch", "/page"))[1].startswith("no answer within 0.3 s")
 
 
 async def test_a_served_gate_answers_with_its_token(monkeypatch) -> None:
@@ -177,12 +159,13 @@ async def test_a_served_gate_answers_with_its_token(monkeypatch) -> None:
 
 
 def test_a_name_and_a_gate_that_is_a_url_are_needed(capsys) -> None:
-    assert main(["mcp"]) == 2
-    assert main(["mcp", "--gate", "127.0.0.1:8700"]) == 2
-    assert capsys.readouterr().err.splitlines() == [
-        "polite: " + str(agent_needed("polite mcp")),
-        "polite: --gate must be the URL of a polite serve, such as http://127.0.0.1:8700, got '127.0.0.1:8700'",
-    ]
+    for more, said in (
+        ([], "needs a name by which sites know your crawler"),
+        (["--gate", "127.0.0.1:8700"], "--gate must be the URL of a polite serve"),
+        (["--gate", "http://127.0.0.1:8700", "--journal", "j"], "--journal has no effect with --gate"),
+    ):
+        assert main(["mcp", *more]) == 2
+        assert said in capsys.readouterr().err
 
 
 async def test_the_program_speaks_on_standard_input_and_output() -> None:
