@@ -121,7 +121,7 @@ def journal(options: argparse.Namespace) -> Exit:
     """Run the action. Raises InvalidOption, InvalidURL, OSError."""
     if (options.action == "show") != (options.url is not None):
         raise InvalidOption("write polite journal verify FILE, or polite journal show URL FILE")
-    chain = Chain(Path(options.file))
+    chain = Chain(Path(options.file).resolve())
     found = _verified(chain, options) if options.action == "verify" else _shown(chain, options)
     if chain.broken:
         return Exit.DISALLOWED

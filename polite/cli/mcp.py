@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from polite.cli.fetch.run import interrupts
 from polite.cli.options import agent_needed, is_unnamed
 from polite.cli.terminal import Exit, message_of
 from polite.errors import InvalidOption, PoliteError
@@ -261,19 +262,27 @@ async def source_for(options: argparse.Namespace) -> AsyncIterator[Source]:
 
 
 def mcp(options: argparse.Namespace) -> Exit:
-    """Serve on standard input and output until the client ends it. Raises InvalidOption, StoreFailed."""
+    """Serve on standard input and output until the client or a signal ends it. Raises InvalidOption, StoreFailed."""
     if options.gate is None and is_unnamed(options):
         raise agent_needed("polite mcp")
     if options.gate is not None and options.journal is not None:
         raise InvalidOption("--journal has no effect with --gate: the gate of polite serve decides")
     if options.gate is not None and urlsplit(options.gate).scheme not in ("http", "https"):
-        raise InvalidOption(
-            f"--gate must be the URL of a polite serve, such as http://127.0.0.1:8700, got {options.gate!r}"
-        )
-
-    async def run() -> None:
-        async with source_for(options) as source:
-            await server(source).run_stdio_async()
-
-    asyncio.run(run())
+        said = "must be the URL of a polite serve, such as http://127.0.0.1:8700"
+        raise InvalidOption(f"--gate {said}, got {options.gate!r}")
+    asyncio.run(_serve(options))
     return Exit.ALLOWED
+
+
+async def _serve(options: argparse.Namespace) -> None:
+    async with interrupts() as interrupt:
+        async with source_for(options) as source:
+            serving = asyncio.create_task(server(source).run_stdio_async())
+            signal = asyncio.create_task(interrupt.first.wait())
+            await asyncio.wait([serving, signal], return_when=asyncio.FIRST_COMPLETED)
+            signal.cancel()
+            if serving.done():
+                serving.result()
+        if interrupt.status is not None:
+            # A thread waits for standard input, which the client alone can end. The gate is closed by now.
+            os._exit(interrupt.status)

@@ -447,5 +447,7 @@ async def who_sends_it() -> None:
     async with polite.open_gate(AGENT, signer=signer) as gate, gate.permit("https://example.com/") as permit:
         assert_type((gate.signs, permit.sign("GET")), tuple[bool, dict[str, str]])
         assert_type(permit.sign("HEAD", "https://www.example.com/"), dict[str, str])
-    async with polite.open_session(AGENT, signer=polite.WebBotAuth("key.pem", "https://bot.example"), journal="journal"):
+    async with polite.open_session(
+        AGENT, signer=polite.WebBotAuth("key.pem", "https://bot.example"), journal="journal"
+    ):
         pass
