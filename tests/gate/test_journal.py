@@ -6,7 +6,6 @@ import json
 import os
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -31,8 +30,9 @@ async def written(file: Path) -> None:
         await visit(gate, PAGE.replace("://", "://user:secret@") + "?q=1")
         with pytest.raises(polite.Disallowed):
             await visit(gate, PRIVATE)
-        services: Any = gate.services
-        services.journal.act("hold", f"{SITE}/b", who="ann@host", because="a complaint", until=1.9e9)
+        journal = gate.services.journal
+        assert journal is not None
+        journal.act("hold", f"{SITE}/b", who="ann@host", because="a complaint", until=1.9e9)
 
 
 async def notes(file: Path, count: int, largest: int) -> None:
