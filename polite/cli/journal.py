@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -17,6 +18,7 @@ from polite.robots.parse import parse
 
 # Problems that are printed. There may be as many as lines.
 _SHOWN = 20
+_DIGEST = re.compile("[0-9a-f]{64}")
 _DECIDED = ("granted", "refused", "declined")
 
 
@@ -39,7 +41,9 @@ class Chain:
     """
 
     def __init__(self, path: Path) -> None:
-        self.files = [*archives(path), path]
+        rotated = archives(path)
+        # A kill just after a rotation leaves no other.
+        self.files = [*rotated, path] if path.exists() or not rotated else rotated
         self.broken = 0
         self.missing = False
         self.last = Line(str(path), FIRST, {})
@@ -48,8 +52,9 @@ class Chain:
 
     def copy(self, digest: object) -> bytes | None:
         """Return the robots.txt of a digest; None for what is no digest, or if the copy is gone. Raises OSError."""
-        copy = self._copies / str(digest)
-        return copy.read_bytes() if len(str(digest)) == len(FIRST) and copy.exists() else None
+        if _DIGEST.fullmatch(str(digest)) is None or not (copy := self._copies / str(digest)).exists():
+            return None
+        return copy.read_bytes()
 
     def wrong(self, place: str, text: str) -> None:
         """Print that something was changed."""
@@ -88,20 +93,18 @@ class Chain:
 
     def _check(self, line: Line) -> None:
         before, told = self.last, line.told
-        if not before.told and told["prev"] != FIRST:
+        if not before.told and told["prev"] != FIRST and "after" in told:
             self.missing = True
-            complain(f"{line.place}: the journal began before, in {told.get('after', 'lines that are gone')}")
+            complain(f"{line.place}: the journal began before, in {told['after']}, which is not here")
         elif told["prev"] != before.hash:
             between = f"{before.place} was changed, or lines before this one were removed or inserted"
             self.wrong(line.place, f"it does not follow the line before: {between}")
         digest = str(told.get("robots"))
-        if len(digest) == len(FIRST) and digest not in self._checked:
+        if _DIGEST.fullmatch(digest) and digest not in self._checked:
             self._checked.add(digest)
             body = self.copy(digest)
             if body is None or sha256(body).hexdigest() != digest:
-                self.wrong(
-                    line.place, f"the copy of its robots.txt, {self._copies / digest}, was changed or removed"
-                )
+                self.wrong(line.place, f"its robots.txt, {self._copies / digest}, was changed or removed")
 
 
 def _told(text: bytes) -> dict[str, Any]:
@@ -110,14 +113,15 @@ def _told(text: bytes) -> dict[str, Any]:
         told = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return told if isinstance(told, dict) and {"prev", "at", "kind"} <= told.keys() else {}
+    whole = isinstance(told, dict) and all(isinstance(told.get(name), str) for name in ("prev", "at", "kind"))
+    return told if whole else {}
 
 
 def journal(options: argparse.Namespace) -> Exit:
     """Run the action. Raises InvalidOption, InvalidURL, OSError."""
     if (options.action == "show") != (options.url is not None):
         raise InvalidOption("write polite journal verify FILE, or polite journal show URL FILE")
-    chain = Chain(Path(options.file))
+    chain = Chain(Path(options.file).resolve())
     found = _verified(chain, options) if options.action == "verify" else _shown(chain, options)
     if chain.broken:
         return Exit.DISALLOWED
@@ -132,9 +136,8 @@ def _verified(chain: Chain, options: argparse.Namespace) -> bool:
     if not published:
         chain.wrong(options.file, f"no line has the hash {options.hash}")
     ended = "" if chain.last.told.get("kind") == "closed" else ", and no end: the gate is open, or was killed"
-    print(
-        f"{counted(lines, 'line')} in {counted(len(chain.files), 'file')}{ended}; hash of the last: {chain.last.hash}"
-    )
+    files = counted(len(chain.files), "file")
+    print(f"{counted(lines, 'line')} in {files}{ended}; hash of the last: {chain.last.hash}")
     return True
 
 
@@ -149,7 +152,7 @@ def _shown(chain: Chain, options: argparse.Namespace) -> bool:
         told = line.told
         if latest is not None and told["at"] > latest:
             break
-        if "agent" in told:
+        if told["kind"] in ("opened", "continued"):
             run = told
         elif told["kind"] == "robots" and told.get("origin") == target.origin.text:
             robots = told
@@ -160,13 +163,8 @@ def _shown(chain: Chain, options: argparse.Namespace) -> bool:
     if latest is not None and last is not None:
         _show(chain, target, *last)
     elif last is None and robots:
-        _show(
-            chain,
-            target,
-            chain.last._replace(told={"kind": "no decision", "robots": robots["robots"]}),
-            run,
-            robots,
-        )
+        none = {"at": "until then", "kind": "no decision", "robots": robots["robots"]}
+        _show(chain, target, chain.last._replace(told=none), run, robots)
     elif last is None:
         complain(f"{options.file} has nothing about {target.url}")
     return last is not None
@@ -176,15 +174,12 @@ def _show(chain: Chain, target: Target, line: Line, run: dict[str, Any], robots:
     told, body = line.told, chain.copy(line.told.get("robots"))
     because = " ".join(str(told[name]) for name in ("reason", "rule", "because") if told.get(name))
     rule = f" (line {told['line']})" if told.get("line") else ""
-    shown = [
-        f"{told.get('at', 'until then')} {told['kind']}: {because}{rule}".rstrip(": "),
-        f"agent: {run.get('agent')}",
-    ]
-    if told.get("robots") == robots.get("robots"):
-        signals = "".join(f"; {signal}" for signal in robots.get("signals", ()))
+    shown = [f"{told['at']} {told['kind']} {because}{rule}".rstrip(), f"agent: {run.get('agent')}"]
+    if robots and told.get("robots") == robots.get("robots"):
         shown.append(
-            f"robots.txt: status {robots['status']}, received {robots['received']} from {robots['from']}{signals}"
+            f"robots.txt: status {robots['status']}, received {robots['received']} from {robots['from']}"
         )
+        shown += [f"use: {signal}" for signal in robots["signals"]]
     shown.append(f"digest: {told.get('robots')}")
     if body is not None and run.get("dialect") in BY_NAME:
         agent = UserAgent(run["agent"])
@@ -195,10 +190,6 @@ def _show(chain: Chain, target: Target, line: Line, run: dict[str, Any], robots:
             chain.wrong(line.place, "the copy of robots.txt decides otherwise")
     if told["kind"] == "granted":
         shown.append(
-            f"delay: {told['asked_s']} s asked for by robots.txt, {told['kept_s']} s since the request before"
+            f"delay: {told['asked_s']} s asked for by robots.txt, {told['kept_s']} s since the turn before"
         )
-    print(
-        printable(target.url),
-        *(f"  {printable(each)}" for each in (*shown, f"line: {line.place}, hash {line.hash}")),
-        sep="\n",
-    )
+    print(target.url, *map(printable, shown), f"line: {line.place}, hash {line.hash}", sep="\n  ")

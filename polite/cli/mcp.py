@@ -8,15 +8,14 @@ import argparse
 import asyncio
 import os
 import re
-from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from urllib.parse import urlsplit
 
 import aiohttp
 
+from polite.cli.fetch.run import interrupts
 from polite.cli.options import agent_needed, is_unnamed
 from polite.cli.terminal import Exit, message_of
 from polite.errors import InvalidOption, PoliteError
@@ -34,6 +33,8 @@ from polite.version import __version__
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
 
+# An encoded body would have to be inflated within limits.
+_PLAIN = {"Accept-Encoding": "identity"}
 _REDIRECTS, _MOST_REDIRECTS = frozenset({301, 302, 303, 307, 308}), 5
 # Seconds for one call, the wait for its turn included: clients of the protocol wait for a minute.
 _CALL_S = 50.0
@@ -58,43 +59,36 @@ class Page(NamedTuple):
     whole: bool
 
 
-class Source(Protocol):
-    """What answers the tools. Raises PoliteError, Failed, aiohttp.ClientError."""
-
-    async def page(self, url: str) -> Page:
-        """Fetch the URL."""
-
-    async def told(self, what: str, url: str) -> str:
-        """Return the answer to `check` or `explain`."""
-
-
 class InProcess:
-    """A gate of this process. Each redirect is checked, and has its own turn."""
+    """A gate of this process. Each redirect is checked, and has its own turn.
+
+    Its methods raise PoliteError, Failed and aiohttp.ClientError.
+    """
 
     def __init__(self, session: aiohttp.ClientSession, gate: Gate, max_bytes: int) -> None:
         self._session, self._gate, self._max_bytes = session, gate, max_bytes
 
     async def page(self, url: str) -> Page:
-        target, fields = Target.of(url), {"Accept-Encoding": "identity"}
+        """Fetch the URL."""
+        target = Target.of(url)
         for _ in range(_MOST_REDIRECTS + 1):
-            async with self._session.get(
-                request_url(target), headers=fields, allow_redirects=False
-            ) as response:
-                location = response.headers.get("Location")
-                if response.status not in _REDIRECTS or location is None:
-                    return await _read(response, target.url, self._max_bytes)
-                response.close()
+            async with self._session.get(request_url(target), headers=_PLAIN, allow_redirects=False) as head:
+                location = head.headers.get("Location")
+                if head.status not in _REDIRECTS or location is None:
+                    return await _read(head, target.url, self._max_bytes)
+                head.close()
             target = target.join(as_sent(location))
         raise Failed(f"{url}: more than {_MOST_REDIRECTS} redirects")
 
     async def told(self, what: str, url: str) -> str:
+        """Return the answer to `check` or `explain`."""
         if what == "explain":
             return str(await self._gate.explain(url))
         return f"{Target.of(url).url}: {await self._gate.check(url)}"
 
 
 class OfServer:
-    """The gate of a running `polite serve`."""
+    """The gate of a running `polite serve`. It does the same."""
 
     def __init__(self, session: aiohttp.ClientSession, gate: str, max_bytes: int) -> None:
         self._session, self._gate, self._max_bytes = session, gate.rstrip("/"), max_bytes
@@ -119,6 +113,9 @@ class OfServer:
         except (ValueError, KeyError, TypeError, aiohttp.ClientError):
             text = f"{self._gate} is no polite serve: it answered {response.status}"
         return text if after is None else f"{text}; try again in {after} s"
+
+
+Source = InProcess | OfServer
 
 
 async def _read(response: aiohttp.ClientResponse, url: str, most: int) -> Page:
@@ -161,7 +158,7 @@ class Texts:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._kept: OrderedDict[tuple[str, bool], tuple[Page, str]] = OrderedDict()
+        self._kept: dict[tuple[str, bool], Page] = {}
         # A thread that computes takes the interpreter from the loop.
         self._converting = asyncio.Semaphore(1)
 
@@ -169,22 +166,20 @@ class Texts:
         """Return a part of a page. Raises what the source raises, and Failed."""
         if not start or (url, raw) not in self._kept:
             page = await self._source.page(url)
-            text = page.text
             if page.kind in _HTML and not raw:
                 async with self._converting:
-                    text = await asyncio.to_thread(text_of, text)
-            self._kept[url, raw] = page, text
+                    text = await asyncio.to_thread(text_of, page.text)
+                page = page._replace(text=text, whole=page.whole and len(page.text) <= _MOST_HTML)
+            self._kept[url, raw] = page
             if len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
-        page, text = self._kept[url, raw]
-        end, rest = start + most, ""
-        if end < len(text):
-            rest = f"\n\n[{len(text) - end} characters more: call fetch with start_index={end}]"
+                del self._kept[next(iter(self._kept))]
+        page, end = self._kept[url, raw], start + most
+        said = [f"{page.url} (status {page.status}, {page.kind})", page.text[start:end] or "[no text here]"]
+        if end < len(page.text):
+            said.append(f"[{len(page.text) - end} characters more: call fetch with start_index={end}]")
         elif not page.whole:
-            rest = "\n\n[the page is longer than the limit of this server: the rest was not read]"
-        return (
-            f"{page.url} (status {page.status}, {page.kind})\n\n{text[start:end] or '[no text here]'}{rest}"
-        )
+            said.append("[the page is longer than the limit of this server: the rest was not read]")
+        return "\n\n".join(said)
 
 
 def _why(error: Exception) -> str:
@@ -194,10 +189,10 @@ def _why(error: Exception) -> str:
             return f"{message_of(error)}; try again in {error.retry_after_s:.0f} s"
         case PoliteError() | Failed():
             return message_of(error)
-        case TimeoutError():
-            return f"no answer within {_CALL_S:g} s, the wait for the site's turn included; explain says when it comes"
-        case _:
+        case aiohttp.ClientError():
             return f"no response: {str(error) or type(error).__name__}"
+        case _:
+            return f"no answer within {_CALL_S:g} s, the wait for the site's turn included; explain says when it comes"
 
 
 def server(source: Source) -> "MCPServer":
@@ -208,8 +203,7 @@ def server(source: Source) -> "MCPServer":
         from mcp_types import ToolAnnotations
         from pydantic import Field
 
-        for package in ("lxml", "markdownify"):
-            import_module(package)
+        text_of("")
     made, texts = MCPServer("polite", version=__version__, log_level="WARNING"), Texts(source)
 
     @asynccontextmanager
@@ -220,16 +214,13 @@ def server(source: Source) -> "MCPServer":
         except (PoliteError, Failed, TimeoutError, aiohttp.ClientError) as error:
             raise ToolError(_why(error)) from error
 
-    tool = made.tool(
-        annotations=ToolAnnotations(read_only_hint=True, open_world_hint=True), structured_output=False
-    )
+    reads = ToolAnnotations(read_only_hint=True, open_world_hint=True)
+    tool = made.tool(annotations=reads, structured_output=False)
 
     @tool
     async def fetch(
         url: Annotated[str, Field(description="a URL with http or https", max_length=_MOST_URL)],
-        max_length: Annotated[
-            int, Field(description="most characters to return", ge=1, le=_MOST_CHARACTERS)
-        ] = 5_000,
+        max_length: Annotated[int, Field(description="most characters", ge=1, le=_MOST_CHARACTERS)] = 5_000,
         start_index: Annotated[int, Field(description="first character to return, of a long page", ge=0)] = 0,
         raw: Annotated[bool, Field(description="return the source, and not its text")] = False,  # noqa: FBT002
     ) -> str:
@@ -257,33 +248,41 @@ async def source_for(options: argparse.Namespace) -> AsyncIterator[Source]:
     """Open what answers the tools."""
     if options.gate is not None:
         token = os.environ.get("POLITE_SERVE_TOKEN")
-        headers = {"Accept-Encoding": "identity", **({"Authorization": f"Bearer {token}"} if token else {})}
+        headers = _PLAIN | ({"Authorization": f"Bearer {token}"} if token else {})
         # Of loopback mostly: no nameserver of its own is needed.
         connector = aiohttp.TCPConnector(resolver=aiohttp.ThreadedResolver())
         async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
             yield OfServer(session, options.gate, options.max_bytes)
         return
     asked: dict[str, Any] = {"robots": RobotsPolicy(dialect=options.dialect), "resolver": options.resolve}
-    fetching = FetchPolicy(timeout=options.timeout, allow_private=options.allow_private)
-    pacing = PacingPolicy(min_delay=options.delay)
-    async with open_session(
-        options.agent, fetching=fetching, pacing=pacing, journal=options.journal, **asked
-    ) as session:
+    asked["fetching"] = FetchPolicy(timeout=options.timeout, allow_private=options.allow_private)
+    asked |= {"pacing": PacingPolicy(min_delay=options.delay), "journal": options.journal}
+    async with open_session(options.agent, **asked) as session:
         yield InProcess(session, gate_of(session), options.max_bytes)
 
 
 def mcp(options: argparse.Namespace) -> Exit:
-    """Serve on standard input and output until the client ends it. Raises InvalidOption, StoreFailed."""
+    """Serve on standard input and output until the client or a signal ends it. Raises InvalidOption, StoreFailed."""
     if options.gate is None and is_unnamed(options):
         raise agent_needed("polite mcp")
+    if options.gate is not None and options.journal is not None:
+        raise InvalidOption("--journal has no effect with --gate: the gate of polite serve decides")
     if options.gate is not None and urlsplit(options.gate).scheme not in ("http", "https"):
-        raise InvalidOption(
-            f"--gate must be the URL of a polite serve, such as http://127.0.0.1:8700, got {options.gate!r}"
-        )
-
-    async def run() -> None:
-        async with source_for(options) as source:
-            await server(source).run_stdio_async()
-
-    asyncio.run(run())
+        said = "must be the URL of a polite serve, such as http://127.0.0.1:8700"
+        raise InvalidOption(f"--gate {said}, got {options.gate!r}")
+    asyncio.run(_serve(options))
     return Exit.ALLOWED
+
+
+async def _serve(options: argparse.Namespace) -> None:
+    async with interrupts() as interrupt:
+        async with source_for(options) as source:
+            serving = asyncio.create_task(server(source).run_stdio_async())
+            signal = asyncio.create_task(interrupt.first.wait())
+            await asyncio.wait([serving, signal], return_when=asyncio.FIRST_COMPLETED)
+            signal.cancel()
+            if serving.done():
+                serving.result()
+        if interrupt.status is not None:
+            # A thread waits for standard input, which the client alone can end. The gate is closed by now.
+            os._exit(interrupt.status)

@@ -79,8 +79,9 @@ class Journal:
     def __init__(
         self, path: Path, clock: Clock, agent: UserAgent, dialect: Dialect, *, largest: int = _LARGEST
     ) -> None:
-        self.path = path
-        self._copies = Path(f"{path}.robots")
+        # The process may change its folder later, and a symbolic link is not to be renamed.
+        self.path = path.resolve()
+        self._copies = Path(f"{self.path}.robots")
         self._clock, self._agent, self._dialect, self._largest = clock, agent, dialect, largest
         self._waiting: deque[tuple[Any, ...]] = deque()
         self._lost = 0  # lines beyond the limit, since the last one that was kept
@@ -116,7 +117,11 @@ class Journal:
         self._closing = True
         self._wake.set()
         if self._thread.ident is not None:
-            await asyncio.to_thread(self._thread.join)
+            try:
+                await asyncio.to_thread(self._thread.join)
+            finally:
+                # If it is cancelled: another gate may open the file next.
+                self._thread.join(_RETRY_S)
 
     # What the gate tells, on the loop.
 

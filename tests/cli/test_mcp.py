@@ -10,26 +10,18 @@ from mcp import Client, StdioServerParameters
 
 from polite.cli import mcp
 from polite.cli.main import main, parse
-from polite.cli.options import agent_needed
 
 ROBOTS = "User-agent: *\nDisallow: /private\n"
 PAGE = "<html><script>no()</script><body><h1>Title</h1><p>A <a href='/x'>link</a> and <b>more</b>.</p></body></html>"
 
 
 @asynccontextmanager
-async def site(**answers):
-    """Serve pages by path on loopback; yield its URL and the paths that were asked for."""
-    asked = []
-
-    async def handle(request):
-        asked.append(request.path)
-        answer = answers.get(request.path.strip("/").partition(".")[0], web.Response(text=ROBOTS))
-        return web.Response(**answer) if isinstance(answer, dict) else answer
-
+async def serving(handle):
+    """Serve on loopback; yield the URL."""
     server = web.Server(handle)
     listening = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
     try:
-        yield f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}", asked
+        yield f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
     finally:
         listening.close()
         await server.shutdown(0.1)
@@ -40,30 +32,33 @@ def options(*arguments):
 
 
 @asynccontextmanager
-async def agent(*arguments, private=True, **answers):
-    """Yield a function that calls a tool about a path, and the paths that the site was asked for."""
+async def agent(*arguments, private="--allow-private", **answers):
+    """Yield a function that calls a tool about a path of a site, and the paths that the site was asked for."""
+    asked = []
+
+    async def handle(request):
+        asked.append(request.path)
+        return web.Response(**answers.get(request.path.strip("/").partition(".")[0], {"text": ROBOTS}))
+
     async with AsyncExitStack() as stack:
-        url, asked = await stack.enter_async_context(site(**answers))
-        given = options(*(["--allow-private"] if private else []), *arguments)
-        source = await stack.enter_async_context(mcp.source_for(given))
+        url = await stack.enter_async_context(serving(handle))
+        source = await stack.enter_async_context(
+            mcp.source_for(options(*filter(None, (private, *arguments))))
+        )
         client = await stack.enter_async_context(Client(mcp.server(source)))
 
         async def call(tool, path, **more):
             result = await client.call_tool(tool, {"url": url + path, **more})
-            (content,) = result.content
-            return result.is_error, content.text.removeprefix(f"Error executing tool {tool}: ").replace(
-                url, ""
-            )
+            text = result.content[0].text.removeprefix(f"Error executing tool {tool}: ")
+            return result.is_error, text.replace(url, "")
 
         yield call, asked
 
 
 async def test_a_page_is_text_with_the_rest_of_a_long_one_at_no_more_requests() -> None:
     async with agent(page={"text": PAGE, "content_type": "text/html"}) as (call, asked):
-        assert await call("fetch", "/page") == (
-            False,
-            "/page (status 200, text/html)\n\n# Title\n\nA [link](/x) and **more**.",
-        )
+        text = "/page (status 200, text/html)\n\n# Title\n\nA [link](/x) and **more**."
+        assert await call("fetch", "/page") == (False, text)
         assert (await call("fetch", "/page", raw=True))[1].endswith(PAGE)
         first, rest = [(await call("fetch", "/page", max_length=9, start_index=start))[1] for start in (0, 9)]
         assert first.endswith("\n\n# Title\n\n\n\n[26 characters more: call fetch with start_index=9]")
@@ -82,9 +77,8 @@ async def test_what_is_disallowed_says_the_rule_and_its_line_and_is_not_fetched(
 
 
 async def test_each_redirect_is_decided_for_itself() -> None:
-    answers = {
-        name: {"status": 302, "headers": {"Location": to}} for name, to in (("a", "/private/b"), ("c", "/c"))
-    }
+    to = {"a": "/private/b", "c": "/c"}
+    answers = {name: {"status": 302, "headers": {"Location": to[name]}} for name in to}
     async with agent(**answers) as (call, asked):
         assert await call("fetch", "/a") == (True, "/private/b: disallowed by Disallow: /private (line 2)")
         assert await call("fetch", "/c") == (True, "/c: more than 5 redirects")
@@ -92,45 +86,34 @@ async def test_each_redirect_is_decided_for_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("path", "answer", "said"),
     [
-        ({"status": 404}, "/page: the site answered status 404"),
+        ("page", {"status": 404}, "/page: the site answered status 404"),
         (
+            "page",
             {"status": 429, "headers": {"Retry-After": "9"}},
-            "/page: the site answered status 429; it asks to wait for 9",
+            "answered status 429; it asks to wait for 9",
         ),
-        ({"body": b"\x89PNG", "content_type": "image/png"}, "/page: it is image/png, and no text"),
-        ({"text": "<div>" * 5_000, "content_type": "text/html"}, "the page is nested too deeply"),
+        ("page", {"body": b"\x89PNG", "content_type": "image/png"}, "/page: it is image/png, and no text"),
+        ("page", {"text": "<div>" * 5_000, "content_type": "text/html"}, "the page is nested too deeply"),
+        ("robots", {"status": 500}, "disallowed for now (RFC 9309, 2.3.1.4); try again in"),
     ],
 )
-async def test_what_is_no_page_is_an_error_of_the_tool(answer, said: str) -> None:
-    async with agent(page=answer) as (call, _):
+async def test_what_is_no_page_is_an_error_of_the_tool(path: str, answer, said: str) -> None:
+    async with agent(**{path: answer}) as (call, asked):
         is_error, text = await call("fetch", "/page")
 
         assert is_error
-        assert text.startswith(said)
-
-
-async def test_a_robots_txt_that_fails_means_no() -> None:
-    async with agent(robots={"status": 500}) as (call, asked):
-        is_error, text = await call("fetch", "/page")
-
-        assert is_error
-        assert "disallowed" in text
-        assert "try again in" in text
-    assert asked == ["/robots.txt"]
+        assert said in text
+        assert ("/page" in asked) == (path == "page")
 
 
 async def test_a_private_address_is_refused_and_sizes_are_limited() -> None:
-    async with agent(private=False) as (call, asked):
-        is_error, text = await call("fetch", "/page")
-        assert is_error
-        assert "--allow-private" in text
+    async with agent(private="") as (call, asked):
+        assert "--allow-private" in (await call("fetch", "/page"))[1]
     assert asked == []
     async with agent("--max-bytes", "10", page={"text": "x" * 50}) as (call, _):
-        assert (await call("fetch", "/page"))[1].endswith(
-            "\n\nxxxxxxxxxx\n\n[the page is longer than the limit of this server: the rest was not read]"
-        )
+        assert "\n\nxxxxxxxxxx\n\n[the page is longer than the limit" in (await call("fetch", "/page"))[1]
         assert (await call("fetch", "/page", max_length=0))[0]
         assert (await call("fetch", "/" + "x" * 9_000))[0]
 
@@ -138,15 +121,11 @@ async def test_a_private_address_is_refused_and_sizes_are_limited() -> None:
 async def test_a_call_ends_before_a_turn_that_is_far_away(monkeypatch) -> None:
     monkeypatch.setattr(mcp, "_CALL_S", 0.3)
     async with agent("--delay", "30") as (call, _):
-        assert await call("fetch", "/page") == (
-            True,
-            "no answer within 0.3 s, the wait for the site's turn included; explain says when it comes",
-        )
+        assert (await call("fetch", "/page"))[1].startswith("no answer within 0.3 s")
 
 
 async def test_a_served_gate_answers_with_its_token(monkeypatch) -> None:
     monkeypatch.setenv("POLITE_SERVE_TOKEN", "secret")
-    no = {"status": 403, "body": b'{"error": "disallowed"}', "content_type": "application/json"}
 
     async def handle(request):
         if request.headers.get("Authorization") != "Bearer secret":
@@ -161,12 +140,12 @@ async def test_a_served_gate_answers_with_its_token(monkeypatch) -> None:
                 return web.json_response({"url": url, "text": "allowed"})
             case "/v1/explain", _:
                 return web.json_response({"explanation": "all of it"})
-        return web.Response(**no)
+        return web.json_response({"error": "disallowed"}, status=403)
 
-    server = web.Server(handle)
-    listening = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
-    gate = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/"
-    async with mcp.source_for(options("--gate", gate)) as source, Client(mcp.server(source)) as client:
+    async with AsyncExitStack() as stack:
+        gate = await stack.enter_async_context(serving(handle))
+        source = await stack.enter_async_context(mcp.source_for(options("--gate", f"{gate}/")))
+        client = await stack.enter_async_context(Client(mcp.server(source)))
 
         async def said(tool, url):
             text = (await client.call_tool(tool, {"url": url})).content[0].text
@@ -177,26 +156,22 @@ async def test_a_served_gate_answers_with_its_token(monkeypatch) -> None:
         assert await said("fetch", "http://late.test/") == "out of reach; try again in 7 s"
         assert await said("check", "http://a.test/") == "http://a.test/: allowed"
         assert await said("explain", "http://a.test/") == "all of it"
-    listening.close()
-    await server.shutdown(0.1)
 
 
 def test_a_name_and_a_gate_that_is_a_url_are_needed(capsys) -> None:
-    assert main(["mcp"]) == 2
-    assert main(["mcp", "--gate", "127.0.0.1:8700"]) == 2
-    assert capsys.readouterr().err.splitlines() == [
-        "polite: " + str(agent_needed("polite mcp")),
-        "polite: --gate must be the URL of a polite serve, such as http://127.0.0.1:8700, got '127.0.0.1:8700'",
-    ]
+    for more, said in (
+        ([], "needs a name by which sites know your crawler"),
+        (["--gate", "127.0.0.1:8700"], "--gate must be the URL of a polite serve"),
+        (["--gate", "http://127.0.0.1:8700", "--journal", "j"], "--journal has no effect with --gate"),
+    ):
+        assert main(["mcp", *more]) == 2
+        assert said in capsys.readouterr().err
 
 
 async def test_the_program_speaks_on_standard_input_and_output() -> None:
-    arguments = ["-m", "polite", "mcp", "--agent", "TestBot/1.0", "--allow-private"]
-    async with (
-        site() as (url, _),
-        Client(StdioServerParameters(command=sys.executable, args=arguments)) as client,
-    ):
+    arguments = ["-m", "polite", "mcp", "--agent", "TestBot/1.0"]
+    async with Client(StdioServerParameters(command=sys.executable, args=arguments)) as client:
         tools = await client.list_tools()
         assert sorted(tool.name for tool in tools.tools) == ["check", "explain", "fetch"]
-        result = await client.call_tool("check", {"url": f"{url}/private"})
-        assert result.content[0].text == f"{url}/private: disallowed by Disallow: /private (line 2)"
+        result = await client.call_tool("check", {"url": "mailto:a@b.test"})
+        assert "is no URL to fetch" in result.content[0].text

@@ -1,6 +1,8 @@
 """What an operator holds, forbids and drops of a frontier's tasks."""
 
 import asyncio
+import random
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 import polite
 from polite.events import Dropped, Event, Refused
 from polite.frontier.frontier import Frontier
+from polite.orders import Order
 from tests.frontier.support import Opened, memory_only, one_process
 from tests.support import A, B, TimedTransport, fetch_all, now
 
@@ -136,3 +139,80 @@ async def test_a_shared_drop_ends_with_its_time(opened: Opened) -> None:
         await asyncio.sleep(101)
         await frontier.put(f"{A}/1")
         assert await crawl(frontier) == [f"{A}/1"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_in_a_crawl_full_of_orders_no_held_url_is_given_and_each_task_ends_once(
+    opened: Opened, seed: int
+) -> None:
+    """Orders come and go at random; at the end all is released, and all that is left is fetched."""
+    chance = random.Random(seed)
+    hosts = [f"https://h{number}.{name}.test" for number in range(3) for name in "ab"]
+    patterns = [*hosts, "*.a.test", "*.b.test", *(f"{host}/x" for host in hosts)]
+    standing: dict[str, tuple[str, float]] = {}
+    ends: Counter[str] = Counter()
+    put: set[str] = set()
+    options: dict[str, Any] = {
+        "pacing": polite.PacingPolicy(
+            min_delay=chance.choice([0.1, 3.0]), concurrency=chance.choice([1, 1, 3])
+        ),
+        "on_end": lambda task, _: ends.update([task.url]),
+        "max_active_origins": chance.choice([2, 100]),
+        "max_robots_fetches": chance.choice([1, 100]),
+    }
+
+    def stands(url: str) -> bool:
+        origin = polite.Origin.of(url)
+        orders = [Order(kind="hold", pattern=each, because="x", by="y", at=0.0) for each in standing]
+        return any(each.covers(origin, polite.Target.of(url).path) for each in orders)
+
+    async def work(frontier: Frontier) -> None:
+        async for permit in frontier:
+            async with permit:
+                assert not stands(permit.url), f"{permit.url} under {standing} at {now()}"
+                await asyncio.sleep(chance.choice([0.0, 0.5]))
+                permit.report(status=200)
+                if chance.random() < 0.1:
+                    permit.retry(after=chance.choice([0.0, 5.0]))
+
+    async def order(frontier: Frontier, gate: polite.Gate) -> None:
+        pattern = chance.choice(patterns)
+        match chance.choice(["hold", "hold", "forbid", "drop", "release", "release", "put"]):
+            case "put":
+                urls = [
+                    f"{chance.choice(hosts)}/{chance.choice('xy')}{len(put) + number}" for number in range(20)
+                ]
+                await frontier.put_many(urls)
+                put.update(urls)
+            case "drop" if chance.random() < 0.3:
+                await frontier.drop(pattern, **WHY)
+            case "forbid" if chance.random() < 0.3:
+                standing[pattern] = ("forbid", now())
+                await gate.forbid(pattern, **WHY)
+            case "hold":
+                standing[pattern] = ("hold", now())
+                await gate.hold(pattern, **WHY)
+            case "release" if standing:
+                gone = chance.choice(list(standing))
+                await gate.release(gone)
+                del standing[gone]
+
+    async with opened(TimedTransport({}, delay_s=0.1), **options) as (frontier, gate):
+        workers = [asyncio.create_task(work(frontier)) for _ in range(3)]
+        for _ in range(60):
+            await order(frontier, gate)
+            await asyncio.sleep(chance.choice([0.0, 0.0, 0.3, 7.0, 200.0]))
+        for pattern in list(standing):
+            await gate.release(pattern)
+        standing.clear()
+        for each in gate.orders:  # those that a shared frontier gives to drop
+            await gate.release(each.pattern)
+        frontier.close()
+        async with asyncio.timeout(100_000):
+            await asyncio.gather(*workers)
+            await frontier.join()
+
+        assert set(ends.values()) == {1}
+        assert set(ends) == put
+        assert (frontier.waiting, frontier.in_flight) == (0, 0)
+        assert frontier.done + frontier.refused + frontier.dropped == len(put)
