@@ -108,6 +108,7 @@ async def _open_session(
         gate = await closing.enter_async_context(
             open_gate(agent, fetching=fetching, resolver=resolver, transports=transports, **options)
         )
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=fetching.timeout, sock_read=fetching.timeout)
         session = aiohttp.ClientSession(
             connector=pool,
             connector_owner=False,
@@ -115,9 +116,7 @@ async def _open_session(
             middlewares=[middleware(gate)],
             proxy=fetching.proxy,
             request_class=PacedRequest,
-            timeout=aiohttp.ClientTimeout(
-                total=None, sock_connect=fetching.timeout, sock_read=fetching.timeout
-            ),
+            timeout=limits,
         )
         _gates[session] = gate
         yield await closing.enter_async_context(session)

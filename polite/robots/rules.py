@@ -451,9 +451,8 @@ class RuleSet:
             return PASSES_NOTHING
         made = build_prefilter(self._grammar.matchers(forbidding), certain=self._only_disallows)
         if made is not PASSES_NOTHING and self._index is None and len(self._paths) <= 2 * MOST_RULES:
-            self.quick_length = _quick_length(
-                STEPS_OF_A_RULE * sum("*" in path or "$" in path for path in self._paths)
-            )
+            wild = sum("*" in path or "$" in path for path in self._paths)
+            self.quick_length = _quick_length(STEPS_OF_A_RULE * wild)
         return made
 
     def _indexed(self) -> RuleIndex:

@@ -171,9 +171,8 @@ def merged(kept: Snapshot | None, new: Snapshot, now: float | None = None) -> Sn
         return new
     now = new.fetched_at if now is None else max(now, new.fetched_at)
     if kept.fetched_at > now + _AHEAD_S:
-        kept = replace(
-            kept.shifted(new.fetched_at - kept.fetched_at), unreachable_since=kept.unreachable_since
-        )
+        moved = kept.shifted(new.fetched_at - kept.fetched_at)
+        kept = replace(moved, unreachable_since=kept.unreachable_since)
     earlier, later = (kept, new) if kept.fetched_at <= new.fetched_at else (new, kept)
     return _failed_after(earlier, later) if later.failures else later
 

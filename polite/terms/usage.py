@@ -403,9 +403,8 @@ def _tdm(
     if file is None or rule is None:
         return iter(()), None
     text = str(rule) if rule.number else f"a file with a problem: {file.problem}"
-    found = _reserved(
-        Reservation(rule.reserved, rule.careful), UsageSource.TDM_FILE, text, rule.number or None
-    )
+    reservation = Reservation(rule.reserved, rule.careful)
+    found = _reserved(reservation, UsageSource.TDM_FILE, text, rule.number or None)
     return found, policy if rule.reserved else None
 
 

@@ -98,10 +98,8 @@ class Pages:
         self._fetching = FetchPolicy(
             timeout=options.timeout, allow_private=options.allow_private, max_bytes=options.max_bytes
         )
-        self._headers = merged(options.header or ())
-        self._foreign_headers = {
-            name: value for name, value in self._headers.items() if name.lower() not in SECRET
-        }
+        self._headers = headers = merged(options.header or ())
+        self._foreign_headers = {name: value for name, value in headers.items() if name.lower() not in SECRET}
         self._max_bytes: int = options.max_bytes
         self._session = aiohttp.ClientSession(
             connector=guarded_connector(self._fetching, limit=options.concurrency, resolver=options.resolve),

@@ -144,9 +144,8 @@ class OriginStats:
 
     def conditions(self, now: float) -> Counter[str]:
         """Return the number of origins in each condition."""
-        return Counter(
-            entry.condition for entry in self.entries.values() if entry.condition and entry.until > now
-        )
+        entries = self.entries.values()
+        return Counter(entry.condition for entry in entries if entry.condition and entry.until > now)
 
     def _entry(self, origin: Origin) -> Entry | None:
         name = str(origin)

@@ -261,9 +261,8 @@ class Run:
         run_log.notes.add(task, FINAL if final else FAILED)
         run_log.record(task.url, "given up" if final else "failed", why, task, fields)
         if gone_s is not None:
-            self.frontier.dispatcher.give_up(
-                task.origin, f"{records.NO_CONNECTION}{gone_s:.0f} s (--max-outage {options.max_outage:g})"
-            )
+            because = f"{records.NO_CONNECTION}{gone_s:.0f} s (--max-outage {options.max_outage:g})"
+            self.frontier.dispatcher.give_up(task.origin, because)
 
     def _count_down(self, origin: Origin) -> tuple[bool, float | None]:
         """Count an attempt without a connection: whether --tries counts it, and for how long (s) a lost site was away."""

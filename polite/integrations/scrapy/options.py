@@ -28,6 +28,7 @@ log: logging.Logger = logging.getLogger(__name__)
 _OBJECTS = ("listener", "signer", "throttle")
 _OPTIONS = tuple(inspect.signature(open_gate).parameters)[1:]
 _SETTINGS = ("POLITE", "POLITE_DELAY")
+_SAY_WHO = "say who you are, such as 'ExampleBot/1.0 (+https://example.com/bot)'"
 _FROM_SCRAPY = 0  # the priority of Scrapy's own settings
 
 
@@ -60,23 +61,14 @@ class Options:
             raise InvalidOption(f"POLITE_DELAY must be >= 0, got {delay!r}")
         for name in settings:
             if name.startswith("POLITE") and name not in _SETTINGS:
-                log.warning(
-                    "%s is no setting of polite's, so it has no effect; there are %s",
-                    name,
-                    " and ".join(_SETTINGS),
-                )
+                known = " and ".join(_SETTINGS)
+                log.warning("%s is no setting of polite's, so it has no effect; there are %s", name, known)
         own = getattr(crawler.spider, "user_agent", None)
         header = own or settings["USER_AGENT"]
         if settings.getpriority("USER_AGENT") == _FROM_SCRAPY and not own:
-            log.warning(
-                "USER_AGENT is not set, so robots.txt is obeyed for %r; say who you are, such as "
-                "'ExampleBot/1.0 (+https://example.com/bot)'",
-                header,
-            )
+            log.warning("USER_AGENT is not set, so robots.txt is obeyed for %r; %s", header, _SAY_WHO)
         if not header:
-            raise InvalidOption(
-                "USER_AGENT is empty; say who you are, such as 'ExampleBot/1.0 (+https://example.com/bot)'"
-            )
+            raise InvalidOption(f"USER_AGENT is empty; {_SAY_WHO}")
         name = settings["ROBOTSTXT_USER_AGENT"]
         agent = UserAgent(header, UserAgent(name).named if name else ())
         tries = 1 + max(0, settings.getint("RETRY_TIMES"))

@@ -266,9 +266,8 @@ class CrawlTurns:
         self._cache = self._crawler.get_downloader_middleware(HttpCacheMiddleware)
         self.gate, self._leave_gate = await shared_gate(options, CountedEvents(self.count))
         if self.queues:
-            self._frontier = Frontier(
-                self.gate, max_tries=1, max_robots_tries=options.max_robots_tries, on_end=self._on_end
-            )
+            tries = options.max_robots_tries
+            self._frontier = Frontier(self.gate, max_tries=1, max_robots_tries=tries, on_end=self._on_end)
             self._pumping = asyncio.create_task(self._pump(self._frontier))
         early, self._early = self._early, []
         for head in early:
@@ -395,9 +394,8 @@ class CrawlTurns:
             # Whatever it is: without this task nothing would be sent any more, and nothing would say so.
             log.exception("polite failed, so the spider closes")
             # A task of its own: closing the spider waits for the end of this one.
-            self._closing = asyncio.create_task(
-                self._crawler.engine.close_spider_async(reason="polite_failed")
-            )
+            closing = self._crawler.engine.close_spider_async(reason="polite_failed")
+            self._closing = asyncio.create_task(closing)
 
     def _on_end(self, task: Task, outcome: TaskOutcome) -> None:
         head: Head = task.payload

@@ -43,12 +43,10 @@ _PASSING = (
     exceptions.AskError,
     exceptions.TryAgainError,
 )
-_PASSING_CODES = frozenset(
-    {
-        *("BUSY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN"),
-        *("READONLY", "NOREPLICAS", "MISCONF", "MOVED", "ASK"),
-    }
-)
+_PASSING_CODES = {
+    *("BUSY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN"),
+    *("READONLY", "NOREPLICAS", "MISCONF", "MOVED", "ASK"),
+}
 # A script met a slot that is being moved.
 _MOVING = "non local key"
 _COMMAND = re.compile(r"'([A-Za-z0-9|_-]+)' command|run the '([A-Za-z0-9|_-]+)'")
@@ -227,10 +225,8 @@ class Patience:
 
     def _failed(self) -> StoreFailed:
         if self._away is None:
-            return StoreFailed(
-                f"{self._name}: a call waited {self._limit_s:g} s behind others: the server is too slow",
-                may_pass=True,
-            )
+            why = f"a call waited {self._limit_s:g} s behind others: the server is too slow"
+            return StoreFailed(f"{self._name}: {why}", may_pass=True)
         since, because = self._away
         return away(self._name, self._clock.wall(), self._clock.lasting() - since, because)
 

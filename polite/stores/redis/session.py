@@ -38,9 +38,8 @@ class Outage:
         if not self._told:
             self._told = True
             extra = fields("store_away", store=self._store)
-            log.warning(
-                "%s does not respond: %s; the run goes on when it does", self._store, because, extra=extra
-            )
+            text = "%s does not respond: %s; the run goes on when it does"
+            log.warning(text, self._store, because, extra=extra)
             self._tell(StoreAway(self._store, because))
 
     def ended(self) -> None:

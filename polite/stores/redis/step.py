@@ -33,9 +33,8 @@ class Unreached(Exception):
 def away(store: str, wall: float, seconds: float, because: str) -> StoreFailed:
     """Return the error of a call that waited for a store which has not responded for so many seconds, up to now (Unix time)."""
     since = f"{datetime.fromtimestamp(wall - seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
-    return StoreFailed(
-        f"{store} has not responded since {since} ({seconds:.0f} s); the last error: {because}", may_pass=True
-    )
+    why = f"{store} has not responded since {since} ({seconds:.0f} s); the last error: {because}"
+    return StoreFailed(why, may_pass=True)
 
 
 _LONGEST_BEAT_S = 2.5
