@@ -174,13 +174,14 @@ class ActiveOrigins:
                 wanted = size + len(active.in_memory)
                 self._batches.batch.loads.append((active.origin_id, wanted))
                 self._batches.batch.taking.append(partial(self._loaded, active, wanted=wanted))
-        # With every batch, whether or not an origin is known to wait: it costs less than a batch of its own.
-        self._batches.batch.activate = min(_ACTIVATED_AT_ONCE, self.places)
+        if self._own is None:
+            # With every batch, whether or not an origin is known to wait: it costs less than a batch of its own.
+            self._batches.batch.activate = min(_ACTIVATED_AT_ONCE, self.places)
 
     @property
     def has_work(self) -> bool:
-        """Whether `fill` would request something."""
-        return bool(self._to_load) or (self._origins_waiting and self.places > 0)
+        """Whether `fill` would request something. A shared store asks for `places` by itself."""
+        return bool(self._to_load) or (self._own is None and self._origins_waiting and self.places > 0)
 
     @property
     def places(self) -> int:
