@@ -7,12 +7,14 @@ from typing import Literal, get_args
 
 from polite.errors import InvalidOption, InvalidURL, redact_url
 from polite.origin import Origin, Target
+from polite.robots.pattern import UNRESERVED, normaliser
 from polite.url.host import is_address
 
 Kind = Literal["hold", "forbid", "drop"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 # Orders that may stand at one time, and characters of a text.
 MOST_ORDERS, _LONGEST = 10_000, 1_000
+_normal = normaliser(UNRESERVED)
 _FORMS = "an origin (https://example.com), a domain with all hosts below it (*.example.com), or the beginning of URLs"
 
 
@@ -33,9 +35,9 @@ def pattern_of(text: object) -> str:
             host = target.origin.host
             if target.url == f"https://{host}/" and not (host.endswith(".") or is_address(host)):
                 return f"*.{host}"
-        elif "://" in text:
+        elif "://" in text and "*" not in text:
             target = Target.of(text)
-            return target.origin.text if target.path == "/" else target.url
+            return target.origin.text + ("" if target.path == "/" else _normal(target.path))
     except InvalidURL as error:
         raise InvalidOption(f"pattern={redact_url(text)!r} must be {_FORMS}: {error.reason}") from None
     raise InvalidOption(f"pattern={redact_url(text)!r} must be {_FORMS}")
@@ -83,7 +85,12 @@ class Order:
         pattern = self.pattern
         if pattern.startswith("*."):
             return f".{origin.host.rstrip('.')}".endswith(pattern[1:])
-        return pattern == origin.text or (path is not None and f"{origin.text}{path}".startswith(pattern))
+        # Escapes are compared as in robots.txt: %73ecret is secret.
+        return pattern == origin.text or (
+            path is not None
+            and pattern.startswith(origin.text)
+            and f"{origin.text}{_normal(path)}".startswith(pattern)
+        )
 
     def touches(self, origin: Origin) -> bool:
         """Whether it is about any URL of the origin."""

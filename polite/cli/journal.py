@@ -77,14 +77,23 @@ class Chain:
                         # The next line says if a kill cut it.
                         cut = (place, line.hash, len(text))
                     else:
-                        if cut is not None and (line.told["prev"], line.told.get("cut")) != cut[1:]:
-                            self.wrong(cut[0], "this is no line of a journal")
-                        elif cut is None:
+                        if cut is not None:
+                            self._check_cut(line, cut)
+                        else:
                             self._check(line)
                         cut, self.last = None, line
                         yield line
         if cut is not None:
             self.wrong(cut[0], "this is no line of a journal")
+
+    def _check_cut(self, line: Line, cut: tuple[str, str, int]) -> None:
+        """Check the line after one that a kill cut: it says what was there, and which whole line came before."""
+        if (line.told["prev"], line.told.get("cut")) != cut[1:]:
+            self.wrong(cut[0], "this is no line of a journal")
+        elif line.told.get("whole") != (self.last.hash if self.last.told else FIRST):
+            self.wrong(
+                line.place, f"{self.last.place} was changed, or lines before the one that is cut were removed"
+            )
 
     def _begins(self, text: bytes) -> bool:
         """Whether a line that is cut follows the last one."""
@@ -175,7 +184,12 @@ def _show(chain: Chain, target: Target, line: Line, run: dict[str, Any], robots:
     because = " ".join(str(told[name]) for name in ("reason", "rule", "because") if told.get(name))
     rule = f" (line {told['line']})" if told.get("line") else ""
     shown = [f"{told['at']} {told['kind']} {because}{rule}".rstrip(), f"agent: {run.get('agent')}"]
-    if robots and told.get("robots") == robots.get("robots"):
+    if (
+        robots
+        and told.get("robots") is not None
+        and told["robots"] == robots.get("robots")
+        and "status" in robots
+    ):
         shown.append(
             f"robots.txt: status {robots['status']}, received {robots['received']} from {robots['from']}"
         )

@@ -94,13 +94,17 @@ class OfServer:
         self._session, self._gate, self._max_bytes = session, gate.rstrip("/"), max_bytes
 
     async def page(self, url: str) -> Page:
-        async with self._session.get(f"{self._gate}/v1/fetch", params={"url": url}) as response:
+        async with self._session.get(
+            f"{self._gate}/v1/fetch", params={"url": url}, allow_redirects=False
+        ) as response:
             if "Polite-Url" not in response.headers:
                 raise Failed(await self._refusal(response))
             return await _read(response, response.headers["Polite-Url"], self._max_bytes)
 
     async def told(self, what: str, url: str) -> str:
-        async with self._session.get(f"{self._gate}/v1/{what}", params={"url": url}) as response:
+        async with self._session.get(
+            f"{self._gate}/v1/{what}", params={"url": url}, allow_redirects=False
+        ) as response:
             if response.status != 200:
                 raise Failed(await self._refusal(response))
             said = await response.json()

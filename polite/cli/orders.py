@@ -149,7 +149,9 @@ async def _ask(gate: str, body: Mapping[str, Any] | None) -> dict[str, Any]:
     try:
         async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=headers) as session:
             method = "GET" if body is None else "POST"
-            async with session.request(method, f"{url}/v1/orders", json=body) as response:
+            async with session.request(
+                method, f"{url}/v1/orders", json=body, allow_redirects=False
+            ) as response:
                 text = await response.text()
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
         raise StoreFailed(
@@ -171,10 +173,9 @@ def _print(options: argparse.Namespace, orders: list[Order], said: str = "") -> 
             print(json.dumps(asdict(order)))
             continue
         until = "until released" if order.until is None else f"until {_shown(order.until)}"
-        what = said or order.kind
-        print(
-            printable(f"{what:8} {order.pattern}  {until}  {_shown(order.at)} by {order.by}: {order.because}")
-        )
+        given = f"{_shown(order.at)} by {order.by}: {order.because}"
+        told = f"{order.pattern}: {order.kind} of {given}" if said else f"{order.pattern}  {until}  {given}"
+        print(printable(f"{said or order.kind:8} {told}"))
 
 
 def _shown(wall: float) -> str:

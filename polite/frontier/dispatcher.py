@@ -17,7 +17,7 @@ Theory of operation:
 import asyncio
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
@@ -100,7 +100,7 @@ class Dispatcher:
         self._fetching: dict[OriginQueue, asyncio.Task[None]] = {}  # those with a robots.txt fetch slot
         self._for_slot: OrderedDict[OriginQueue, None] = OrderedDict()
         self._evicting = False
-        self._dropping: set[asyncio.Task[None]] = set()
+        self._dropping: set[asyncio.Task[int]] = set()
         self._holding: list[OriginQueue] = []  # turns that came in this step
         self._requested: list[OriginQueue] = []  # those with a chosen task
         self._matching = False
@@ -108,9 +108,10 @@ class Dispatcher:
         self.in_flight: InFlight = InFlight(services, self.progress, self.store, limits.max_tries, on_end)
         self._rules = TaskRules(services, scheduler, self.progress, self.in_flight)
         self._orders = services.turns.orders
-        self._drops: list[
-            tuple[Order, float]
-        ] = []  # orders to drop, with the last task's number that each is about
+        # Orders to drop, with the last task's number that each is about. Of those that stand, that is any task.
+        standing = [order for order in self._orders.rows.values() if order.kind == "drop"]
+        self._drops: list[tuple[Order, float]] = [(order, math.inf) for order in standing]
+        self._gone: set[int] = set()  # tasks at the scheduler that were dropped
         services.turns.operator.watch(self._ordered)
         services.add_queue(self.progress)
 
@@ -477,13 +478,14 @@ class Dispatcher:
         """
         if queue.state is QueueState.WITHDRAWN or queue.drop_reason is not None:
             queue.chosen = None
-            if queue.drop_reason is not None:
+            if queue.drop_reason is not None and task.number not in self._gone:
                 self.in_flight.drop(task, queue.drop_reason)
+            self._gone.discard(task.number)
             self._go_on_without(queue, task)
             return None
-        if self._drops and (order := self._dropped(task)) is not None:
+        if task.number in self._gone:
+            self._gone.discard(task.number)
             queue.chosen = None
-            self.in_flight.drop(task, str(order))
             self._go_on_without(queue, task)
             return None
         if self._orders.rows and self._orders.holds(task.origin, task.target.path):
@@ -591,14 +593,14 @@ class Dispatcher:
         declined = self._turns.declined(origin, None if grounds is None else grounds.pace)
         return None if declined is None else declined.because
 
-    def _drop(self, queue: OriginQueue, because: str | Decision, *, stored: bool = True) -> None:
+    def _drop(self, queue: OriginQueue, because: str | Decision) -> None:
         """Drop all tasks of the queue, and none that is put from now on, unless rules allow it before all others are dropped.
 
-        With an operator's decision, they are refused. What the store has besides is decided when it comes, unless it is `stored`.
+        With an operator's decision, they are refused, and what the store has besides is decided when it comes.
         """
         self._unchoose(queue)
         queue.unhold()
-        if stored and isinstance(because, str):
+        if isinstance(because, str):
             self.store.drop_origin(queue.origin, because)
         queue.state, queue.drop_reason = QueueState.DROPPING, because
         self._drop_some(queue, len(queue.unchecked or ()))
@@ -662,18 +664,35 @@ class Dispatcher:
 
     # An operator orders.
 
-    async def drop(self, order: Order) -> None:
+    async def drop(self, order: Order) -> int:
         """Drop the tasks that an order is about, and none that is put later; those of a shared store, while the order stands.
 
-        Return when those that a file keeps are dropped, too. Raises StoreFailed.
+        Return how many of this process were dropped, and of a file. Raises StoreFailed.
         """
         self._drops = [*self._drops[1 - _MOST_DROPS :], (order, math.inf)]
+        before = self.progress.counts.dropped
+        for task in list(self._later.values()):
+            if order.covers(task.origin, task.target.path):
+                del self._later[task.number]
+                self.in_flight.drop(task, str(order))
+        # A task at the scheduler cannot be taken from there: that it is gone is seen when it is chosen.
+        for task in self._scheduler.tasks:
+            if order.covers(task.origin, task.target.path) and task.number not in self._gone:
+                self._gone.add(task.number)
+                self.in_flight.drop(task, str(order))
+        for queue in [each for each in self.queues.values() if order.touches(each.origin)]:
+            waiting = [*(queue.unchecked or ()), *(queue.held or ())]
+            queue.unchecked = queue.held = None
+            for task in waiting:
+                if order.covers(task.origin, task.target.path):
+                    self.in_flight.drop(task, str(order))
+                else:
+                    queue.put_unchecked(task)
         self._reconsider([order])
-        for task in [each for each in self._later.values() if order.covers(each.origin, each.target.path)]:
-            del self._later[task.number]
-            self.in_flight.drop(task, str(order))
         last = await self.store.drop(order)
-        self._drops = [(each, last if each is order else number) for each, number in self._drops]
+        if order.until is None:
+            self._drops = [(each, last if each is order else number) for each, number in self._drops]
+        return self.progress.counts.dropped - before
 
     def _dropped(self, task: Task) -> Order | None:
         """Return the order to drop this task."""
@@ -686,15 +705,25 @@ class Dispatcher:
 
     def _ordered(self, changed: list[Order]) -> None:
         """Orders stand from now on, or no more."""
-        for order in changed:
-            if order.kind == "drop" and order in self._orders.rows.values() and not self.progress.stopped:
-                self._start_drop(order)
-        self._guarded(self._reconsider, changed)
+        ended = [each for each in changed if each not in self._orders.rows.values()]
+        self._drops = [(order, last) for order, last in self._drops if order not in ended]
+        if not self.progress.stopped:
+            self.obey([each for each in changed if each not in ended])
+            self._guarded(self._reconsider, changed)
 
-    def _start_drop(self, order: Order) -> None:
-        task = start_later(lambda: self.drop(order))
-        self._dropping.add(task)
-        task.add_done_callback(self._dropping.discard)
+    def obey(self, standing: Iterable[Order]) -> None:
+        """Drop what orders that stand are about."""
+        for order in [each for each in standing if each.kind == "drop"]:
+            dropping = start_later(partial(self.drop, order))
+            self._dropping.add(dropping)
+            dropping.add_done_callback(self._drop_ended)
+
+    def _drop_ended(self, dropping: "asyncio.Task[int]") -> None:
+        self._dropping.discard(dropping)
+        error = None if dropping.cancelled() else dropping.exception()
+        if error is not None and not self.progress.stopped:
+            extra = fields("drop_failed", error=error)
+            log.error("an order to drop was not carried out: %s", error, extra=extra)
 
     def _reconsider(self, changed: list[Order]) -> None:
         """Have queues about which something was ordered begin the wait that they need now."""
@@ -704,13 +733,9 @@ class Dispatcher:
             if self.progress.stopped or queue.state in (QueueState.WITHDRAWN, QueueState.REMOVED):
                 continue
             queue.unhold()
-            drop = next(
-                (order for order, _ in self._drops if order in changed and order.covers(queue.origin)), None
-            )
-            if drop is not None:
-                self._cancel(queue)
-                self._drop(queue, str(drop), stored=False)
-            elif queue.state not in (QueueState.READY, QueueState.DROPPING):
+            # The end of a wait that an order began.
+            queue.wakes_at = -math.inf
+            if queue.state not in (QueueState.READY, QueueState.DROPPING):
                 # What is ready or dropped is looked at when the scheduler chooses it.
                 self._cancel(queue)
                 self._advance(queue)
@@ -794,7 +819,8 @@ class Dispatcher:
     @property
     def left(self) -> list[Task]:
         """What waits, in the order in which it was put."""
-        tasks = [*self._scheduler.tasks, *self._later.values()]
+        tasks = [each for each in self._scheduler.tasks if each.number not in self._gone]
+        tasks.extend(self._later.values())
         for queue in self.queues.values():
             tasks.extend((*(queue.unchecked or ()), *(queue.held or ())))
             if queue.chosen is not None:

@@ -17,7 +17,7 @@ from polite.errors import (
     PoliteError,
     redact_url,
 )
-from polite.events import Dropped
+from polite.events import Dropped, OperatorActed
 from polite.frontier.checked_scheduler import CheckedScheduler
 from polite.frontier.dispatcher import Dispatcher
 from polite.frontier.in_flight import OnEnd, TaskPermit
@@ -559,12 +559,12 @@ class Frontier:
                 # Nothing would wake a worker that came now.
                 return None
 
-    async def drop(self, pattern: str, *, because: str, by: str | None = None) -> None:
+    async def drop(self, pattern: str, *, because: str, by: str | None = None) -> int:
         """Drop the waiting tasks of these URLs: they end with an event (Dropped), and `on_end`. What is put later is not concerned.
 
-        Return when those are dropped that a file has beside those in memory; of the latter, each ends at the latest when it would
-        have been given out, and those of whole origins at once, as soon as a worker is idle. In a shared crawl, all processes drop
-        what they meet of these URLs for an hour, tasks that are put meanwhile included, unless the order is released before.
+        Return how many were dropped, of this process and of a file. A task that is in flight is dropped when it is sent back. In a
+        shared crawl, all processes drop what they meet of these URLs for an hour, tasks that are put meanwhile included, unless the
+        order is released before; those are not counted.
 
         Example:
             await frontier.drop("https://example.com/calendar", because="it has no end")
@@ -580,9 +580,12 @@ class Frontier:
         """
         operator = self._gate.services.turns.operator
         if self._dispatcher.store.shared:
+            before = self._progress.counts.dropped
             await operator.give("drop", pattern, because=because, for_=DROP_S, by=by)
-        else:
-            await self._dispatcher.drop(operator.order("drop", pattern, because=because, by=by))
+            return self._progress.counts.dropped - before
+        order = operator.order("drop", pattern, because=because, by=by)
+        self._services.listener(OperatorActed("drop", order.pattern, order.by, order.because))
+        return await self._dispatcher.drop(order)
 
     def pause(self) -> None:
         """Give out nothing until `resume`. What is in flight may be finished; robots.txt is still fetched."""

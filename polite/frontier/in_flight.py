@@ -113,7 +113,7 @@ class TaskPermit(Permit):
         if bound:
             # A `gate.permit` for the same origin inside this block would wait for itself: the gate knows by this.
             self._holder = waiter
-        good = self._grounds is not None and not self._services.stopped(self._target)
+        good = self._grounds is not None and not self._services.turns.stopped(self._target)
         if self._grounds is not None and good and self._services.in_force(turn, self._grounds):
             try:
                 self._hold(turn, self._grounds)

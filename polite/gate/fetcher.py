@@ -19,6 +19,7 @@ from polite.pacing.outcome import Outcome, is_failure, retry_after_s
 from polite.pacing.rate_limits import RateLimits
 from polite.pacing.turn import Turn
 from polite.ports import Ask, Clock, Failed, Reply, Signer, Transport
+from polite.robots.decision import Disallowed
 from polite.robots.exchange import Exchange, MissingProbe
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
@@ -282,7 +283,13 @@ class RobotsFetcher:
             if kept is not None:
                 # Two fetches that redirect to each other's origins would wait for ever.
                 kept.close()
-            turn = await self._turn(fetch, target)
+            try:
+                turn = await self._turn(fetch, target)
+            except Disallowed as error:
+                if target.origin == fetch.origin:
+                    raise
+                step = step.next(Failed(Reason.OPERATOR, str(error)))
+                continue
             # Again if the turn was lost before anything was sent.
             if fetch.meanwhile is not None and step is first and turn.waited and isinstance(step, Exchange):
                 try:
@@ -317,7 +324,7 @@ class RobotsFetcher:
                 # request was refused meanwhile) must not keep the connection from other origins.
                 pace = fetch.pace_of(target.origin)
                 may_send = await turns.ask_again(turn, target, pace, most_s=LONG_BACK_OFF_S)
-                if not may_send or not turns.holds(turn):
+                if not may_send or not turns.holds(turn) or turns.stopped(target):
                     outcome = None
                     return step
                 downloads = self.downloads
@@ -349,6 +356,8 @@ class RobotsFetcher:
         there, however many origins lead to it, so that redirects delay each page by one turn at most.
         """
         turns, there = self.turns, target.origin
+        if turns.orders.rows and (forbidden := turns.forbidden(target)) is not None:
+            raise forbidden
         # Another process may have the turn: then only a wait can tell.
         turn = None if turns.shared else turns.take_now(target, pace=fetch.pace_of(there))
         if turn is not None:

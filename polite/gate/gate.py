@@ -20,7 +20,7 @@ from polite.origin import Origin, Target
 from polite.pacing.policy import PacingPolicy
 from polite.ports import Listener, Meter
 from polite.robots.agent import UserAgent
-from polite.robots.decision import Decision
+from polite.robots.decision import Decision, Disallowed
 from polite.robots.parse import Robots
 from polite.sitemaps.entry import SitemapPolicy
 from polite.terms.tdm import TdmFile
@@ -62,7 +62,11 @@ class Gate:
             services.turns.operator.look()
         if services.turns.declines and (forbidden := services.turns.forbidden(target)) is not None:
             return forbidden.decision
-        known = services.origins.current(target.origin) or await services.learn(target)
+        try:
+            known = services.origins.current(target.origin) or await services.learn(target)
+        except Disallowed as error:
+            # All of the origin is held.
+            return error.decision
         if len(target.path) <= known.rules.quick_length:
             return known.rules.decide(target.path)
         known, decision = await services.decide(target, known)

@@ -314,21 +314,29 @@ class Journal:
         ]
         # Without the file, a crash came just after it was rotated.
         after = {"after": written[-1].name} if written and written[-1] != self.path else {}
-        cut = {}
+        cut: dict[str, object] = {}
         if written:
             with written[-1].open("rb") as file:
                 if not file.readline(LONGEST_LINE).startswith(b'{"prev":"'):
                     raise StoreFailed(f"{written[-1]} is no journal: name another file")
-                file.seek(max(0, written[-1].stat().st_size - LONGEST_LINE))
-                *_, last, tail = b"", *file.read().split(b"\n")
+            last, tail = _ends(written[-1])
             self._hash = sha256(tail or last).hexdigest()
             if tail:
-                # A kill cut the line. It stays as it is: nothing is ever taken back.
-                cut = {"cut": len(tail)}
+                # A kill cut the line. It stays as it is: nothing is ever taken back. Of the line before it, it may say too little.
+                last = last or (_ends(written[-2])[0] if len(written) > 1 else b"")
+                cut = {"cut": len(tail), "whole": sha256(last).hexdigest() if last else FIRST}
                 self._lines.append(b"")
         self._file = self._opened()
         self._begin("opened", **after, **cut)
         self._write()
+
+
+def _ends(path: Path) -> tuple[bytes, bytes]:
+    """Return the last whole line of a file, and what follows it. Raises OSError."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 2 * LONGEST_LINE))
+        *_, last, tail = b"", *file.read().split(b"\n")
+    return last, tail
 
 
 def archives(path: Path) -> list[Path]:

@@ -77,6 +77,7 @@ class Operator:
         self._watching: list[Callable[[], Callable[[list[Order]], object] | None]] = []
         self._waiting: set[asyncio.Future[None]] = set()
         self._writing: set[asyncio.Task[None]] = set()
+        self._turn_to_write = asyncio.Lock()
         self._writes = 0
         # What this process has ordered and the store does not say yet, by kind and pattern; None for a release.
         self._unsaid: dict[tuple[Kind, str], Order | None] = {}
@@ -253,11 +254,14 @@ class Operator:
     def _receive(self, found: list[Order]) -> None:
         """Obey what the store says, and what it does not say yet."""
         rows = {(each.kind, each.pattern): each for each in found}
-        for key, order in self._unsaid.items():
+        for key, order in list(self._unsaid.items()):
             if order is None:
                 rows.pop(key, None)
-            else:
+            elif key not in rows or rows[key].at < order.at:
                 rows[key] = order
+            else:
+                # It was said, or another process has given a newer one.
+                del self._unsaid[key]
         self._put(rows)
 
     def _keep(
@@ -276,8 +280,17 @@ class Operator:
 
         async def keep() -> None:
             try:
-                await write(store)
+                # One after the other: a release must not come before its order.
+                async with self._turn_to_write:
+                    await write(store)
             except StoreFailed as error:
+                # What was released stands again, if the store says so: nobody else could release it.
+                for key in [
+                    key
+                    for key, order in unsaid.items()
+                    if order is None and self._unsaid.get(key, order) is None
+                ]:
+                    self._unsaid.pop(key, None)
                 extra = fields("order_unsaved", error=error)
                 log.error("an order is in force in this process alone: %s", error, extra=extra)  # noqa: TRY400
                 if not told.done():
@@ -324,7 +337,8 @@ class Operator:
         else:
             if writes == self._writes and not self._writing:
                 self._receive(found)
-        self._looked()
+        finally:
+            self._looked()
 
     def _arm(self, name: str, seconds: float, call: Callable[[], None]) -> None:
         if (before := self._timers.pop(name, None)) is not None:

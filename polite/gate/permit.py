@@ -137,7 +137,7 @@ class Permit:
             turns, target = self._services.turns, self._target
             await turns.ask_again(self._turn, target, self._pace)
             self.require()
-            if self._services.stopped(target):
+            if self._services.turns.stopped(target):
                 raise TurnLost(
                     f"the turn for {target.url} is lost: an operator holds or forbids it by now. Send nothing",
                     url=target.url,

@@ -377,7 +377,7 @@ class Services:
         Raises:
             PermitMisused: The task would wait for a turn that it holds.
             GateClosed, Overloaded: As `OriginManager.learn`.
-            Disallowed: An operator forbids all of the origin, and its rules are not known.
+            Disallowed: An operator forbids or holds all of the origin, and its rules are not known. A permit waits instead.
         """
         task, origin = self.open_permits.current_task(), target.origin
         if self.turns.operator.stale:
@@ -385,6 +385,10 @@ class Services:
         if self.turns.orders.rows and self.origins.current(origin) is None:
             # No request goes there.
             self.require_permitted(origin.robots)
+            if not to_enter and (order := self.turns.orders.holds(origin)) is not None:
+                raise Disallowed(
+                    Decision.by_operator(target.path, f"{order}; its robots.txt is not known"), url=target.url
+                )
         if task is None or task not in self.open_permits:
             return await self.origins.learn(origin)
 
@@ -443,14 +447,6 @@ class Services:
             return False
         granted_at = turn.granted_at or 0.0
         return self.clock.monotonic() - granted_at < _PROMPT_S or self.origins.still_valid(grounds)
-
-    def stopped(self, target: Target) -> bool:
-        """Whether an operator holds or forbids the URL."""
-        orders = self.turns.orders
-        if not orders.rows:
-            return False
-        where = target.origin, target.path
-        return orders.forbids(*where) is not None or orders.holds(*where) is not None
 
     def turn_lost(self, turn: Turn, target: Target) -> TurnLost:
         """The error for a turn that does not hold any more."""

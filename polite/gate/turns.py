@@ -211,13 +211,9 @@ class Turns:
         first = first or (robots and overtake)
         waited = self.find is not None and await self.meet(target)
         moves = 0
-        ordered = target.origin, None if robots else target.path
+        ordered = target.origin, target.path
         while True:
-            if self.orders.rows:
-                if robots and (forbidden := self.forbidden(target.origin.robots)) is not None:
-                    raise forbidden
-                most = self.policies.policy.max_waiting
-                waited = await self.operator.lifted(*ordered, most) or waited
+            waited = await self._lifted(target, robots=robots) or waited
             if self.declines and not robots:
                 self.require(target, pace)
             if not robots and self.closed_s(target.origin, pace):
@@ -228,15 +224,15 @@ class Turns:
             turn = await self.pacer.acquire(self.scopes_of(target), urgent=first, provisional_s=provisional_s)
             turn.waited = turn.waited or waited
             try:
+                if self.operator.stale:
+                    self.operator.look()
                 may_move = self.find is not None and turn.waited and moves < _MOST_MOVES
                 moved = may_move and await self._moved(turn, target)
                 if moved or not self.holds(turn):
                     moves += moved
                     waited = first = True
                     self.pacer.give_back(turn)
-                elif self.orders.rows and (
-                    self.orders.holds(*ordered) or (robots and self.orders.forbids(target.origin))
-                ):
+                elif self.orders.holds(*ordered) or (robots and self.orders.forbids(*ordered)):
                     self.pacer.give_back(turn)
                 elif robots:
                     self.counters.robots += 1
@@ -251,6 +247,18 @@ class Turns:
             except BaseException:
                 self.pacer.give_back(turn)
                 raise
+
+    async def _lifted(self, target: Target, *, robots: bool) -> bool:
+        """Wait while an operator holds the URL. Return whether that took a wait.
+
+        Raises:
+            Disallowed: It is for robots.txt, and an operator forbids the URL. A permit looks at that itself.
+        """
+        if not self.orders.rows:
+            return False
+        if robots and (forbidden := self.forbidden(target)) is not None:
+            raise forbidden
+        return await self.operator.lifted(target.origin, target.path, self.policies.policy.max_waiting)
 
     async def _moved(self, turn: Turn, target: Target) -> bool:
         """Whether the turn is outdated: the host has other addresses by now, or resolving them took a wait."""
@@ -293,14 +301,18 @@ class Turns:
         return self.policies.declined(origin, pace)
 
     def forbidden(self, target: Target) -> Disallowed | None:
-        """Return the error of a URL that an operator forbids; None of another. For robots.txt, all of the origin counts."""
-        path = None if target.path == "/robots.txt" else target.path
-        order = self.orders.forbids(target.origin, path)
+        """Return the error of a URL that an operator forbids; None of another."""
+        order = self.orders.forbids(target.origin, target.path)
         return (
             None
             if order is None
             else Disallowed(Decision.by_operator(target.path, str(order)), url=target.url)
         )
+
+    def stopped(self, target: Target) -> bool:
+        """Whether an operator holds or forbids the URL."""
+        where = target.origin, target.path
+        return self.orders.forbids(*where) is not None or self.orders.holds(*where) is not None
 
     def require(self, target: Target, pace: RequestedPace | None) -> None:
         """Raise OriginDeclined if the policy permits no more requests to the URL's origin."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from polite.robots.dialect import Dialect
 from polite.robots.lines import octets
 
-_UNRESERVED = ascii_letters + digits + "-._~"
+UNRESERVED = ascii_letters + digits + "-._~"
 # The ASCII characters that RFC 3986 excludes from URLs, except "%" (starts an escape), "#" (ends a path and a rule) and LF
 # (ends a line; the matcher relies on LF being in no rule).
 EXCLUDED = "".join(chr(octet) for octet in (*range(0x21), 0x7F) if octet != 0x0A) + '"<>\\^`{|}'
@@ -207,7 +207,7 @@ class Grammar:
         # Decoding (instead of encoding) has the effect that a URL without "%" is in normal form already. URL parsers escape `'` in
         # a query but not in a path, so both forms are equal.
         equal = (EXCLUDED + "'") * dialect.excluded_equal_escapes + reserved
-        decoded = equal + _UNRESERVED * dialect.decodes_unreserved
+        decoded = equal + UNRESERVED * dialect.decodes_unreserved
         # In a rule `%2A` and `%24` stay escaped until the pattern is split.
         self._rule_spelling = normaliser(decoded)
         self._url_spelling = (

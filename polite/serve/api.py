@@ -60,7 +60,7 @@ _KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
 }
 _FIELD_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}")
-_FIELD_VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
+_FIELD_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _MOST_HEADER_CHARACTERS = 32_768
 
 

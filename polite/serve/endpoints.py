@@ -171,6 +171,11 @@ async def _answer(services: Services, held: Held, wait_s: float) -> web.StreamRe
     if not await services.permits.wait(held, wait_s):
         place = f"/v1/permits/{held.id}"
         return json_response({"id": held.id, "url": permit.url, "poll": place}, 202, Location=place)
+    if not held.taken and (not permit.valid or gate.services.turns.stopped(permit.target)):
+        # It was granted while nobody asked for it.
+        services.permits.drop(held)
+        gate.services.require_permitted(permit.target)
+        raise ApiError(410, "its turn was lost before you asked for it: request a new permit")
     headers = {"User-Agent": gate.agent.header}
     if held.conditional:
         headers.update(await gate.conditional(permit.url))

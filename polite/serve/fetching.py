@@ -138,6 +138,10 @@ class Relay:
         raise ConnectionResetError("the page was cut") from error
 
 
+# What only this server says; and an old field that some clients take for a Location.
+_OURS = re.compile(r"polite-|uri$", re.IGNORECASE)
+
+
 def _end_to_end(answer: aiohttp.ClientResponse) -> list[tuple[str, str]]:
     """Return the header fields of a response that are not of its connection."""
     named = {name.strip().lower() for name in ",".join(answer.headers.getall("Connection", [])).split(",")}
@@ -145,5 +149,5 @@ def _end_to_end(answer: aiohttp.ClientResponse) -> list[tuple[str, str]]:
     return [
         (name, value.decode("utf-8", "backslashreplace"))
         for name, value in fields
-        if not _of_the_connection(name) and name.lower() not in named
+        if not _of_the_connection(name) and name.lower() not in named and not _OURS.match(name)
     ]

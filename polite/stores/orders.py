@@ -22,9 +22,9 @@ _TABLE = """
     )
 """
 # How long another process may keep the file locked. A file that changed so short a time ago may change again unseen (seconds).
-_LOCKED_S, _RECENT_S = 5.0, 2.0
+_LOCKED_S, _LOOK_LOCKED_S, _RECENT_S = 5.0, 0.05, 2.0
 # So long after their end, orders are forgotten.
-_KEPT_S = 86_400.0
+KEPT_S = 86_400.0
 
 
 class FileOrders:
@@ -44,14 +44,18 @@ class FileOrders:
         """Return the orders, if the file may have changed. Raises StoreFailed."""
         try:
             found = self.path.stat()
-        except OSError:
+        except FileNotFoundError:
             before, self._seen = self._seen, None
             return None if before is None else []
+        except OSError as error:
+            raise StoreFailed(f"{self.path}: orders cannot be read: {error}") from error
         state = found.st_mtime_ns, found.st_size, found.st_ino
         if state == self._seen and time.time() - found.st_mtime > _RECENT_S:
             return None
+        # The loop waits for it. What is locked is looked at again a second later.
+        orders = self._do(_read, _LOOK_LOCKED_S)
         self._seen = state
-        return self._do(_read)
+        return orders
 
     async def load(self) -> list[Order]:
         """Return the orders. Raises StoreFailed."""
@@ -62,7 +66,7 @@ class FileOrders:
 
         def work(connection: sqlite3.Connection) -> None:
             connection.execute(_TABLE)
-            connection.execute("DELETE FROM orders WHERE until < ?", (order.at - _KEPT_S,))
+            connection.execute("DELETE FROM orders WHERE until < ?", (order.at - KEPT_S,))
             connection.execute("INSERT OR REPLACE INTO orders VALUES (?, ?, ?, ?, ?, ?)", astuple(order))
 
         await asyncio.to_thread(self._do, work)
@@ -78,16 +82,17 @@ class FileOrders:
 
         await asyncio.to_thread(self._do, work)
 
-    def _do(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def _do(self, work: Callable[[sqlite3.Connection], T], locked_s: float = _LOCKED_S) -> T:
         try:
-            with closing(sqlite3.connect(self.path, timeout=_LOCKED_S)) as connection, connection:
+            with closing(sqlite3.connect(self.path, timeout=locked_s)) as connection, connection:
                 return work(connection)
         except (sqlite3.Error, OSError) as error:
             raise StoreFailed(f"{self.path}: orders cannot be read or kept: {error}") from error
 
 
 def _read(connection: sqlite3.Connection) -> list[Order]:
-    connection.execute(_TABLE)
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'orders'").fetchone():
+        return []
     rows = connection.execute(
         "SELECT kind, pattern, because, by, at, until FROM orders ORDER BY at LIMIT 10000"
     ).fetchall()

@@ -75,6 +75,7 @@ class DurableTaskStore:
         for scope, spent in found.spent.items():
             self._dispatcher.services.turns.restore_spent(scope, spent)
         progress.resume(*found.totals, self.backend.shared)
+        self._dispatcher.obey(self._dispatcher.services.turns.orders.rows.values())
         self._tell_given_up(found.given_up)
         if not self._active.begun:
             begins_at = self._active.opened_at + self._dispatcher.services.turns.longest_delay_s

@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from polite.errors import StoreFailed
 from polite.frontier.durable.backend import (
@@ -32,6 +32,7 @@ from polite.frontier.durable.backend import (
     Place,
     Put,
     Requeue,
+    Row,
     StoreSummary,
     Totals,
     task_of,
@@ -191,21 +192,18 @@ class QueueFile:
             return reading(connection)
 
     def find(self, order: Order, place: Place | None) -> Found:
-        """Return waiting tasks that an order is about. Those that wait for a time of their own are made ready. See Backend.find."""
-
-        def covered(connection: sqlite3.Connection, _: SeenInFile) -> Place:
-            every = connection.execute("SELECT id, text FROM origins")
-            found = {each: origin for each, text in every if order.touches(origin := Origin.of(text))}
-            rows = connection.execute(_DUE, (math.inf, _MOST)).fetchall()
-            due = [row for row in rows if row[2] in found and order.covers(found[row[2]], row[5])]
-            connection.executemany(
-                "DELETE FROM delayed WHERE later = ? AND number = ?", [row[:2] for row in due]
-            )
-            connection.executemany(_PUT, [row[2:] for row in due])
-            return list(found.items()), -math.inf, 0
-
+        """Return waiting tasks that an order is about; at first those that wait for a time of their own. See Backend.find."""
         with self._database.connected() as connection:
-            origins, key, number = place or self._transact(connection, partial(covered, connection))
+            if place is None:
+                every = connection.execute("SELECT id, text FROM origins")
+                origins = [(each, origin) for each, text in every if order.touches(origin := Origin.of(text))]
+                found = dict(origins)
+                later: list[tuple[Origin, Row]] = []
+                for origin_id, *row in connection.execute(f"SELECT origin, {TASK} FROM delayed"):  # noqa: S608
+                    if origin_id in found and order.covers(found[origin_id], row[1]):
+                        later.append((found[origin_id], cast("Row", tuple(row))))
+                return Found(later, (origins, -math.inf, 0), self._state.number)
+            origins, key, number = place
             if not origins:
                 return Found([], None, self._state.number)
             origin_id, origin = origins[0]
@@ -424,7 +422,12 @@ class QueueFile:
             if task.identity != NOT_UNIQUE:
                 seen.finish(state, fingerprint(task.seen_as, wide=seen.wide))
         if places:
-            state.waiting -= connection.executemany(_DELETE, places).rowcount
+            deleted = connection.executemany(_DELETE, places).rowcount
+            if deleted < len(places):
+                # They wait for a time of their own, and were dropped.
+                numbers = ", ".join(str(place[2]) for place in places)
+                deleted += connection.execute(f"DELETE FROM delayed WHERE number IN ({numbers})").rowcount  # noqa: S608
+            state.waiting -= deleted
             connection.executemany(_LAND, [place[2:] for place in places])
             ends = Counter(each.end for each in ended)
             state.done += ends["done"]
