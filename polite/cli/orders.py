@@ -138,13 +138,9 @@ async def _ask(gate: str, body: Mapping[str, Any] | None) -> dict[str, Any]:
     resolver = aiohttp.ThreadedResolver()
     token = os.environ.get("POLITE_SERVE_TOKEN")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    is_unix = gate.startswith("unix:")
-    url = "http://localhost" if is_unix else gate.rstrip("/")
-    connector = (
-        aiohttp.UnixConnector(gate.removeprefix("unix:"))
-        if is_unix
-        else aiohttp.TCPConnector(resolver=resolver)
-    )
+    path = gate.removeprefix("unix:")
+    url = gate.rstrip("/") if path == gate else "http://localhost"
+    connector = aiohttp.TCPConnector(resolver=resolver) if path == gate else aiohttp.UnixConnector(path)
     timeout = aiohttp.ClientTimeout(_TIMEOUT_S)
     try:
         async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=headers) as session:
@@ -152,9 +148,8 @@ async def _ask(gate: str, body: Mapping[str, Any] | None) -> dict[str, Any]:
             async with session.request(method, f"{url}/v1/orders", json=body) as response:
                 text = await response.text()
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-        raise StoreFailed(
-            f"--gate {gate}: it is not reached: {str(error) or type(error).__name__}"
-        ) from error
+        why = str(error) or type(error).__name__
+        raise StoreFailed(f"--gate {gate}: it is not reached: {why}") from error
     try:
         found = json.loads(text)
     except ValueError:
@@ -171,10 +166,8 @@ def _print(options: argparse.Namespace, orders: list[Order], said: str = "") -> 
             print(json.dumps(asdict(order)))
             continue
         until = "until released" if order.until is None else f"until {_shown(order.until)}"
-        what = said or order.kind
-        print(
-            printable(f"{what:8} {order.pattern}  {until}  {_shown(order.at)} by {order.by}: {order.because}")
-        )
+        line = f"{said or order.kind:8} {order.pattern}  {until}  {_shown(order.at)} by {order.by}: {order.because}"
+        print(printable(line))
 
 
 def _shown(wall: float) -> str:

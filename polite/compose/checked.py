@@ -177,9 +177,8 @@ class CheckedTransport(_Checked):
     _raised = ()
 
     async def get(self, ask: ports.Ask) -> ports.Reply | ports.Failed:
-        return self._response(
-            "get", await self._call(self._part.get, ask, passes=(SignerFailed, TimeoutError))
-        )
+        response = await self._call(self._part.get, ask, passes=(SignerFailed, TimeoutError))
+        return self._response("get", response)
 
     def _named(self, method: Callable[..., object] | str, *_: object) -> str:
         name = method if isinstance(method, str) else "close" if method == self._part.close else "get"

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from weakref import WeakKeyDictionary
 
 from polite.errors import InvalidOption
@@ -72,9 +72,8 @@ async def opened(
                 # A blocking client of redis-py is easily taken for the other.
                 or_else = f" or a client of redis.asyncio, got {kind_of(store)}"
                 instead = "" if store is None or isinstance(store, str) else or_else
-                raise InvalidOption(
-                    f'{option}={value!r} needs a shared store, such as store="redis://example.com/0"{instead}'
-                )
+                needs = 'needs a shared store, such as store="redis://example.com/0"'
+                raise InvalidOption(f"{option}={value!r} {needs}{instead}")
         return None
     # Imported here: a crawler on one machine needs no package for it.
     from polite.stores.redis.opening import open_shared
@@ -112,14 +111,9 @@ async def join(
     from polite.stores.redis.opening import DEFAULT_CRAWL, LEASE_S
     from polite.stores.redis.session import Session
 
-    home = gate.pacing.home
     name = DEFAULT_CRAWL if crawl is None else crawl
-    terms = await store.join(
-        name,
-        home="custom" if callable(home) else home,
-        lease_s=LEASE_S if lease_s is None else lease_s,
-        order=order,
-    )
+    lease_s = LEASE_S if lease_s is None else lease_s
+    terms = await store.join(name, home=_kind_of_home(gate), lease_s=lease_s, order=order)
     services = gate.services
     session = Session(
         store.link,
@@ -174,14 +168,15 @@ async def join_frontier(
         found.session.end()
         return await join(gate, found.store, crawl, lease_s=lease_s, order=order)
     if lease_s is not None and lease_s != found.lease_s:
-        raise InvalidOption(
-            f"lease={lease_s!r}: the gate is in crawl {found.crawl!r} with a lease of {found.lease_s:g} s"
-        )
-    home = gate.pacing.home
-    await found.store.join(
-        found.crawl, home="custom" if callable(home) else home, lease_s=found.lease_s, order=order
-    )
+        has = f"the gate is in crawl {found.crawl!r} with a lease of {found.lease_s:g} s"
+        raise InvalidOption(f"lease={lease_s!r}: {has}")
+    await found.store.join(found.crawl, home=_kind_of_home(gate), lease_s=found.lease_s, order=order)
     return found
+
+
+def _kind_of_home(gate: Gate) -> Literal["host", "domain", "address", "custom"]:
+    home = gate.pacing.home
+    return "custom" if callable(home) else home
 
 
 def _require_same_server(found: Membership, store: object) -> None:

@@ -117,10 +117,8 @@ class Gate:
         services, target = self.services, Target.of(url)
         services.require_open(target)
         if services.recrawl is None:
-            raise InvalidOption(
-                "conditional needs open_gate(recrawl=RecrawlPolicy()): without it nothing is remembered",
-                url=target.url,
-            )
+            needs = "conditional needs open_gate(recrawl=RecrawlPolicy()): without it nothing is remembered"
+            raise InvalidOption(needs, url=target.url)
         return await services.recrawl.conditional(target)
 
     def charge(self, url: str) -> None:

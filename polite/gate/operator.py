@@ -224,9 +224,8 @@ class Operator:
     def _put(self, rows: dict[tuple[Kind, str], Order], *, by: str = "", because: str = "") -> None:
         """Have these orders stand, and tell all that must know."""
         now = self._clock.wall()
-        changed = self.orders.replace(
-            [each for each in rows.values() if each.until is None or each.until > now]
-        )
+        standing = [each for each in rows.values() if each.until is None or each.until > now]
+        changed = self.orders.replace(standing)
         self._arm("end", self.orders.ends_at - now, lambda: self._put(self.orders.rows))
         if not changed:
             return
@@ -242,12 +241,9 @@ class Operator:
             if stands:
                 self._tell(OperatorActed(order.kind, order.pattern, order.by, order.because, order.until))
             elif (order.kind, order.pattern) not in self.orders.rows:
-                over = order.until is not None and order.until <= now
-                why = (
-                    ("its time", "its time is over")
-                    if over
-                    else (by or "another process", because or "released")
-                )
+                why = by or "another process", because or "released"
+                if order.until is not None and order.until <= now:
+                    why = "its time", "its time is over"
                 self._tell(OperatorActed("release", order.pattern, *why))
 
     def _receive(self, found: list[Order]) -> None:

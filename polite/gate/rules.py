@@ -435,15 +435,7 @@ class OriginManager:
 
     def _tell(self, origin: Origin, snapshot: Snapshot, known: OriginRules) -> None:
         access = snapshot.access
-        self.listener(
-            RobotsFetched(
-                origin.text,
-                type(access).__name__.lower(),
-                access.reason.name,
-                access.status,
-                access.hops,
-                access.elapsed_s,
-                (snapshot.expires_at if known.attempt else known.fresh_until) - snapshot.fetched_at,
-                0 if isinstance(access, Found) else access.probes,
-            )
-        )
+        next_in_s = (snapshot.expires_at if known.attempt else known.fresh_until) - snapshot.fetched_at
+        probes = 0 if isinstance(access, Found) else access.probes
+        said = access.reason.name, access.status, access.hops, access.elapsed_s, next_in_s, probes
+        self.listener(RobotsFetched(origin.text, type(access).__name__.lower(), *said))

@@ -178,9 +178,8 @@ class Shutdown:
                 if callback is not None:
                     callback()
             except Exception as error:
-                log.exception(
-                    "a callback of Gate.on_close failed", extra=fields("on_close_failed", error=error)
-                )
+                extra = fields("on_close_failed", error=error)
+                log.exception("a callback of Gate.on_close failed", extra=extra)
 
 
 class EnteredPermit(Protocol):
@@ -446,10 +445,8 @@ class Services:
             because = "another process may send requests there by now"
         else:
             because = f"PacingPolicy.max_hold is {self.turns.policies.policy.max_hold:g} s"
-        return TurnLost(
-            f"the turn for {target.url}, granted {held_s:.1f} s ago, is lost: {because}. Send nothing: request a new permit",
-            url=target.url,
-        )
+        lost = f"the turn for {target.url}, granted {held_s:.1f} s ago, is lost: {because}"
+        return TurnLost(f"{lost}. Send nothing: request a new permit", url=target.url)
 
     def _reclaim(self, turn: Turn, holder: EnteredPermit | Target) -> None:
         """Take back a turn that was held for too long.
@@ -462,12 +459,9 @@ class Services:
         else:
             holder.lose(turn)
         held_s = self.clock.monotonic() - (turn.granted_at or 0.0)
-        log.warning(
-            "the permit for %s was held for %.0f s, longer than PacingPolicy.max_hold: its turn was taken back",
-            without_query(holder.url),
-            held_s,
-            extra=fields("permit_reclaimed", url=holder.url),
-        )
+        text = "the permit for %s was held for %.0f s, longer than PacingPolicy.max_hold: its turn was taken back"
+        extra = fields("permit_reclaimed", url=holder.url)
+        log.warning(text, without_query(holder.url), held_s, extra=extra)
         self.listener(Reclaimed(holder.url, held_s))
 
 
@@ -481,10 +475,8 @@ class _TurnHeld(Exception):
 
 def waits_for_itself(permit: EnteredPermit, target: Target) -> PermitMisused:
     """The error of a task that requests, inside this permit, what needs the permit's own turn."""
-    return PermitMisused(
-        f"{target.url} was requested inside the permit for {permit.url}, which has its turn: leave that block first",
-        url=target.url,
-    )
+    inside = f"inside the permit for {permit.url}, which has its turn: leave that block first"
+    return PermitMisused(f"{target.url} was requested {inside}", url=target.url)
 
 
 def refused(target: Target, decision: Decision, task: Task | None = None) -> Refused:

@@ -166,9 +166,8 @@ class Turns:
             return None
         self.policies.require_named(target.origin)
         provisional_s = self._provisional_s(target, pace)
-        return self.pacer.acquire_later(
-            self.scopes_of(target), back, urgent=first, provisional_s=provisional_s
-        )
+        scopes = self.scopes_of(target)
+        return self.pacer.acquire_later(scopes, back, urgent=first, provisional_s=provisional_s)
 
     def _at_once(self, target: Target, pace: RequestedPace | None) -> bool:
         """Whether the pacer alone decides when a turn comes.
@@ -294,11 +293,9 @@ class Turns:
         """Return the error of a URL that an operator forbids; None of another. For robots.txt, all of the origin counts."""
         path = None if target.path == "/robots.txt" else target.path
         order = self.orders.forbids(target.origin, path)
-        return (
-            None
-            if order is None
-            else Disallowed(Decision.by_operator(target.path, str(order)), url=target.url)
-        )
+        if order is None:
+            return None
+        return Disallowed(Decision.by_operator(target.path, str(order)), url=target.url)
 
     def require(self, target: Target, pace: RequestedPace | None) -> None:
         """Raise OriginDeclined if the policy permits no more requests to the URL's origin."""
@@ -448,12 +445,9 @@ class Turns:
                     because = f"PacingPolicy.max_bytes_per_second={most:g}: {octets} octets came"
                     if rest_s > 0:
                         # All origins of the host rest.
-                        host = (
-                            turn.narrowest,
-                            *(Origin(scheme, origin.host, None) for scheme in ("http", "https")),
-                        )
+                        host = (Origin(scheme, origin.host, None) for scheme in ("http", "https"))
                         rest_s = min(rest_s, policy.max_retry_after)
-                        self.pacer.hold(tuple(dict.fromkeys(host)), rest_s, because)
+                        self.pacer.hold(tuple({turn.narrowest: None, **dict.fromkeys(host)}), rest_s, because)
         finally:
             self.pacer.release(turn)
 

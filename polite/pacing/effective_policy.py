@@ -181,10 +181,8 @@ class EffectivePolicies:
             # The slowest rate of the file counts at any hour.
             limit, delay_s = policy.max_crawl_delay, pace.slowest_s or 0.0
             if delay_s > limit:
-                because = f"robots.txt requests {delay_s:g} s between requests, and on_long_delay is 'refuse'"
-                return Declined(
-                    "max_crawl_delay", limit, f"PacingPolicy.max_crawl_delay={limit:g}: {because}"
-                )
+                why = f"robots.txt requests {delay_s:g} s between requests, and on_long_delay is 'refuse'"
+                return Declined("max_crawl_delay", limit, f"PacingPolicy.max_crawl_delay={limit:g}: {why}")
         if (spent := declined(policy, self.budgets.of(origin))) is not None:
             return spent
         each = (

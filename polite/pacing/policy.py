@@ -58,11 +58,10 @@ class Overrides(tuple[Override, ...]):  # noqa: SLOT001 - a tuple with slots of 
 
     def options(self, origin: Origin, scopes: Iterable[Hashable] = ()) -> Options:
         """Return the options that apply to an origin: of the most specific override that has each; () without one."""
-        return tuple(
-            {
-                name: value for _, options in reversed(self.of(origin, scopes)) for name, value in options
-            }.items()
-        )
+        found: dict[str, Any] = {}
+        for _, options in reversed(self.of(origin, scopes)):
+            found |= dict(options)
+        return tuple(found.items())
 
     def of(self, origin: Origin, scopes: Iterable[Hashable] = ()) -> list[Override]:
         """Return the overrides that apply to an origin, which has these scopes, the most specific first."""
