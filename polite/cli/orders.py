@@ -99,9 +99,8 @@ async def _holds(options: argparse.Namespace) -> Exit:
 
 def _require_one(options: argparse.Namespace) -> None:
     if (options.store is None) == (options.gate is None):
-        raise InvalidOption(
-            "--store FILE|URL (of the crawl) or --gate URL (of polite serve) is needed, and not both"
-        )
+        said = "--store FILE|URL (of the crawl) or --gate URL (of polite serve) is needed, and not both"
+        raise InvalidOption(said)
 
 
 @asynccontextmanager

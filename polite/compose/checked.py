@@ -151,9 +151,8 @@ class CheckedBackOffStore(CheckedStore):
             self._part.held, origin, needed=ports.SavedBackOff
         )
         if found is not None and not found.until - found.since <= ports.LONGEST_BACK_OFF_S:
-            raise StoreFailed(
-                f"{self._named(self._part.held, origin)} returned {found!r}: a back-off ends within 366 days of its beginning"
-            )
+            said = f"{self._named(self._part.held, origin)} returned {found!r}: a back-off ends within 366 days of its beginning"
+            raise StoreFailed(said)
         return found
 
 

@@ -60,9 +60,8 @@ class _Opening(AbstractAsyncContextManager[Opened], Generic[Opened]):
 
     async def __aenter__(self) -> Opened:
         if self._entered:
-            raise TypeError(
-                f"what polite.{self._name}(...) returns opens once: call it again for another block"
-            )
+            said = f"what polite.{self._name}(...) returns opens once: call it again for another block"
+            raise TypeError(said)
         self._entered = True
         return await self._manager.__aenter__()
 

@@ -143,9 +143,8 @@ async def join_frontier(
         StoreFailed: The server is not reached, or refuses.
     """
     if gate.pacing.home == "address":
-        raise InvalidOption(
-            'PacingPolicy(home="address") is for gates: a frontier of many processes keeps tasks by "host" or "domain"'
-        )
+        said = 'PacingPolicy(home="address") is for gates: a frontier of many processes keeps tasks by "host" or "domain"'
+        raise InvalidOption(said)
     found = memberships.get(gate)
     if found is None:
         shared = await opened(store, gate.services.clock, crawl, lease_s)
@@ -193,9 +192,8 @@ def _require_same_server(found: Membership, store: object) -> None:
         case _:
             name = RedisLink.of(store).name
     if name != found.store.link.name:
-        raise InvalidOption(
-            f"store={name!r}: the gate is on {found.store.link.name!r}; a gate and its frontiers share one store"
-        )
+        said = f"store={name!r}: the gate is on {found.store.link.name!r}; a gate and its frontiers share one store"
+        raise InvalidOption(said)
 
 
 def share_turns(

@@ -360,8 +360,7 @@ class RobotsFetcher:
         if isinstance(response, Failed):
             # What the signer raised says nothing of the server: its ordinary delay follows.
             return Outcome(elapsed_s=elapsed, failed=response.reason is not Reason.SIGNER_FAILED)
-        given = response.rate_limit, response.rate_limit_policy
-        limits = None if given == (None, None) else RateLimits.of(*([value or ""] for value in given))
+        limits = RateLimits.of([response.rate_limit or ""], [response.rate_limit_policy or ""])
         retry = response.retry_after
         retry_s = None if retry is None else retry_after_s(retry, self.clock.wall())
         return Outcome.of_answer(response.status, retry_s, elapsed, limits)

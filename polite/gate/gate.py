@@ -222,9 +222,8 @@ class Gate:
         if since is not None:
             _require_zone(since)
         if isinstance(files, str):
-            raise InvalidOption(
-                f"files={redact_url(files)!r}: a sequence of URLs is needed, such as a list of one"
-            )
+            said = f"files={redact_url(files)!r}: a sequence of URLs is needed, such as a list of one"
+            raise InvalidOption(said)
         if policy is not None and not isinstance(policy, SitemapPolicy):
             raise InvalidOption(f"policy must be a SitemapPolicy, got {policy!r}")
         return Sitemaps(

@@ -15,7 +15,7 @@ from polite.events import PaceLearned
 from polite.gate.tally import RefusalCounts
 from polite.origin import Origin
 from polite.pace import RequestedPace
-from polite.pacing.effective_policy import EffectivePolicies, EffectivePolicy, Slowed
+from polite.pacing.effective_policy import EffectivePolicies, Slowed
 from polite.pacing.learned_pace import LearnedPace, Memories
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.pacing.pacer import LocalPacer
@@ -66,12 +66,7 @@ class Lessons:
         self._quotas = policies.quotas.by_origin
 
     def rest(
-        self,
-        effective: EffectivePolicy,
-        turn: Turn,
-        origin: Origin,
-        outcome: Outcome,
-        pace: RequestedPace | None,
+        self, turn: Turn, origin: Origin, outcome: Outcome, pace: RequestedPace | None
     ) -> tuple[Pause, bytes | None]:
         """Return the throttle's delay, and what it remembered before it was told of the outcome; None if it is not told.
 
@@ -81,7 +76,8 @@ class Lessons:
         memory = self.policies.memories.of(origin)
         if turn.memory is not None and (not told or memory == turn.memory[1]):
             memory = turn.memory[0]
-        pause = effective.rest(outcome, self.context(origin, pace, memory, self.elapsed_s(turn)))
+        context = self.context(origin, pace, memory, self.elapsed_s(turn))
+        pause = self.policies.of(origin).rest(outcome, context)
         if not (told and (outcome.status is not None or outcome.failed or pause.strike)):
             return pause, None
         self.refusals.told(origin, self.clock.wall(), first=turn.memory is None, refused=pause.strike)

@@ -152,19 +152,18 @@ class Operator:
         """
         name = pattern_of(pattern)
         self.look()
-        ended = [order for (_, each), order in self.orders.rows.items() if each == name]
+        ended = {key: order for key, order in self.orders.rows.items() if key[1] == name}
         if not ended:
             standing = ", ".join(sorted({each for _, each in self.orders.rows})[:10]) or "none"
             raise InvalidOption(f"no order stands for {name}; patterns with orders: {standing}")
-        keys = [(order.kind, order.pattern) for order in ended]
-        left = {key: order for key, order in self.orders.rows.items() if key not in keys}
+        left = {key: order for key, order in self.orders.rows.items() if key not in ended}
         self._put(left, by=who() if by is None else by, because=because)
 
         async def forget(store: OrderStore) -> None:
-            for order in ended:
+            for order in ended.values():
                 await store.forget(order)
 
-        return self._keep(dict.fromkeys(keys), forget, ended)
+        return self._keep(dict.fromkeys(ended), forget, list(ended.values()))
 
     # Requests wait.
 
@@ -178,9 +177,8 @@ class Operator:
         waited = False
         while self.orders.holds(origin, path) is not None:
             if len(self._waiting) >= most:
-                raise Overloaded(
-                    f"{most} requests wait for the end of an order already: PacingPolicy.max_waiting"
-                )
+                said = f"{most} requests wait for the end of an order already: PacingPolicy.max_waiting"
+                raise Overloaded(said)
             if self._closed:
                 raise GateClosed("the gate is closed: no more turns are given")
             waited = True
@@ -237,10 +235,10 @@ class Operator:
         for waiter in [each for each in self._waiting if not each.done()]:
             waiter.set_result(None)
         for order in changed:
-            stands = self.orders.rows.get((order.kind, order.pattern)) == order
-            if stands:
+            key = order.kind, order.pattern
+            if self.orders.rows.get(key) == order:
                 self._tell(OperatorActed(order.kind, order.pattern, order.by, order.because, order.until))
-            elif (order.kind, order.pattern) not in self.orders.rows:
+            elif key not in self.orders.rows:
                 why = by or "another process", because or "released"
                 if order.until is not None and order.until <= now:
                     why = "its time", "its time is over"
@@ -248,13 +246,8 @@ class Operator:
 
     def _receive(self, found: list[Order]) -> None:
         """Obey what the store says, and what it does not say yet."""
-        rows = {(each.kind, each.pattern): each for each in found}
-        for key, order in self._unsaid.items():
-            if order is None:
-                rows.pop(key, None)
-            else:
-                rows[key] = order
-        self._put(rows)
+        said: dict[tuple[Kind, str], Order | None] = {(each.kind, each.pattern): each for each in found}
+        self._put({key: order for key, order in (said | self._unsaid).items() if order is not None})
 
     def _keep(
         self,

@@ -138,9 +138,8 @@ class Permit:
             self.require()
             lost = f"the turn for {target.url} is lost"
             if self._services.stopped(target):
-                raise TurnLost(
-                    f"{lost}: an operator holds or forbids it by now. Send nothing", url=target.url
-                )
+                said = f"{lost}: an operator holds or forbids it by now. Send nothing"
+                raise TurnLost(said, url=target.url)
             if turns.closed_s(target.origin, self._pace):
                 lost = f"{lost}: the site closed meanwhile (Visit-time, or PacingPolicy.hours)"
                 raise TurnLost(f"{lost}. Send nothing: request a new permit", url=target.url)

@@ -191,16 +191,13 @@ class OriginManager:
     def _start(
         self, origin: Origin, work: Callable[[], Coroutine[Any, Any, OriginRules]], *, ahead: bool = False
     ) -> SingleFlight[OriginRules]:
-        self._ahead += ahead
-        on_end = partial(self._refreshed if ahead else self._flights.pop, origin)
-        flight = self._flights[origin] = SingleFlight(
-            work, name=f"polite robots {origin.text}", on_end=on_end
-        )
-        return flight
+        def ended() -> None:
+            self._ahead -= ahead
+            del self._flights[origin]
 
-    def _refreshed(self, origin: Origin) -> None:
-        self._ahead -= 1
-        del self._flights[origin]
+        self._ahead += ahead
+        flight = self._flights[origin] = SingleFlight(work, name=f"polite robots {origin.text}", on_end=ended)
+        return flight
 
     async def _joined(
         self, flight: SingleFlight[OriginRules], origin: Origin, unless: Callable[[Target], Exception | None]

@@ -390,10 +390,9 @@ class Turns:
             self.pacer.settle(turn, ordinary.seconds, because=ordinary.because)
             return ordinary
         well = status is not None and status < 500
-        effective = self.policies.of(target.origin)
         if outcome.rate_limits is not None:
             self.policies.quotas.learn(target.origin, outcome.rate_limits, self.clock.monotonic())
-        pause, before = self._lessons.rest(effective, turn, target.origin, outcome, pace)
+        pause, before = self._lessons.rest(turn, target.origin, outcome, pace)
         learned = pause.memory
         if pause.seconds > most_s and outcome.retry_after_s is None:
             seconds = max(most_s, self.pause(target.origin, pace).seconds)

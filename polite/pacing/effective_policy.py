@@ -266,9 +266,8 @@ class EffectivePolicies:
         """
         self._require(policy)
         if policy.scopes is not self.policy.scopes and policy.scopes != self.policy.scopes:
-            raise InvalidOption(
-                "PacingPolicy: scopes cannot change while the gate is open, since running delays would be lost"
-            )
+            said = "PacingPolicy: scopes cannot change while the gate is open, since running delays would be lost"
+            raise InvalidOption(said)
         if policy.home != self.policy.home:
             raise InvalidOption("PacingPolicy: home cannot change while the gate is open")
         before, base = self._own, replace(policy, overrides=Overrides())
@@ -285,14 +284,12 @@ class EffectivePolicies:
         for of in overrides_of(policy).scopes:
             kind = of.partition(" ")[0] if " " in of else "address"
             if kind == "crawl":
-                raise InvalidOption(
-                    f"PacingPolicy.override({of!r}): the policy itself applies to the whole crawl"
-                )
+                said = f"PacingPolicy.override({of!r}): the policy itself applies to the whole crawl"
+                raise InvalidOption(said)
             if kind not in kinds and (isinstance(named, Scopes) or named is by_origin or " " not in of):
                 needed = f"{kind}=..." if kind in {"domain", "address", "crawl"} else "custom=..."
-                raise InvalidOption(
-                    f"PacingPolicy.override({of!r}) needs scopes=Scopes({needed}): without it, no origin has such a scope"
-                )
+                said = f"PacingPolicy.override({of!r}) needs scopes=Scopes({needed}): without it, no origin has such a scope"
+                raise InvalidOption(said)
             domain = of.partition(" ")[2]
             if kind == "domain" and isinstance(self.scopes, ScopeResolver):
                 found = self.scopes.domain(domain)

@@ -292,9 +292,8 @@ class PacingPolicy:
             else _of_text(instance("PacingPolicy.override: origin", origin, str))
         )
         if isinstance(of, Origin) and ("*" in of.host.removeprefix("*.") or of.host == "*."):
-            raise InvalidOption(
-                f'PacingPolicy.override({str(of)!r}): a "*" stands for subdomains, as in "https://*.example.com"'
-            )
+            said = f'PacingPolicy.override({str(of)!r}): a "*" stands for subdomains, as in "https://*.example.com"'
+            raise InvalidOption(said)
         before = overrides_of(self)
         own = dict(before.given(of)) | _named(of, options)
         # Only new options are checked: a policy of many origins is made in as many steps.

@@ -193,9 +193,8 @@ class Turnstile:
                     turn.state = CANCELLED
                 elif self._wait_queue.waiting >= self.max_waiting:
                     keys = ", ".join(str(key) for key in turn.scopes)
-                    raise Overloaded(
-                        f"PacingPolicy.max_waiting={self.max_waiting} requests wait already, so none for {keys} can"
-                    )
+                    said = f"PacingPolicy.max_waiting={self.max_waiting} requests wait already, so none for {keys} can"
+                    raise Overloaded(said)
                 else:
                     self._wait_queue.enter(turn, now)
                 return turn

@@ -53,9 +53,8 @@ class Access:
         tokens = {} if token is None else tokens
         # Their values are never shown: messages are logged.
         if not all(isinstance(each, str) and _TOKEN.fullmatch(each) for each in tokens.values()):
-            raise InvalidOption(
-                f"{user}: token must have {_LEAST_TOKEN} to {_MOST_TOKEN} visible ASCII characters; it is not shown here"
-            )
+            said = f"{user}: token must have {_LEAST_TOKEN} to {_MOST_TOKEN} visible ASCII characters; it is not shown here"
+            raise InvalidOption(said)
         address = _address(host)
         if not tokens and host != "localhost" and not (address and address.is_loopback):
             raise InvalidOption(
