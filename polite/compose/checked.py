@@ -141,9 +141,8 @@ class CheckedBackOffStore(CheckedStore):
             self._now(self._part.hold, origin, back_off)
         except StoreFailed as error:
             # `hold` never raises: the back-off runs, and is lost with this process.
-            extra = fields(
-                "back_offs_unsaved", count=1, origin=origin, store=type(self._part).__qualname__, error=error
-            )
+            store = type(self._part).__qualname__
+            extra = fields("back_offs_unsaved", count=1, origin=origin, store=store, error=error)
             log.warning("a back-off of %s is not kept: %s", origin, error, extra=extra)
 
     async def held(self, origin: Origin) -> ports.SavedBackOff | None:

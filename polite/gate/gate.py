@@ -342,9 +342,8 @@ class Gate:
             Overloaded: At once: 10,000 orders stand already.
             StoreFailed: When it is awaited: other processes do not know the order. It is in force in this one.
         """
-        return self.services.turns.operator.give(
-            "hold", pattern, because=because, until=until, for_=for_, by=by
-        )
+        give = self.services.turns.operator.give
+        return give("hold", pattern, because=because, until=until, for_=for_, by=by)
 
     def forbid(self, pattern: str, *, because: str, by: str | None = None) -> Awaitable[Order]:
         """Have no request go to these URLs: `Disallowed` is raised, with `Reason.OPERATOR` and the text.

@@ -210,9 +210,8 @@ class Operator:
             timer.cancel()
         self._timers.clear()
         for waiter in [each for each in self._waiting if not each.done()]:
-            waiter.set_exception(
-                GateClosed("the gate was closed while this request waited for the end of an order")
-            )
+            closed = GateClosed("the gate was closed while this request waited for the end of an order")
+            waiter.set_exception(closed)
         if self._asking is not None:
             self._asking.cancel()
         await asyncio.gather(*self._writing, return_exceptions=True)
@@ -319,9 +318,8 @@ class Operator:
         if (before := self._timers.pop(name, None)) is not None:
             before.cancel()
         if not self._closed and seconds < math.inf:
-            self._timers[name] = self._clock.call_at(
-                self._clock.monotonic() + min(max(seconds, 0.0), _TIMER_S), call
-            )
+            at = self._clock.monotonic() + min(max(seconds, 0.0), _TIMER_S)
+            self._timers[name] = self._clock.call_at(at, call)
 
 
 def _end(now: float, until: float | datetime | None, for_: float | None) -> float | None:

@@ -131,18 +131,14 @@ class OriginRules:
     @property
     def octets(self) -> int:
         """About how much memory it takes, with its rules and the files that they come from."""
-        latest = self.snapshot
-        if self.attempt is None and latest.good is latest.access:
-            return _OCTETS + self.rules.memory + length(latest.access)
         results = [access for each in self._snapshots for access in (each.access, each.good)]
         return _OCTETS + self.rules.memory + length(*results)
 
     @property
     def is_bare(self) -> bool:
         """Whether it is a failure alone, without rules and files."""
-        return isinstance(self.rules.access, Unreachable) and not any(
-            isinstance(snapshot.good, Found) for snapshot in self._snapshots
-        )
+        has_copy = any(isinstance(snapshot.good, Found) for snapshot in self._snapshots)
+        return isinstance(self.rules.access, Unreachable) and not has_copy
 
     @property
     def _snapshots(self) -> tuple[Snapshot, ...]:
@@ -153,8 +149,9 @@ class OriginRules:
         failure = replace(self.latest, good=None, good_at=None, good_until=None)
         access = failure.access
         denied = RuleSet.deny_all(Reason.UNREACHABLE, access=access, dialect=self.rules.dialect)
+        never = -math.inf
         return replace(
-            self, rules=denied, snapshot=failure, attempt=None, fresh_until=-math.inf, refresh_at=-math.inf
+            self, rules=denied, snapshot=failure, attempt=None, fresh_until=never, refresh_at=never
         )
 
     def extended(self, until: float) -> "OriginRules":

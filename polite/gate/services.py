@@ -84,6 +84,10 @@ _STRIDE = 5
 _CROWD, _LOOKS = 3, 2
 # A pool of workers begins so many times as many permits as wait at one time. Tasks that were all started at once do not.
 _REUSED = 4
+_CROWDED = (
+    "%d permits of %d wait for %s, while other origins stand still. Put the URLs into a polite.Frontier: its workers get "
+    "only URLs whose turn has come"
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -134,14 +138,8 @@ class WaitingPermits:
         if self._crowded < _LOOKS or begun < _REUSED * waiting or 2 * (begun - self._here) < self._here:
             return
         self._told = True
-        log.warning(
-            "%d permits of %d wait for %s, while other origins stand still. Put the URLs into a polite.Frontier: its workers get "
-            "only URLs whose turn has come",
-            here,
-            waiting,
-            target.origin,
-            extra=fields("one_origin_awaited", origin=target.origin, count=here),
-        )
+        extra = fields("one_origin_awaited", origin=target.origin, count=here)
+        log.warning(_CROWDED, here, waiting, target.origin, extra=extra)
 
 
 Callback = Callable[[], object]

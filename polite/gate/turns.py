@@ -404,14 +404,11 @@ class Turns:
             pause = self._circuit(turn, target, outcome, pause, most_s)
         if pause.seconds < (least_s := self.policies.least(turn.narrowest)):
             pause = replace(pause, seconds=least_s, because=f"delay of {least_s:g} s after each request")
+        delay_s = pause.seconds
         if learned and self.policies.concurrent and not pause.strike:
             delay_s = self._lessons.since_grant(pause, learned, outcome, turn, target.origin, pace)
-        else:
-            delay_s = pause.seconds
-        delays: float | dict[Hashable, float] = delay_s
-        if turn.broader:
-            broader = {key: self.policies.own_delay(key) for key in turn.broader}
-            delays = {turn.narrowest: delay_s} | broader
+        broader = {key: self.policies.own_delay(key) for key in turn.broader}
+        delays = {turn.narrowest: delay_s} | broader if broader else delay_s
         self.pacer.settle(turn, delays, refused=pause.strike, because=pause.because)
         if learned:
             pause = replace(pause, memory=learned)

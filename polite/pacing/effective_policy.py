@@ -168,9 +168,8 @@ class EffectivePolicies:
     def require_named(self, origin: Origin) -> None:
         """Raise InvalidOption if a user's function cannot name the scopes of an origin, and they matter."""
         if self._own.scopes or self.limited or self._scope_budgets:
-            self._named[origin] = [
-                (scope, self._scope_limit(scope)) for scope in self.scopes(Target(origin, "/"))
-            ]
+            scopes = self.scopes(Target(origin, "/"))
+            self._named[origin] = [(scope, self._scope_limit(scope)) for scope in scopes]
             if len(self._named) > _MOST_MADE:
                 del self._named[next(iter(self._named))]
 
@@ -205,11 +204,8 @@ class EffectivePolicies:
         """Return the scopes of an origin, which are those of its root URL, that have a budget."""
         if not self.limited and not self._scope_budgets:
             return []
-        return [
-            (scope, limit)
-            for scope, limit in self._root_scopes(origin)
-            if limit is not None and limit.budgeted
-        ]
+        scopes = self._root_scopes(origin)
+        return [(scope, limit) for scope, limit in scopes if limit is not None and limit.budgeted]
 
     def concurrency(self, scope: Hashable) -> int:
         """Return how many turns of a scope may be open now: one if its circuit is open, or its last request was refused.
@@ -324,9 +320,8 @@ class EffectivePolicies:
             getattr(base, name) is not None or own.most(name) for name in _BUDGETS
         )
         named = policy.scopes
-        self._scope_budgets: bool = isinstance(named, Scopes) and any(
-            limit.budgeted for limit in named.limits.values()
-        )
+        limits = named.limits.values() if isinstance(named, Scopes) else ()
+        self._scope_budgets: bool = any(limit.budgeted for limit in limits)
         ceiling = base.max_bytes_per_second is not None or own.most("max_bytes_per_second") > 0
         self.budgeted: bool = self.counts_origins or self._scope_budgets or self.limited or ceiling
         refuses = base.on_long_delay == "refuse" or bool(own.most("on_long_delay"))

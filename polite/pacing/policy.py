@@ -51,9 +51,8 @@ class Overrides(tuple[Override, ...]):  # noqa: SLOT001 - a tuple with slots of 
         made._by_text = by_text
         made._wild = any(_WILD in text for text in by_text)
         made.scopes = texts = [of for of, _ in made if isinstance(of, str)]
-        made._prefixes = sorted(
-            {int(text.partition("/")[2]) for text in texts if " " not in text}, reverse=True
-        )
+        prefixes = {int(text.partition("/")[2]) for text in texts if " " not in text}
+        made._prefixes = sorted(prefixes, reverse=True)
         return made
 
     def options(self, origin: Origin, scopes: Iterable[Hashable] = ()) -> Options:

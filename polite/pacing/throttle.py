@@ -402,9 +402,8 @@ class DelayThrottle:
         for option in DELAYS:
             number(f"DelayThrottle: {option}", given[option])
         least, obey = MinDelay(min_delay), on_long_delay == "obey"
-        self._least = Longest(
-            least, CrawlDelay(max_crawl_delay, obey=obey), RequestRates(max_crawl_delay, obey=obey)
-        )
+        rates = RequestRates(max_crawl_delay, obey=obey)
+        self._least = Longest(least, CrawlDelay(max_crawl_delay, obey=obey), rates)
         longest = Longest(
             self._least,
             *([Latency(latency_factor, most=max_latency_delay)] if latency_factor else []),

@@ -304,9 +304,8 @@ class Survey:
         """
         totals = self.look().totals
         chosen = [each for each in WaitReason if reason is None or each.name.lower() == reason]
-        found = sorted(
-            (entry for each in chosen for entry in totals[each].longest), key=lambda entry: -entry[0]
-        )
+        entries = (entry for each in chosen for entry in totals[each].longest)
+        found = sorted(entries, key=lambda entry: -entry[0])
         waiting = [(each, wait) for _, each, wait in found if containing in _name_of(each)]
         looked_up = self._looked_up(containing) if "://" in containing else None
         if looked_up is not None and looked_up[1].reason in chosen:
