@@ -47,10 +47,8 @@ memberships: WeakKeyDictionary[Gate, Membership] = WeakKeyDictionary()
 def refuse_mistyped(name: str) -> None:
     """Refuse what is no file but a mistyped address, and do not show it: it may have a password."""
     if re.match(r"(redis|valkey)s?(\+\w+)?:?/", name) or re.search(r":[^/@]*@", name):
-        raise InvalidOption(
-            "store: neither the name of a file nor an address such as redis://example.com/0; it is not shown, since it may have "
-            "a password"
-        )
+        neither = "neither the name of a file nor an address such as redis://example.com/0"
+        raise InvalidOption(f"store: {neither}; it is not shown, since it may have a password")
 
 
 def is_shared(store: object) -> bool:
@@ -159,10 +157,8 @@ async def join_frontier(
     _require_same_server(found, store)
     if crawl is not None and crawl != found.crawl:
         if found.named or not found.pacer.untouched:
-            raise InvalidOption(
-                f"crawl={crawl!r}: the gate is in crawl {found.crawl!r} already; give both the same name: "
-                f"open_gate(crawl={crawl!r})"
-            )
+            other = f"the gate is in crawl {found.crawl!r} already; give both the same name"
+            raise InvalidOption(f"crawl={crawl!r}: {other}: open_gate(crawl={crawl!r})")
         # Its session, which has taken no home, ends; the gate becomes one of the frontier's crawl.
         found.session.end()
         return await join(gate, found.store, crawl, lease_s=lease_s, order=order)
@@ -214,10 +210,9 @@ def share_turns(
     services = gate.services
     turns, clock = services.turns, services.clock
     if turns.shared != anew or not turns.pacer.untouched:
-        raise InvalidOption(
-            "the gate has sent requests already, of which other processes know nothing: open the frontier before the first "
-            "permit or check, or name the shared store in open_gate(store=...)"
-        )
+        sent = "the gate has sent requests already, of which other processes know nothing"
+        hint = "open the frontier before the first permit or check, or name the shared store in open_gate(store=...)"
+        raise InvalidOption(f"{sent}: {hint}")
     pacer = SharedPacer(clock, homes, _home_names(turns.policies), turns.policies, lease_s=lease_s)
     homes.tenant = pacer
     pacer.join(process_delays(clock), instead_of=turns.pacer)

@@ -428,10 +428,8 @@ class Gate:
 
     def __repr__(self) -> str:
         counters, state = self.services.counters, "closed, " if self.services.shutdown.begun else ""
-        return (
-            f"<Gate {self.agent.tokens[0]}: {state}{self.waiting} waiting, {self.inside} inside, "
-            f"{counters.granted} granted, {counters.refused} refused>"
-        )
+        ended = f"{counters.granted} granted, {counters.refused} refused"
+        return f"<Gate {self.agent.tokens[0]}: {state}{self.waiting} waiting, {self.inside} inside, {ended}>"
 
 
 def _require_zone(since: object) -> None:

@@ -286,11 +286,9 @@ class RulesCache:
         if now >= self._earliest_retry:
             self._sweep(now)
         if len(self._backing_off) >= self._limit:
-            raise Overloaded(
-                f"{origin}: {len(self._backing_off)} other origins failed and may not be requested again yet; "
-                f"RobotsPolicy.max_origins={self._limit} is the limit",
-                url=str(origin),
-            )
+            others = f"{len(self._backing_off)} other origins failed and may not be requested again yet"
+            limit = f"RobotsPolicy.max_origins={self._limit} is the limit"
+            raise Overloaded(f"{origin}: {others}; {limit}", url=str(origin))
 
     @property
     def _crowded(self) -> bool:

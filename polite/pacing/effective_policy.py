@@ -290,15 +290,12 @@ class EffectivePolicies:
             if kind == "domain" and isinstance(self.scopes, ScopeResolver):
                 found = self.scopes.domain(domain)
                 if found != domain:
-                    raise InvalidOption(
-                        f"PacingPolicy.override({of!r}): no host has this domain; that of {domain} is {found}"
-                    )
+                    wrong = f"no host has this domain; that of {domain} is {found}"
+                    raise InvalidOption(f"PacingPolicy.override({of!r}): {wrong}")
         undercut = policy.may_undercut_site or overrides_of(policy).most("may_undercut_site")
         if undercut and self._throttle is None:
-            raise InvalidOption(
-                "PacingPolicy: may_undercut_site needs open_gate(throttle=...): without a throttle of your own, "
-                "min_delay and the limits of the policy decide"
-            )
+            without = "without a throttle of your own, min_delay and the limits of the policy decide"
+            raise InvalidOption(f"PacingPolicy: may_undercut_site needs open_gate(throttle=...): {without}")
 
     def _set(self, policy: PacingPolicy) -> None:
         self.policy: PacingPolicy = policy
@@ -371,10 +368,9 @@ def require_throttle(throttle: object, wall: float = 0.0) -> None:
         try:
             _pause_of(throttle, throttle.rest(outcome, ThrottleContext(None, 0, wall)))  # type: ignore[attr-defined]
         except Exception as error:
-            raise InvalidOption(
-                f"throttle: {type(throttle).__qualname__}.rest failed on {outcome}: {error!r}; "
-                "a part that returns None belongs into Longest(...)"
-            ) from error
+            failed = f"{type(throttle).__qualname__}.rest failed on {outcome}: {error!r}"
+            hint = "a part that returns None belongs into Longest(...)"
+            raise InvalidOption(f"throttle: {failed}; {hint}") from error
 
 
 def _pause_of(throttle: object, answer: object) -> Pause:

@@ -261,14 +261,12 @@ class PacingPolicy:
         instance("PacingPolicy: anchor", self.anchor, Anchor, f"one of {[str(a) for a in Anchor]}")
         if not callable(self.scopes) and not isinstance(self.scopes, Scopes):
             raise InvalidOption(
-                f"PacingPolicy: scopes must be Scopes(...) or a function of a Target that "
+                "PacingPolicy: scopes must be Scopes(...) or a function of a Target that "
                 f"returns a tuple of scopes, got {self.scopes!r}"
             )
         if not callable(self.home) and self.home not in ("host", "domain", "address"):
-            raise InvalidOption(
-                f'PacingPolicy: home must be "host", "domain", "address", or a function of a Target that returns a name, '
-                f"got {self.home!r}"
-            )
+            must = 'must be "host", "domain", "address", or a function of a Target that returns a name'
+            raise InvalidOption(f"PacingPolicy: home {must}, got {self.home!r}")
         if not isinstance(self.overrides, Overrides):
             object.__setattr__(self, "overrides", _checked(self.overrides))
 
@@ -352,10 +350,9 @@ def _checked(overrides: object) -> Overrides:
 def _named(origin: object, options: Mapping[str, object]) -> dict[str, Any]:
     """Return the options if each may differ between origins. Raises InvalidOption."""
     if unknown := sorted(set(options) - set(OriginPacing.__annotations__)):
-        raise InvalidOption(
-            f"PacingPolicy.override({str(origin)!r}): {', '.join(map(repr, unknown))} cannot differ between origins; "
-            f"these can: {', '.join(OriginPacing.__annotations__)}"
-        )
+        names, can = ", ".join(map(repr, unknown)), ", ".join(OriginPacing.__annotations__)
+        cannot = f"{names} cannot differ between origins; these can: {can}"
+        raise InvalidOption(f"PacingPolicy.override({str(origin)!r}): {cannot}")
     for name, value in options.items():
         _check(name, value)
     return {
@@ -383,11 +380,10 @@ def _check(name: str, value: object) -> None:
             integer(f"{option} (None for no limit)", value, least=1)
         case "backoff_statuses":
             if not isinstance(value, AbstractSet) or not all(map(_is_refusal, value)):
-                raise InvalidOption(
-                    f"must be a set of statuses from 400 to 599, without 401 and 402 (waiting changes nothing there), "
-                    f"got {value!r}",
-                    option=option,
+                statuses = (
+                    "a set of statuses from 400 to 599, without 401 and 402 (waiting changes nothing there)"
                 )
+                raise InvalidOption(f"must be {statuses}, got {value!r}", option=option)
         case "on_long_delay":
             if value not in get_args(LongDelay):
                 raise InvalidOption(f'must be "cap", "obey" or "refuse", got {value!r}', option=option)

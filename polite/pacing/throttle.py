@@ -444,9 +444,8 @@ def require_rest(option: str, value: object) -> None:
     """Raise InvalidOption unless it can be a throttle. The first response would find a class, or a coroutine function, too late."""
     rest = getattr(value, "rest", None)
     if isinstance(value, type) or not callable(rest) or inspect.iscoroutinefunction(rest):
-        raise InvalidOption(
-            f"{option} must be an object of polite.throttles, or another with a plain method rest(outcome, context), got {value!r}"
-        )
+        must = "must be an object of polite.throttles, or another with a plain method rest(outcome, context)"
+        raise InvalidOption(f"{option} {must}, got {value!r}")
 
 
 def no_pause(part: object, needed: str, pause: object) -> TypeError:

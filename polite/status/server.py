@@ -57,10 +57,9 @@ class Access:
             raise InvalidOption(said)
         address = _address(host)
         if not tokens and host != "localhost" and not (address and address.is_loopback):
-            raise InvalidOption(
-                f"{user}: host={host!r} can be reached from other machines, and the page shows URLs: give a token of at least "
-                f"{_LEAST_TOKEN} characters, or listen at 127.0.0.1"
-            )
+            reached = "can be reached from other machines, and the page shows URLs"
+            hint = f"give a token of at least {_LEAST_TOKEN} characters, or listen at 127.0.0.1"
+            raise InvalidOption(f"{user}: host={host!r} {reached}: {hint}")
         if isinstance(names, str) or not isinstance(names, Collection):
             raise InvalidOption(f"{user}: names must be a list of host names, got {names!r}")
         for name in names:
