@@ -164,9 +164,8 @@ class Lessons:
             for each in known.refused:
                 self.policies.memories.by_origin.pop(each, None)
         policy = self.policies.general.policy
-        own = DelayThrottle(
-            min_delay=self.policies.own_delay(scope), backoff=policy.backoff, max_backoff=policy.max_backoff
-        )
+        delay_s = self.policies.own_delay(scope)
+        own = DelayThrottle(min_delay=delay_s, backoff=policy.backoff, max_backoff=policy.max_backoff)
         context = ThrottleContext(None, 0, wall, memory=known.memory, elapsed_s=elapsed_s)
         law = LearnedPace(own, backoff=policy.backoff, most=policy.max_backoff)
         pause = law.rest(Outcome(429 if refused else 200), context)
@@ -186,6 +185,5 @@ class Lessons:
         self, origin: Origin, pace: RequestedPace | None, memory: bytes, elapsed_s: float = 0.0
     ) -> ThrottleContext:
         quota = self.policies.quotas.slowest(origin, self.clock.monotonic()) if self._quotas else None
-        return ThrottleContext(
-            pace, Memories.row(memory), self.clock.wall(), quota, memory, max(0.0, elapsed_s)
-        )
+        strikes, wall = Memories.row(memory), self.clock.wall()
+        return ThrottleContext(pace, strikes, wall, quota, memory, max(0.0, elapsed_s))

@@ -457,10 +457,8 @@ class Permit:
                     grounds = still
                     break
                 renewed = True
-                because = (
-                    "an operator forbids it" if ordered else "the rules were replaced, or became too old,"
-                )
-                turns.skip(turn, target, f"{because} while it waited")
+                why = "an operator forbids it" if ordered else "the rules were replaced, or became too old,"
+                turns.skip(turn, target, f"{why} while it waited")
         except BaseException:
             services.waiting.failed += 1
             # The permit ends, unless it may be entered again.

@@ -149,9 +149,8 @@ class OriginRules:
         failure = replace(self.latest, good=None, good_at=None, good_until=None)
         access = failure.access
         denied = RuleSet.deny_all(Reason.UNREACHABLE, access=access, dialect=self.rules.dialect)
-        never = -math.inf
         return replace(
-            self, rules=denied, snapshot=failure, attempt=None, fresh_until=never, refresh_at=never
+            self, rules=denied, snapshot=failure, attempt=None, fresh_until=-math.inf, refresh_at=-math.inf
         )
 
     def extended(self, until: float) -> "OriginRules":

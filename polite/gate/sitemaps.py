@@ -389,9 +389,8 @@ class _File:
         if fetched.too_long and problem is not None:
             problem = f"more than SitemapPolicy.max_bytes={self._policy.max_bytes} octets"
         skipped = parser.skipped + self._skipped
-        return SitemapFile(
-            url, parser.kind, parser.entries, skipped, problem or self._problem, fetched.status
-        )
+        problem = problem or self._problem
+        return SitemapFile(url, parser.kind, parser.entries, skipped, problem, fetched.status)
 
     def _counts(self, found: SitemapEntry | SitemapLink) -> bool:
         """Whether an entry is a URL of the site. Links are checked by `child`."""

@@ -284,7 +284,6 @@ def _wanted(listener: Listener) -> frozenset[type]:
         return _EVERY
     # Perhaps it is a list in which the listener keeps what it received: to send nothing then would surprise.
     if not isinstance(wanted, Collection) or not wanted or not _EVERY.issuperset(wanted):
-        raise InvalidOption(
-            f"listener.events must name the classes of polite.events that the listener wants, got {wanted!r}"
-        )
+        must = "must name the classes of polite.events that the listener wants"
+        raise InvalidOption(f"listener.events {must}, got {wanted!r}")
     return frozenset(wanted)

@@ -313,9 +313,8 @@ class EffectivePolicies:
         # Whichever statuses an override has: they are few.
         refusals = (_TOO_MANY_REQUESTS, *base.backoff_statuses)
         self.least_refusal: int = _LEAST_ERROR if own.most("backoff_statuses") else min(refusals)
-        self.counts_origins: bool = any(
-            getattr(base, name) is not None or own.most(name) for name in _BUDGETS
-        )
+        limited = (getattr(base, name) is not None or own.most(name) for name in _BUDGETS)
+        self.counts_origins: bool = any(limited)
         named = policy.scopes
         limits = named.limits.values() if isinstance(named, Scopes) else ()
         self._scope_budgets: bool = any(limit.budgeted for limit in limits)

@@ -380,10 +380,9 @@ def _check(name: str, value: object) -> None:
             integer(f"{option} (None for no limit)", value, least=1)
         case "backoff_statuses":
             if not isinstance(value, AbstractSet) or not all(map(_is_refusal, value)):
-                statuses = (
-                    "a set of statuses from 400 to 599, without 401 and 402 (waiting changes nothing there)"
-                )
-                raise InvalidOption(f"must be {statuses}, got {value!r}", option=option)
+                without = "without 401 and 402 (waiting changes nothing there)"
+                must = f"must be a set of statuses from 400 to 599, {without}, got {value!r}"
+                raise InvalidOption(must, option=option)
         case "on_long_delay":
             if value not in get_args(LongDelay):
                 raise InvalidOption(f'must be "cap", "obey" or "refuse", got {value!r}', option=option)

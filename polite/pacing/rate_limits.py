@@ -133,10 +133,9 @@ class RateLimits:
         found = []
         for quota in self.quotas:
             if quota.of_requests and (window_s := quota.window_s):
+                seconds = window_s / max(1, quota.amount)
                 because = f"RateLimit-Policy: {quota.amount} in {window_s} s"
-                found.append(
-                    Gap(quota.name, window_s / max(1, quota.amount), window_s, because, lasting=True)
-                )
+                found.append(Gap(quota.name, seconds, window_s, because, lasting=True))
         for name, left, reset_s in self.remainders:
             # The first policy of this name says what is counted.
             counts = next((each.of_requests for each in self.quotas if each.name == name), True)
