@@ -43,10 +43,6 @@ class Grounds:
     lineage: Lineage
     pace: RequestedPace | None
 
-    def replaced(self) -> bool:
-        """Whether the origin has newer rules with another meaning."""
-        return self.lineage.meaning != self.meaning
-
 
 @dataclass(frozen=True, slots=True)
 class OriginRules:

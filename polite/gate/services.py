@@ -420,7 +420,8 @@ class Services:
 
     def in_force(self, turn: Turn, grounds: Grounds) -> bool:
         """Whether a granted turn holds, was not taken back, and the rules that allowed it still decide."""
-        if turn not in self.held_turns or grounds.replaced() or not self.turns.holds(turn):
+        replaced = grounds.lineage.meaning != grounds.meaning
+        if replaced or turn not in self.held_turns or not self.turns.holds(turn):
             return False
         if self.turns.pacer.ask_again(turn) > 0.0:
             # It is entered so late that others were granted.
