@@ -277,8 +277,7 @@ class Permit:
         if self._turn is None:
             raise PermitMisused(f"received outside the permit's block: {self.url}", url=self.url)
         integer("received: octets", octets, least=0)
-        budgets = self._services.turns.budgets
-        if budgets is not None:
+        if (budgets := self._services.turns.budgets) is not None:
             budgets.receive(self._turn, octets)
 
     def began(self) -> None:
@@ -571,8 +570,7 @@ class Permit:
 
     def _refuse_to_wait_for_itself(self, task: asyncio.Task[Any]) -> None:
         """Raise PermitMisused for a task whose own permits hold all turns of a scope: it would deadlock."""
-        outer = self._services.in_the_way(task, self._target)
-        if outer is not None:
+        if (outer := self._services.in_the_way(task, self._target)) is not None:
             raise waits_for_itself(outer, self._target)
 
     def _entered_twice(self) -> PermitMisused:

@@ -249,8 +249,7 @@ class RulesCache:
 
     def pace(self, origin: Origin) -> RequestedPace | None:
         """The pace that the origin's last file requested. Of an evicted origin it is known while a request waits with its rules."""
-        known = self.get(origin)
-        if known is not None:
+        if (known := self.get(origin)) is not None:
             return known.pace
         lineage = self._evicted.get(origin.text)
         return None if lineage is None else lineage.pace
@@ -388,6 +387,5 @@ class RulesInUse:
 
     def remove(self, rules: RuleSet) -> None:
         """The rules are in the cache again, or still."""
-        found = self._by_id.pop(id(rules), None)
-        if found is not None:
+        if (found := self._by_id.pop(id(rules), None)) is not None:
             self._sizes -= found[1]

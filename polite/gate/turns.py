@@ -299,8 +299,7 @@ class Turns:
 
     def require(self, target: Target, pace: RequestedPace | None) -> None:
         """Raise OriginDeclined if the policy permits no more requests to the URL's origin."""
-        declined = self.declined(target.origin, pace)
-        if declined is not None:
+        if (declined := self.declined(target.origin, pace)) is not None:
             self.counters.declined += 1
             raise OriginDeclined(target.url, *declined)
 
@@ -337,8 +336,7 @@ class Turns:
         Turns of its scopes that were granted meanwhile have begun delays there. Return True after the wait, or False at once if it
         takes longer than `most_s` seconds.
         """
-        provisional_s = self._provisional_s(target, pace)
-        if provisional_s is not None:
+        if (provisional_s := self._provisional_s(target, pace)) is not None:
             # The file may have been read since.
             turn.provisional_s = provisional_s
         while (wait_s := self.pacer.ask_again(turn)) > 0.0:

@@ -151,20 +151,17 @@ class Budgets:
 
     def give_back(self, turn: Turn) -> None:
         """Do not count a page whose turn is given back: no request was sent."""
-        page = self._open.pop(turn, None)
-        if page is not None:
+        if (page := self._open.pop(turn, None)) is not None:
             self._add(page.counted, pages=-1)
 
     def announce(self, turn: Turn, octets: int) -> None:
         """Note how long a response says to be. It counts unless the crawler says what came."""
-        page = self._open.get(turn)
-        if page is not None:
+        if (page := self._open.get(turn)) is not None:
             page.announced = min(octets, _MOST_OCTETS)
 
     def receive(self, turn: Turn, octets: int) -> None:
         """Note that so many octets more came."""
-        page = self._open.get(turn)
-        if page is not None:
+        if (page := self._open.get(turn)) is not None:
             page.received = min((page.received or 0) + octets, _MOST_OCTETS)
 
     def end(self, turn: Turn) -> int:
