@@ -66,15 +66,10 @@ class Order:
     def __post_init__(self) -> None:
         for name in ("because", "by"):
             text = getattr(self, name)
-            if (
-                not isinstance(text, str)
-                or not text.strip()
-                or len(text) > _LONGEST
-                or not text.isprintable()
-            ):
-                raise InvalidOption(
-                    f"{name} must be one line of 1 to {_LONGEST} characters, got {str(text)[:80]!r}"
-                )
+            is_line = isinstance(text, str) and text.isprintable() and text.strip()
+            if not is_line or len(text) > _LONGEST:
+                must = f"must be one line of 1 to {_LONGEST} characters"
+                raise InvalidOption(f"{name} {must}, got {str(text)[:80]!r}")
 
     def __str__(self) -> str:
         said = {"hold": "held", "forbid": "forbidden", "drop": "dropped"}[self.kind]
@@ -113,10 +108,8 @@ class Orders:
         before, self.rows = self.rows, {(each.kind, each.pattern): each for each in orders}
         self._begun = {}
         for order in self.rows.values():
-            if (
-                not order.pattern.startswith("*.")
-                and (origin := Origin.of(order.pattern)).text != order.pattern
-            ):
+            origin = None if order.pattern.startswith("*.") else Origin.of(order.pattern)
+            if origin is not None and origin.text != order.pattern:
                 self._begun.setdefault(origin.text, []).append(order)
         return list({*before.values()} ^ {*self.rows.values()})
 

@@ -99,9 +99,8 @@ async def _holds(options: argparse.Namespace) -> Exit:
 
 def _require_one(options: argparse.Namespace) -> None:
     if (options.store is None) == (options.gate is None):
-        raise InvalidOption(
-            "--store FILE|URL (of the crawl) or --gate URL (of polite serve) is needed, and not both"
-        )
+        said = "--store FILE|URL (of the crawl) or --gate URL (of polite serve) is needed, and not both"
+        raise InvalidOption(said)
 
 
 @asynccontextmanager
@@ -138,13 +137,9 @@ async def _ask(gate: str, body: Mapping[str, Any] | None) -> dict[str, Any]:
     resolver = aiohttp.ThreadedResolver()
     token = os.environ.get("POLITE_SERVE_TOKEN")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    is_unix = gate.startswith("unix:")
-    url = "http://localhost" if is_unix else gate.rstrip("/")
-    connector = (
-        aiohttp.UnixConnector(gate.removeprefix("unix:"))
-        if is_unix
-        else aiohttp.TCPConnector(resolver=resolver)
-    )
+    path = gate.removeprefix("unix:")
+    url = gate.rstrip("/") if path == gate else "http://localhost"
+    connector = aiohttp.TCPConnector(resolver=resolver) if path == gate else aiohttp.UnixConnector(path)
     timeout = aiohttp.ClientTimeout(_TIMEOUT_S)
     try:
         async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=headers) as session:
@@ -154,9 +149,8 @@ async def _ask(gate: str, body: Mapping[str, Any] | None) -> dict[str, Any]:
             ) as response:
                 text = await response.text()
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-        raise StoreFailed(
-            f"--gate {gate}: it is not reached: {str(error) or type(error).__name__}"
-        ) from error
+        why = str(error) or type(error).__name__
+        raise StoreFailed(f"--gate {gate}: it is not reached: {why}") from error
     try:
         found = json.loads(text)
     except ValueError:

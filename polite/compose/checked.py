@@ -141,9 +141,8 @@ class CheckedBackOffStore(CheckedStore):
             self._now(self._part.hold, origin, back_off)
         except StoreFailed as error:
             # `hold` never raises: the back-off runs, and is lost with this process.
-            extra = fields(
-                "back_offs_unsaved", count=1, origin=origin, store=type(self._part).__qualname__, error=error
-            )
+            store = type(self._part).__qualname__
+            extra = fields("back_offs_unsaved", count=1, origin=origin, store=store, error=error)
             log.warning("a back-off of %s is not kept: %s", origin, error, extra=extra)
 
     async def held(self, origin: Origin) -> ports.SavedBackOff | None:
@@ -151,9 +150,8 @@ class CheckedBackOffStore(CheckedStore):
             self._part.held, origin, needed=ports.SavedBackOff
         )
         if found is not None and not found.until - found.since <= ports.LONGEST_BACK_OFF_S:
-            raise StoreFailed(
-                f"{self._named(self._part.held, origin)} returned {found!r}: a back-off ends within 366 days of its beginning"
-            )
+            said = f"{self._named(self._part.held, origin)} returned {found!r}: a back-off ends within 366 days of its beginning"
+            raise StoreFailed(said)
         return found
 
 
@@ -177,9 +175,8 @@ class CheckedTransport(_Checked):
     _raised = ()
 
     async def get(self, ask: ports.Ask) -> ports.Reply | ports.Failed:
-        return self._response(
-            "get", await self._call(self._part.get, ask, passes=(SignerFailed, TimeoutError))
-        )
+        response = await self._call(self._part.get, ask, passes=(SignerFailed, TimeoutError))
+        return self._response("get", response)
 
     def _named(self, method: Callable[..., object] | str, *_: object) -> str:
         name = method if isinstance(method, str) else "close" if method == self._part.close else "get"

@@ -129,11 +129,8 @@ async def _on_server(
 
     key = None if order == "fifo" else ORDERS[order]
     names, session = found.pacer.names, found.session
-    session.serve(
-        keyed=key is not None,
-        max_tries=limits.max_tries,
-        max_done=max(1, limits.max_done // len(session.homes.partitions)),
-    )
+    max_done = max(1, limits.max_done // len(session.homes.partitions))
+    session.serve(keyed=key is not None, max_tries=limits.max_tries, max_done=max_done)
 
     def keep(dispatcher: Dispatcher) -> DurableTaskStore:
         progress = dispatcher.progress

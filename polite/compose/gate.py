@@ -55,15 +55,13 @@ class _Opening(AbstractAsyncContextManager[Opened], Generic[Opened]):
         self._manager = manager
         self._entered = False
         self._name = name
-        self._first = (
-            f"polite.{name}(...) opens nothing by itself: async with polite.{name}(...) as {name[5:]}:"
-        )
+        block = f"async with polite.{name}(...) as {name[5:]}:"
+        self._first = f"polite.{name}(...) opens nothing by itself: {block}"
 
     async def __aenter__(self) -> Opened:
         if self._entered:
-            raise TypeError(
-                f"what polite.{self._name}(...) returns opens once: call it again for another block"
-            )
+            said = f"what polite.{self._name}(...) returns opens once: call it again for another block"
+            raise TypeError(said)
         self._entered = True
         return await self._manager.__aenter__()
 
@@ -267,10 +265,8 @@ async def _kept(store: object, clock: Clock) -> RobotsStore | None:
     if store is None or (isinstance(store, RobotsStore) and not isinstance(store, type)):
         return store
     if not isinstance(store, str | os.PathLike):
-        raise InvalidOption(
-            "store must be a RobotsStore, the name of a file, or a URL or redis.asyncio client of a shared store, "
-            f"got {kind_of(store)}"
-        )
+        kinds = "a RobotsStore, the name of a file, or a URL or redis.asyncio client of a shared store"
+        raise InvalidOption(f"store must be {kinds}, got {kind_of(store)}")
     if isinstance(store, str):
         refuse_mistyped(store)
     # Imported here: a crawler without a store loads no database.

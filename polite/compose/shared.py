@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 from weakref import WeakKeyDictionary
 
 from polite.errors import InvalidOption
@@ -47,10 +47,8 @@ memberships: WeakKeyDictionary[Gate, Membership] = WeakKeyDictionary()
 def refuse_mistyped(name: str) -> None:
     """Refuse what is no file but a mistyped address, and do not show it: it may have a password."""
     if re.match(r"(redis|valkey)s?(\+\w+)?:?/", name) or re.search(r":[^/@]*@", name):
-        raise InvalidOption(
-            "store: neither the name of a file nor an address such as redis://example.com/0; it is not shown, since it may have "
-            "a password"
-        )
+        neither = "neither the name of a file nor an address such as redis://example.com/0"
+        raise InvalidOption(f"store: {neither}; it is not shown, since it may have a password")
 
 
 def is_shared(store: object) -> bool:
@@ -72,9 +70,8 @@ async def opened(
                 # A blocking client of redis-py is easily taken for the other.
                 or_else = f" or a client of redis.asyncio, got {kind_of(store)}"
                 instead = "" if store is None or isinstance(store, str) else or_else
-                raise InvalidOption(
-                    f'{option}={value!r} needs a shared store, such as store="redis://example.com/0"{instead}'
-                )
+                needs = 'needs a shared store, such as store="redis://example.com/0"'
+                raise InvalidOption(f"{option}={value!r} {needs}{instead}")
         return None
     # Imported here: a crawler on one machine needs no package for it.
     from polite.stores.redis.opening import open_shared
@@ -112,14 +109,9 @@ async def join(
     from polite.stores.redis.opening import DEFAULT_CRAWL, LEASE_S
     from polite.stores.redis.session import Session
 
-    home = gate.pacing.home
     name = DEFAULT_CRAWL if crawl is None else crawl
-    terms = await store.join(
-        name,
-        home="custom" if callable(home) else home,
-        lease_s=LEASE_S if lease_s is None else lease_s,
-        order=order,
-    )
+    lease_s = LEASE_S if lease_s is None else lease_s
+    terms = await store.join(name, home=_kind_of_home(gate), lease_s=lease_s, order=order)
     services = gate.services
     session = Session(
         store.link,
@@ -149,9 +141,8 @@ async def join_frontier(
         StoreFailed: The server is not reached, or refuses.
     """
     if gate.pacing.home == "address":
-        raise InvalidOption(
-            'PacingPolicy(home="address") is for gates: a frontier of many processes keeps tasks by "host" or "domain"'
-        )
+        said = 'PacingPolicy(home="address") is for gates: a frontier of many processes keeps tasks by "host" or "domain"'
+        raise InvalidOption(said)
     found = memberships.get(gate)
     if found is None:
         shared = await opened(store, gate.services.clock, crawl, lease_s)
@@ -166,22 +157,21 @@ async def join_frontier(
     _require_same_server(found, store)
     if crawl is not None and crawl != found.crawl:
         if found.named or not found.pacer.untouched:
-            raise InvalidOption(
-                f"crawl={crawl!r}: the gate is in crawl {found.crawl!r} already; give both the same name: "
-                f"open_gate(crawl={crawl!r})"
-            )
+            other = f"the gate is in crawl {found.crawl!r} already; give both the same name"
+            raise InvalidOption(f"crawl={crawl!r}: {other}: open_gate(crawl={crawl!r})")
         # Its session, which has taken no home, ends; the gate becomes one of the frontier's crawl.
         found.session.end()
         return await join(gate, found.store, crawl, lease_s=lease_s, order=order)
     if lease_s is not None and lease_s != found.lease_s:
-        raise InvalidOption(
-            f"lease={lease_s!r}: the gate is in crawl {found.crawl!r} with a lease of {found.lease_s:g} s"
-        )
-    home = gate.pacing.home
-    await found.store.join(
-        found.crawl, home="custom" if callable(home) else home, lease_s=found.lease_s, order=order
-    )
+        has = f"the gate is in crawl {found.crawl!r} with a lease of {found.lease_s:g} s"
+        raise InvalidOption(f"lease={lease_s!r}: {has}")
+    await found.store.join(found.crawl, home=_kind_of_home(gate), lease_s=found.lease_s, order=order)
     return found
+
+
+def _kind_of_home(gate: Gate) -> Literal["host", "domain", "address", "custom"]:
+    home = gate.pacing.home
+    return "custom" if callable(home) else home
 
 
 def _require_same_server(found: Membership, store: object) -> None:
@@ -198,9 +188,8 @@ def _require_same_server(found: Membership, store: object) -> None:
         case _:
             name = RedisLink.of(store).name
     if name != found.store.link.name:
-        raise InvalidOption(
-            f"store={name!r}: the gate is on {found.store.link.name!r}; a gate and its frontiers share one store"
-        )
+        said = f"store={name!r}: the gate is on {found.store.link.name!r}; a gate and its frontiers share one store"
+        raise InvalidOption(said)
 
 
 def share_turns(
@@ -221,10 +210,9 @@ def share_turns(
     services = gate.services
     turns, clock = services.turns, services.clock
     if turns.shared != anew or not turns.pacer.untouched:
-        raise InvalidOption(
-            "the gate has sent requests already, of which other processes know nothing: open the frontier before the first "
-            "permit or check, or name the shared store in open_gate(store=...)"
-        )
+        sent = "the gate has sent requests already, of which other processes know nothing"
+        hint = "open the frontier before the first permit or check, or name the shared store in open_gate(store=...)"
+        raise InvalidOption(f"{sent}: {hint}")
     pacer = SharedPacer(clock, homes, _home_names(turns.policies), turns.policies, lease_s=lease_s)
     homes.tenant = pacer
     pacer.join(process_delays(clock), instead_of=turns.pacer)

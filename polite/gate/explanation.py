@@ -89,9 +89,8 @@ class Explanation:
         inferred = f"; {access.reason.option} inferred it" if access.reason is Reason.INFERRED_MISSING else ""
         # A failure that cannot pass is not good for any time.
         good_for = f", good for {left:.0f} s more" if access.reason.may_pass else ""
-        return (
-            f"robots.txt: {access.reason.value}{status}{hops}{inferred}; requested {age:.0f} s ago{good_for}"
-        )
+        result = f"{access.reason.value}{status}{hops}{inferred}"
+        return f"robots.txt: {result}; requested {age:.0f} s ago{good_for}"
 
     def _failures(self) -> str:
         since, count = self.snapshot.unreachable_since, self.snapshot.failures

@@ -221,13 +221,11 @@ class RobotsFetcher:
     missing: Callable[[], str] = lambda: secrets.token_hex(_NAME_OCTETS)
     awaited: AwaitedTurns = field(default_factory=AwaitedTurns, init=False)
     _begun: set[Origin] = field(default_factory=set, init=False)  # origins whose fetch has had its first turn
-    # By the origin that redirects lead to: one of them at a time waits for its turn there.
-    _redirect_locks: WeakValueDictionary[Origin, asyncio.Lock] = field(
-        default_factory=WeakValueDictionary, init=False
-    )
 
     def __post_init__(self) -> None:
         self._connections = asyncio.Semaphore(self.downloads.fetching.connections)
+        # By the origin that redirects lead to: one of them at a time waits for its turn there.
+        self._redirect_locks: WeakValueDictionary[Origin, asyncio.Lock] = WeakValueDictionary()
 
     async def fetch(
         self,
@@ -261,14 +259,9 @@ class RobotsFetcher:
         finally:
             self._begun.discard(origin)
         if isinstance(access, Unreachable) and access.reason.hostile:
-            log.warning(
-                "the robots.txt of %s was not fetched: at %s %s (%s)",
-                origin,
-                access.url,
-                access.reason.value,
-                access.detail,
-                extra=fields("robots_hostile", origin=origin, url=access.url, reason=access.reason.name),
-            )
+            text, reason = "the robots.txt of %s was not fetched: at %s %s (%s)", access.reason
+            extra = fields("robots_hostile", origin=origin, url=access.url, reason=reason.name)
+            log.warning(text, origin, access.url, reason.value, access.detail, extra=extra)
         return replace(access, elapsed_s=fetch.spent_s)
 
     def only_waits(self, origin: Origin) -> bool:
@@ -376,8 +369,7 @@ class RobotsFetcher:
         if isinstance(response, Failed):
             # What the signer raised says nothing of the server: its ordinary delay follows.
             return Outcome(elapsed_s=elapsed, failed=response.reason is not Reason.SIGNER_FAILED)
-        given = response.rate_limit, response.rate_limit_policy
-        limits = None if given == (None, None) else RateLimits.of(*([value or ""] for value in given))
+        limits = RateLimits.of([response.rate_limit or ""], [response.rate_limit_policy or ""])
         retry = response.retry_after
         retry_s = None if retry is None else retry_after_s(retry, self.clock.wall())
         return Outcome.of_answer(response.status, retry_s, elapsed, limits)

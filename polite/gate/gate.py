@@ -121,10 +121,8 @@ class Gate:
         services, target = self.services, Target.of(url)
         services.require_open(target)
         if services.recrawl is None:
-            raise InvalidOption(
-                "conditional needs open_gate(recrawl=RecrawlPolicy()): without it nothing is remembered",
-                url=target.url,
-            )
+            needs = "conditional needs open_gate(recrawl=RecrawlPolicy()): without it nothing is remembered"
+            raise InvalidOption(needs, url=target.url)
         return await services.recrawl.conditional(target)
 
     def charge(self, url: str) -> None:
@@ -228,9 +226,8 @@ class Gate:
         if since is not None:
             _require_zone(since)
         if isinstance(files, str):
-            raise InvalidOption(
-                f"files={redact_url(files)!r}: a sequence of URLs is needed, such as a list of one"
-            )
+            said = f"files={redact_url(files)!r}: a sequence of URLs is needed, such as a list of one"
+            raise InvalidOption(said)
         if policy is not None and not isinstance(policy, SitemapPolicy):
             raise InvalidOption(f"policy must be a SitemapPolicy, got {policy!r}")
         return Sitemaps(
@@ -349,9 +346,8 @@ class Gate:
             Overloaded: At once: 10,000 orders stand already.
             StoreFailed: When it is awaited: other processes do not know the order. It is in force in this one.
         """
-        return self.services.turns.operator.give(
-            "hold", pattern, because=because, until=until, for_=for_, by=by
-        )
+        give = self.services.turns.operator.give
+        return give("hold", pattern, because=because, until=until, for_=for_, by=by)
 
     def forbid(self, pattern: str, *, because: str, by: str | None = None) -> Awaitable[Order]:
         """Have no request go to these URLs: `Disallowed` is raised, with `Reason.OPERATOR` and the text.
@@ -436,10 +432,8 @@ class Gate:
 
     def __repr__(self) -> str:
         counters, state = self.services.counters, "closed, " if self.services.shutdown.begun else ""
-        return (
-            f"<Gate {self.agent.tokens[0]}: {state}{self.waiting} waiting, {self.inside} inside, "
-            f"{counters.granted} granted, {counters.refused} refused>"
-        )
+        ended = f"{counters.granted} granted, {counters.refused} refused"
+        return f"<Gate {self.agent.tokens[0]}: {state}{self.waiting} waiting, {self.inside} inside, {ended}>"
 
 
 def _require_zone(since: object) -> None:

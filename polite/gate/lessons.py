@@ -15,7 +15,7 @@ from polite.events import PaceLearned
 from polite.gate.tally import RefusalCounts
 from polite.origin import Origin
 from polite.pace import RequestedPace
-from polite.pacing.effective_policy import EffectivePolicies, EffectivePolicy, Slowed
+from polite.pacing.effective_policy import EffectivePolicies, Slowed
 from polite.pacing.learned_pace import LearnedPace, Memories
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.pacing.pacer import LocalPacer
@@ -66,12 +66,7 @@ class Lessons:
         self._quotas = policies.quotas.by_origin
 
     def rest(
-        self,
-        effective: EffectivePolicy,
-        turn: Turn,
-        origin: Origin,
-        outcome: Outcome,
-        pace: RequestedPace | None,
+        self, turn: Turn, origin: Origin, outcome: Outcome, pace: RequestedPace | None
     ) -> tuple[Pause, bytes | None]:
         """Return the throttle's delay, and what it remembered before it was told of the outcome; None if it is not told.
 
@@ -81,7 +76,8 @@ class Lessons:
         memory = self.policies.memories.of(origin)
         if turn.memory is not None and (not told or memory == turn.memory[1]):
             memory = turn.memory[0]
-        pause = effective.rest(outcome, self.context(origin, pace, memory, self.elapsed_s(turn)))
+        context = self.context(origin, pace, memory, self.elapsed_s(turn))
+        pause = self.policies.of(origin).rest(outcome, context)
         if not (told and (outcome.status is not None or outcome.failed or pause.strike)):
             return pause, None
         self.refusals.told(origin, self.clock.wall(), first=turn.memory is None, refused=pause.strike)
@@ -168,9 +164,8 @@ class Lessons:
             for each in known.refused:
                 self.policies.memories.by_origin.pop(each, None)
         policy = self.policies.general.policy
-        own = DelayThrottle(
-            min_delay=self.policies.own_delay(scope), backoff=policy.backoff, max_backoff=policy.max_backoff
-        )
+        delay_s = self.policies.own_delay(scope)
+        own = DelayThrottle(min_delay=delay_s, backoff=policy.backoff, max_backoff=policy.max_backoff)
         context = ThrottleContext(None, 0, wall, memory=known.memory, elapsed_s=elapsed_s)
         law = LearnedPace(own, backoff=policy.backoff, most=policy.max_backoff)
         pause = law.rest(Outcome(429 if refused else 200), context)
@@ -190,6 +185,5 @@ class Lessons:
         self, origin: Origin, pace: RequestedPace | None, memory: bytes, elapsed_s: float = 0.0
     ) -> ThrottleContext:
         quota = self.policies.quotas.slowest(origin, self.clock.monotonic()) if self._quotas else None
-        return ThrottleContext(
-            pace, Memories.row(memory), self.clock.wall(), quota, memory, max(0.0, elapsed_s)
-        )
+        strikes, wall = Memories.row(memory), self.clock.wall()
+        return ThrottleContext(pace, strikes, wall, quota, memory, max(0.0, elapsed_s))

@@ -153,19 +153,18 @@ class Operator:
         """
         name = pattern_of(pattern)
         self.look()
-        ended = [order for (_, each), order in self.orders.rows.items() if each == name]
+        ended = {key: order for key, order in self.orders.rows.items() if key[1] == name}
         if not ended:
             standing = ", ".join(sorted({each for _, each in self.orders.rows})[:10]) or "none"
             raise InvalidOption(f"no order stands for {name}; patterns with orders: {standing}")
-        keys = [(order.kind, order.pattern) for order in ended]
-        left = {key: order for key, order in self.orders.rows.items() if key not in keys}
+        left = {key: order for key, order in self.orders.rows.items() if key not in ended}
         self._put(left, by=who() if by is None else by, because=because)
 
         async def forget(store: OrderStore) -> None:
-            for order in ended:
+            for order in ended.values():
                 await store.forget(order)
 
-        return self._keep(dict.fromkeys(keys), forget, ended)
+        return self._keep(dict.fromkeys(ended), forget, list(ended.values()))
 
     # Requests wait.
 
@@ -179,9 +178,8 @@ class Operator:
         waited = False
         while self.orders.holds(origin, path) is not None:
             if len(self._waiting) >= most:
-                raise Overloaded(
-                    f"{most} requests wait for the end of an order already: PacingPolicy.max_waiting"
-                )
+                said = f"{most} requests wait for the end of an order already: PacingPolicy.max_waiting"
+                raise Overloaded(said)
             if self._closed:
                 raise GateClosed("the gate is closed: no more turns are given")
             waited = True
@@ -213,9 +211,8 @@ class Operator:
             timer.cancel()
         self._timers.clear()
         for waiter in [each for each in self._waiting if not each.done()]:
-            waiter.set_exception(
-                GateClosed("the gate was closed while this request waited for the end of an order")
-            )
+            closed = GateClosed("the gate was closed while this request waited for the end of an order")
+            waiter.set_exception(closed)
         if self._asking is not None:
             self._asking.cancel()
         await asyncio.gather(*self._writing, return_exceptions=True)
@@ -225,9 +222,8 @@ class Operator:
     def _put(self, rows: dict[tuple[Kind, str], Order], *, by: str = "", because: str = "") -> None:
         """Have these orders stand, and tell all that must know."""
         now = self._clock.wall()
-        changed = self.orders.replace(
-            [each for each in rows.values() if each.until is None or each.until > now]
-        )
+        standing = [each for each in rows.values() if each.until is None or each.until > now]
+        changed = self.orders.replace(standing)
         self._arm("end", self.orders.ends_at - now, lambda: self._put(self.orders.rows))
         if not changed:
             return
@@ -239,16 +235,13 @@ class Operator:
         for waiter in [each for each in self._waiting if not each.done()]:
             waiter.set_result(None)
         for order in changed:
-            stands = self.orders.rows.get((order.kind, order.pattern)) == order
-            if stands:
+            key = order.kind, order.pattern
+            if self.orders.rows.get(key) == order:
                 self._tell(OperatorActed(order.kind, order.pattern, order.by, order.because, order.until))
-            elif (order.kind, order.pattern) not in self.orders.rows:
-                over = order.until is not None and order.until <= now
-                why = (
-                    ("its time", "its time is over")
-                    if over
-                    else (by or "another process", because or "released")
-                )
+            elif key not in self.orders.rows:
+                why = by or "another process", because or "released"
+                if order.until is not None and order.until <= now:
+                    why = "its time", "its time is over"
                 self._tell(OperatorActed("release", order.pattern, *why))
 
     def _receive(self, found: list[Order]) -> None:
@@ -344,9 +337,8 @@ class Operator:
         if (before := self._timers.pop(name, None)) is not None:
             before.cancel()
         if not self._closed and seconds < math.inf:
-            self._timers[name] = self._clock.call_at(
-                self._clock.monotonic() + min(max(seconds, 0.0), _TIMER_S), call
-            )
+            at = self._clock.monotonic() + min(max(seconds, 0.0), _TIMER_S)
+            self._timers[name] = self._clock.call_at(at, call)
 
 
 def _end(now: float, until: float | datetime | None, for_: float | None) -> float | None:

@@ -72,9 +72,8 @@ class Permit:
     _page: PageReport | None = field(default=None, init=False)
     _stage: str = field(default=NEW, init=False)
     _lost: bool = field(default=False, init=False)  # the turn was taken back, while the block goes on
-    _holder: asyncio.Task[Any] | None = field(
-        default=None, init=False
-    )  # the task that entered the block, if it did
+    # The task that entered the block, if it did.
+    _holder: asyncio.Task[Any] | None = field(default=None, init=False)
 
     @property
     def scopes(self) -> tuple[Hashable, ...]:
@@ -137,17 +136,13 @@ class Permit:
             turns, target = self._services.turns, self._target
             await turns.ask_again(self._turn, target, self._pace)
             self.require()
-            if self._services.turns.stopped(target):
-                raise TurnLost(
-                    f"the turn for {target.url} is lost: an operator holds or forbids it by now. Send nothing",
-                    url=target.url,
-                )
+            lost = f"the turn for {target.url} is lost"
+            if turns.stopped(target):
+                said = f"{lost}: an operator holds or forbids it by now. Send nothing"
+                raise TurnLost(said, url=target.url)
             if turns.closed_s(target.origin, self._pace):
-                raise TurnLost(
-                    f"the turn for {target.url} is lost: the site closed meanwhile (Visit-time, or PacingPolicy.hours). "
-                    "Send nothing: request a new permit",
-                    url=target.url,
-                )
+                lost = f"{lost}: the site closed meanwhile (Visit-time, or PacingPolicy.hours)"
+                raise TurnLost(f"{lost}. Send nothing: request a new permit", url=target.url)
 
     def sign(self, method: str, url: str | None = None) -> dict[str, str]:
         """Return the header fields that sign a request of this permit: make them just before it is sent, since they expire.
@@ -186,9 +181,7 @@ class Permit:
             PermitMisused: Nothing was reported, or the gate was opened without `open_gate(recrawl=RecrawlPolicy())`.
         """
         if self._page is None:
-            missing = (
-                "a report" if self._services.recrawl is not None else "open_gate(recrawl=RecrawlPolicy())"
-            )
+            missing = "open_gate(recrawl=RecrawlPolicy())" if self._services.recrawl is None else "a report"
             raise PermitMisused(f"due needs {missing}: {self.url}", url=self.url)
         return self._page.due
 
@@ -284,8 +277,7 @@ class Permit:
         if self._turn is None:
             raise PermitMisused(f"received outside the permit's block: {self.url}", url=self.url)
         integer("received: octets", octets, least=0)
-        budgets = self._services.turns.budgets
-        if budgets is not None:
+        if (budgets := self._services.turns.budgets) is not None:
             budgets.receive(self._turn, octets)
 
     def began(self) -> None:
@@ -402,14 +394,11 @@ class Permit:
         """How far it is, for `repr`."""
         if self._turn is None:
             return self._stage
-        lost = ", turn lost" if self._lost else ""
-        match self._outcome:
-            case None:
-                return f"granted{lost}"
-            case Outcome(status=None):
-                return f"granted{lost}, response began"
-            case outcome:
-                return f"granted{lost}, status {outcome.status}"
+        granted = f"granted{', turn lost' if self._lost else ''}"
+        if self._outcome is None:
+            return granted
+        status = self._outcome.status
+        return f"{granted}, response began" if status is None else f"{granted}, status {status}"
 
     def grounds_at(self, origin: Origin) -> Grounds | None:
         """Return what allowed the permit, if that is the origin's rules. No part of the public API."""
@@ -454,9 +443,8 @@ class Permit:
                 grounds = known.grounds
                 del known
                 try:
-                    turn = turns.take_now(target, pace=grounds.pace) or await self._wait(
-                        grounds, first=renewed
-                    )
+                    turn = turns.take_now(target, pace=grounds.pace)
+                    turn = turn or await self._wait(grounds, first=renewed)
                 except GateClosed as error:
                     raise services.closed_error(target) from error
                 # Something may have been ordered while the rules were fetched.
@@ -468,10 +456,8 @@ class Permit:
                     grounds = still
                     break
                 renewed = True
-                because = (
-                    "an operator forbids it" if ordered else "the rules were replaced, or became too old,"
-                )
-                turns.skip(turn, target, f"{because} while it waited")
+                why = "an operator forbids it" if ordered else "the rules were replaced, or became too old,"
+                turns.skip(turn, target, f"{why} while it waited")
         except BaseException as error:
             services.wait_failed(target, error)
             # The permit ends, unless it may be entered again.
@@ -590,14 +576,12 @@ class Permit:
 
     def _refuse_to_wait_for_itself(self, task: asyncio.Task[Any]) -> None:
         """Raise PermitMisused for a task whose own permits hold all turns of a scope: it would deadlock."""
-        outer = self._services.in_the_way(task, self._target)
-        if outer is not None:
+        if (outer := self._services.in_the_way(task, self._target)) is not None:
             raise waits_for_itself(outer, self._target)
 
     def _entered_twice(self) -> PermitMisused:
-        return PermitMisused(
-            f"entered twice, or after its end: {self.url}; one permit is one request", url=self.url
-        )
+        said = f"entered twice, or after its end: {self.url}; one permit is one request"
+        return PermitMisused(said, url=self.url)
 
     def _timed(self, outcome: Outcome, turn: Turn) -> Outcome:
         """With the seconds since the grant, for a throttle that uses them."""

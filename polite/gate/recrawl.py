@@ -70,9 +70,8 @@ class Recrawl:
             found = replace(found, validators=requested.renewed(found.validators))
         now = self.clock.wall()
         wait_s = interval_s(self.policy, outcome.status, found, now, retry_after_s=outcome.retry_after_s)
-        return PageReport(
-            now + wait_s, _to_remember(outcome.status, found, conditional=requested is not None)
-        )
+        remembered = _to_remember(outcome.status, found, conditional=requested is not None)
+        return PageReport(now + wait_s, remembered)
 
     def remember(self, target: Target, report: PageReport) -> None:
         """Have the store remember, or forget, what was reported: its page was read to its end."""

@@ -192,16 +192,13 @@ class OriginManager:
     def _start(
         self, origin: Origin, work: Callable[[], Coroutine[Any, Any, OriginRules]], *, ahead: bool = False
     ) -> SingleFlight[OriginRules]:
-        self._ahead += ahead
-        on_end = partial(self._refreshed if ahead else self._flights.pop, origin)
-        flight = self._flights[origin] = SingleFlight(
-            work, name=f"polite robots {origin.text}", on_end=on_end
-        )
-        return flight
+        def ended() -> None:
+            self._ahead -= ahead
+            del self._flights[origin]
 
-    def _refreshed(self, origin: Origin) -> None:
-        self._ahead -= 1
-        del self._flights[origin]
+        self._ahead += ahead
+        flight = self._flights[origin] = SingleFlight(work, name=f"polite robots {origin.text}", on_end=ended)
+        return flight
 
     async def _joined(
         self, flight: SingleFlight[OriginRules], origin: Origin, unless: Callable[[Target], Exception | None]
@@ -436,15 +433,7 @@ class OriginManager:
 
     def _tell(self, origin: Origin, snapshot: Snapshot, known: OriginRules) -> None:
         access = snapshot.access
-        self.listener(
-            RobotsFetched(
-                origin.text,
-                type(access).__name__.lower(),
-                access.reason.name,
-                access.status,
-                access.hops,
-                access.elapsed_s,
-                (snapshot.expires_at if known.attempt else known.fresh_until) - snapshot.fetched_at,
-                0 if isinstance(access, Found) else access.probes,
-            )
-        )
+        next_in_s = (snapshot.expires_at if known.attempt else known.fresh_until) - snapshot.fetched_at
+        probes = 0 if isinstance(access, Found) else access.probes
+        said = access.reason.name, access.status, access.hops, access.elapsed_s, next_in_s, probes
+        self.listener(RobotsFetched(origin.text, type(access).__name__.lower(), *said))

@@ -44,10 +44,6 @@ class Grounds:
     lineage: Lineage
     pace: RequestedPace | None
 
-    def replaced(self) -> bool:
-        """Whether the origin has newer rules with another meaning."""
-        return self.lineage.meaning != self.meaning
-
 
 @dataclass(frozen=True, slots=True)
 class OriginRules:
@@ -133,18 +129,14 @@ class OriginRules:
     @property
     def octets(self) -> int:
         """About how much memory it takes, with its rules and the files that they come from."""
-        latest = self.snapshot
-        if self.attempt is None and latest.good is latest.access:
-            return _OCTETS + self.rules.memory + length(latest.access)
         results = [access for each in self._snapshots for access in (each.access, each.good)]
         return _OCTETS + self.rules.memory + length(*results)
 
     @property
     def is_bare(self) -> bool:
         """Whether it is a failure alone, without rules and files."""
-        return isinstance(self.rules.access, Unreachable) and not any(
-            isinstance(snapshot.good, Found) for snapshot in self._snapshots
-        )
+        has_copy = any(isinstance(snapshot.good, Found) for snapshot in self._snapshots)
+        return isinstance(self.rules.access, Unreachable) and not has_copy
 
     @property
     def _snapshots(self) -> tuple[Snapshot, ...]:
@@ -259,8 +251,7 @@ class RulesCache:
 
     def pace(self, origin: Origin) -> RequestedPace | None:
         """The pace that the origin's last file requested. Of an evicted origin it is known while a request waits with its rules."""
-        known = self.get(origin)
-        if known is not None:
+        if (known := self.get(origin)) is not None:
             return known.pace
         lineage = self._evicted.get(origin.text)
         return None if lineage is None else lineage.pace
@@ -291,11 +282,9 @@ class RulesCache:
         if now >= self._earliest_retry:
             self._sweep(now)
         if len(self._backing_off) >= self._limit:
-            raise Overloaded(
-                f"{origin}: {len(self._backing_off)} other origins failed and may not be requested again yet; "
-                f"RobotsPolicy.max_origins={self._limit} is the limit",
-                url=str(origin),
-            )
+            others = f"{len(self._backing_off)} other origins failed and may not be requested again yet"
+            limit = f"RobotsPolicy.max_origins={self._limit} is the limit"
+            raise Overloaded(f"{origin}: {others}; {limit}", url=str(origin))
 
     @property
     def _crowded(self) -> bool:
@@ -400,6 +389,5 @@ class RulesInUse:
 
     def remove(self, rules: RuleSet) -> None:
         """The rules are in the cache again, or still."""
-        found = self._by_id.pop(id(rules), None)
-        if found is not None:
+        if (found := self._by_id.pop(id(rules), None)) is not None:
             self._sizes -= found[1]

@@ -85,6 +85,10 @@ _STRIDE = 5
 _CROWD, _LOOKS = 3, 2
 # A pool of workers begins so many times as many permits as wait at one time. Tasks that were all started at once do not.
 _REUSED = 4
+_CROWDED = (
+    "%d permits of %d wait for %s, while other origins stand still. Put the URLs into a polite.Frontier: its workers get "
+    "only URLs whose turn has come"
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -135,14 +139,8 @@ class WaitingPermits:
         if self._crowded < _LOOKS or begun < _REUSED * waiting or 2 * (begun - self._here) < self._here:
             return
         self._told = True
-        log.warning(
-            "%d permits of %d wait for %s, while other origins stand still. Put the URLs into a polite.Frontier: its workers get "
-            "only URLs whose turn has come",
-            here,
-            waiting,
-            target.origin,
-            extra=fields("one_origin_awaited", origin=target.origin, count=here),
-        )
+        extra = fields("one_origin_awaited", origin=target.origin, count=here)
+        log.warning(_CROWDED, here, waiting, target.origin, extra=extra)
 
 
 Callback = Callable[[], object]
@@ -179,9 +177,8 @@ class Shutdown:
                 if callback is not None:
                     callback()
             except Exception as error:
-                log.exception(
-                    "a callback of Gate.on_close failed", extra=fields("on_close_failed", error=error)
-                )
+                extra = fields("on_close_failed", error=error)
+                log.exception("a callback of Gate.on_close failed", extra=extra)
 
 
 class EnteredPermit(Protocol):
@@ -440,7 +437,8 @@ class Services:
 
     def in_force(self, turn: Turn, grounds: Grounds) -> bool:
         """Whether a granted turn holds, was not taken back, and the rules that allowed it still decide."""
-        if turn not in self.held_turns or grounds.replaced() or not self.turns.holds(turn):
+        replaced = grounds.lineage.meaning != grounds.meaning
+        if replaced or turn not in self.held_turns or not self.turns.holds(turn):
             return False
         if self.turns.pacer.ask_again(turn) > 0.0:
             # It is entered so late that others were granted.
@@ -455,10 +453,8 @@ class Services:
             because = "another process may send requests there by now"
         else:
             because = f"PacingPolicy.max_hold is {self.turns.policies.policy.max_hold:g} s"
-        return TurnLost(
-            f"the turn for {target.url}, granted {held_s:.1f} s ago, is lost: {because}. Send nothing: request a new permit",
-            url=target.url,
-        )
+        lost = f"the turn for {target.url}, granted {held_s:.1f} s ago, is lost: {because}"
+        return TurnLost(f"{lost}. Send nothing: request a new permit", url=target.url)
 
     def _reclaim(self, turn: Turn, holder: EnteredPermit | Target) -> None:
         """Take back a turn that was held for too long.
@@ -471,12 +467,9 @@ class Services:
         else:
             holder.lose(turn)
         held_s = self.clock.monotonic() - (turn.granted_at or 0.0)
-        log.warning(
-            "the permit for %s was held for %.0f s, longer than PacingPolicy.max_hold: its turn was taken back",
-            without_query(holder.url),
-            held_s,
-            extra=fields("permit_reclaimed", url=holder.url),
-        )
+        text = "the permit for %s was held for %.0f s, longer than PacingPolicy.max_hold: its turn was taken back"
+        extra = fields("permit_reclaimed", url=holder.url)
+        log.warning(text, without_query(holder.url), held_s, extra=extra)
         self.listener(Reclaimed(holder.url, held_s))
 
 
@@ -490,10 +483,8 @@ class _TurnHeld(Exception):
 
 def waits_for_itself(permit: EnteredPermit, target: Target) -> PermitMisused:
     """The error of a task that requests, inside this permit, what needs the permit's own turn."""
-    return PermitMisused(
-        f"{target.url} was requested inside the permit for {permit.url}, which has its turn: leave that block first",
-        url=target.url,
-    )
+    inside = f"inside the permit for {permit.url}, which has its turn: leave that block first"
+    return PermitMisused(f"{target.url} was requested {inside}", url=target.url)
 
 
 def refused(target: Target, decision: Decision, task: Task | None = None) -> Refused:

@@ -130,15 +130,10 @@ class FileFetch:
                 return Fetched(target, response.status, response.detail or response.reason.value)
             if response.status not in REDIRECTS:
                 well = 200 <= response.status < 300
-                return Fetched(
-                    target,
-                    response.status,
-                    _UNREADABLE.get(response.end)
-                    if well
-                    else f"the server returned status {response.status}",
-                    cut_short=response.end is BodyEnd.CUT_SHORT,
-                    too_long=response.end is BodyEnd.CAPPED,
-                )
+                failed = f"the server returned status {response.status}"
+                wrong = _UNREADABLE.get(response.end) if well else failed
+                cut_short, too_long = response.end is BodyEnd.CUT_SHORT, response.end is BodyEnd.CAPPED
+                return Fetched(target, response.status, wrong, cut_short, too_long)
             following = self._following(target, response, visited)
             if isinstance(following, str):
                 return Fetched(target, response.status, following)
@@ -393,14 +388,9 @@ class _File:
         problem = parser.problem
         if fetched.too_long and problem is not None:
             problem = f"more than SitemapPolicy.max_bytes={self._policy.max_bytes} octets"
-        return SitemapFile(
-            url,
-            parser.kind,
-            parser.entries,
-            parser.skipped + self._skipped,
-            problem or self._problem,
-            fetched.status,
-        )
+        skipped = parser.skipped + self._skipped
+        problem = problem or self._problem
+        return SitemapFile(url, parser.kind, parser.entries, skipped, problem, fetched.status)
 
     def _counts(self, found: SitemapEntry | SitemapLink) -> bool:
         """Whether an entry is a URL of the site. Links are checked by `child`."""

@@ -111,15 +111,14 @@ class RefusalCounts:
             first: Whether it was not counted before: that it was refused may show later.
             refused: Whether it was refused.
         """
-        row = self.rows.get(origin.text)
-        if row is None and not refused:
+        row = self.rows.get(origin.text) or (_Row(wall) if refused else None)
+        if row is None:
             return
         if refused:
-            row = self.rows.pop(origin.text, None) or _Row(wall)
+            self.rows.pop(origin.text, None)
             self.rows[origin.text] = row
             if len(self.rows) > _MOST_ORIGINS:
                 del self.rows[next(iter(self.rows))]
-        assert row is not None  # noqa: S101
         more = int(first or not row.requests)
         row.requests += more
         row.refused += refused
@@ -256,11 +255,10 @@ class Notifier:
             for kind in wanted:
                 wanting[kind] = (*wanting.get(kind, ()), listener)
         self.wanted: Mapping[type, tuple[Listener, ...]] = wanting
-        self.on_granted: OnGranted | None = (
-            self._granted if self._meters or events.Granted in wanting else None
-        )
-        self.on_left: OnLeft | None = self._left if self._meters or events.Left in wanting else None
-        self.elapsed_wanted: bool = events.Left in wanting
+        granted, left = events.Granted in wanting, events.Left in wanting
+        self.on_granted: OnGranted | None = self._granted if self._meters or granted else None
+        self.on_left: OnLeft | None = self._left if self._meters or left else None
+        self.elapsed_wanted: bool = left
 
     def _granted(self, target: Target, waited_s: float, task: Task | None) -> None:
         self._measure(lambda meter: meter.granted(waited_s, task))
@@ -286,7 +284,6 @@ def _wanted(listener: Listener) -> frozenset[type]:
         return _EVERY
     # Perhaps it is a list in which the listener keeps what it received: to send nothing then would surprise.
     if not isinstance(wanted, Collection) or not wanted or not _EVERY.issuperset(wanted):
-        raise InvalidOption(
-            f"listener.events must name the classes of polite.events that the listener wants, got {wanted!r}"
-        )
+        must = "must name the classes of polite.events that the listener wants"
+        raise InvalidOption(f"listener.events {must}, got {wanted!r}")
     return frozenset(wanted)

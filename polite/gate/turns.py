@@ -168,9 +168,8 @@ class Turns:
             return None
         self.policies.require_named(target.origin)
         provisional_s = self._provisional_s(target, pace)
-        return self.pacer.acquire_later(
-            self.scopes_of(target), back, urgent=first, provisional_s=provisional_s
-        )
+        scopes = self.scopes_of(target)
+        return self.pacer.acquire_later(scopes, back, urgent=first, provisional_s=provisional_s)
 
     def _at_once(self, target: Target, pace: RequestedPace | None) -> bool:
         """Whether the pacer alone decides when a turn comes.
@@ -302,12 +301,9 @@ class Turns:
 
     def forbidden(self, target: Target) -> Disallowed | None:
         """Return the error of a URL that an operator forbids; None of another."""
-        order = self.orders.forbids(target.origin, target.path)
-        return (
-            None
-            if order is None
-            else Disallowed(Decision.by_operator(target.path, str(order)), url=target.url)
-        )
+        if (order := self.orders.forbids(target.origin, target.path)) is None:
+            return None
+        return Disallowed(Decision.by_operator(target.path, str(order)), url=target.url)
 
     def stopped(self, target: Target) -> bool:
         """Whether an operator holds or forbids the URL."""
@@ -316,8 +312,7 @@ class Turns:
 
     def require(self, target: Target, pace: RequestedPace | None) -> None:
         """Raise OriginDeclined if the policy permits no more requests to the URL's origin."""
-        declined = self.declined(target.origin, pace)
-        if declined is not None:
+        if (declined := self.declined(target.origin, pace)) is not None:
             self.counters.declined += 1
             raise OriginDeclined(target.url, *declined)
 
@@ -354,8 +349,7 @@ class Turns:
         Turns of its scopes that were granted meanwhile have begun delays there. Return True after the wait, or False at once if it
         takes longer than `most_s` seconds.
         """
-        provisional_s = self._provisional_s(target, pace)
-        if provisional_s is not None:
+        if (provisional_s := self._provisional_s(target, pace)) is not None:
             # The file may have been read since.
             turn.provisional_s = provisional_s
         while (wait_s := self.pacer.ask_again(turn)) > 0.0:
@@ -407,10 +401,9 @@ class Turns:
             self.pacer.settle(turn, ordinary.seconds, because=ordinary.because)
             return ordinary
         well = status is not None and status < 500
-        effective = self.policies.of(target.origin)
         if outcome.rate_limits is not None:
             self.policies.quotas.learn(target.origin, outcome.rate_limits, self.clock.monotonic())
-        pause, before = self._lessons.rest(effective, turn, target.origin, outcome, pace)
+        pause, before = self._lessons.rest(turn, target.origin, outcome, pace)
         learned = pause.memory
         if pause.seconds > most_s and outcome.retry_after_s is None:
             seconds = max(most_s, self.pause(target.origin, pace).seconds)
@@ -422,14 +415,11 @@ class Turns:
             pause = self._circuit(turn, target, outcome, pause, most_s)
         if pause.seconds < (least_s := self.policies.least(turn.narrowest)):
             pause = replace(pause, seconds=least_s, because=f"delay of {least_s:g} s after each request")
+        delay_s = pause.seconds
         if learned and self.policies.concurrent and not pause.strike:
             delay_s = self._lessons.since_grant(pause, learned, outcome, turn, target.origin, pace)
-        else:
-            delay_s = pause.seconds
-        delays: float | dict[Hashable, float] = delay_s
-        if turn.broader:
-            broader = {key: self.policies.own_delay(key) for key in turn.broader}
-            delays = {turn.narrowest: delay_s} | broader
+        broader = {key: self.policies.own_delay(key) for key in turn.broader}
+        delays = {turn.narrowest: delay_s} | broader if broader else delay_s
         self.pacer.settle(turn, delays, refused=pause.strike, because=pause.because)
         if learned:
             pause = replace(pause, memory=learned)
@@ -462,12 +452,9 @@ class Turns:
                     because = f"PacingPolicy.max_bytes_per_second={most:g}: {octets} octets came"
                     if rest_s > 0:
                         # All origins of the host rest.
-                        host = (
-                            turn.narrowest,
-                            *(Origin(scheme, origin.host, None) for scheme in ("http", "https")),
-                        )
+                        host = (Origin(scheme, origin.host, None) for scheme in ("http", "https"))
                         rest_s = min(rest_s, policy.max_retry_after)
-                        self.pacer.hold(tuple(dict.fromkeys(host)), rest_s, because)
+                        self.pacer.hold(tuple({turn.narrowest: None, **dict.fromkeys(host)}), rest_s, because)
         finally:
             self.pacer.release(turn)
 

@@ -39,18 +39,26 @@ class Spent(NamedTuple):
     failures: int = 0
 
 
+def _rows(
+    policy: PacingPolicy | ScopeLimit, spent: Spent
+) -> tuple[tuple[int, int | None, str, str, str], ...]:
+    """Return of each limit: what was spent, the limit, its option, what it counts, and why it is reached."""
+    failures = getattr(policy, "max_failures", None)
+    return (
+        (spent.pages, policy.max_pages, "max_pages", "pages", "so many pages were requested"),
+        (spent.octets, policy.max_bytes, "max_bytes", "octets", f"{spent.octets} octets came"),
+        (spent.failures, failures, "max_failures", "failures in a row", "so many requests failed in a row"),
+    )
+
+
 def shown(policy: PacingPolicy | ScopeLimit, spent: Spent) -> str:
     """Return what was spent of which limit, for people; empty if there is no limit.
 
     >>> shown(PacingPolicy(max_pages=10, max_failures=3), Spent(pages=2))
     '2 of 10 pages, 0 of 3 failures in a row'
     """
-    rows = (
-        (spent.pages, policy.max_pages, "pages"),
-        (spent.octets, policy.max_bytes, "octets"),
-        (spent.failures, getattr(policy, "max_failures", None), "failures in a row"),
-    )
-    return ", ".join(f"{count} of {limit} {what}" for count, limit, what in rows if limit is not None)
+    rows = _rows(policy, spent)
+    return ", ".join(f"{count} of {limit} {what}" for count, limit, _, what, _ in rows if limit is not None)
 
 
 def declined(policy: PacingPolicy | ScopeLimit, spent: Spent, of: str = "") -> Declined | None:
@@ -59,17 +67,7 @@ def declined(policy: PacingPolicy | ScopeLimit, spent: Spent, of: str = "") -> D
     >>> declined(PacingPolicy(max_pages=2), Spent(pages=2)).because
     'PacingPolicy.max_pages=2: so many pages were requested'
     """
-    rows = (
-        (spent.pages, "max_pages", policy.max_pages, "so many pages were requested"),
-        (spent.octets, "max_bytes", policy.max_bytes, f"{spent.octets} octets came"),
-        (
-            spent.failures,
-            "max_failures",
-            getattr(policy, "max_failures", None),
-            "so many requests failed in a row",
-        ),
-    )
-    for count, option, limit, because in rows:
+    for count, limit, option, _, because in _rows(policy, spent):
         if limit is not None and count >= limit:
             return Declined(option, limit, f"{type(policy).__name__}.{option}={limit}{of}: {because}")
     return None
@@ -153,20 +151,17 @@ class Budgets:
 
     def give_back(self, turn: Turn) -> None:
         """Do not count a page whose turn is given back: no request was sent."""
-        page = self._open.pop(turn, None)
-        if page is not None:
+        if (page := self._open.pop(turn, None)) is not None:
             self._add(page.counted, pages=-1)
 
     def announce(self, turn: Turn, octets: int) -> None:
         """Note how long a response says to be. It counts unless the crawler says what came."""
-        page = self._open.get(turn)
-        if page is not None:
+        if (page := self._open.get(turn)) is not None:
             page.announced = min(octets, _MOST_OCTETS)
 
     def receive(self, turn: Turn, octets: int) -> None:
         """Note that so many octets more came."""
-        page = self._open.get(turn)
-        if page is not None:
+        if (page := self._open.get(turn)) is not None:
             page.received = min((page.received or 0) + octets, _MOST_OCTETS)
 
     def end(self, turn: Turn) -> int:

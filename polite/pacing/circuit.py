@@ -25,6 +25,9 @@ class _Row:
     last_at: float = 0.0
 
 
+_NO_FAILURES = _Row()
+
+
 class Circuits:
     """The circuits of scopes that failed lately. `now` and `granted_at` are monotonic seconds.
 
@@ -44,18 +47,15 @@ class Circuits:
 
     def is_open(self, scope: Hashable) -> bool:
         """Whether the scope may have only one request under way, the probe."""
-        row = self.rows.get(scope)
-        return row is not None and row.opened_at is not None
+        return self.rows.get(scope, _NO_FAILURES).opened_at is not None
 
     def failures(self, scope: Hashable) -> int:
         """Return the failures in a row, as far as they are remembered."""
-        row = self.rows.get(scope)
-        return 0 if row is None else row.failures
+        return self.rows.get(scope, _NO_FAILURES).failures
 
     def openings(self, scope: Hashable) -> int:
         """Return how often the scope's circuit opened since it was last closed."""
-        row = self.rows.get(scope)
-        return 0 if row is None else row.openings
+        return self.rows.get(scope, _NO_FAILURES).openings
 
     def restore(self, scope: Hashable, failures: int, openings: int, now: float, *, is_open: bool) -> None:
         """Replace what is known of a scope by what another process knew. If the circuit is open, the next request is the probe."""
@@ -89,16 +89,11 @@ class Circuits:
 
     def responded(self, scope: Hashable, granted_at: float | None) -> bool:
         """Forget the failures. Return whether that closes a circuit: only the probe's own response does."""
-        row = self.rows.get(scope)
-        if row is None:
+        opened_at = self.rows.get(scope, _NO_FAILURES).opened_at
+        if opened_at is not None and (granted_at is None or granted_at <= opened_at):
             return False
-        if row.opened_at is None:
-            del self.rows[scope]
-            return False
-        if granted_at is None or granted_at <= row.opened_at:
-            return False
-        del self.rows[scope]
-        return True
+        self.rows.pop(scope, None)
+        return opened_at is not None
 
     def _forget(self, now: float) -> None:
         """Forget the oldest failures, if they are over or too many."""

@@ -168,9 +168,8 @@ class EffectivePolicies:
     def require_named(self, origin: Origin) -> None:
         """Raise InvalidOption if a user's function cannot name the scopes of an origin, and they matter."""
         if self._own.scopes or self.limited or self._scope_budgets:
-            self._named[origin] = [
-                (scope, self._scope_limit(scope)) for scope in self.scopes(Target(origin, "/"))
-            ]
+            scopes = self.scopes(Target(origin, "/"))
+            self._named[origin] = [(scope, self._scope_limit(scope)) for scope in scopes]
             if len(self._named) > _MOST_MADE:
                 del self._named[next(iter(self._named))]
 
@@ -181,10 +180,8 @@ class EffectivePolicies:
             # The slowest rate of the file counts at any hour.
             limit, delay_s = policy.max_crawl_delay, pace.slowest_s or 0.0
             if delay_s > limit:
-                because = f"robots.txt requests {delay_s:g} s between requests, and on_long_delay is 'refuse'"
-                return Declined(
-                    "max_crawl_delay", limit, f"PacingPolicy.max_crawl_delay={limit:g}: {because}"
-                )
+                why = f"robots.txt requests {delay_s:g} s between requests, and on_long_delay is 'refuse'"
+                return Declined("max_crawl_delay", limit, f"PacingPolicy.max_crawl_delay={limit:g}: {why}")
         if (spent := declined(policy, self.budgets.of(origin))) is not None:
             return spent
         each = (
@@ -207,11 +204,8 @@ class EffectivePolicies:
         """Return the scopes of an origin, which are those of its root URL, that have a budget."""
         if not self.limited and not self._scope_budgets:
             return []
-        return [
-            (scope, limit)
-            for scope, limit in self._root_scopes(origin)
-            if limit is not None and limit.budgeted
-        ]
+        scopes = self._root_scopes(origin)
+        return [(scope, limit) for scope, limit in scopes if limit is not None and limit.budgeted]
 
     def concurrency(self, scope: Hashable) -> int:
         """Return how many turns of a scope may be open now: one if its circuit is open, or its last request was refused.
@@ -268,9 +262,8 @@ class EffectivePolicies:
         """
         self._require(policy)
         if policy.scopes is not self.policy.scopes and policy.scopes != self.policy.scopes:
-            raise InvalidOption(
-                "PacingPolicy: scopes cannot change while the gate is open, since running delays would be lost"
-            )
+            said = "PacingPolicy: scopes cannot change while the gate is open, since running delays would be lost"
+            raise InvalidOption(said)
         if policy.home != self.policy.home:
             raise InvalidOption("PacingPolicy: home cannot change while the gate is open")
         before, base = self._own, replace(policy, overrides=Overrides())
@@ -287,27 +280,22 @@ class EffectivePolicies:
         for of in overrides_of(policy).scopes:
             kind = of.partition(" ")[0] if " " in of else "address"
             if kind == "crawl":
-                raise InvalidOption(
-                    f"PacingPolicy.override({of!r}): the policy itself applies to the whole crawl"
-                )
+                said = f"PacingPolicy.override({of!r}): the policy itself applies to the whole crawl"
+                raise InvalidOption(said)
             if kind not in kinds and (isinstance(named, Scopes) or named is by_origin or " " not in of):
                 needed = f"{kind}=..." if kind in {"domain", "address", "crawl"} else "custom=..."
-                raise InvalidOption(
-                    f"PacingPolicy.override({of!r}) needs scopes=Scopes({needed}): without it, no origin has such a scope"
-                )
+                said = f"PacingPolicy.override({of!r}) needs scopes=Scopes({needed}): without it, no origin has such a scope"
+                raise InvalidOption(said)
             domain = of.partition(" ")[2]
             if kind == "domain" and isinstance(self.scopes, ScopeResolver):
                 found = self.scopes.domain(domain)
                 if found != domain:
-                    raise InvalidOption(
-                        f"PacingPolicy.override({of!r}): no host has this domain; that of {domain} is {found}"
-                    )
+                    wrong = f"no host has this domain; that of {domain} is {found}"
+                    raise InvalidOption(f"PacingPolicy.override({of!r}): {wrong}")
         undercut = policy.may_undercut_site or overrides_of(policy).most("may_undercut_site")
         if undercut and self._throttle is None:
-            raise InvalidOption(
-                "PacingPolicy: may_undercut_site needs open_gate(throttle=...): without a throttle of your own, "
-                "min_delay and the limits of the policy decide"
-            )
+            without = "without a throttle of your own, min_delay and the limits of the policy decide"
+            raise InvalidOption(f"PacingPolicy: may_undercut_site needs open_gate(throttle=...): {without}")
 
     def _set(self, policy: PacingPolicy) -> None:
         self.policy: PacingPolicy = policy
@@ -325,13 +313,11 @@ class EffectivePolicies:
         # Whichever statuses an override has: they are few.
         refusals = (_TOO_MANY_REQUESTS, *base.backoff_statuses)
         self.least_refusal: int = _LEAST_ERROR if own.most("backoff_statuses") else min(refusals)
-        self.counts_origins: bool = any(
-            getattr(base, name) is not None or own.most(name) for name in _BUDGETS
-        )
+        limited = (getattr(base, name) is not None or own.most(name) for name in _BUDGETS)
+        self.counts_origins: bool = any(limited)
         named = policy.scopes
-        self._scope_budgets: bool = isinstance(named, Scopes) and any(
-            limit.budgeted for limit in named.limits.values()
-        )
+        limits = named.limits.values() if isinstance(named, Scopes) else ()
+        self._scope_budgets: bool = any(limit.budgeted for limit in limits)
         ceiling = base.max_bytes_per_second is not None or own.most("max_bytes_per_second") > 0
         self.budgeted: bool = self.counts_origins or self._scope_budgets or self.limited or ceiling
         refuses = base.on_long_delay == "refuse" or bool(own.most("on_long_delay"))
@@ -381,10 +367,9 @@ def require_throttle(throttle: object, wall: float = 0.0) -> None:
         try:
             _pause_of(throttle, throttle.rest(outcome, ThrottleContext(None, 0, wall)))  # type: ignore[attr-defined]
         except Exception as error:
-            raise InvalidOption(
-                f"throttle: {type(throttle).__qualname__}.rest failed on {outcome}: {error!r}; "
-                "a part that returns None belongs into Longest(...)"
-            ) from error
+            failed = f"{type(throttle).__qualname__}.rest failed on {outcome}: {error!r}"
+            hint = "a part that returns None belongs into Longest(...)"
+            raise InvalidOption(f"throttle: {failed}; {hint}") from error
 
 
 def _pause_of(throttle: object, answer: object) -> Pause:

@@ -37,11 +37,7 @@ class Hours:
     def of(cls, text: object, option: str = "hours") -> "Hours":
         """Read hours such as "01:00-05:00 Europe/Berlin"; without a zone they are in UTC. Raises InvalidOption."""
         match = _HOURS.fullmatch(text.strip()) if isinstance(text, str) and len(text) < 100 else None
-        ends = (
-            [int(hour) * 60 + int(minute) for hour, minute in (match.group(1, 2), match.group(3, 4))]
-            if match
-            else []
-        )
+        ends = [] if match is None else [60 * int(match[at]) + int(match[at + 1]) for at in (1, 3)]
         wrong = match is None or max(ends) > _DAY_MIN or max(int(match[2]), int(match[4])) > 59
         if match is None or wrong or ends[0] == ends[1] or ends[0] == _DAY_MIN:
             must = 'must be two times and a zone, such as "01:00-05:00 Europe/Berlin"'

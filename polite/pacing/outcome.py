@@ -165,22 +165,16 @@ def reported(status: int, headers: Headers | Fields | None, wall: Callable[[], f
     outcome = ORDINARY.get(status) or Outcome.of_answer(status)
     if headers is None or not (fields := found(headers, PACING_FIELDS)):
         return outcome
-    waits = [
-        wait_s
-        for name, value in fields
-        if name == _RETRY_AFTER and (wait_s := _wait_s(value, wall())) is not None
-    ]
+    retry = (_wait_s(value, wall()) for name, value in fields if name == _RETRY_AFTER)
+    waits = [wait_s for wait_s in retry if wait_s is not None]
     refused = None
     if status == _FORBIDDEN:
         if waits:
             refused = "status 403 with Retry-After"
         elif "0" in _lines(fields, _REMAINING):
             refused = "status 403, X-RateLimit-Remaining: 0"
-            waits = [
-                _until_reset_s(value, wall())
-                for value in _lines(fields, _RESET)
-                if _SECONDS.fullmatch(value[:_LONGEST])
-            ]
+            resets = [value[:_LONGEST] for value in _lines(fields, _RESET)]
+            waits = [_until_reset_s(value, wall()) for value in resets if _SECONDS.fullmatch(value)]
     limits = RateLimits.of(_lines(fields, _RATE_LIMIT), _lines(fields, _RATE_LIMIT_POLICY))
     # The longest of several values is the careful choice.
     outcome = Outcome.of_answer(status, max(waits, default=None), rate_limits=limits)
@@ -188,7 +182,7 @@ def reported(status: int, headers: Headers | Fields | None, wall: Callable[[], f
 
 
 def _until_reset_s(value: str, wall: float) -> float:
-    reset = float(value[:_LONGEST])
+    reset = float(value)
     reset = reset / 1_000 if reset > _IN_MS else reset
     return max(0.0, reset - wall) if reset > _UNIX_TIME else reset
 

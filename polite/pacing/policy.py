@@ -51,18 +51,16 @@ class Overrides(tuple[Override, ...]):  # noqa: SLOT001 - a tuple with slots of 
         made._by_text = by_text
         made._wild = any(_WILD in text for text in by_text)
         made.scopes = texts = [of for of, _ in made if isinstance(of, str)]
-        made._prefixes = sorted(
-            {int(text.partition("/")[2]) for text in texts if " " not in text}, reverse=True
-        )
+        prefixes = {int(text.partition("/")[2]) for text in texts if " " not in text}
+        made._prefixes = sorted(prefixes, reverse=True)
         return made
 
     def options(self, origin: Origin, scopes: Iterable[Hashable] = ()) -> Options:
         """Return the options that apply to an origin: of the most specific override that has each; () without one."""
-        return tuple(
-            {
-                name: value for _, options in reversed(self.of(origin, scopes)) for name, value in options
-            }.items()
-        )
+        found: dict[str, Any] = {}
+        for _, options in reversed(self.of(origin, scopes)):
+            found |= dict(options)
+        return tuple(found.items())
 
     def of(self, origin: Origin, scopes: Iterable[Hashable] = ()) -> list[Override]:
         """Return the overrides that apply to an origin, which has these scopes, the most specific first."""
@@ -263,14 +261,12 @@ class PacingPolicy:
         instance("PacingPolicy: anchor", self.anchor, Anchor, f"one of {[str(a) for a in Anchor]}")
         if not callable(self.scopes) and not isinstance(self.scopes, Scopes):
             raise InvalidOption(
-                f"PacingPolicy: scopes must be Scopes(...) or a function of a Target that "
+                "PacingPolicy: scopes must be Scopes(...) or a function of a Target that "
                 f"returns a tuple of scopes, got {self.scopes!r}"
             )
         if not callable(self.home) and self.home not in ("host", "domain", "address"):
-            raise InvalidOption(
-                f'PacingPolicy: home must be "host", "domain", "address", or a function of a Target that returns a name, '
-                f"got {self.home!r}"
-            )
+            must = 'must be "host", "domain", "address", or a function of a Target that returns a name'
+            raise InvalidOption(f"PacingPolicy: home {must}, got {self.home!r}")
         if not isinstance(self.overrides, Overrides):
             object.__setattr__(self, "overrides", _checked(self.overrides))
 
@@ -293,9 +289,8 @@ class PacingPolicy:
             else _of_text(instance("PacingPolicy.override: origin", origin, str))
         )
         if isinstance(of, Origin) and ("*" in of.host.removeprefix("*.") or of.host == "*."):
-            raise InvalidOption(
-                f'PacingPolicy.override({str(of)!r}): a "*" stands for subdomains, as in "https://*.example.com"'
-            )
+            said = f'PacingPolicy.override({str(of)!r}): a "*" stands for subdomains, as in "https://*.example.com"'
+            raise InvalidOption(said)
         before = overrides_of(self)
         own = dict(before.given(of)) | _named(of, options)
         # Only new options are checked: a policy of many origins is made in as many steps.
@@ -355,10 +350,9 @@ def _checked(overrides: object) -> Overrides:
 def _named(origin: object, options: Mapping[str, object]) -> dict[str, Any]:
     """Return the options if each may differ between origins. Raises InvalidOption."""
     if unknown := sorted(set(options) - set(OriginPacing.__annotations__)):
-        raise InvalidOption(
-            f"PacingPolicy.override({str(origin)!r}): {', '.join(map(repr, unknown))} cannot differ between origins; "
-            f"these can: {', '.join(OriginPacing.__annotations__)}"
-        )
+        names, can = ", ".join(map(repr, unknown)), ", ".join(OriginPacing.__annotations__)
+        cannot = f"{names} cannot differ between origins; these can: {can}"
+        raise InvalidOption(f"PacingPolicy.override({str(origin)!r}): {cannot}")
     for name, value in options.items():
         _check(name, value)
     return {
@@ -386,11 +380,9 @@ def _check(name: str, value: object) -> None:
             integer(f"{option} (None for no limit)", value, least=1)
         case "backoff_statuses":
             if not isinstance(value, AbstractSet) or not all(map(_is_refusal, value)):
-                raise InvalidOption(
-                    f"must be a set of statuses from 400 to 599, without 401 and 402 (waiting changes nothing there), "
-                    f"got {value!r}",
-                    option=option,
-                )
+                without = "without 401 and 402 (waiting changes nothing there)"
+                must = f"must be a set of statuses from 400 to 599, {without}, got {value!r}"
+                raise InvalidOption(must, option=option)
         case "on_long_delay":
             if value not in get_args(LongDelay):
                 raise InvalidOption(f'must be "cap", "obey" or "refuse", got {value!r}', option=option)

@@ -124,10 +124,8 @@ class Member:
         own = [_own_s(scope) for scope in turn.scope_states]
         with self.delays.lock:
             others = self._others()
-            free = [
-                self._free_at(scope, others, own_s, scope.open, now)
-                for scope, own_s in zip(turn.scope_states, own, strict=True)
-            ]
+            pairs = zip(turn.scope_states, own, strict=True)
+            free = [self._free_at(scope, others, own_s, scope.open, now) for scope, own_s in pairs]
             if max(free) <= now:
                 return True
             for scope in turn.scope_states:

@@ -130,38 +130,25 @@ class RateLimits:
     @property
     def gaps(self) -> list[Gap]:
         """The delays between requests that keep each quota: the window by the quota, and the time left by what is left."""
-        found = [
-            Gap(
-                quota.name,
-                quota.window_s / max(1, quota.amount),
-                quota.window_s,
-                f"RateLimit-Policy: {quota.amount} in {quota.window_s} s",
-                lasting=True,
-            )
-            for quota in self.quotas
-            if quota.of_requests and quota.window_s
-        ]
-        found += [
-            Gap(
-                each.name,
-                each.reset_s / each.left,
-                each.reset_s,
-                f"RateLimit: {each.left} left for {each.reset_s} s",
-                lasting=False,
-            )
-            for each in self.remainders
-            if each.left and each.reset_s and ((quota := self._quota_of(each)) is None or quota.of_requests)
-        ]
+        found = []
+        for quota in self.quotas:
+            if quota.of_requests and (window_s := quota.window_s):
+                seconds = window_s / max(1, quota.amount)
+                because = f"RateLimit-Policy: {quota.amount} in {window_s} s"
+                found.append(Gap(quota.name, seconds, window_s, because, lasting=True))
+        for name, left, reset_s in self.remainders:
+            # The first policy of this name says what is counted.
+            counts = next((each.of_requests for each in self.quotas if each.name == name), True)
+            if left and reset_s and counts:
+                because = f"RateLimit: {left} left for {reset_s} s"
+                found.append(Gap(name, reset_s / left, reset_s, because, lasting=False))
         return found
 
     def _reset_s(self, remainder: Remainder) -> float:
         if remainder.reset_s is not None:
             return remainder.reset_s
-        quota = self._quota_of(remainder)
-        return _UNKNOWN_RESET_S if quota is None or quota.window_s is None else quota.window_s
-
-    def _quota_of(self, remainder: Remainder) -> Quota | None:
-        return next((quota for quota in self.quotas if quota.name == remainder.name), None)
+        window_s = next((each.window_s for each in self.quotas if each.name == remainder.name), None)
+        return _UNKNOWN_RESET_S if window_s is None else window_s
 
 
 def _items(lines: Iterable[str]) -> Iterator[tuple[str, Mapping[str, BareItem]]]:
@@ -231,21 +218,17 @@ class KnownQuotas:
 
     def slowest(self, origin: Origin, now: float) -> Gap | None:
         """Return the longest delay that a quota of the origin needs now."""
-        known = self.by_origin.get(origin.text)
-        if known is None:
-            return None
+        known = self.by_origin.get(origin.text, {})
         for key in [key for key, (until, _) in known.items() if until <= now]:
             del known[key]
         if not known:
-            del self.by_origin[origin.text]
-            return None
-        return max((gap for _, gap in known.values()), key=lambda gap: gap.seconds)
+            self.by_origin.pop(origin.text, None)
+        return max((gap for _, gap in known.values()), key=lambda gap: gap.seconds, default=None)
 
 
 def _first(gap: Gap) -> Gap:
     """Return the gap of the first window of a policy whose server does not tell what is left of it."""
     amount = round(gap.for_s / gap.seconds)
     seconds = gap.for_s / max(1, amount - _EARLIER)
-    return gap._replace(
-        seconds=seconds, because=f"{gap.because}, some of which were perhaps used before", lasting=False
-    )
+    because = f"{gap.because}, some of which were perhaps used before"
+    return gap._replace(seconds=seconds, because=because, lasting=False)

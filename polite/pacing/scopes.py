@@ -250,9 +250,8 @@ class ScopeResolver:
             try:
                 name = custom.by(target)
             except Exception as error:
-                raise InvalidOption(
-                    f"CustomScope: by failed for {target.url}: {error!r}", url=target.url
-                ) from error
+                said = f"CustomScope: by failed for {target.url}: {error!r}"
+                raise InvalidOption(said, url=target.url) from error
             if name is not None:
                 instance(f"CustomScope: what by returns for {target.url}", name, str, "a str or None")
                 names.append(ScopeName(custom.kind, name))
@@ -272,14 +271,10 @@ class ScopeResolver:
 
     def divide(self, processes: int) -> None:
         """Take one share of the divided limits. The rates of all processes together keep the limit."""
-        self._limits = {
-            kind: replace(
-                limit, delay=limit.delay * processes, concurrency=max(1, limit.concurrency // processes)
-            )
-            if kind in self._divided
-            else limit
-            for kind, limit in self._scopes.limits.items()
-        }
+        for kind, limit in self._scopes.limits.items():
+            if kind in self._divided:
+                share = max(1, limit.concurrency // processes)
+                self._limits[kind] = replace(limit, delay=limit.delay * processes, concurrency=share)
 
     @property
     def divides(self) -> bool:

@@ -402,9 +402,8 @@ class DelayThrottle:
         for option in DELAYS:
             number(f"DelayThrottle: {option}", given[option])
         least, obey = MinDelay(min_delay), on_long_delay == "obey"
-        self._least = Longest(
-            least, CrawlDelay(max_crawl_delay, obey=obey), RequestRates(max_crawl_delay, obey=obey)
-        )
+        rates = RequestRates(max_crawl_delay, obey=obey)
+        self._least = Longest(least, CrawlDelay(max_crawl_delay, obey=obey), rates)
         longest = Longest(
             self._least,
             *([Latency(latency_factor, most=max_latency_delay)] if latency_factor else []),
@@ -445,9 +444,8 @@ def require_rest(option: str, value: object) -> None:
     """Raise InvalidOption unless it can be a throttle. The first response would find a class, or a coroutine function, too late."""
     rest = getattr(value, "rest", None)
     if isinstance(value, type) or not callable(rest) or inspect.iscoroutinefunction(rest):
-        raise InvalidOption(
-            f"{option} must be an object of polite.throttles, or another with a plain method rest(outcome, context), got {value!r}"
-        )
+        must = "must be an object of polite.throttles, or another with a plain method rest(outcome, context)"
+        raise InvalidOption(f"{option} {must}, got {value!r}")
 
 
 def no_pause(part: object, needed: str, pause: object) -> TypeError:

@@ -96,19 +96,11 @@ class ScopeTable:
     def limits(self, key: Hashable) -> tuple[int, float]:
         """Return a scope's limits: how many turns may be open, and the delay that a grant arms. Raises InvalidOption."""
         limit, delay_s = self.concurrency, self.provisional_s
-        if callable(limit):
-            limit = limit(key)
-            if limit < 1:
-                raise InvalidOption(
-                    f"PacingPolicy: concurrency of {key!r} must be an integer >= 1, got {limit!r}"
-                )
-        if callable(delay_s):
-            delay_s = delay_s(key)
-            if not 0 <= delay_s < math.inf:
-                raise InvalidOption(
-                    f"PacingPolicy: the delay of {key!r} must be a finite number >= 0, got {delay_s!r}"
-                )
-        return limit, delay_s
+        delay_s = delay_s(key) if callable(delay_s) else delay_s
+        if not 0 <= delay_s < math.inf:
+            must = f"must be a finite number >= 0, got {delay_s!r}"
+            raise InvalidOption(f"PacingPolicy: the delay of {key!r} {must}")
+        return limit(key) if callable(limit) else limit, delay_s
 
     def _add(self, key: Hashable) -> ScopeState:
         scope = self.by_key[key] = ScopeState(key, *self.limits(key), self.epoch)
@@ -192,9 +184,8 @@ class Turnstile:
                     turn.state = CANCELLED
                 elif self.queue.waiting >= self.max_waiting:
                     keys = ", ".join(str(key) for key in turn.scopes)
-                    raise Overloaded(
-                        f"PacingPolicy.max_waiting={self.max_waiting} requests wait already, so none for {keys} can"
-                    )
+                    said = f"PacingPolicy.max_waiting={self.max_waiting} requests wait already, so none for {keys} can"
+                    raise Overloaded(said)
                 else:
                     self.queue.enter(turn, now)
                 return turn
@@ -409,11 +400,8 @@ class Turnstile:
             raise
         except BaseException as error:
             # CancelledError too: a plain function cannot be cancelled, and the turns that wait must not be lost.
-            log.exception(
-                "the limits of %s could not be worked out: one request goes at a time",
-                scope.key,
-                extra=fields("limits_failed", error=error),
-            )
+            text = "the limits of %s could not be worked out: one request goes at a time"
+            log.exception(text, scope.key, extra=fields("limits_failed", error=error))
             limit = 1
         if limit > scope.limit and scope.open:
             delay_s = max(scope.provisional_s, _provisional(scope.asked_s))

@@ -313,13 +313,13 @@ class SharedCrawl:
         from polite.stores.redis.inspect import SharedInspector
         from polite.stores.redis.link import Patience
 
-        inspector = SharedInspector(
-            found.store, Patience(found.store.link.name, self._clock, _SHARED_PATIENCE_S)
-        )
+        name = found.store.link.name
+        inspector = SharedInspector(found.store, Patience(name, self._clock, _SHARED_PATIENCE_S))
+        crawl = {"crawl": found.crawl, "store": name}
         try:
             partitions = await inspector.partitions(found.crawl, _LISTED)
         except StoreFailed as error:
-            self.last = {"crawl": found.crawl, "store": found.store.link.name, "error": str(error)}
+            self.last = {**crawl, "error": str(error)}
             return
         except Exception as error:  # noqa: BLE001 - shown; the crawl goes on
             self.last = {"error": f"{type(error).__name__}: {error}"}
@@ -327,14 +327,12 @@ class SharedCrawl:
         sessions: dict[str, dict[str, Any]] = {}
         for partition in partitions:
             for name, ends_s, homes, closed in partition.sessions:
-                session = sessions.setdefault(
-                    name, {"name": name, "ends_s": ends_s, "homes": 0, "closed": closed}
-                )
+                new = {"name": name, "ends_s": ends_s, "homes": 0, "closed": closed}
+                session = sessions.setdefault(name, new)
                 session["homes"] += homes
                 session["ends_s"] = min(session["ends_s"], ends_s)
         self.last = {
-            "crawl": found.crawl,
-            "store": found.store.link.name,
+            **crawl,
             "lease_s": found.lease_s,
             "sessions": sorted(sessions.values(), key=lambda each: each["name"])[:_SHOWN],
             "held": [

@@ -47,9 +47,8 @@ async def act(gate: Gate, frontier: Frontier | None, given: Mapping[str, Any], b
             await frontier.drop(pattern, **common)  # type: ignore[arg-type]
             done = []
         case "drop":
-            raise InvalidOption(
-                "drop: there is no frontier here, and so no task to drop; forbid the pattern instead"
-            )
+            wrong = "drop: there is no frontier here, and so no task to drop; forbid the pattern instead"
+            raise InvalidOption(wrong)
         case action:
             raise InvalidOption(f"action must be hold, forbid, release or drop, got {str(action)[:40]!r}")
     return {"orders": [asdict(order) for order in (done if isinstance(done, list) else [done])]}

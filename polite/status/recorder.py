@@ -106,27 +106,27 @@ def _of_refusal(event: events.Refused) -> str:
     return f"disallowed: {event.reason}{line}"
 
 
+def _of_drop(event: events.Dropped) -> str:
+    return f"given up after {counted(event.tries, 'try', 'tries')}: {event.because}"
+
+
+def _of_wait(event: events.OriginPostponed) -> str:
+    return f"{counted(event.tasks, 'URL waits', 'URLs wait')} {event.for_s:.0f} s: {event.because}"
+
+
 # Of each kind of event: its level, which of its fields says what it is about, and its text.
 _TEXTS: dict[type[events.Event], tuple[str, str, Callable[[Any], str]]] = {
     events.Left: ("warn", "url", lambda it: f"status {it.status}"),
     events.RobotsFetched: ("warn", "origin", _of_robots),
     events.Refused: ("info", "url", _of_refusal),
-    events.Dropped: (
-        "bad",
-        "url",
-        lambda it: f"given up after {counted(it.tries, 'try', 'tries')}: {it.because}",
-    ),
+    events.Dropped: ("bad", "url", _of_drop),
     events.PaceLearned: ("info", "origin", lambda it: it.because),
     events.BackedOff: ("warn", "origin", lambda it: f"backs off for {it.pause_s:.1f} s: {it.because}"),
     events.PaymentRequired: ("warn", "url", lambda it: f"a payment is asked for: {it.price}"),
     events.LicenseRequired: ("warn", "url", lambda it: f"a licence is asked for: {it.challenge}"),
     events.CircuitOpened: ("bad", "origin", lambda it: it.because),
     events.CircuitClosed: ("info", "origin", lambda it: f"circuit closed: status {it.status}"),
-    events.OriginPostponed: (
-        "warn",
-        "origin",
-        lambda it: f"{counted(it.tasks, 'URL waits', 'URLs wait')} {it.for_s:.0f} s: {it.because}",
-    ),
+    events.OriginPostponed: ("warn", "origin", _of_wait),
     events.Reclaimed: ("bad", "url", lambda it: f"held for {it.held_s:.0f} s: its turn was taken back"),
     events.OperatorActed: ("warn", "pattern", lambda it: f"{it.kind} by {it.by}: {it.because}"),
     events.StoreAway: ("bad", "store", lambda it: f"does not respond: {it.because}"),

@@ -58,15 +58,13 @@ class Access:
         tokens = {} if token is None else tokens
         # Their values are never shown: messages are logged.
         if not all(isinstance(each, str) and _TOKEN.fullmatch(each) for each in tokens.values()):
-            raise InvalidOption(
-                f"{user}: token must have {_LEAST_TOKEN} to {_MOST_TOKEN} visible ASCII characters; it is not shown here"
-            )
+            said = f"{user}: token must have {_LEAST_TOKEN} to {_MOST_TOKEN} visible ASCII characters; it is not shown here"
+            raise InvalidOption(said)
         address = _address(host)
         if not tokens and host != "localhost" and not (address and address.is_loopback):
-            raise InvalidOption(
-                f"{user}: host={host!r} can be reached from other machines, and the page shows URLs: give a token of at least "
-                f"{_LEAST_TOKEN} characters, or listen at 127.0.0.1"
-            )
+            reached = "can be reached from other machines, and the page shows URLs"
+            hint = f"give a token of at least {_LEAST_TOKEN} characters, or listen at 127.0.0.1"
+            raise InvalidOption(f"{user}: host={host!r} {reached}: {hint}")
         if isinstance(names, str) or not isinstance(names, Collection):
             raise InvalidOption(f"{user}: names must be a list of host names, got {names!r}")
         for name in names:

@@ -212,16 +212,15 @@ class Survey:
         look.open_circuits = len(found)
         for scope, row, opened_at in nlargest(_OF_A_REASON, found, key=lambda each: each[1].openings):
             outlook = self._turns.pacer.outlook((scope,))
-            look.circuits.append(
-                {
-                    "scope": clipped(str(scope)),
-                    "failures": row.failures,
-                    "openings": row.openings,
-                    "since_s": max(0.0, look.at - opened_at),
-                    "until_s": max(0.0, outlook.ready_at - look.at),
-                    "because": clipped(outlook.because or ""),
-                }
-            )
+            since_s, until_s = max(0.0, look.at - opened_at), max(0.0, outlook.ready_at - look.at)
+            counts = {
+                "failures": row.failures,
+                "openings": row.openings,
+                "since_s": since_s,
+                "until_s": until_s,
+            }
+            scope_text, because = clipped(str(scope)), clipped(outlook.because or "")
+            look.circuits.append({"scope": scope_text, **counts, "because": because})
 
     # Why one queue or turn waits.
 
@@ -289,14 +288,8 @@ class Survey:
 
     def reasons(self) -> list[Row]:
         """Return how many wait for each reason, the most URLs first."""
-        rows = [
-            {
-                "reason": reason.name.lower(),
-                "text": reason.value,
-                "origins": total.origins,
-                "urls": total.urls,
-                "permits": total.permits,
-            }
+        rows: list[Row] = [
+            {**_shown(reason), "origins": total.origins, "urls": total.urls, "permits": total.permits}
             for reason, total in self.look().totals.items()
             if total.urls or total.permits
         ]
@@ -311,9 +304,8 @@ class Survey:
         """
         totals = self.look().totals
         chosen = [each for each in WaitReason if reason is None or each.name.lower() == reason]
-        found = sorted(
-            (entry for each in chosen for entry in totals[each].longest), key=lambda entry: -entry[0]
-        )
+        entries = (entry for each in chosen for entry in totals[each].longest)
+        found = sorted(entries, key=lambda entry: -entry[0])
         waiting = [(each, wait) for _, each, wait in found if containing in _name_of(each)]
         looked_up = self._looked_up(containing) if "://" in containing else None
         if looked_up is not None and looked_up[1].reason in chosen:
@@ -339,8 +331,7 @@ class Survey:
         now = self._services.clock.monotonic()
         return {
             "origin": clipped(_name_of(waiting)),
-            "reason": wait.reason.name.lower(),
-            "text": wait.reason.value,
+            **_shown(wait.reason),
             "since_s": max(0.0, now - wait.since),
             "until_s": None if wait.until is None else wait.until - now,
             "urls": 0,
@@ -435,6 +426,10 @@ class Survey:
         except PoliteError:
             return "unknown"
         return "put" if seen else "never put"
+
+
+def _shown(reason: WaitReason) -> Row:
+    return {"reason": reason.name.lower(), "text": reason.value}
 
 
 def _name_of(waiting: OriginQueue | Turn) -> str:

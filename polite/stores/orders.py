@@ -65,7 +65,6 @@ class FileOrders:
         """Keep an order. Raises StoreFailed."""
 
         def work(connection: sqlite3.Connection) -> None:
-            connection.execute(_TABLE)
             connection.execute("DELETE FROM orders WHERE until < ?", (order.at - KEPT_S,))
             connection.execute("INSERT OR REPLACE INTO orders VALUES (?, ?, ?, ?, ?, ?)", astuple(order))
 
@@ -75,27 +74,23 @@ class FileOrders:
         """Forget an order. Raises StoreFailed."""
 
         def work(connection: sqlite3.Connection) -> None:
-            connection.execute(_TABLE)
-            connection.execute(
-                "DELETE FROM orders WHERE kind = ? AND pattern = ?", (order.kind, order.pattern)
-            )
+            named = order.kind, order.pattern
+            connection.execute("DELETE FROM orders WHERE kind = ? AND pattern = ?", named)
 
         await asyncio.to_thread(self._do, work)
 
     def _do(self, work: Callable[[sqlite3.Connection], T], locked_s: float = _LOCKED_S) -> T:
         try:
             with closing(sqlite3.connect(self.path, timeout=locked_s)) as connection, connection:
+                connection.execute(_TABLE)
                 return work(connection)
         except (sqlite3.Error, OSError) as error:
             raise StoreFailed(f"{self.path}: orders cannot be read or kept: {error}") from error
 
 
 def _read(connection: sqlite3.Connection) -> list[Order]:
-    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'orders'").fetchone():
-        return []
-    rows = connection.execute(
-        "SELECT kind, pattern, because, by, at, until FROM orders ORDER BY at LIMIT 10000"
-    ).fetchall()
+    query = "SELECT kind, pattern, because, by, at, until FROM orders ORDER BY at LIMIT 10000"
+    rows = connection.execute(query).fetchall()
     return [order for row in rows if (order := order_of(*row)) is not None]
 
 

@@ -207,6 +207,7 @@ async def returns_what_was_saved(make: Make, *, now: float | None = None) -> Non
     """Check that snapshots of each kind come back with each field as it was."""
     times, store = _Times(now), make()
     file = Found(bytes(range(256)) * 40, 203, f"{_SITE}/moved", 2, capped=True, elapsed_s=0.5, max_age_s=60.0)
+    late = Unreachable(Reason.TIMEOUT, "", detail="5 s, né", probes=1)
     kinds = [
         times.good(0),
         times.good(0, b""),
@@ -214,12 +215,7 @@ async def returns_what_was_saved(make: Make, *, now: float | None = None) -> Non
         times.failed(0),
         times.failed(0, times.good(-60), retry_after_s=7_200.0),
         renewed(None, replace(file, downgraded=True), _POLICY, times.good(0).fetched_at),
-        renewed(
-            times.gone(-60),
-            Unreachable(Reason.TIMEOUT, "", detail="5 s, né", probes=1),
-            _POLICY,
-            times.good(0).fetched_at,
-        ),
+        renewed(times.gone(-60), late, _POLICY, times.good(0).fetched_at),
     ]
     for number, snapshot in enumerate(kinds):
         origin = Origin.of(f"https://kind{number}.example/")
@@ -255,20 +251,16 @@ async def keeps_the_longer_back_off_of_two_failures(make: Make, *, now: float | 
     """Check that of two failures the younger copy, the longer back-off, and the first failure are kept."""
     times, store = _Times(now), make()
     copy = times.good(-60)
-    longer, later = (
-        times.failed(-10, copy, retry_after_s=86_000),
-        times.failed(0, times.good(-100, b"Allow: /")),
-    )
+    longer = times.failed(-10, copy, retry_after_s=86_000)
+    later = times.failed(0, times.good(-100, b"Allow: /"))
     kept = await _merged(store, 1, longer, later)
     result = (kept.access, kept.fetched_at, kept.expires_at, kept.good, kept.good_until)
     expected = (later.access, later.fetched_at, longer.expires_at, copy.good, copy.expires_at)
     _require("another failure must not shorten a running back-off: see merged", that=result == expected)
     first = times.failed(-10)
     again = await _merged(store, 2, first, times.failed(0, before=first))
-    since, failures = again.unreachable_since, again.failures
-    _require(
-        "the 30 days count from the first failure of the row", that=(since, failures) == (first.fetched_at, 2)
-    )
+    right = (again.unreachable_since, again.failures) == (first.fetched_at, 2)
+    _require("the 30 days count from the first failure of the row", that=right)
 
 
 async def saves_at_one_time_end_as_if_in_turn(make: Make, *, now: float | None = None) -> None:

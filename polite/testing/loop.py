@@ -210,10 +210,8 @@ def _describe(tasks: "set[asyncio.Task[Any]]", now: float) -> str:
     named = ", ".join(waiting[:_NAMED_TASKS])
     if len(waiting) > _NAMED_TASKS:
         named += f" and {len(waiting) - _NAMED_TASKS} more"
-    return (
-        f"deadlock after {now:g} virtual seconds: nothing is scheduled, and no socket, signal handler or thread can wake the "
-        f"event loop. Tasks that wait: {named or 'none'}"
-    )
+    nothing = "nothing is scheduled, and no socket, signal handler or thread can wake the event loop"
+    return f"deadlock after {now:g} virtual seconds: {nothing}. Tasks that wait: {named or 'none'}"
 
 
 def _waiting_at(task: "asyncio.Task[Any]") -> str:
