@@ -1,6 +1,8 @@
 """An operator's orders: requests wait, or none is sent, here and in other processes, until they are released."""
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import polite
 from polite.errors import InvalidOption, Overloaded, StoreFailed, TurnLost
 from polite.events import Event, OperatorActed
 from polite.orders import pattern_of
+from polite.robots.exchange import Reply
 from polite.robots.reason import Reason
 from polite.testing import ScriptedTransport
 from tests.gate.support import PAGE, ROBOTS, SITE, opened, visit
@@ -32,7 +35,20 @@ def test_patterns_are_canonical(given: str, pattern: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", ["example.com", "*", "*.", "*.192.0.2.1", "*.example.com/a", "*.a.b:8", "", "https://", None]
+    "given",
+    [
+        "example.com",
+        "*",
+        "*.",
+        "*.192.0.2.1",
+        "*.example.com/a",
+        "*.a.b:8",
+        "",
+        "https://",
+        None,
+        "https://*.a.test",
+        "https://a.test/*.pdf",
+    ],
 )
 def test_what_is_no_pattern_is_refused(given: Any) -> None:
     with pytest.raises(InvalidOption, match="pattern"):
@@ -49,6 +65,8 @@ def test_what_is_no_pattern_is_refused(given: Any) -> None:
         ("*.site.test", "https://mysite.test/", False),
         (f"{SITE}/page", f"{SITE}/page2?x", True),
         (f"{SITE}/page/", PAGE, False),
+        (f"{SITE}/%73ecret", f"{SITE}/s%65cret/a", True),
+        (f"{SITE}/k%c3%a4", f"{SITE}/k%C3%A4se", True),
     ],
 )
 async def test_a_pattern_forbids_the_urls_that_it_is_about(pattern: str, url: str, covered: bool) -> None:
@@ -64,7 +82,7 @@ async def test_a_pattern_forbids_the_urls_that_it_is_about(pattern: str, url: st
         with pytest.raises(polite.Disallowed, match="the owner called"):
             await visit(gate, url)
         assert not transport.asked
-        if pattern == f"{SITE}/page":
+        if pattern.startswith(f"{SITE}/"):
             assert (await gate.explain(url)).decision == decision
         else:
             # Nothing is known of the rules, and no request goes there.
@@ -211,3 +229,68 @@ async def test_an_order_that_cannot_be_kept_is_in_force_and_says_so(tmp_path: Pa
         with pytest.raises(StoreFailed, match="orders"):
             await given
         assert not await gate.check(PAGE)
+
+
+async def test_permits_that_wait_already_learn_of_an_order_of_another_process(tmp_path: Path) -> None:
+    store = str(tmp_path / "robots.sqlite")
+    async with opened(store=store) as (gate, _), opened(store=store) as (other, _):
+        waiting = [asyncio.create_task(visit(gate, f"{SITE}/{number}")) for number in range(9)]
+        await asyncio.sleep(3.5)
+        await other.forbid(SITE, **WHY)
+        results = await asyncio.gather(*waiting, return_exceptions=True)
+
+    assert sum(isinstance(each, polite.Disallowed) for each in results) >= 5
+
+
+@pytest.mark.parametrize(
+    ("pattern", "holds"), [("https://b.test", False), ("https://b.test/x", False), ("https://b.test/x", True)]
+)
+async def test_a_redirect_of_robots_txt_goes_to_no_url_that_an_operator_stops(
+    pattern: str, holds: bool
+) -> None:
+    script = {ROBOTS: Reply(302, location="https://b.test/x/robots.txt")}
+    async with opened(ScriptedTransport(script)) as (gate, transport):
+        await (gate.hold if holds else gate.forbid)(pattern, **WHY)
+        visiting = asyncio.create_task(visit(gate))
+        await asyncio.sleep(100)
+        assert transport.asked[:1] == [ROBOTS]
+        assert not any("b.test" in url for url in transport.asked)
+        if holds:
+            await gate.release(pattern)
+            await visiting
+        else:
+            with pytest.raises(polite.RobotsUnreachable, match="an operator"):
+                await visiting
+
+
+async def test_a_held_origin_without_known_rules_is_told_at_once() -> None:
+    async with opened() as (gate, transport):
+        gate.hold(SITE, **WHY)
+        assert (
+            str(await gate.check(PAGE))
+            == "disallowed: held by ann@ops: the owner called; its robots.txt is not known"
+        )
+        with pytest.raises(polite.Disallowed, match="held by"):
+            await gate.explain(PAGE)
+        assert not transport.asked
+
+
+async def test_writes_go_one_after_the_other_and_a_locked_file_is_looked_at_again(tmp_path: Path) -> None:
+    store = str(tmp_path / "robots.sqlite")
+    async with opened(store=store) as (gate, _), opened(store=store) as (other, _):
+        for number in range(30):
+            gate.forbid(f"{SITE}/{number}", **WHY)
+            last = gate.release(f"{SITE}/{number}")
+        await last
+        await asyncio.sleep(3)
+        assert gate.orders == other.orders == []
+        with closing(sqlite3.connect(f"{store}.orders")) as connection:
+            connection.execute("INSERT INTO orders VALUES ('forbid', ?, 'x', 'y', 1.0, NULL)", (SITE,))
+            connection.execute("INSERT INTO orders VALUES ('newer kind', 'z', 'x', 'y', 1.0, NULL)")
+            connection.commit()
+            connection.execute("BEGIN EXCLUSIVE")
+            await asyncio.sleep(2)
+            assert gate.orders == []
+            connection.rollback()
+        await asyncio.sleep(2)
+        assert [order.pattern for order in gate.orders] == [SITE]
