@@ -112,7 +112,9 @@ async def serve(
         metrics, end = _metrics(gate)
         stack.callback(end)
         permits = Permits(gate, max_permits, most_each)
-        services = Services(gate, permits, relay, metrics, access.may_look, access.may_order)
+        # A socket is this user's alone.
+        may_order = access.may_order if unix is None else access.may_look
+        services = Services(gate, permits, relay, metrics, access.may_look, may_order)
         status = StatusServer(monitor, access, _BROWSERS)
         server = GateServer(services, OPERATIONS, access, status, max_connections)
         stack.push_async_callback(server.close, grace)
