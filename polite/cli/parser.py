@@ -459,7 +459,7 @@ _COMMANDS = {
                 "check all lines, or show the decisions about URL", "verify", "show"
             ),
             "url URL": {"help": "the URL; for show", "nargs": "?"},
-            "file FILE": "the file of open_gate(journal=FILE); those that were rotated are read, too",
+            "file FILE": "the file of --journal, or of open_gate(journal=FILE); those that were rotated are read, too",
             "--at DATE": {
                 "help": "show what was decided and known at DATE: 2026-05-01, or 2026-05-01T10:30Z",
                 "type": typed(partial(_date, "--at")),
