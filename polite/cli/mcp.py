@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from polite.cli.fetch.run import interrupts
+from polite.cli.interrupts import interrupts
+from polite.cli.main import parse
 from polite.cli.options import agent_needed, is_unnamed
 from polite.cli.terminal import Exit, message_of
 from polite.errors import InvalidOption, PoliteError
@@ -253,10 +254,12 @@ async def source_for(options: argparse.Namespace) -> AsyncIterator[Source]:
     if options.gate is not None:
         token = os.environ.get("POLITE_SERVE_TOKEN")
         headers = _PLAIN | ({"Authorization": f"Bearer {token}"} if token else {})
+        kind, _, path = options.gate.partition(":")
         # Of loopback mostly: no nameserver of its own is needed.
-        connector = aiohttp.TCPConnector(resolver=aiohttp.ThreadedResolver())
+        tcp = aiohttp.TCPConnector(resolver=aiohttp.ThreadedResolver()) if kind != "unix" else None
+        connector = tcp or aiohttp.UnixConnector(path)
         async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
-            yield OfServer(session, options.gate, options.max_bytes)
+            yield OfServer(session, options.gate if tcp else "http://localhost", options.max_bytes)
         return
     asked: dict[str, Any] = {"robots": RobotsPolicy(dialect=options.dialect), "resolver": options.resolve}
     asked["fetching"] = FetchPolicy(timeout=options.timeout, allow_private=options.allow_private)
@@ -269,11 +272,16 @@ def mcp(options: argparse.Namespace) -> Exit:
     """Serve on standard input and output until the client or a signal ends it. Raises InvalidOption, StoreFailed."""
     if options.gate is None and is_unnamed(options):
         raise agent_needed("polite mcp")
-    if options.gate is not None and options.journal is not None:
-        raise InvalidOption("--journal has no effect with --gate: the gate of polite serve decides")
-    if options.gate is not None and urlsplit(options.gate).scheme not in ("http", "https"):
-        said = "must be the URL of a polite serve, such as http://127.0.0.1:8700"
-        raise InvalidOption(f"--gate {said}, got {options.gate!r}")
+    if options.gate is not None:
+        usual = parse(["mcp"])
+        for name in ("journal", "delay", "agent", "dialect", "timeout", "allow_private", "resolve"):
+            if getattr(options, name) != getattr(usual, name):
+                raise InvalidOption(
+                    f"--{name.replace('_', '-')} has no effect with --gate: polite serve has it"
+                )
+        if urlsplit(options.gate).scheme not in ("http", "https", "unix"):
+            said = "must be the address of a polite serve: http://127.0.0.1:8700, or unix:PATH"
+            raise InvalidOption(f"--gate {said}, got {options.gate!r}")
     asyncio.run(_serve(options))
     return Exit.ALLOWED
 

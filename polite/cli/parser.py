@@ -203,6 +203,7 @@ _FETCH: _Arguments = {
     "--store URL": "share queue, delays and robots.txt with other machines on a Redis or Valkey server (redis://host/0; needs "
     "polite-crawl[redis]); POLITE_STORE_USER and POLITE_STORE_PASSWORD are for a URL without credentials",
     "--crawl NAME": "the crawl in --store to join or to begin",
+    "--journal FILE": "append each decision to FILE, for polite journal",
     "--log FILE": "write each request, refusal and back-off to FILE, for polite timeline",
     "--status PORT": _number(
         "serve a live status page of the run at http://127.0.0.1:PORT/; 0 for a port that is free",
@@ -262,6 +263,7 @@ _SHARED = frozenset(
     {
         *(
             "--recrawl",
+            "--journal",
             "--delay",
             "--max-bytes",
             "--max-pages",
@@ -279,7 +281,7 @@ _SERVE: _Arguments = {
         "default": "127.0.0.1:8700",
     },
     "--token-file FILE": "the tokens of clients, one per line, as NAME: TOKEN or a token alone; a permit of one is invisible to "
-    "others (also: POLITE_SERVE_TOKEN, one token)",
+    "others; the one named operator, or the only one, may give orders (also: POLITE_SERVE_TOKEN, the operator's)",
     "--name HOST": _repeated("a host name of this server, besides localhost; may be repeated", default=[]),
     "--config FILE": "a TOML file with options in a table [serve]; the command line and POLITE_AGENT and POLITE_DELAY overrule it "
     "(default: POLITE_CONFIG)",
@@ -457,7 +459,7 @@ _COMMANDS = {
                 "check all lines, or show the decisions about URL", "verify", "show"
             ),
             "url URL": {"help": "the URL; for show", "nargs": "?"},
-            "file FILE": "the file of open_gate(journal=FILE); those that were rotated are read, too",
+            "file FILE": "the file of --journal, or of open_gate(journal=FILE); those that were rotated are read, too",
             "--at DATE": {
                 "help": "show what was decided and known at DATE: 2026-05-01, or 2026-05-01T10:30Z",
                 "type": typed(partial(_date, "--at")),
@@ -485,8 +487,8 @@ _COMMANDS = {
         "0 the client ended it, 2 wrong usage, or a package is missing (needs polite-crawl[mcp]); "
         "POLITE_SERVE_TOKEN is the token for --gate",
         {
-            "--gate URL": "use the gate of a running polite serve, such as http://127.0.0.1:8700, and its options",
-            "--journal FILE": "append each decision to FILE, for polite journal",
+            "--gate URL": "use the gate of a running polite serve, and its options: http://127.0.0.1:8700, or unix:PATH",
+            "--journal FILE": _FETCH["--journal FILE"],
             "--delay SECONDS": _FETCH["--delay SECONDS"],
             "--max-bytes OCTETS": _number(
                 "limit for one page; the rest is not read", MOST_BYTES, default="1000000"

@@ -2,14 +2,13 @@
 
 import argparse
 import asyncio
-import gc
 import os
 import re
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from polite.cli.fetch.run import interrupts
+from polite.cli.interrupts import interrupts
 from polite.cli.options import agent_needed, is_unnamed
 from polite.cli.terminal import Exit, complain, counted
 from polite.compose.gate import open_gate
@@ -20,7 +19,7 @@ from polite.recrawl import RecrawlPolicy
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.serve import serve as serve_gate
 from polite.signing.web_bot_auth import WebBotAuth
-from polite.status.server import OPERATOR
+from polite.status.server import OPERATOR, TOKEN, TOKEN_FORM
 from polite.stores.redis.address import Address
 from polite.stores.sqlite import SqliteStore
 
@@ -43,7 +42,6 @@ def serve(options: argparse.Namespace) -> Exit:
         raise InvalidOption("--sign KEY and --signature-agent URL are needed together")
     if options.signature_agent_as_string and options.sign is None:
         raise InvalidOption("--signature-agent-as-string has no effect without --sign")
-    gc.set_threshold(100_000, 10, 100)
     return asyncio.run(_serve(options, _place(options.listen), _tokens(options), shared=shared))
 
 
@@ -63,6 +61,8 @@ def _tokens(options: argparse.Namespace) -> dict[str, str]:
     """Return the tokens by the names of clients. Raises InvalidOption, which shows none of them, and OSError."""
     tokens = {}
     if token := os.environ.get("POLITE_SERVE_TOKEN"):
+        if not TOKEN.fullmatch(token):
+            raise InvalidOption(f"POLITE_SERVE_TOKEN must have {TOKEN_FORM}; it is not shown here")
         tokens[OPERATOR] = token
     if options.token_file is None:
         return tokens
@@ -73,9 +73,12 @@ def _tokens(options: argparse.Namespace) -> dict[str, str]:
             continue
         found = _TOKEN_LINE.fullmatch(line.strip())
         name = None if found is None else found["name"] or f"line {number}"
-        if found is None or name is None or name in tokens or found["token"] in tokens.values():
+        place = f"--token-file {options.token_file}, line {number}"
+        if found is None or name is None or not TOKEN.fullmatch(found["token"]):
+            raise InvalidOption(f"{place}: it must be NAME: TOKEN, or a token alone, which has {TOKEN_FORM}")
+        if name in tokens or found["token"] in tokens.values():
             raise InvalidOption(
-                f"--token-file {options.token_file}, line {number}: it must be NAME: TOKEN, or a token alone, each only once"
+                f"{place}: the name or the token is there twice; POLITE_SERVE_TOKEN is one, too, with the name {OPERATOR}"
             )
         tokens[name] = found["token"]
     if not tokens:
@@ -156,6 +159,7 @@ def _gate(options: argparse.Namespace, *, shared: bool) -> Any:  # noqa: ANN401 
         recrawl=None if options.recrawl is None else RecrawlPolicy(),
         validators=validators,
         signer=signer,
+        journal=options.journal,
     )
 
 

@@ -82,7 +82,8 @@ async def serve(
         host: The address to listen at. Any but loopback needs a token.
         unix: The path of a socket to listen at instead, which only this user may use.
         tokens: The tokens of clients by name: what they send as `Authorization: Bearer TOKEN`, 16 characters or more. A permit of
-            one name is invisible to others. The connection is not encrypted.
+            one name is invisible to others. The one named "operator", or the only one, may give orders, and see events and the
+            status page. Without tokens, orders are possible at a socket only. The connection is not encrypted.
         names: Host names of this server, as in `polite.status.serve`.
         fetching: Which addresses `/v1/fetch` permits, and its limits on size and time.
         resolver: The addresses of hosts, as `open_gate` takes it.
@@ -112,7 +113,9 @@ async def serve(
         metrics, end = _metrics(gate)
         stack.callback(end)
         permits = Permits(gate, max_permits, most_each)
-        services = Services(gate, permits, relay, metrics, access.may_look, access.may_order)
+        # A socket is this user's alone.
+        may_order = access.may_order if unix is None else access.may_look
+        services = Services(gate, permits, relay, metrics, access.may_look, may_order)
         status = StatusServer(monitor, access, _BROWSERS)
         server = GateServer(services, OPERATIONS, access, status, max_connections)
         stack.push_async_callback(server.close, grace)

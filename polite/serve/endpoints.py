@@ -442,12 +442,17 @@ async def orders(services: Services, call: Call) -> web.StreamResponse:
 async def give_order(services: Services, call: Call) -> web.StreamResponse:
     """Have requests wait (hold), or none go (forbid), or end that (release).
 
-    It needs the token named operator, or the only one.
+    It needs the token named operator, or the only one; at a socket file without tokens, none. `drop` is for a frontier, which
+    `polite serve` has not.
     """
     if not services.may_order(call.client):
-        raise ApiError(403, "orders need the token named operator, or the only one")
+        raise ApiError(
+            403,
+            "orders need the server's token named operator, or the only one (polite serve: POLITE_SERVE_TOKEN, or --token-file); "
+            "without tokens, they need --listen unix:PATH",
+        )
     given = {name: value for name, value in call.values.items() if value is not None}
-    return json_response(await act(services.gate, None, given, call.client))
+    return json_response(await act(services.gate, None, given, call.client or "socket"))
 
 
 @operation("GET", "/openapi.json", responses={200: "An OpenAPI 3.1 document: Any"})

@@ -92,7 +92,9 @@ class Permits:
         self._require_open()
         mine, total = self._counts.get(client, 0), sum(self._counts.values())
         if mine >= self._most_each or total >= self._most:
-            raise ApiError(429, "too many permits wait or are out: report some", retry_after_s=1.0)
+            most = self._most_each if mine >= self._most_each else self._most
+            text = f"too many permits wait or are out: the limit is {most} (polite serve: --max-permits); report some"
+            raise ApiError(429, text, retry_after_s=1.0)
         self._counts[client] = mine + 1
 
     def _require_open(self) -> None:

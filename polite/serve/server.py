@@ -121,6 +121,8 @@ class GateServer:
             if operation is None:
                 if path in self._paths or f"{above}/{{id}}" in self._paths:
                     raise ApiError(405, f"{request.method} is not possible here")
+                if path.startswith("/v1/"):
+                    raise ApiError(404, "there is no such path: /openapi.json has all")
                 return await self._status.answer(request)
         self._require_own_site(request)
         client = self._access.client(request.headers.get("Authorization"))

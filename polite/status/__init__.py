@@ -67,7 +67,8 @@ async def serve(
 ) -> AsyncIterator[StatusPage]:
     """Serve a live status page of a gate until the block exits: who waits, for what, and since when. `/api` has the same as JSON.
 
-    It shows URLs, so by default only this machine reaches it. No request to it fetches anything or changes the crawl.
+    It shows URLs, so by default only this machine reaches it. No request to it fetches anything, and only an
+    operator's orders, which need the token, change the crawl.
 
     Example:
         async with polite.status.serve(gate, frontier, port=8080) as page:

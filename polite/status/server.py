@@ -21,7 +21,8 @@ from polite.status.survey import WaitReason
 _LEAST_TOKEN, _MOST_TOKEN = 16, 1_024
 # The name of the token whose holder may see and order all, if there are several.
 OPERATOR = "operator"
-_TOKEN = re.compile(rf"[!-~]{{{_LEAST_TOKEN},{_MOST_TOKEN}}}")
+TOKEN = re.compile(rf"[!-~]{{{_LEAST_TOKEN},{_MOST_TOKEN}}}")
+TOKEN_FORM = f"{_LEAST_TOKEN} to {_MOST_TOKEN} visible ASCII characters"
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]+)(?::[0-9]{1,5})?")
 
 # What is said of each response. Nothing comes from another host, and nothing in the page is a script or a style but its two files.
@@ -57,14 +58,14 @@ class Access:
         tokens: Mapping[object, object] = token if isinstance(token, Mapping) else {"": token}
         tokens = {} if token is None else tokens
         # Their values are never shown: messages are logged.
-        if not all(isinstance(each, str) and _TOKEN.fullmatch(each) for each in tokens.values()):
-            said = f"{user}: token must have {_LEAST_TOKEN} to {_MOST_TOKEN} visible ASCII characters; it is not shown here"
-            raise InvalidOption(said)
+        if not all(isinstance(each, str) and TOKEN.fullmatch(each) for each in tokens.values()):
+            raise InvalidOption(f"{user}: token must have {TOKEN_FORM}; it is not shown here")
         address = _address(host)
         if not tokens and host != "localhost" and not (address and address.is_loopback):
-            reached = "can be reached from other machines, and the page shows URLs"
-            hint = f"give a token of at least {_LEAST_TOKEN} characters, or listen at 127.0.0.1"
-            raise InvalidOption(f"{user}: host={host!r} {reached}: {hint}")
+            raise InvalidOption(
+                f"{user}: host={host!r} can be reached from other machines, and the page shows URLs: give a token of at least "
+                f"{_LEAST_TOKEN} characters{' (polite serve: --token-file)' * (user == 'serve')}, or listen at 127.0.0.1"
+            )
         if isinstance(names, str) or not isinstance(names, Collection):
             raise InvalidOption(f"{user}: names must be a list of host names, got {names!r}")
         for name in names:

@@ -8,8 +8,10 @@ import pytest
 from aiohttp import web
 from mcp import Client, StdioServerParameters
 
+import polite
 from polite.cli import mcp
 from polite.cli.main import main, parse
+from polite.serve import serve
 
 ROBOTS = "User-agent: *\nDisallow: /private\n"
 PAGE = "<html><script>no()</script><body><h1>Title</h1><p>A <a href='/x'>link</a> and <b>more</b>.</p></body></html>"
@@ -158,11 +160,23 @@ async def test_a_served_gate_answers_with_its_token(monkeypatch) -> None:
         assert await said("explain", "http://a.test/") == "all of it"
 
 
+async def test_a_served_gate_may_have_a_socket_file(tmp_path) -> None:
+    gate = f"unix:{tmp_path / 'gate.sock'}"
+    async with (
+        polite.open_gate("TestBot/1.0") as opened,
+        serve(opened, unix=gate[5:], grace=0.0),
+        mcp.source_for(options("--gate", gate)) as source,
+    ):
+        with pytest.raises(mcp.Failed, match="no URL to fetch"):
+            await source.told("check", "nothing")
+
+
 def test_a_name_and_a_gate_that_is_a_url_are_needed(capsys) -> None:
     for more, said in (
         ([], "needs a name by which sites know your crawler"),
-        (["--gate", "127.0.0.1:8700"], "--gate must be the URL of a polite serve"),
+        (["--gate", "127.0.0.1:8700"], "--gate must be the address of a polite serve"),
         (["--gate", "http://127.0.0.1:8700", "--journal", "j"], "--journal has no effect with --gate"),
+        (["--gate", "unix:gate.sock", "--agent", "ExampleBot/1.0"], "--agent has no effect with --gate"),
     ):
         assert main(["mcp", *more]) == 2
         assert said in capsys.readouterr().err

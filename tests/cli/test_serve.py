@@ -25,7 +25,7 @@ TOKEN = "a-token-of-enough-characters"
         ([], "polite serve needs a name by which sites know your crawler"),
         ([*AGENT, "--listen", "here"], "--listen must be HOST:PORT"),
         ([*AGENT, "--listen", "127.0.0.1:99999"], "--listen must be HOST:PORT"),
-        ([*AGENT, "--listen", "0.0.0.0:0"], "give a token of at least 16 characters"),
+        ([*AGENT, "--listen", "0.0.0.0:0"], "at least 16 characters (polite serve: --token-file)"),
         ([*AGENT, "--store", "redis://127.0.0.1/0"], "--store URL and --crawl NAME are needed together"),
         ([*AGENT, "--crawl", "x"], "--store URL and --crawl NAME are needed together"),
         ([*AGENT, "--sign", "key"], "--sign KEY and --signature-agent URL are needed together"),
@@ -66,10 +66,20 @@ def test_tokens_come_from_a_file_and_the_environment_and_are_never_shown(tmp_pat
     options = parse(["serve", *AGENT, "--token-file", str(file)])
     assert _tokens(options) == {"operator": f"{TOKEN}0", "node": f"{TOKEN}1", "line 4": f"{TOKEN}2"}
 
-    for text in (f"a: {TOKEN}\na: {TOKEN}x\n", f"two words {TOKEN}\n", "short\n", f"{TOKEN}0\n"):
+    for text, says in (
+        (f"a: {TOKEN}\na: {TOKEN}x\n", "line 2: the name or the token is there twice"),
+        (f"two words {TOKEN}\n", "line 1: it must be NAME: TOKEN"),
+        ("\nshort\n", "line 2: it must be NAME: TOKEN, or a token alone, which has 16 to 1024"),
+        (f"{TOKEN}0\n", "line 1: the name or the token is there twice; POLITE_SERVE_TOKEN is one"),
+    ):
         file.write_text(text)
         assert main(["serve", *AGENT, "--token-file", str(file), "--listen", "127.0.0.1:0"]) == 2
-        assert TOKEN not in capsys.readouterr().err
+        err = capsys.readouterr().err
+        assert says in err
+        assert TOKEN not in err
+    monkeypatch.setenv("POLITE_SERVE_TOKEN", "short")
+    assert main(["serve", *AGENT, "--listen", "127.0.0.1:0"]) == 2
+    assert "POLITE_SERVE_TOKEN must have 16 to 1024 visible" in capsys.readouterr().err
 
 
 def test_a_file_has_a_table_of_its_own(tmp_path, monkeypatch):
@@ -92,6 +102,8 @@ def test_it_prints_its_address_serves_and_waits_for_permits_when_it_ends(number,
         str(tmp_path / "robots.sqlite"),
         "--recrawl",
         str(tmp_path / "pages.sqlite"),
+        "--journal",
+        str(tmp_path / "journal"),
         "--delay",
         "0",
     ]
@@ -117,4 +129,5 @@ def test_it_prints_its_address_serves_and_waits_for_permits_when_it_ends(number,
     finally:
         started.kill()
     assert (started.returncode, out) == (status, "")
+    assert main(["journal", "verify", str(tmp_path / "journal")]) == 0
     assert "stopping: waiting for 1 permit, 30 s at most" in err

@@ -8,11 +8,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 import polite
 from docs.examples.demo.server import serving
 from docs.examples.demo.sites import AGENT, HOSTS, judge_hosts, policies
 from polite.serve import serve
+from tests.serve.support import relaying, site
 
 CLIENTS = Path(__file__).resolve().parents[2] / "docs" / "examples" / "clients"
 # With redirects of robots.txt, the demo leads to names, which no client looks up; another waits for a second each time.
@@ -105,6 +107,26 @@ async def test_clients_of_all_languages_and_a_python_crawl_are_polite_together(t
         )
 
 
+@pytest.mark.slow("builds a program")
+@pytest.mark.parametrize(("status", "code", "asked"), [(503, 0, 4), (401, 1, 1), (403, 0, 1)])
+async def test_a_client_ends_if_the_gate_goes_on_refusing(status, code, asked, tmp_path):
+    requests = []
+
+    async def refuse(request):
+        requests.append(request.headers["Authorization"])
+        return web.json_response({"error": "no"}, status=status, headers={"Retry-After": "0"})
+
+    environment = {**os.environ, "POLITE_SERVE_TOKEN": "t"}
+    async with site(refuse) as gate:
+        for name, command in programs(tmp_path).items():
+            process = await asyncio.create_subprocess_exec(
+                *command, gate, "http://a.test/", env=environment, stderr=-1
+            )
+            await process.communicate()
+            assert (name, process.returncode, requests) == (name, code, ["Bearer t"] * asked)
+            requests.clear()
+
+
 def test_clients_are_short():
     assert all(len(file.read_text().splitlines()) <= 100 for file in CLIENTS.iterdir())
 
@@ -120,6 +142,13 @@ async def test_the_shell_script_of_the_how_to_fetches_a_page(tmp_path):
         )
         return (await process.communicate())[0].decode()
 
+    async def cut(request):
+        request.transport.abort()
+        return web.Response()
+
+    async with relaying(cut) as (crawl, url):
+        assert '"ended":true' in await run(crawl.server.url.rstrip("/"), url)
+        assert crawl.gate.inside == 0
     async with (
         serving() as sites,
         polite.open_gate(AGENT, **policies("127.0.0.1")) as gate,

@@ -207,6 +207,7 @@ async def test_one_client_cannot_take_all_permits_and_a_flood_is_refused():
         flood = [await crawl.permit(f"/{n}", wait=0, headers_sent=one) for n in range(5)]
         assert [each.status for each in flood][-2:] == [429, 429]
         assert flood[-1].headers["Retry-After"] == "1"
+        assert "the limit is 3 (polite serve: --max-permits)" in flood[-1].error
         assert (await crawl.permit("/b", wait=0, headers_sent=two)).status == 202
         await crawl.ask("DELETE", flood[2].value["poll"][1:], **one)
         assert (await crawl.permit("/again", wait=0, headers_sent=one)).status == 202

@@ -12,6 +12,7 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 import polite
+from polite.cli.main import main
 from polite.robots.exchange import Reply
 from polite.serve import endpoints, openapi, serve, server
 from tests.serve.support import TOKENS, served
@@ -105,7 +106,8 @@ async def test_bodies_have_limits(monkeypatch):
 
 async def test_what_is_not_there_is_told():
     async with served() as crawl:
-        assert (await crawl.ask("GET", "v1/nothing")).status == 404
+        nothing = await crawl.ask("GET", "v1/nothing")
+        assert (nothing.status, nothing.error) == (404, "there is no such path: /openapi.json has all")
         assert (await crawl.ask("PUT", "v1/permits")).status == 405
         assert (await crawl.ask("GET", "v1/check")).error == "url is missing: The URL."
         assert (await crawl.ask("GET", f"v1/check?url={A}&x=1")).error == "'x' is not known here; known: url"
@@ -138,6 +140,9 @@ async def test_a_socket_is_this_users_alone_and_a_stale_one_is_replaced(tmp_path
             writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             assert b'"ok":true' in await reader.read()
             writer.close()
+            order = ["hold", A, "--because", "disk full", "--gate", running.url]
+            assert await asyncio.to_thread(main, order) == 0
+            assert gate.orders[0].by.startswith("socket (")
             with pytest.raises(polite.InvalidOption, match="another server listens"):
                 async with serve(gate, unix=path):
                     pass
@@ -258,4 +263,4 @@ async def test_an_operators_token_orders_and_sees_all_and_that_of_a_client_does_
         assert (wrong.status, "pattern" in wrong.error) == (400, True)
     async with served() as crawl:
         # Without a token, anybody on the machine could release what an operator forbids.
-        assert (await crawl.ask("POST", "v1/orders", body)).status == 403
+        assert "--token-file" in (await crawl.ask("POST", "v1/orders", body)).error

@@ -1,11 +1,12 @@
 // A crawler in Go whose gate is `polite serve`: go run crawl.go GATE SEED... (Go 1.19 or later)
-// It crawls the sites of the seeds, all at one time, and prints the status of each page. POLITE_TOKEN is the token of the gate.
+// It crawls the sites of the seeds, all at one time, and prints the status of each page. POLITE_SERVE_TOKEN is the gate's token.
 package main
 
 import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/url"
 	"os"
@@ -15,19 +16,16 @@ import (
 	"time"
 )
 
-type object = map[string]any
-
-var gate, href = strings.TrimRight(os.Args[1], "/"), regexp.MustCompile(`href="([^"#]*)`)
-var client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+var sites, href = sync.WaitGroup{}, regexp.MustCompile(`href="([^"#]*)`)
 
 // ask returns what the gate answers; after a refusal that passes, it waits as long as the gate says.
-func ask(method, path string, body object) (status int, found object) {
+func ask(method, path string, body map[string]any) (status int, found map[string]any) {
 	octets, _ := json.Marshal(body)
-	request, _ := http.NewRequest(method, gate+path, strings.NewReader(string(octets)))
-	request.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + os.Getenv("POLITE_TOKEN")}}
-	response, err := client.Do(request)
+	request, _ := http.NewRequest(method, strings.TrimRight(os.Args[1], "/")+path, strings.NewReader(string(octets)))
+	request.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + os.Getenv("POLITE_SERVE_TOKEN")}}
+	response, err := http.DefaultTransport.RoundTrip(request)
 	if err != nil {
-		panic(err)
+		log.Fatal(err)
 	}
 	defer response.Body.Close()
 	json.NewDecoder(response.Body).Decode(&found)
@@ -36,10 +34,10 @@ func ask(method, path string, body object) (status int, found object) {
 	return response.StatusCode, found
 }
 
-// permit waits for the turn of a URL, and returns it. The status is 403 if robots.txt disallows the URL.
-func permit(page string) (_ string, status int, found object) {
-	for status = 503; status == 429 || status == 503; {
-		status, found = ask("POST", "/v1/permits", object{"url": page})
+// permit waits for the turn of a URL. The status is 403 if robots.txt disallows it, and 503 if robots.txt stays out of reach.
+func permit(page string) (_ string, status int, found map[string]any) {
+	for tries := 0; tries == 0 || status == 429 || status == 503 && tries <= 3; tries++ {
+		status, found = ask("POST", "/v1/permits", map[string]any{"url": page})
 		for status == 202 {
 			status, found = ask("GET", found["poll"].(string), nil) // the turn has not come
 		}
@@ -48,17 +46,16 @@ func permit(page string) (_ string, status int, found object) {
 }
 
 // fetch sends one request, as its permit says, and reports the head at once, since the delay starts with it.
-func fetch(held object) (status int, body []byte) {
-	sent, place, said := held["url"].(string), "/v1/permits/"+held["id"].(string), object{"status": 0}
+func fetch(held map[string]any) (status int, body []byte) {
+	sent, place, said := held["url"].(string), "/v1/permits/"+held["id"].(string), map[string]any{"status": 0}
 	request, _ := http.NewRequest("GET", sent, nil)
-	exact := sent[strings.Index(sent, "://")+3+len(request.URL.Host):] // letter by letter
-	request.URL = &url.URL{Scheme: request.URL.Scheme, Host: request.URL.Host, Opaque: exact}
-	for name, value := range held["headers"].(object) {
+	request.URL.RawQuery, request.URL.Opaque = "", sent[strings.Index(sent, "://")+3+len(request.URL.Host):] // letter by letter
+	for name, value := range held["headers"].(map[string]any) {
 		request.Header.Set(name, value.(string))
 	}
-	if response, err := client.Do(request); err == nil {
-		status, said = response.StatusCode, object{"end": true}
-		ask("POST", place, object{"status": status, "headers": response.Header, "end": false})
+	if response, err := http.DefaultTransport.RoundTrip(request); err == nil {
+		status, said = response.StatusCode, map[string]any{"end": true}
+		ask("POST", place, map[string]any{"status": status, "headers": response.Header, "end": false})
 		body, _ = io.ReadAll(io.LimitReader(response.Body, 5_000_000))
 		response.Body.Close()
 	}
@@ -66,14 +63,16 @@ func fetch(held object) (status int, body []byte) {
 	return status, body
 }
 
-func crawl(seed string, done func()) {
-	defer done()
+func crawl(seed string) {
+	defer sites.Done()
 	queue, tries := []string{seed}, map[string]int{seed: 1}
 	for ; len(queue) > 0; queue = queue[1:] {
 		page, granted, held := permit(queue[0])
-		if granted != 200 {
-			fmt.Println("disallowed", page)
+		if granted == 403 || granted == 503 {
+			fmt.Println(map[int]string{403: "disallowed", 503: "unavailable"}[granted], page)
 			continue
+		} else if granted != 200 {
+			log.Fatal(page, ": ", held["error"])
 		}
 		status, body := fetch(held)
 		fmt.Println(status, page)
@@ -82,8 +81,7 @@ func crawl(seed string, done func()) {
 		}
 		base, _ := url.Parse(page)
 		for _, found := range href.FindAllSubmatch(body, -1) {
-			link, err := base.Parse(strings.ReplaceAll(string(found[1]), "&amp;", "&"))
-			if err == nil && link.Host == base.Host && tries[link.String()] == 0 {
+			if link, err := base.Parse(strings.ReplaceAll(string(found[1]), "&amp;", "&")); err == nil && link.Host == base.Host && tries[link.String()] == 0 {
 				tries[link.String()], queue = 1, append(queue, link.String())
 			}
 		}
@@ -91,10 +89,12 @@ func crawl(seed string, done func()) {
 }
 
 func main() {
-	var sites sync.WaitGroup
+	if len(os.Args) < 3 {
+		log.Fatal("usage: crawl GATE SEED...")
+	}
 	sites.Add(len(os.Args) - 2)
 	for _, seed := range os.Args[2:] {
-		go crawl(seed, sites.Done)
+		go crawl(seed)
 	}
 	sites.Wait()
 }

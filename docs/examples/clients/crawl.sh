@@ -1,10 +1,10 @@
 #!/bin/sh
 # A crawler in shell whose gate is `polite serve`: sh crawl.sh GATE SEED... (needs curl 7.84 and jq 1.6)
 # Example: sh crawl.sh http://127.0.0.1:8700 https://example.com/
-# It crawls the sites of the seeds, one page after the other, and prints the status of each. POLITE_TOKEN is the token of the gate.
+# It crawls the sites of the seeds, one page after the other, and prints the status of each. POLITE_SERVE_TOKEN is the gate's token.
 set -eu
 
-gate=${1%/}
+gate=${1:?GATE is missing} && gate=${gate%/}
 shift
 tries=5
 work=$(mktemp -d)
@@ -14,25 +14,28 @@ trap 'rm -rf "$work"' EXIT
 ask() {
     curl --silent --max-time 90 --output "$work/answer" --dump-header "$work/head" --write-out '%{http_code}' \
         --request "$1" "$gate$2" ${3+--data "$3"} --header 'Content-Type: application/json' \
-        ${POLITE_TOKEN:+--header "Authorization: Bearer $POLITE_TOKEN"}
+        ${POLITE_SERVE_TOKEN:+--header "Authorization: Bearer $POLITE_SERVE_TOKEN"}
 }
 
 retry_after() {
     sed -n 's/^[Rr]etry-[Aa]fter: *\([0-9]*\).*/\1/p' "$work/head"
 }
 
-# permit URL: wait for the turn; fail if robots.txt disallows the URL.
+# permit URL: wait for the turn; fail if robots.txt disallows the URL, or is out of reach three times more, as $why says.
 permit() {
     wanted=$(jq --null-input --compact-output --arg url "$1" '{url: $url}')
     status=$(ask POST /v1/permits "$wanted")
+    left=3
     while [ "$status" != 200 ]; do
         case $status in
             202) status=$(ask GET "$(jq --raw-output .poll "$work/answer")") ;;
             429 | 503)
+                why=unavailable
+                [ "$status" = 429 ] || [ $((left -= 1)) -ge 0 ] || return 1
                 sleep "$(retry_after)"
                 status=$(ask POST /v1/permits "$wanted")
                 ;;
-            403) return 1 ;;
+            403) why=disallowed && return 1 ;;
             *)
                 cat "$work/answer" >&2
                 exit 1
@@ -60,7 +63,7 @@ printf '%s\n' "$@" >"$work/queue"
 number=0
 while number=$((number + 1)) && url=$(sed -n "${number}p" "$work/queue") && [ -n "$url" ]; do
     if ! permit "$url"; then
-        echo "disallowed $url"
+        echo "$why $url"
         continue
     fi
     request

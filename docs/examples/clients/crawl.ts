@@ -1,12 +1,13 @@
 // A crawler in TypeScript whose gate is `polite serve`: node crawl.ts GATE SEED... (node 23.6 or later)
 // Example: node crawl.ts http://127.0.0.1:8700 https://example.com/
-// It crawls the sites of the seeds, all at one time, and prints the status of each page. POLITE_TOKEN is the token of the gate.
+// It crawls the sites of the seeds, all at one time, and prints the status of each page. POLITE_SERVE_TOKEN is the gate's token.
 
 type Permit = { id: string; url: string; deadline: number; headers: Record<string, string> };
 type Answer = { status: number; retryAfter: number; value: any };
 
 const [gate, ...seeds] = process.argv.slice(2);
-const token = process.env.POLITE_TOKEN;
+if (seeds.length === 0) throw new Error("usage: node crawl.ts GATE SEED...");
+const token = process.env.POLITE_SERVE_TOKEN;
 const TRIES = 5;
 
 async function ask(method: string, path: string, body?: object): Promise<Answer> {
@@ -20,17 +21,18 @@ async function ask(method: string, path: string, body?: object): Promise<Answer>
 
 const sleep = (seconds: number) => new Promise((wake) => setTimeout(wake, seconds * 1000));
 
-/** Wait for the turn of a URL; null if robots.txt disallows it. */
-async function permit(url: string): Promise<Permit | null> {
+/** Wait for the turn of a URL; or return why there is none: robots.txt disallows it, or stays out of reach. */
+async function permit(url: string): Promise<Permit | string> {
+  let left = 3;
   let answer = await ask("POST", "/v1/permits", { url });
   while (answer.status !== 200) {
     if (answer.status === 202) {
       answer = await ask("GET", answer.value.poll); // the turn has not come
-    } else if (answer.status === 429 || answer.status === 503) {
+    } else if (answer.status === 429 || (answer.status === 503 && left-- > 0)) {
       await sleep(answer.retryAfter);
       answer = await ask("POST", "/v1/permits", { url });
-    } else if (answer.status === 403) {
-      return null;
+    } else if (answer.status === 403 || answer.status === 503) {
+      return answer.status === 403 ? "disallowed" : "unavailable";
     } else {
       throw new Error(`${url}: ${answer.value.error}`);
     }
@@ -39,9 +41,9 @@ async function permit(url: string): Promise<Permit | null> {
 }
 
 /** Fetch a URL once, as its permit says; report the head at once, since the delay starts with it. */
-async function request(url: string): Promise<{ status: number; links: string[] } | null> {
+async function request(url: string): Promise<{ status: number; links: string[] } | string> {
   const held = await permit(url);
-  if (held === null) return null;
+  if (typeof held === "string") return held;
   const report = (said: object) => ask("POST", `/v1/permits/${held.id}`, said);
   let status = 0;
   try {
@@ -67,8 +69,8 @@ async function crawl(seed: string): Promise<void> {
   while (queue.length > 0) {
     const url = queue.shift()!;
     const page = await request(url);
-    console.log(page === null ? "disallowed" : page.status, url);
-    if (page === null) continue;
+    console.log(typeof page === "string" ? page : page.status, url);
+    if (typeof page === "string") continue;
     const count = (tries.get(url) ?? 0) + 1;
     tries.set(url, count);
     if ([0, 429, 503].includes(page.status) && count < TRIES) queue.push(url);

@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import errno
-import gc
 import os
 import sys
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, closing, suppress
@@ -15,7 +14,8 @@ from polite.cli.fetch.page import Pages
 from polite.cli.fetch.progress import MAX_ORIGINS, OriginStats
 from polite.cli.fetch.queue_file import QueueNotes, as_text, kept_of, retried
 from polite.cli.fetch.record import RepeatedLines, RunLog, is_begun, reopen, reopen_log, source_of
-from polite.cli.fetch.run import Interrupt, Run, interrupts
+from polite.cli.fetch.run import Run
+from polite.cli.interrupts import Interrupt, interrupts
 from polite.cli.options import FEW, agent_needed, has_urls, is_unnamed
 from polite.cli.stdin import are_few, more_than_few
 from polite.cli.terminal import Exit, complain
@@ -82,8 +82,6 @@ def fetch(options: argparse.Namespace) -> Exit:
     if options.sign is not None:
         as_string = options.signature_agent_as_string
         signer = WebBotAuth(options.sign, options.signature_agent, agent_as_string=as_string)
-    # With Python's default, looking for garbage takes a third of the CPU of a long list.
-    gc.set_threshold(100_000, 10, 100)
     return asyncio.run(_fetch(options, signer))
 
 
@@ -130,7 +128,9 @@ def _check_files(options: argparse.Namespace) -> None:
         if not os.access(path, os.R_OK):
             number = errno.EACCES if path.exists() else errno.ENOENT
             raise OSError(number, os.strerror(number), name)
-    paths = [(f"--{name}", getattr(options, name)) for name in ("log", "warc", "recrawl", "resume")]
+    paths = [
+        (f"--{name}", getattr(options, name)) for name in ("journal", "log", "warc", "recrawl", "resume")
+    ]
     if options.resume is not None:
         paths.append((f"--resume (FILE{_ROBOTS})", options.resume + _ROBOTS))
         if options.output is None:
@@ -397,6 +397,7 @@ def _gate(
         recrawl=None if validators is None else RecrawlPolicy(),
         validators=validators,
         signer=signer,
+        journal=options.journal,
     )
 
 

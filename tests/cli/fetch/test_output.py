@@ -10,6 +10,7 @@ from polite.cli.fetch.archive import Folder
 from polite.cli.fetch.page import Page
 from polite.cli.fetch.progress import OriginStats
 from polite.cli.fetch.record import RepeatedLines, RunLog, reopen, reopen_log
+from polite.cli.main import main
 from polite.cli.timeline import Log
 from polite.errors import InvalidOption
 from polite.events import Dropped
@@ -58,7 +59,11 @@ def test_the_log_has_each_request_refusal_and_back_off(site, tmp_path):
     site.pages["/busy"] = [{"status": 429, "headers": {"Retry-After": "9"}}, {"text": "now"}]
     site.pages["/gone"] = [drop]
 
-    site.run("--log", str(tmp_path / "run.jsonl"), "--tries", "2", "/busy", "/no", "/gone")
+    journal = str(tmp_path / "journal")
+    site.run(
+        "--log", str(tmp_path / "run.jsonl"), "--journal", journal, "--tries", "2", "/busy", "/no", "/gone"
+    )
+    assert main(["journal", "verify", journal]) == 0
 
     assert (
         f"of 1,000 requests, 200.0 were refused: {site.origin} refused 1 of 4 requests since the first of these (250 per 1,000)"
@@ -101,6 +106,7 @@ def test_a_folder_with_records_of_another_run_is_refused(site):
         (["--resume", "out/records.jsonl", "--output", "out"], ("--resume", "--output (DIR/records.jsonl)")),
         (["--log", "out/bodies/ab/ab", "--output", "out"], ("--log", "--output (DIR/bodies)")),
         (["--log", "pages", "--recrawl", "pages"], ("--log", "--recrawl")),
+        (["--journal", "pages", "--recrawl", "pages"], ("--journal", "--recrawl")),
     ],
 )
 def test_two_options_for_one_file_are_wrong_usage(arguments, names, site, tmp_path, monkeypatch):
