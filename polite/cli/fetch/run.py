@@ -26,6 +26,7 @@ from polite.frontier.in_flight import TaskPermit
 from polite.gate.gate import Gate
 from polite.http.header_fields import REDIRECTS
 from polite.origin import Origin, Target
+from polite.robots.decision import Disallowed
 from polite.task import Admission, Task
 
 # URLs that are put concurrently: a queue in a file commits many in hardly more time than one.
@@ -153,11 +154,13 @@ class Run:
                     await self._attempt(permit)
                 sent = True
                 # Without a shared store nothing can be said of the origin, but the run goes on when it is back.
-                with suppress(StoreFailed):
+                with suppress(StoreFailed, Disallowed):
                     explanation = await self.gate.explain(permit.url)
                     run_log.origin_stats.update_delay(explanation, run_log.clock.monotonic())
-            except TurnLost:
-                pass  # Another process may send requests to this origin by now. Nothing was sent, and the task waits again.
+            except (TurnLost, Disallowed):
+                # Nothing was sent. Another process may send requests to this origin by now, and the task waits again; or rules, or an
+                # operator, forbid the URL since it was given out.
+                pass
             finally:
                 self._attempted.discard(permit.url)
                 run_log.waited.pop(permit.url, None)
