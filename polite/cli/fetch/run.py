@@ -158,8 +158,8 @@ class Run:
                     explanation = await self.gate.explain(permit.url)
                     run_log.origin_stats.update_delay(explanation, run_log.clock.monotonic())
             except (TurnLost, Disallowed):
-                # Nothing was sent. Another process may send requests to this origin by now, and the task waits again; or rules, or an
-                # operator, forbid the URL since it was given out.
+                # Nothing was sent. Another process may send requests to this origin by now, and the task waits again; or rules, or
+                # an operator, forbid the URL since it was given out.
                 pass
             finally:
                 self._attempted.discard(permit.url)
