@@ -1,7 +1,7 @@
 """An operator's orders: which origins and URLs must wait, or get no request, whatever rules and pace say."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -92,6 +92,21 @@ class Order:
         return self.covers(origin) or self.pattern.startswith(f"{origin.text}/")
 
 
+def about(orders: Iterable[Order]) -> Callable[[Origin], bool]:
+    """Return what tells of an origin whether orders, which may be many, are about any URL of it."""
+    patterns = {each.pattern for each in orders}
+    origins = {Origin.of(each).text for each in patterns if not each.startswith("*.")}
+    return lambda origin: origin.text in origins or any(each in patterns for each in _above(origin))
+
+
+def _above(origin: Origin) -> Iterator[str]:
+    """Yield the patterns of domains that are about an origin."""
+    host = origin.host.rstrip(".")
+    while host:
+        yield f"*.{host}"
+        host = host.partition(".")[2]
+
+
 class Orders:
     """The orders that stand, for a quick look at each request.
 
@@ -119,11 +134,9 @@ class Orders:
             return
         if (found := self.rows.get((kind, origin.text))) is not None:
             yield found
-        host = origin.host.rstrip(".")
-        while host:
-            if (found := self.rows.get((kind, f"*.{host}"))) is not None:
+        for pattern in _above(origin):
+            if (found := self.rows.get((kind, pattern))) is not None:
                 yield found
-            host = host.partition(".")[2]
         if path is not None:
             for each in self._begun.get(origin.text, ()):
                 if each.kind == kind and each.covers(origin, path):

@@ -34,12 +34,12 @@ from polite.gate.rules_cache import Grounds, OriginRules
 from polite.gate.services import Services
 from polite.gate.single_flight import start_later
 from polite.log import fields, log
-from polite.orders import Order
+from polite.orders import Order, about
 from polite.origin import Origin, Target
 from polite.pace import exponential
 from polite.pacing.policy import by_origin
 from polite.pacing.turn import Turn
-from polite.robots.decision import Decision
+from polite.robots.decision import Decision, Disallowed
 from polite.task import Task
 
 _T = TypeVar("_T")
@@ -161,7 +161,7 @@ class Dispatcher:
             queue = self.queues[target.origin.text] = OriginQueue(target.origin, target, target)
         queue.sample = target
         if known is not None and verdict:
-            if queue.drop_reason is not None and not self._declined(queue.origin, known.grounds):
+            if queue.drop_reason is not None and self._declined(queue.origin, known.grounds) is None:
                 self.keep(queue.origin)
             if known.grounds is not queue.grounds or queue.failures:
                 queue.learn(known)
@@ -182,7 +182,7 @@ class Dispatcher:
             return
         if not queue.waiting:
             self._remove(queue)
-        elif self._turns.declines and (declined := self._declined(queue.origin, queue.grounds)):
+        elif self._turns.declines and (declined := self._declined(queue.origin, queue.grounds)) is not None:
             self._drop(queue, declined)
         elif self._orders.rows and (
             self._orders.holds(queue.origin) or queue.waiting == len(queue.held or ())
@@ -249,7 +249,7 @@ class Dispatcher:
         if queue.wait is not asyncio.current_task():
             # A listener that was told of a refusal has stopped the frontier, say.
             return
-        if decided and queue.scheduled and not self._declined(queue.origin, queue.grounds):
+        if decided and queue.scheduled and self._declined(queue.origin, queue.grounds) is None:
             # However soon they expire: otherwise they might be fetched for ever.
             self._guarded(self._request_turn, queue, known.grounds)
         else:
@@ -310,7 +310,7 @@ class Dispatcher:
             usable = valid
             if valid and (grounds.pace is not None or self._turns.declines):
                 closed = self._turns.closed_s(queue.origin, grounds.pace) > 0
-                usable = not closed and not self._declined(queue.origin, grounds)
+                usable = not closed and self._declined(queue.origin, grounds) is None
             queue.first, queue.turn_failures = not usable, 0
             if usable and self._workers.idle and not self.progress.stopped:
                 queue.turn = turn
@@ -396,6 +396,9 @@ class Dispatcher:
                     self._retry(queue, _FIRST_S, "cancelled from outside")
             case OriginDeclined():
                 self._drop(queue, error.because)
+            case Disallowed():
+                # An operator forbids it since it began to wait.
+                self._drop(queue, error.decision)
             case Overloaded() | StoreFailed(may_pass=True):
                 # It waited for long already, and no task is dropped for that.
                 self._retry(queue, _OVERLOADED_S, str(error))
@@ -529,7 +532,7 @@ class Dispatcher:
         """Give the task to a worker, or back to the scheduler. Whether a worker has it."""
         grounds = queue.grounds
         # A permit of the gate may have spent the budget.
-        declined = self._turns.declines and self._declined(queue.origin, grounds)
+        declined = self._turns.declines and self._declined(queue.origin, grounds) is not None
         # A listener that is told of the permit may stop the frontier, which gives back the turns of queues.
         queue.turn = queue.chosen = None
         # The worker may have been cancelled in this step.
@@ -654,7 +657,7 @@ class Dispatcher:
         queue.unchecked = queue.held = None
         if not queue.scheduled or not self._scheduler.ready_origins:
             self._remove(queue)
-            self._scheduler.take_back(queue.origin, queue.scheduled)
+            self._take_back(queue)
             return
         # The scheduler cannot be asked for one origin's tasks while others are ready: it gives them out in its order.
         queue.state, queue.drop_reason = QueueState.WITHDRAWN, None
@@ -662,25 +665,59 @@ class Dispatcher:
             self._scheduler.ready(queue.origin)
         self.schedule_dispatch()
 
+    def _take_back(self, queue: OriginQueue) -> None:
+        self._scheduler.take_back(queue.origin, queue.scheduled)
+        if self._gone:
+            self._gone &= {task.number for task in self._scheduler.tasks}
+
     # An operator orders.
 
-    async def drop(self, order: Order) -> int:
-        """Drop the tasks that an order is about, and none that is put later; those of a shared store, while the order stands.
+    def obey(self, orders: Iterable[Order]) -> "list[asyncio.Task[int]]":
+        """Drop the tasks that orders to drop are about, and none that is put later; of a shared store, while the order stands.
 
-        Return how many of this process were dropped, and of a file. Raises StoreFailed.
+        Return for each order the task that ends with how many were dropped of this process and of a file. A caller that is
+        cancelled does not end it.
         """
-        self._drops = [*self._drops[1 - _MOST_DROPS :], (order, math.inf)]
-        before = self.progress.counts.dropped
-        for task in list(self._later.values()):
-            if order.covers(task.origin, task.target.path):
-                del self._later[task.number]
-                self.in_flight.drop(task, str(order))
+        begun = []
+        for order in [each for each in orders if each.kind == "drop"]:
+            if all(each is not order for each, _ in self._drops):
+                self._drops = [*self._drops[1 - _MOST_DROPS :], (order, math.inf)]
+            dropping = start_later(partial(self._drop_all, order))
+            self._dropping.add(dropping)
+            dropping.add_done_callback(self._drop_ended)
+            begun.append(dropping)
+        return begun
+
+    async def _drop_all(self, order: Order) -> int:
+        """Carry out an order to drop. Raises StoreFailed."""
+        if self.progress.stopped or all(each is not order for each, _ in self._drops):
+            # It was released meanwhile.
+            return 0
+        before, last = self.progress.counts.dropped, -math.inf
+        try:
+            self._drop_in_memory(order)
+            last = await self.store.drop(order)
+        finally:
+            if order.until is None:
+                self._drops = [(each, last if each is order else number) for each, number in self._drops]
+        return self.progress.counts.dropped - before
+
+    def _drop_in_memory(self, order: Order) -> None:
+        touched = {each.origin.text: each for each in self.queues.values() if order.touches(each.origin)}
+        for task in [each for each in self._later.values() if order.covers(each.origin, each.target.path)]:
+            del self._later[task.number]
+            self.in_flight.drop(task, str(order))
+        for queue in touched.values():
+            self._unchoose(queue)
         # A task at the scheduler cannot be taken from there: that it is gone is seen when it is chosen.
         for task in self._scheduler.tasks:
-            if order.covers(task.origin, task.target.path) and task.number not in self._gone:
+            waits = touched.get(task.origin.text)
+            if waits is None or waits.state is QueueState.WITHDRAWN or task.number in self._gone:
+                continue
+            if order.covers(task.origin, task.target.path):
                 self._gone.add(task.number)
                 self.in_flight.drop(task, str(order))
-        for queue in [each for each in self.queues.values() if order.touches(each.origin)]:
+        for queue in touched.values():
             waiting = [*(queue.unchecked or ()), *(queue.held or ())]
             queue.unchecked = queue.held = None
             for task in waiting:
@@ -689,10 +726,6 @@ class Dispatcher:
                 else:
                     queue.put_unchecked(task)
         self._reconsider([order])
-        last = await self.store.drop(order)
-        if order.until is None:
-            self._drops = [(each, last if each is order else number) for each, number in self._drops]
-        return self.progress.counts.dropped - before
 
     def _dropped(self, task: Task) -> Order | None:
         """Return the order to drop this task."""
@@ -705,18 +738,17 @@ class Dispatcher:
 
     def _ordered(self, changed: list[Order]) -> None:
         """Orders stand from now on, or no more."""
-        ended = [each for each in changed if each not in self._orders.rows.values()]
-        self._drops = [(order, last) for order, last in self._drops if order not in ended]
+        rows = self._orders.rows
+        standing = [each for each in changed if rows.get((each.kind, each.pattern)) == each]
+        ended = {(each.kind, each.pattern, each.at) for each in changed if each.kind == "drop"} - {
+            (each.kind, each.pattern, each.at) for each in standing
+        }
+        self._drops = [
+            (order, last) for order, last in self._drops if (order.kind, order.pattern, order.at) not in ended
+        ]
         if not self.progress.stopped:
-            self.obey([each for each in changed if each not in ended])
+            self.obey(standing)
             self._guarded(self._reconsider, changed)
-
-    def obey(self, standing: Iterable[Order]) -> None:
-        """Drop what orders that stand are about."""
-        for order in [each for each in standing if each.kind == "drop"]:
-            dropping = start_later(partial(self.drop, order))
-            self._dropping.add(dropping)
-            dropping.add_done_callback(self._drop_ended)
 
     def _drop_ended(self, dropping: "asyncio.Task[int]") -> None:
         self._dropping.discard(dropping)
@@ -727,14 +759,19 @@ class Dispatcher:
 
     def _reconsider(self, changed: list[Order]) -> None:
         """Have queues about which something was ordered begin the wait that they need now."""
-        for queue in [
-            each for each in self.queues.values() if any(order.touches(each.origin) for order in changed)
-        ]:
+        touches = about(changed)
+        for queue in [each for each in self.queues.values() if touches(each.origin)]:
             if self.progress.stopped or queue.state in (QueueState.WITHDRAWN, QueueState.REMOVED):
                 continue
             queue.unhold()
             # The end of a wait that an order began.
             queue.wakes_at = -math.inf
+            if (
+                isinstance(queue.drop_reason, Decision)
+                and self._declined(queue.origin, queue.grounds) is None
+            ):
+                # What forbade it was released.
+                self.keep(queue.origin)
             if queue.state not in (QueueState.READY, QueueState.DROPPING):
                 # What is ready or dropped is looked at when the scheduler chooses it.
                 self._cancel(queue)
@@ -761,7 +798,7 @@ class Dispatcher:
             return False
         self._cancel(queue)
         self._remove(queue)
-        self._scheduler.take_back(queue.origin, queue.scheduled)
+        self._take_back(queue)
         return True
 
     def _put_back(self, queue: OriginQueue, seconds: float, *, fetched: bool | None) -> bool:
@@ -795,7 +832,8 @@ class Dispatcher:
     def rules_known(self, origin: Origin) -> bool:
         """Whether the origin's rules are known by now, and the policy permits requests: then its tasks need not be dropped."""
         known = self._origins.current(origin)
-        return known is not None and not out_of_reach(known) and not self._declined(origin, known.grounds)
+        reached = known is not None and not out_of_reach(known)
+        return known is not None and reached and self._declined(origin, known.grounds) is None
 
     def restore_failures(self, origin: Origin, failures: int) -> None:
         """Set `failures_in_a_row` as it was before the origin's queue was forgotten."""

@@ -585,7 +585,8 @@ class Frontier:
             return self._progress.counts.dropped - before
         order = operator.order("drop", pattern, because=because, by=by)
         self._services.listener(OperatorActed("drop", order.pattern, order.by, order.because))
-        return await self._dispatcher.drop(order)
+        (dropping,) = self._dispatcher.obey([order])
+        return await asyncio.shield(dropping)
 
     def pause(self) -> None:
         """Give out nothing until `resume`. What is in flight may be finished; robots.txt is still fetched."""

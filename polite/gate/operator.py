@@ -250,7 +250,7 @@ class Operator:
         for key, order in list(self._unsaid.items()):
             if order is None:
                 rows.pop(key, None)
-            elif key not in rows or rows[key].at < order.at:
+            elif self._writing or key not in rows or rows[key].at < order.at:
                 rows[key] = order
             else:
                 # It was said, or another process has given a newer one.

@@ -74,7 +74,7 @@ _HEADS = f"SELECT {TASK} {_READY.format('?', '?')}"
 _HEAD = f"SELECT key {_READY.format('?', 1)}"
 
 _MATCHING = f"""
-    SELECT key, number, {TASK} FROM tasks WHERE origin = ? AND (key, number) > (?, ?) AND substr(path, 1, ?) = ?
+    SELECT key, number, {TASK} FROM tasks WHERE origin = ? AND (key, number) > (?, ?)
     AND number NOT IN (SELECT number FROM out) ORDER BY key, number LIMIT 500
 """  # noqa: S608
 _ORIGIN = "SELECT id, text, failures, crawl_delay FROM origins"
@@ -207,11 +207,10 @@ class QueueFile:
             if not origins:
                 return Found([], None, self._state.number)
             origin_id, origin = origins[0]
-            begins = "" if order.covers(origin) else order.pattern.removeprefix(origin.text)
-            values = (origin_id, key, number, len(begins), begins)
-            rows = connection.execute(_MATCHING, values).fetchall()
+            rows = connection.execute(_MATCHING, (origin_id, key, number)).fetchall()
         following = (origins, *rows[-1][:2]) if rows else (origins[1:], -math.inf, 0)
-        return Found([(origin, row[2:]) for row in rows], following, self._state.number)
+        matching = [(origin, row[2:]) for row in rows if order.covers(origin, row[3])]
+        return Found(matching, following, self._state.number)
 
     def close(self) -> None:
         """Close and unlock the file. Raises StoreFailed if it was removed or replaced since the last batch."""
