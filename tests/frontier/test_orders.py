@@ -257,3 +257,36 @@ async def test_a_frontier_that_opens_obeys_a_drop_that_stands(opened: Opened) ->
         await later.put_many([f"{A}/1", f"{B}/1"])
         assert await crawl(later) == [f"{B}/1"]
         assert later.dropped == 1
+
+
+@one_process
+@pytest.mark.parametrize("state", ["held before", "rules unknown", "a long delay"])
+async def test_what_forbids_all_of_an_origin_refuses_its_tasks_at_once(opened: Opened, state: str) -> None:
+    transport = TimedTransport({}, delay_s=50.0 if state == "rules unknown" else 0.0)
+    async with opened(transport, pacing=polite.PacingPolicy(min_delay=3_600)) as (frontier, gate):
+        if state == "held before":
+            await gate.hold(A, **WHY)
+        await frontier.put_many(f"{A}/{number}" for number in range(20))
+        crawling = asyncio.create_task(fetch_all(frontier))
+        await asyncio.sleep(5_000 if state == "held before" else 10)
+        await gate.forbid(A, **WHY)
+        await asyncio.sleep(10)
+        frontier.close()
+        await crawling
+        assert frontier.done + frontier.refused == 20
+        assert frontier.refused >= 18
+        assert now() < 8_000
+
+
+async def test_a_drop_that_is_given_up_is_carried_out_and_concerns_nothing_later(opened: Opened) -> None:
+    async with opened() as (frontier, gate):
+        await frontier.put_many([f"{A}/%73ecret/1", f"{A}/secret/2", f"{A}/3"])
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0):
+                await frontier.drop(f"{A}/secret", **WHY)
+        await asyncio.sleep(5)
+        for pattern in {order.pattern for order in gate.orders}:
+            await gate.release(pattern)
+        await frontier.put(f"{A}/secret/4")
+        assert sorted(await crawl(frontier)) == [f"{A}/3", f"{A}/secret/4"]
+        assert frontier.dropped == 2
