@@ -113,6 +113,18 @@ async def fetch_all(
     return [url for _, url in fetched]
 
 
+async def fetch_rest(frontier: polite.Frontier, *args: Any, **options: Any) -> list[str]:
+    """Close the frontier, and fetch what it has as `fetch_all` does."""
+    frontier.close()
+    return await fetch_all(frontier, *args, **options)
+
+
+async def end_next(frontier: polite.Frontier) -> None:
+    """Enter the next permit, and leave it at once without a report."""
+    async with await anext(frontier):
+        pass
+
+
 def run_python(program: str, **options: Any) -> Any:
     """Run a program in a process of its own, from the folder of the project; `options` are those of subprocess.run."""
     command, root = [sys.executable, "-c", program], Path(__file__).resolve().parents[1]

@@ -9,7 +9,7 @@ from polite.events import Event, Granted, Refused
 from polite.frontier.frontier import FrontierClosed
 from polite.task import Admission
 from tests.frontier.support import Opened, one_process
-from tests.support import RULES, A, fetch_all
+from tests.support import RULES, A, end_next, fetch_all, fetch_rest
 
 
 @one_process
@@ -52,8 +52,7 @@ async def test_a_putter_that_is_cancelled_passes_its_slot_on(opened: Opened) -> 
         async with await anext(frontier):
             assert await putters[1] is Admission.WAITING
 
-        frontier.close()
-        assert await fetch_all(frontier) == [f"{A}/3"]
+        assert await fetch_rest(frontier) == [f"{A}/3"]
         assert putters[0].cancelled()
         await frontier.join()
 
@@ -65,8 +64,7 @@ async def test_a_slot_granted_to_a_cancelled_putter_is_free_again_for_join(opene
         await frontier.put(f"{A}/1")
         await asyncio.sleep(0.5)
         putters += [asyncio.create_task(frontier.put(f"{A}/2"))]
-        async with await anext(frontier):
-            pass
+        await end_next(frontier)
         async with asyncio.timeout(10):
             await frontier.join()
 

@@ -48,9 +48,7 @@ def dropped(events: list[Event]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("workers", "concurrency"), [(1, 1), (5, 1), (5, 5)])
-async def test_no_more_pages_are_requested_than_the_budget_has(
-    opened: Opened, workers: int, concurrency: int
-) -> None:
+async def test_no_more_pages_are_requested_than_the_budget_has(opened, workers, concurrency):
     events: list[Event] = []
     ended: list[Any] = []
     options = {"on_end": lambda task, outcome: ended.append((task.url, outcome.end))}
@@ -190,9 +188,7 @@ async def test_what_a_scope_has_spent_outlives_a_run(tmp_path: Path, name: str) 
 
 
 @pytest.mark.parametrize("first", ["a page", "a failure", "a budget that is set later"])
-async def test_what_an_earlier_run_has_spent_counts_whatever_comes_before_its_tasks(
-    tmp_path: Path, first: str
-) -> None:
+async def test_what_an_earlier_run_has_spent_counts_whatever_comes_before_its_tasks(tmp_path, first):
     path = str(tmp_path / "queue.sqlite")
     limits = budget(max_pages=5, max_failures=8)
     async with scripted_gate(**limits) as gate, polite.open_frontier(gate, store=path) as frontier:

@@ -8,7 +8,7 @@ import pytest
 import polite
 from polite.events import Event, Granted, OriginPostponed
 from polite.frontier.frontier import Frontier
-from tests.frontier.support import Drained, Opened, expect_a_healthy_frontier, one_process
+from tests.frontier.support import Opened, expect_a_healthy_frontier, one_process
 from tests.support import A, fetch_all, now
 
 
@@ -31,9 +31,7 @@ async def test_what_was_about_to_be_given_to_a_cancelled_worker_goes_to_the_next
 
 @pytest.mark.parametrize("steps", range(30))
 @pytest.mark.parametrize("concurrency", [1, 2])
-async def test_cancelling_all_workers_after_any_number_of_steps_loses_nothing(
-    opened: Opened, steps: int, concurrency: int
-) -> None:
+async def test_cancelling_all_workers_after_any_number_of_steps_loses_nothing(opened, steps, concurrency):
     urls = {f"https://host{n % 3}.test/{n}" for n in range(9)}
     fetched: list[str] = []
 
@@ -59,9 +57,7 @@ async def test_cancelling_all_workers_after_any_number_of_steps_loses_nothing(
 
 
 @pytest.mark.parametrize("steps", range(0, 40, 2))
-async def test_draining_after_any_number_of_steps_gives_back_all_that_was_not_fetched(
-    opened: Opened, drained: Drained, steps: int
-) -> None:
+async def test_draining_after_any_number_of_steps_gives_back_all_that_was_not_fetched(opened, drained, steps):
     urls = {f"https://host{n % 3}.test/{n}" for n in range(9)}
 
     async with opened() as (frontier, gate):

@@ -13,7 +13,7 @@ from polite.robots.reason import Reason
 from polite.robots.result import Found
 from polite.robots.snapshot import renewed
 from polite.testing import ScriptedTransport
-from tests.support import fetch_all, scripted_gate
+from tests.support import fetch_rest, scripted_gate
 
 SITE = "https://site.test"
 ROBOTS = f"{SITE}/robots.txt"
@@ -84,8 +84,7 @@ async def test_what_is_put_in_between_is_not_dropped_with_them_and_asks_anew() -
         await reached.wait()
         assert len(steps.urls) < MANY
         admitted = await frontier.put(f"{SITE}/late")
-        frontier.close()
-        fetched = await fetch_all(frontier)
+        fetched = await fetch_rest(frontier)
 
     assert admitted is polite.Admission.WAITING
     assert fetched == [f"{SITE}/late"]
@@ -102,8 +101,7 @@ async def test_rules_that_arrive_meanwhile_save_the_remaining_tasks() -> None:
         await reached.wait()
         await learn_that_all_is_allowed(gate)
         await frontier.put(f"{SITE}/late")
-        frontier.close()
-        fetched = await fetch_all(frontier)
+        fetched = await fetch_rest(frontier)
 
     assert 0 < frontier.dropped < MANY
     assert sorted(fetched + steps.urls) == sorted(

@@ -17,7 +17,6 @@ async def test_next_returns_none_when_nothing_is_left_though_the_frontier_is_ope
 
         await frontier.put(f"{A}/1")
         permit = await frontier.next()
-        assert permit is not None
         async with permit:
             waiting = asyncio.create_task(frontier.next())
             await asyncio.sleep(30)
@@ -41,7 +40,6 @@ async def test_next_waits_while_a_task_may_be_retried(opened: Opened) -> None:
             permit.retry(after=50)
         again = await other
 
-        assert again is not None
         assert (again.url, again.task.tries) == (f"{A}/1", 1)
         assert now() >= 55
         async with again:
@@ -73,7 +71,6 @@ async def test_put_nowait_returns_a_future_of_the_admission(opened: Opened) -> N
 
         assert await asyncio.gather(*futures) == [Admission.WAITING, Admission.DUPLICATE, Admission.REFUSED]
         permit = await frontier.next()
-        assert permit is not None
         assert permit.task.depth == 3
 
 

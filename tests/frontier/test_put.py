@@ -14,7 +14,7 @@ from polite.task import Admission
 from polite.testing import LoopClock
 from tests.frontier.support import Drained, Opened, fetched_by_next, one_process
 from tests.sitemaps.support import urlset
-from tests.support import A, B, fetch_all, scripted_gate
+from tests.support import A, B, end_next, fetch_all, scripted_gate
 
 WAITING, DUPLICATE = Admission.WAITING, Admission.DUPLICATE
 
@@ -43,8 +43,7 @@ async def test_what_was_done_longest_ago_is_forgotten_first(opened: Opened) -> N
     async with opened(max_done=2) as (frontier, _):
         for path in "123":
             await frontier.put(f"{A}/{path}")
-            async with await anext(frontier):
-                pass
+            await end_next(frontier)
 
         assert await frontier.put_many([f"{A}/3", f"{A}/2", f"{A}/1"]) == [DUPLICATE, DUPLICATE, WAITING]
 

@@ -10,7 +10,7 @@ from polite.frontier.frontier import Frontier
 from polite.robots.exchange import Failed, Reply
 from polite.testing import LoopClock, ScriptedTransport
 from tests.frontier.support import Opened
-from tests.support import RULES, A, B, fetch_all, now
+from tests.support import RULES, A, B, end_next, fetch_all, fetch_rest, now
 
 
 class FailingStore:
@@ -33,8 +33,7 @@ async def test_tasks_wait_for_a_robots_txt_that_is_out_of_reach(opened: Opened) 
 
     async with opened(script, listener=events.append) as (frontier, _):
         await frontier.put_many([f"{A}/1", f"{A}/2", f"{A}/private"])
-        frontier.close()
-        fetched = await fetch_all(frontier)
+        fetched = await fetch_rest(frontier)
 
     assert fetched == [f"{A}/1", f"{A}/2"]
     put_off = [event for event in events if isinstance(event, OriginPostponed)]
@@ -85,8 +84,7 @@ async def test_a_failure_of_an_earlier_run_is_retried_with_the_options_of_this_o
 
     async with opened({f"{A}/robots.txt": RULES}, store=store) as (frontier, _):
         await frontier.put(f"{A}/1")
-        frontier.close()
-        fetched = await fetch_all(frontier)
+        fetched = await fetch_rest(frontier)
 
     assert fetched == [f"{A}/1"]
     assert frontier.dropped == 0
@@ -98,13 +96,11 @@ async def test_an_origin_that_falls_out_of_reach_has_its_allowed_tasks_dropped_t
 
     async with opened(script, robots=policy, max_robots_tries=2) as (frontier, gate):
         await frontier.put_many([f"{A}/{n}" for n in range(3)])
-        async with await anext(frontier):
-            pass
+        await end_next(frontier)
         frontier.pause()
         await asyncio.sleep(1_000)
         frontier.resume()
-        frontier.close()
-        fetched = await fetch_all(frontier)
+        fetched = await fetch_rest(frontier)
         await gate.check(A)
 
     assert fetched == []
@@ -124,8 +120,7 @@ async def test_tasks_that_were_given_up_are_saved_by_rules_that_come_before_they
     async with opening as (frontier, gate):
         frontiers.append(frontier)
         await frontier.put_many([f"{A}/0", f"{A}/1"])
-        async with await anext(frontier):
-            pass
+        await end_next(frontier)
         await asyncio.sleep(1_000)
         worker = asyncio.create_task(fetch_all(frontier))
         await asyncio.sleep(100)
@@ -171,8 +166,7 @@ async def test_only_so_many_origins_are_asked_for_robots_txt_at_one_time(opened:
         await asyncio.sleep(1)
         asked = len(transport.asked)
         transport.let_go()
-        frontier.close()
-        fetched = await fetch_all(frontier)
+        fetched = await fetch_rest(frontier)
 
     assert asked == 3
     assert len(fetched) == 10
@@ -187,8 +181,7 @@ async def test_tasks_are_not_dropped_while_a_shared_store_is_away(opened: Opened
 
     async with opened({f"{A}/robots.txt": RULES}, store=Away(), max_robots_tries=2) as (frontier, _):
         await frontier.put(f"{A}/1")
-        frontier.close()
-        fetched = await fetch_all(frontier)
+        fetched = await fetch_rest(frontier)
 
     assert fetched == ([f"{A}/1"] if may_pass else [])
     assert not may_pass or now() < 660.0

@@ -20,9 +20,7 @@ DEMANDS: list[tuple[int, dict[str, str], Any]] = [
 
 @pytest.mark.parametrize(("status", "headers", "event"), DEMANDS)
 @pytest.mark.parametrize("recrawl", [None, polite.RecrawlPolicy()])
-async def test_a_demand_is_told_and_delays_nothing(
-    status: int, headers: dict[str, str], event: Any, recrawl: Any
-) -> None:
+async def test_a_demand_is_told_and_delays_nothing(status, headers, event, recrawl):
     events: list[Any] = []
     async with opened(listener=events.append, recrawl=recrawl) as (gate, _):
         async with gate.permit(PAGE) as permit:
@@ -46,9 +44,7 @@ def fail() -> None:
 
 @pytest.mark.parametrize(("status", "headers", "_"), DEMANDS)
 @pytest.mark.parametrize("how", ["retry", "error"])
-async def test_a_task_that_meets_a_demand_is_not_sent_out_again(
-    status: int, headers: dict[str, str], _: Any, how: str
-) -> None:
+async def test_a_task_that_meets_a_demand_is_not_sent_out_again(status, headers, _, how):
     events: list[Any] = []
     async with scripted_gate(listener=events.append) as gate:
         frontier = polite.Frontier(gate)

@@ -3,7 +3,6 @@
 import asyncio
 import copy
 import gc
-from collections.abc import Callable
 from typing import Any, cast
 from unittest.mock import AsyncMock
 
@@ -152,9 +151,7 @@ class OwnTransport:
         (Failed("timeout"), "OwnTransport.get returned nonsense: Failed.reason is 'timeout'"),
     ],
 )
-async def test_a_transport_that_fails_or_returns_nonsense_is_named_and_the_url_is_denied(
-    answer: object, message: str
-) -> None:
+async def test_a_transport_that_fails_or_returns_nonsense_is_named_and_the_url_is_denied(answer, message):
     async with opened(OwnTransport(answer)) as (gate, _):  # type: ignore[arg-type]
         with pytest.raises(polite.RobotsUnreachable) as refusal:
             await visit(gate)
@@ -190,9 +187,7 @@ async def test_a_script_a_listener_and_a_frontiers_gate_of_the_wrong_kind_are_re
         (lambda: polite.open_frontier(cast("polite.Gate", None)), ["put", "join"]),
     ],
 )
-async def test_the_first_use_of_what_was_not_opened_by_a_block_says_so(
-    opening: Callable[[], Any], uses: list[str]
-) -> None:
+async def test_the_first_use_of_what_was_not_opened_by_a_block_says_so(opening, uses):
     unopened = opening()
     said = r"^polite\.open_\w+\(\.\.\.\) opens nothing by itself: async with polite\.open_(\w+)\(\.\.\.\) as \1: \.\.\."
 

@@ -48,9 +48,7 @@ async def test_a_listener_that_names_an_event_receives_no_other() -> None:
 @pytest.mark.parametrize(
     ("reported", "status", "elapsed_s"), [(503, 503, 2.0), (99, None, 2.0), (None, None, None)]
 )
-async def test_the_end_of_a_permit_tells_its_status_and_times(
-    reported: int | None, status: int | None, elapsed_s: float | None, latency_factor: float
-) -> None:
+async def test_the_end_of_a_permit_tells_its_status_and_times(reported, status, elapsed_s, latency_factor):
     listener, pacing = Choosy(Left), polite.PacingPolicy(latency_factor=latency_factor)
     async with opened(listener=listener, pacing=pacing) as (gate, _), gate.permit(PAGE) as permit:
         await asyncio.sleep(2)

@@ -230,9 +230,7 @@ async def test_entered_after_another_was_granted_it_waits_for_that_ones_delay() 
 
 
 @pytest.mark.parametrize("anchor", polite.Anchor)
-async def test_a_block_that_is_not_left_gives_its_turn_back_and_a_late_report_still_counts(
-    anchor: polite.Anchor,
-) -> None:
+async def test_a_block_that_is_not_left_gives_its_turn_back_and_a_late_report_still_counts(anchor):
     async with opened_with_frontier(max_hold=100.0, anchor=anchor) as (gate, _, reclaimed):
         async with gate.permit(PAGE) as permit:
             entered = now()

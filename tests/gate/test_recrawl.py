@@ -51,9 +51,7 @@ KEPT = {"If-None-Match": '"1"'}
         ([(404, {"ETag": '"2"'})], {}),
     ],
 )
-async def test_the_next_request_has_the_conditions_that_the_last_responses_left(
-    reports: Any, conditions: dict[str, str]
-) -> None:
+async def test_the_next_request_has_the_conditions_that_the_last_responses_left(reports, conditions):
     assert await conditional_after(*reports) == conditions
 
 

@@ -134,9 +134,7 @@ MISSING: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("takes_s", "pace", "at"), [(2.0, None, [0, 3, 6]), (0.0, RequestedPace(20.0), [0, 20, 40])]
 )
-async def test_h7_the_two_questions_take_their_turns_and_are_counted(
-    takes_s: float, pace: RequestedPace | None, at: list[float]
-) -> None:
+async def test_h7_the_two_questions_take_their_turns_and_are_counted(takes_s, pace, at):
     transport = TimedTransport(MISSING, delay_s=takes_s)
 
     access = await fetcher(transport, robots=INFERRING).fetch(SITE, pace_of=lambda _: pace)

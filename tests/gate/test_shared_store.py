@@ -149,9 +149,7 @@ GOOD = Snapshot(Unavailable(polite.Reason.CLIENT_ERROR, ROBOTS, 404), 1e9, 2e9)
         ),
     ],
 )
-async def test_a_store_that_fails_or_returns_nonsense_is_named_and_gives_no_permit(
-    method: str, answer: object, message: str
-) -> None:
+async def test_a_store_that_fails_or_returns_nonsense_is_named_and_gives_no_permit(method, answer, message):
     async with scripted_gate({ROBOTS: RULES}, store=Own(**{method: answer})) as gate:
         with pytest.raises(polite.StoreFailed, match=message):
             async with gate.permit(PAGE):

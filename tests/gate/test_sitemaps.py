@@ -346,7 +346,6 @@ async def test_the_robots_txt_that_decides_is_returned_and_fetched_once():
     transport = ScriptedTransport({ROBOTS: Reply(200, b"User-agent: *\nContent-Signal: ai-train=no\n")})
     async with scripted_gate(transport) as gate:
         robots = await gate.robots(f"{SITE}/a")
-        assert robots is not None
         assert robots.signals("x", "/").ai_train is False
         assert await gate.robots(f"{SITE}/b") is not None
         assert await gate.robots("https://none.example") is None

@@ -114,7 +114,6 @@ class Site:
             case ["tagged", *how]:
                 return await self._tagged(request, how)
             case ["broken"]:
-                assert request.transport is not None
                 request.transport.abort()
                 return web.Response()
             case ["slow"]:
@@ -146,7 +145,6 @@ class Site:
         await response.prepare(request)
         for piece in range(PIECES):
             if "cut" in how and piece == PIECES // 2:
-                assert request.transport is not None
                 request.transport.close()
                 return response
             await response.write(b"x" * 100_000)

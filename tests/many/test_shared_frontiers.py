@@ -15,7 +15,7 @@ from polite.frontier.frontier import Frontier
 from polite.robots.exchange import Ask, Failed, Reply
 from tests.gate.support import Names
 from tests.simulation.machines.virtual_server import VirtualClient, VirtualServer, own_server
-from tests.support import fetch_all, now, scripted_gate
+from tests.support import fetch_rest, now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -305,7 +305,6 @@ async def test_a_host_whose_permit_outlives_its_frontier_is_crawled_by_the_next_
             await second.put("https://a.test/2")
             await asyncio.sleep(20)
             await old.__aexit__(None, None, None)
-            second.close()
-            await fetch_all(second)
+            await fetch_rest(second)
 
             assert second.done >= 1

@@ -6,7 +6,7 @@ import pytest
 
 from polite.stores.redis.changes import Out
 from polite.stores.redis.step import StepReply
-from tests.many.stepping import Crawl, Process, digest, ended, put
+from tests.many.stepping import Crawl, digest, ended, put
 
 HOST = "https://a.example"
 
@@ -32,9 +32,7 @@ class Meter:
 @pytest.mark.parametrize(
     ("page", "of_a_put", "of_an_end"), [("https://{}.example/", 6, 8), (HOST + "/{}", 1, 2)]
 )
-def test_a_put_and_an_end_run_a_fixed_number_of_commands(
-    crawl: Crawl, entries: int, page: str, of_a_put: int, of_an_end: int, one: Process
-) -> None:
+def test_a_put_and_an_end_run_a_fixed_number_of_commands(crawl, entries, page, of_a_put, of_an_end, one):
     """Of one origin they have most in common."""
     meter = Meter(crawl)
     empty = max(meter.calls(lambda: one.step(check=False)) for _ in range(2))

@@ -77,9 +77,7 @@ def test_a_greater_fence_leaves_a_home_that_a_lost_write_gave(crawl: Crawl, one:
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_a_home_without_tasks_is_forgotten_when_it_has_rested_unless_it_was_taken_again(
-    crawl: Crawl, again: bool, one: Process
-) -> None:
+def test_a_home_without_tasks_is_forgotten_when_it_has_rested_unless_it_was_taken_again(crawl, again, one):
     take(one)
     leave(one, rest=3 * SECOND)
     assert crawl.client.hexists(crawl.key("h"), "a.example")

@@ -70,9 +70,7 @@ async def test_a_turn_holds_while_its_home_does_and_its_lease_lasts(lost: bool) 
 
 
 @pytest.mark.parametrize(("lost", "from_s"), [(True, 21.0 + 1.0), (False, 5.0)])
-async def test_a_home_that_is_lost_or_left_during_the_wait_is_taken_anew_before_the_turn(
-    lost: bool, from_s: float
-) -> None:
+async def test_a_home_that_is_lost_or_left_during_the_wait_is_taken_anew_before_the_turn(lost, from_s):
     kept = store(lease_s=20.0)
     pacer, homes = shared(kept)
     await fetch(pacer, A, delay_s=5.0)
@@ -304,7 +302,6 @@ async def test_delays_that_have_no_space_in_the_state_delay_the_whole_home() -> 
         await fetch(pacer, Origin.of(f"https://h{number}.test"), delay_s=100.0 + number)
     rest_s, state = pacer.hand_over("~ everything")
 
-    assert state is not None
     assert len(state.encode()) <= 1_000
     told = state.count("https://")
     assert rest_s == pytest.approx(100.0 + 199 - told, abs=0.1)

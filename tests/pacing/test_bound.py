@@ -42,9 +42,7 @@ def served_at(
 @pytest.mark.parametrize("scopes", [2, 6, 20])
 @pytest.mark.parametrize("rivals", [0, 1, 5])
 @pytest.mark.parametrize("seed", range(2))
-def test_a_request_with_many_scopes_is_served_within_the_sum_of_those_ahead_at_each(
-    scopes: int, rivals: int, seed: int
-) -> None:
+def test_a_request_with_many_scopes_is_served_within_the_sum_of_those_ahead_at_each(scopes, rivals, seed):
     chance = random.Random(seed)
     names = [f"scope-{number}" for number in range(scopes)]
     chance.shuffle(names)

@@ -114,9 +114,7 @@ def test_an_invalid_delay_is_named_when_its_scope_is_added() -> None:
 
 @pytest.mark.parametrize("refused", [True, False])
 @pytest.mark.parametrize("scopes", [(A,), (A, IP)])
-def test_an_open_turn_that_asks_again_keeps_the_back_off_of_another(
-    scopes: tuple[str, ...], refused: bool
-) -> None:
+def test_an_open_turn_that_asks_again_keeps_the_back_off_of_another(scopes, refused):
     turnstile = Turnstile(concurrency=2, provisional_s=1.0)
     first, slow = turnstile.request(scopes, 0.0), turnstile.request(scopes, 0.0)
     assert turnstile.due(1.0) == [slow]

@@ -201,7 +201,6 @@ def test_a_challenge_is_a_value_and_a_token_makes_a_header():
         ]
     ).challenge  # fmt: skip
 
-    assert challenge is not None
     assert (challenge.error, challenge.description) == ("e", "a, b")
     assert challenge.authorization_uri == "https://l.example/t"
     assert challenge.authorization("a.b-c_~+/1==") == {"Authorization": "License a.b-c_~+/1=="}
@@ -279,7 +278,6 @@ def test_a_rule_is_a_pattern_with_a_reservation_and_perhaps_a_policy():
         for path in ("/directory-a/x?y", "/directory-b/images/x.jpg", "/directory-b/images/x.png")
     ] == [True, False, None]
     rule = file.at("/directory-b/html/")
-    assert rule is not None
     assert rule.policy == "https://example.com/policy.json"
 
 

@@ -90,7 +90,6 @@ async def test_a_back_off_of_robots_txt_is_not_lost_and_no_request_hangs(seconds
             assert not await gate.check(PAGE)
             assert now() == queued_at
             standing = gate.services.origins.current(polite.Origin.of(SITE))
-            assert standing is not None
             assert standing.fresh(clock.wall())
             await asyncio.sleep(rest / 20)
         told = (await gate.explain(PAGE)).snapshot

@@ -12,7 +12,7 @@ from polite.robots.exchange import Reply
 from polite.testing import LoopClock
 from tests.frontier.durable.slow_commits import run_slowly
 from tests.frontier.durable.support import opened as opened_in_file
-from tests.support import RULES, A, B
+from tests.support import RULES, A, B, end_next
 
 C = "https://c.test"
 DAY = 86_400.0
@@ -37,9 +37,7 @@ def opened(
 @pytest.mark.parametrize("after", [0.0, 0.99, 1.0, 1.01])
 @pytest.mark.parametrize("which", [1, 2, 3])
 @pytest.mark.parametrize("takes", [0.0, 0.02, 0.5])
-def test_one_of_three_tasks_of_an_origin_that_comes_back_is_given_out_again(
-    path: Path, after: float, which: int, takes: float
-) -> None:
+def test_one_of_three_tasks_of_an_origin_that_comes_back_is_given_out_again(path, after, which, takes):
     async def go() -> list[str]:
         given = []
         async with opened(path) as frontier:
@@ -113,8 +111,7 @@ def test_a_frontier_cancelled_while_its_file_closes_writes_the_last_batch_and_gi
     async def crawl_once() -> None:
         async with opened(path) as frontier:
             await frontier.put_many([f"{A}/1", f"{A}/2"])
-            async with await anext(frontier):
-                pass
+            await end_next(frontier)
             left.set()
 
     async def go() -> tuple[int, int]:
@@ -148,8 +145,7 @@ def test_a_loop_that_cancels_every_task_still_gives_the_file_back(path: Path) ->
     async def crawl_for_ever() -> None:
         async with opened(path) as frontier:
             await frontier.put_many([f"{A}/1", f"{A}/2"])
-            async with await anext(frontier):
-                pass
+            await end_next(frontier)
             await asyncio.Event().wait()
 
     async def go() -> None:
@@ -172,8 +168,7 @@ def test_a_wall_clock_set_back_between_two_runs_silences_no_origin(path: Path) -
             if not frontier.waiting:
                 await frontier.put_many([*(f"{A}/{n}" for n in range(50)), f"{B}/1", f"{C}/1"])
             for _ in range(most):
-                async with await anext(frontier):
-                    pass
+                await end_next(frontier)
         return asyncio.get_running_loop().time() - began
 
     async def go() -> float:

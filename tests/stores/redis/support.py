@@ -140,7 +140,6 @@ class Owner:
 
     def fail(self, error: Exception) -> None:
         self.failures.append(error)
-        assert self.partition is not None
         self.partition.stop(error)
 
 
