@@ -66,8 +66,6 @@ def test_an_object_names_the_rule_and_has_the_canonical_url_without_credentials(
     }
 
 
-# Many agents.
-
 GROUPS = b"User-agent: *\nDisallow: /no\n\nUser-agent: ABot\nUser-agent: BBot\nDisallow: /\nAllow: /b\n"
 
 

@@ -71,9 +71,6 @@ def test_help_and_version_load_neither_aiohttp_nor_rich(option):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-# Options in messages.
-
-
 @pytest.mark.parametrize("reason", polite.Reason)
 def test_the_option_of_every_reason_is_named_without_python(reason):
     said = spelled(f"failed once; {reason.option} changes it ({reason.value})")
@@ -101,9 +98,6 @@ def test_the_option_of_every_reason_is_named_without_python(reason):
 )  # fmt: skip
 def test_names_are_spelled_as_on_the_command_line_and_urls_are_not(text, said):
     assert spelled(text) == said
-
-
-# Options, and each form of --resolve.
 
 
 @pytest.mark.parametrize("command", [[], *([name] for name, _ in subcommands(parser()))])
@@ -174,9 +168,6 @@ def test_check_and_explain_read_the_robots_of_the_named_address_unless_it_is_pri
     assert main(["check", "--allow-private", *named]) == 1
     assert main(["explain", "--allow-private", *named]) == 1
     assert site.asked == ["/robots.txt", "/robots.txt"]
-
-
-# Options from a file and from the environment.
 
 
 @pytest.fixture

@@ -62,8 +62,6 @@ def test_a_crawl_that_is_impolite_or_fails_is_found_out(instead, says, monkeypat
     assert says in capsys.readouterr().err
 
 
-# The judge.
-
 _WAY = {Quirk.MISSING: [404], Quirk.FORBIDDEN: [403], Quirk.BUSY_TWICE: [503, 503, 200]}
 
 
@@ -146,6 +144,3 @@ def test_each_offence_is_found(name, edited, offences, log):
     log[name] = edited(log[name])
 
     assert _offences(log) == [f"{name}: {offence}" for offence in offences]
-
-
-# What it prints.

@@ -61,9 +61,6 @@ async def test_next_raises_what_stopped_the_frontier(opened: Opened) -> None:
             await frontier.until_waiting(5)
 
 
-# put_nowait.
-
-
 async def test_put_nowait_returns_a_future_of_the_admission(opened: Opened) -> None:
     async with opened({f"{A}/robots.txt": RULES}) as (frontier, gate):
         await gate.check(A)
@@ -88,9 +85,6 @@ async def test_put_nowait_raises_at_once(opened: Opened) -> None:
         frontier.close()
         with pytest.raises(FrontierClosed):
             frontier.put_nowait(B)
-
-
-# until_waiting.
 
 
 async def test_until_waiting_returns_when_few_enough_tasks_wait(opened: Opened) -> None:

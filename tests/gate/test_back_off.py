@@ -123,9 +123,6 @@ async def test_one_origins_retry_after_does_not_stop_what_other_origins_share() 
         assert await visit(gate) == pytest.approx(first + 600)
 
 
-# Circuits.
-
-
 async def test_failures_in_a_row_open_the_circuit_and_one_answer_closes_it() -> None:
     events: list[Event] = []
     pacing = polite.PacingPolicy(circuit_failures=3)

@@ -150,9 +150,6 @@ async def test_an_origin_with_two_budgets_counts_each_page_once_and_one_that_fai
     assert sent == [f"{PAGE}1", f"{PAGE}2"]
 
 
-# A ceiling.
-
-
 @pytest.mark.parametrize(("concurrency", "times"), [(1, [0, 10, 20, 30]), (2, [0, 1, 20, 21])])
 async def test_the_octets_of_a_host_keep_to_a_ceiling_in_a_second(concurrency, times):
     pacing = polite.PacingPolicy(max_bytes_per_second=100, concurrency=concurrency)
@@ -185,9 +182,6 @@ async def test_a_length_that_nobody_can_send_does_not_end_the_crawl_of_a_host() 
         async with gate.permit(PAGE) as permit:
             permit.received(10**400)
         assert await visit(gate) == pytest.approx(began + 102)
-
-
-# A shared crawl.
 
 
 @pytest.mark.parametrize(

@@ -86,9 +86,6 @@ async def test_too_many_waiting_requests_are_refused_by_name_of_the_option() -> 
     assert "max_waiting" in str(results[2])
 
 
-# Quotas: RateLimit and RateLimit-Policy.
-
-
 async def test_a_policy_holds_for_responses_that_do_not_repeat_it() -> None:
     async with opened() as (gate, _):
         times = [await visit(gate, RateLimit_Policy='"d";q=10;w=60'), await visit(gate), await visit(gate)]
@@ -112,8 +109,6 @@ async def test_a_long_wait_for_a_quota_is_kept_in_a_store(tmp_path: Path) -> Non
     async with opened(store=store) as (gate, _):
         assert await visit(gate) >= 2_900
 
-
-# Visit-time, and the hours of a Request-rate.
 
 MIDNIGHT, HOUR = 19_676 * 86_400.0, 3_600.0
 OFFICE = b"User-agent: *\nVisit-time: 0600-0845\n"

@@ -122,8 +122,6 @@ async def test_redirects_of_many_origins_into_one_hold_its_pages_up_by_one_turn(
     assert transport.asked.count(away) == 40
 
 
-# A site that answers 5xx for pages that do not exist.
-
 MISSING: dict[str, Any] = {
     ROBOTS: Reply(500),
     f"{SITE_URL}/no-such-page": Reply(500),

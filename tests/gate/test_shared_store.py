@@ -87,9 +87,6 @@ async def test_k4_the_back_off_of_one_gate_holds_for_a_gate_that_knew_the_origin
     assert len(knew.asked) == 1
 
 
-# A store of the user's own, which may do anything.
-
-
 class Own(MemoryStore):
     """A store and a BackOffStore, each method of which returns what `answers` has for it, or raises it."""
 

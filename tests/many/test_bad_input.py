@@ -175,9 +175,6 @@ async def test_a_frontier_that_does_not_fit_its_gate_is_refused(valkey, options,
     assert message in await refusal(polite.InvalidOption, open_them)
 
 
-# The command line
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -84,9 +84,6 @@ async def test_closing_fails_each_waiter_and_leaves_no_timer() -> None:
     pacer.release(turn)
 
 
-# Cancelled requests
-
-
 @pytest.mark.parametrize("cancelled_first", [False, True])
 async def test_cancelling_a_waiter_in_the_step_of_its_grant_passes_the_turn_on(cancelled_first: bool) -> None:
     clock = ManualClock(monotonic=0.0)
@@ -105,9 +102,6 @@ async def test_cancelling_a_waiter_in_the_step_of_its_grant_passes_the_turn_on(c
 
     assert first.cancelled()
     assert second.result().granted_at == 5.0
-
-
-# Callbacks
 
 
 async def test_acquire_now_returns_a_free_turn_or_none() -> None:

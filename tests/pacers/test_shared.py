@@ -50,9 +50,6 @@ async def fetch(pacer: SharedPacer, *scopes: Any, takes_s: float = 0.0, delay_s:
     return granted
 
 
-# Turns.
-
-
 @pytest.mark.parametrize("lost", [True, False])
 async def test_a_turn_holds_while_its_home_does_and_its_lease_lasts(lost: bool) -> None:
     pacer, homes = shared(store())
@@ -157,9 +154,6 @@ async def test_opening_hours_need_no_home_and_a_scope_without_a_name_for_all_pro
     assert (kept.takes, homes.rested) == (0, [])
     with pytest.raises(InvalidOption, match=r"\(1, 2\)"):
         await pacer.acquire([(1, 2)])
-
-
-# Homes that come and go.
 
 
 @pytest.mark.parametrize(
@@ -306,8 +300,6 @@ async def test_delays_that_have_no_space_in_the_state_delay_the_whole_home() -> 
     told = state.count("https://")
     assert rest_s == pytest.approx(100.0 + 199 - told, abs=0.1)
 
-
-# Divided scopes.
 
 CRAWL = ScopeName("crawl", "")
 DIVIDED = Scopes(

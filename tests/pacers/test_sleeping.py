@@ -53,9 +53,6 @@ def least_gap(asked: list[float]) -> float:
     return min(after - before for before, after in pairwise(asked))
 
 
-# Gates
-
-
 @asynccontextmanager
 async def crawling(
     clock: LeapingClock, pacing: polite.PacingPolicy, robots: bytes = b""
@@ -90,9 +87,6 @@ async def test_after_a_sleep_each_origin_is_asked_once_and_then_in_its_pace(slep
     for host in asked.values():
         assert len(host) >= 18
         assert least_gap(host) >= 1.0 - 1e-6
-
-
-# Pacers
 
 
 async def visit(pacer: LocalPacer, gaps: list[float], sleeps_s: tuple[float, ...] = (0, 0, 0)) -> None:

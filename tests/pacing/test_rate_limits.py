@@ -90,9 +90,6 @@ def test_the_lines_of_a_field_are_one_list() -> None:
     assert reported(200, headers, lambda: 0.0).rate_limits == said('"a";r=0;t=1', '"a";q=1;w=2, "b";q=1;w=3')
 
 
-# The part of a throttle.
-
-
 def test_the_longest_of_wait_and_gap_decides_within_the_limit() -> None:
     known = KnownQuotas()
     limits = RateLimits.of(['"d";r=0;t=30'], ['"h";q=10;w=3600'])
@@ -107,9 +104,6 @@ def test_the_longest_of_wait_and_gap_decides_within_the_limit() -> None:
     assert spent == Pause(600.0, because)
     assert held == Pause(20.0, f"{because}, held to max_rate_limit_delay 20 s")
     assert RateLimit(0.0).rest(Outcome(200, rate_limits=limits), context) is None
-
-
-# What is remembered.
 
 
 def learned(*texts: tuple[float, str, str]) -> KnownQuotas:

@@ -42,9 +42,6 @@ def test_a_field_that_only_begins_as_another_can_forbid_but_takes_no_rule_from_a
     assert not parse(robots.to_text()).decide("foobot", "/p")
 
 
-# UserAgent.
-
-
 @pytest.mark.parametrize(
     ("header", "tokens"),
     [

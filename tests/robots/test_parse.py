@@ -86,8 +86,6 @@ def test_threads_may_ask_one_file_for_rules_at_one_time():
         sys.setswitchinterval(before)
 
 
-# Crawl-delay, Request-rate and Visit-time: read leniently, and garbage ignored.
-
 MORNING = VisitTime(360, 525)
 
 
@@ -145,8 +143,6 @@ def test_a_file_gives_each_agent_the_pace_of_its_own_group():
     assert (named.crawl_delay, named.request_rate, named.visit_time) == (5.0, RequestRate(1, 9.0), MORNING)
     assert (others.crawl_delay, others.request_rate, others.visit_time) == (1.0, None, None)
 
-
-# RuleSet and Decision: what they say, and what a crawler without a file is told.
 
 RULES = parse("User-agent: *\nDisallow: /a\nAllow: /a/b\nDisallow: /*c\nDisallow:\n").rules_for("ExampleBot")
 URL = "https://example.com/robots.txt"

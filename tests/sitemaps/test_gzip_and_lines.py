@@ -73,8 +73,6 @@ def test_members_without_end_are_refused():
     assert parser.problem == f"more than {_MOST_MEMBERS} gzip members"
 
 
-# One URL per line.
-
 LINES = "https://example.com/a\r\nhttps://example.com/é\rHTTP://example.com/c\n\n  https://example.com/d \n# no URL\n/relative\nhttps://example.com/e"
 LINE_URLS = [
     f"{scheme}://example.com/{path}"

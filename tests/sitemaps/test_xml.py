@@ -118,8 +118,6 @@ def test_a_priority_out_of_its_limits_is_none(priority):
     assert entry.priority is None
 
 
-# lastmod, and how much time a date covers.
-
 DAY = timedelta(days=1)
 
 

@@ -102,8 +102,6 @@ async def test_rules_asked_for_ahead_of_time_in_vain_are_not_asked_for_at_each_q
     assert site.asked == 2
 
 
-# The turn is given back, and the next request has it.
-
 PAGE = f"{SITE}/page"
 ERRORS = [asyncio.CancelledError, ZeroDivisionError]
 

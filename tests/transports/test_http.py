@@ -84,8 +84,6 @@ async def test_h9_a_body_beyond_the_cap_is_not_read_on(transport: HttpTransport)
     assert sent < 50_000_000
 
 
-# Bodies that are passed on in pieces: sitemaps.
-
 Streamed = Callable[..., Awaitable[tuple[Reply | Failed, bytes, list[Reply]]]]
 
 

@@ -20,9 +20,6 @@ HOME: dict[str, Any] = {"allowed_networks": ["127.0.0.0/8"]}
 RULES = b"HTTP/1.1 200 OK\r\nContent-Length: 32\r\n\r\nUser-agent: *\nDisallow: /private\n"
 
 
-# Nameservers.
-
-
 async def test_a_nameserver_that_does_not_understand_the_query_gives_a_bad_answer() -> None:
     # Each other failure is a row of the fault matrix.
     async with telling({"site.test": FORMERR}) as nameserver:
@@ -46,9 +43,6 @@ async def test_all_addresses_of_both_kinds_are_found_with_the_time_for_which_the
 
     assert {each["host"] for each in found} == set(addresses) == {"127.0.0.1", "127.0.0.2", "::1"}
     assert ({each["port"] for each in found}, good_s) == ({80}, 60.0)
-
-
-# Hosts with addresses of the user's.
 
 
 class Own(AbstractResolver):

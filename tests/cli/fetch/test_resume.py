@@ -68,9 +68,6 @@ def test_a_run_that_was_ended_at_once_costs_a_page_none_of_its_tries(prompt, que
     assert (prompt.records["/a"]["outcome"], prompt.records["/a"]["tries"]) == ("fetched", 2)
 
 
-# URLs that an earlier run did not fetch.
-
-
 @pytest.fixture
 def failing(prompt):
     """The site with a page that fails once, one that is busy once, one that is gone, and one that is disallowed."""
@@ -150,9 +147,6 @@ def test_an_interrupted_retry_goes_on(prompt, queue, monkeypatch):
     assert len(prompt.paths) == 21
     assert set(_outcomes(prompt).values()) == {"fetched"}
     assert prompt.records["/9"]["from"] == prompt.records["/9"]["input"] == f"{prompt.origin}/from"
-
-
-# Options that the queue keeps.
 
 
 def test_a_resumed_run_has_the_options_of_its_beginning(prompt, queue):

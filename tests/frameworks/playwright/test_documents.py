@@ -63,9 +63,6 @@ async def test_frames_and_popups_are_documents(context: BrowserContext, site: Si
         assert site.short(*site.paths) == []
 
 
-# The page on Playwright, and the five lines, run as they are.
-
-
 @PAGES
 async def test_examples_print_what_the_page_says(page: str, site, monkeypatch, capsys):
     site.pages |= {"/robots.txt": "User-agent: *\nDisallow: /private/\n", "/about": "About this site"}

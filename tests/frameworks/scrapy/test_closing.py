@@ -131,9 +131,6 @@ def test_ctrl_c_ends_a_crawl_and_its_job_goes_on(site, tmp_path, process: str, s
     judge(site)
 
 
-# Crawls that end early, and go on later.
-
-
 @pytest.mark.parametrize("fifo", [False, True])
 def test_a_job_goes_on_with_all_that_was_left(reactor: Reactor, site: Site, tmp_path: Path, fifo: bool):
     urls = [f"{origin}/{number}" for number in range(15) for origin in site.urls]
@@ -195,9 +192,6 @@ def test_spiders_of_one_process_keep_delays_together(reactor: Reactor, site: Sit
     assert len(site.paths) == 16
     assert done[0].gate is done[1].gate
     assert all(len(each.spider.pages) == 8 for each in done)
-
-
-# The how-to page, run as a reader would.
 
 
 HOW_TO = (ROOT / "docs/how-to/scrapy.md").read_text()

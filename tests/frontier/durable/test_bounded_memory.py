@@ -164,9 +164,6 @@ async def test_a_url_that_ended_after_a_flood_of_puts_may_be_put_again_though_th
             await frontier.put(A, again=True, wait=False)
 
 
-# The order of a scheduler holds for the tasks in a file as for those in memory.
-
-
 def with_order(order: Any) -> schedulers.Fifo:
     scheduler = schedulers.Fifo()
     scheduler.order = order

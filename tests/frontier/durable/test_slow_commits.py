@@ -31,9 +31,6 @@ def opened(
     return opened_in_file(path, script, clock=clock or LoopClock(), pacing=pacing, **options)
 
 
-# Wake-ups that came while a batch was under way.
-
-
 @pytest.mark.parametrize("after", [0.0, 0.99, 1.0, 1.01])
 @pytest.mark.parametrize("which", [1, 2, 3])
 @pytest.mark.parametrize("takes", [0.0, 0.02, 0.5])
@@ -70,9 +67,6 @@ def test_a_worker_that_is_cancelled_while_its_start_is_written_gives_its_turn_ba
     assert run_slowly(go(), lambda: 5.0) == 0
 
 
-# A wall clock that is set back.
-
-
 def test_a_wall_clock_set_back_while_a_retry_waits_makes_it_no_later(path: Path) -> None:
     async def go() -> float:
         clock = LoopClock()
@@ -97,9 +91,6 @@ def test_a_time_is_not_late_by_the_commit_in_which_it_was_read(path: Path) -> No
             return clock.monotonic() - begun
 
     assert run_slowly(go(), lambda: 5.0) < 112.0
-
-
-# Cancelled while the file closes.
 
 
 @pytest.mark.parametrize("cancelled_after", [0.0, 0.01, 0.02, 0.03, 0.05, 0.07])

@@ -101,9 +101,6 @@ def test_a_finding_says_what_polite_reads(line: str, default: str, strict: str):
         assert reading in found.message
 
 
-# Groups and names
-
-
 def test_a_second_group_for_a_crawler_is_found() -> None:
     body = "User-agent: a\nDisallow: /x\nUser-agent: b\nUser-agent: A/2\nDisallow: /y\nUser-agent: b\nDisallow:\n"
 
@@ -132,9 +129,6 @@ def test_a_name_that_no_crawler_has_and_several_names_in_one_line_are_found(name
 def test_a_pace_between_user_agent_lines_is_found(field: str) -> None:
     assert codes(f"User-agent: a\n{field}\nUser-agent: b\nDisallow: /x\n") == [(2, "D10")]
     assert lint(f"User-agent: a\n{field}\nDisallow: /x\n\nUser-agent: b\nDisallow: /x\n") == []
-
-
-# Files and encodings
 
 
 @pytest.mark.parametrize("field", ["Disallow", "Allow"])
@@ -195,9 +189,6 @@ def test_a_file_that_is_no_text_is_that_and_nothing_else(body: bytes, kind: str)
 )
 def test_html_is_no_typing_error_and_a_bracket_no_page(body: str, found: list[tuple[int, str]]) -> None:
     assert codes(body) == found
-
-
-# Limits
 
 
 def test_a_file_full_of_mistakes_is_reported_in_part_and_a_very_long_field_is_not_looked_up() -> None:
