@@ -55,8 +55,6 @@ def examples(number: int, *, fast: int) -> settings:
 
 
 class Terminal(io.StringIO):
-    """A text stream that is a terminal."""
-
     def isatty(self) -> bool:
         return True
 
@@ -92,7 +90,6 @@ def scripted_gate(
 
 
 def now() -> float:
-    """Return the running loop's time in seconds."""
     return asyncio.get_running_loop().time()
 
 

@@ -48,7 +48,6 @@ class Thread(threading.Thread):
 
 
 def run_script(script: str) -> subprocess.CompletedProcess[str]:
-    """Run a program in a process of its own."""
     # A shell's background jobs ignore Ctrl-C, and so do the processes that they start.
     head = "from tests.blocking.support import *\nimport signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
     return run_python(head + script, timeout=LIMIT_S)

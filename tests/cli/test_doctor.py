@@ -67,7 +67,6 @@ Disallow: /</pre> Write to <a href="mailto:bot@acme.dev">us</a>.</body></html>""
 
 @pytest.fixture
 def acme(tmp_path, monkeypatch, capsys):
-    """A site, and the command on it in virtual time."""
     site = Site(tmp_path, capsys)
     monkeypatch.setattr(asyncio, "run", site.run_loop)
     monkeypatch.setattr("polite.compose.gate.SystemClock", LoopClock)

@@ -180,8 +180,6 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def written(folder):
-    """Return a function that writes polite.toml."""
-
     def write(text):
         octets = text if isinstance(text, bytes) else text.encode()
         (folder / "polite.toml").write_bytes(octets)

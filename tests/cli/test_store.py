@@ -58,8 +58,6 @@ def crawl(tmp_path, monkeypatch):
 
 @pytest.fixture
 def run(capsys):
-    """Return a function that runs an action, and returns the lines that it printed."""
-
     def run(*arguments, status=0):
         capsys.readouterr()
         assert main(["store", *arguments]) == status
@@ -164,8 +162,6 @@ QA, QB = "https://a.test", "https://b.test"
 
 
 def _run(path, work):
-    """Run `work(frontier)` in virtual time."""
-
     async def run():
         transport = ScriptedTransport(
             {f"{QA}/robots.txt": Reply(200, b"User-agent: *\nDisallow: /no\nCrawl-delay: 7\n")}

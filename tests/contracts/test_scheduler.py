@@ -35,8 +35,6 @@ class Careless(schedulers.Fifo):
 
 
 class Forgetful(schedulers.Fifo):
-    """Drops what is added while its origin is ready."""
-
     def add(self, task: Task) -> None:
         if task.origin.text not in self._ready:
             super().add(task)

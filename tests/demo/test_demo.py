@@ -86,7 +86,6 @@ def _polite(host):
 
 @pytest.fixture
 def log():
-    """A log of a polite crawl, by host."""
     return {host.name: _polite(host) for host in HOSTS}
 
 

@@ -78,5 +78,4 @@ async def tasks_on_server(frontier: Frontier, client: Any) -> list[Any]:
 
 
 def turns_of(gate: polite.Gate) -> Any:
-    """Return the object through which a gate and its frontiers request turns."""
     return gate.services.turns

@@ -20,12 +20,10 @@ from tests.support import RULES, A, B, TimedTransport, scripted_gate
 
 
 def budget(**options: Any) -> dict[str, Any]:
-    """Options of a gate whose policy has a budget."""
     return {"pacing": polite.PacingPolicy(**options)}
 
 
 async def fetch(frontier: Frontier, *, workers: int = 1, failing: bool = False, octets: int = 0) -> list[str]:
-    """Fetch all that comes; return what was requested."""
     sent: list[str] = []
 
     async def work() -> None:

@@ -17,8 +17,6 @@ from tests.support import RULES, A, B, end_next, fetch_all, fetch_rest, scripted
 
 
 class Ends:
-    """An `on_end` that keeps what it is told."""
-
     def __init__(self) -> None:
         self.told: list[tuple[polite.Task, polite.TaskOutcome]] = []
 

@@ -121,8 +121,6 @@ async def large_files(
 
 
 async def crawl(web: Web, frontier: polite.Frontier, visit: Visit | None = None) -> None:
-    """Fetch all there is."""
-
     async def work() -> None:
         async for permit in frontier:
             async with permit:

@@ -135,8 +135,6 @@ async def test_an_option_that_cannot_be_what_it_should_is_refused_by_name(option
 
 
 class OwnTransport:
-    """One of the user's own."""
-
     def __init__(self, answer: Any) -> None:
         self.get = AsyncMock(return_value=answer)
         self.close = AsyncMock()
@@ -270,8 +268,6 @@ async def test_what_is_to_be_called_at_the_close_is_called_once_and_its_object_h
 
 
 class SlowStore(MemoryStore):
-    """A store that takes a while to keep a robots.txt."""
-
     def __init__(self, takes_s: float) -> None:
         super().__init__()
         self._takes_s = takes_s

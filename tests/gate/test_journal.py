@@ -34,7 +34,6 @@ async def written(file: Path) -> None:
 
 
 async def notes(file: Path, count: int, largest: int) -> None:
-    """Write so many lines in files of about `largest` octets."""
     agent, dialect = polite.UserAgent("TestBot/1.0"), polite.RFC9309
     for number in range(count):
         journal = writing.Journal(file, ManualClock(), agent, dialect, largest=largest)

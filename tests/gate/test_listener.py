@@ -13,8 +13,6 @@ from tests.support import scripted_gate
 
 
 class Choosy:
-    """A listener that names its events."""
-
     def __init__(self, *events: type[Event]) -> None:
         self.events = frozenset(events)
         self.seen: list[Event] = []
@@ -75,8 +73,6 @@ async def test_a_listener_that_fails_or_goes_does_not_hinder_the_next() -> None:
 
 
 class Noting:
-    """A meter that keeps what it received."""
-
     def __init__(self) -> None:
         self.grants: list[tuple[float, str | None]] = []
         self.ends: list[tuple[int | None, float]] = []

@@ -210,8 +210,6 @@ async def test_so_many_are_asked_ahead_of_time_at_one_time() -> None:
 
 
 class FailingStore(MemoryStore):
-    """Fails from the second time on."""
-
     saved = 0
 
     async def save(self, origin: polite.Origin, snapshot: Any) -> None:

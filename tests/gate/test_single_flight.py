@@ -30,8 +30,6 @@ async def loop(request) -> asyncio.AbstractEventLoop:
 
 
 class Hangar:
-    """Keeps flights as the gate's origins do: entered when started, removed when over."""
-
     def __init__(self) -> None:
         self.flights: dict[str, SingleFlight[str]] = {}
         self.landed = 0

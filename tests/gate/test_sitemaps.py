@@ -81,8 +81,6 @@ async def test_an_index_leads_to_its_files_and_no_loop_is_followed_twice():
 
 
 class Endless(ScriptedTransport):
-    """Each sitemap is an index of three others."""
-
     async def get(self, ask: Ask) -> Reply | Failed:
         self.asked.append(ask.target.url)
         return xml(index(*(f"{SITE}/{len(self.asked)}-{each}.xml" for each in range(3))))
@@ -229,8 +227,6 @@ async def test_what_cannot_be_read_is_told_and_ends_nothing_else(reply, problem)
 
 
 class Streaming(ScriptedTransport):
-    """Streams 50 MB as its sitemap."""
-
     async def stream(
         self, ask: Ask, begun: Callable[[Reply], None], take: Callable[[bytes], Awaitable[None]]
     ) -> Reply | Failed:

@@ -45,8 +45,6 @@ ADAPTERS: dict[str, Any] = {
 
 
 class Answer(NamedTuple):
-    """What came of a request and its redirects."""
-
     status: int
     text: str
     hops: int
@@ -102,7 +100,6 @@ class Client:
         return getattr(of, f"Async{kind}" if self.name == "async niquests" else kind)("user", "password")
 
     async def do(self, call: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        """Call it where the client is used."""
         if self._thread is not None:
             work = partial(call, *args, **options)
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)

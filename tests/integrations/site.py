@@ -26,8 +26,6 @@ Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 @dataclass
 class Hit:
-    """A request as the server saw it."""
-
     at: float
     url: str
     raw: str

@@ -50,7 +50,6 @@ def verified_paths(site: Site, signer: polite.WebBotAuth) -> list[str]:
 
 
 def hop(site: Site) -> str:
-    """A redirect to the other origin."""
     return site.url(f"/hop/1?to={site.url('/end', other=True)}")
 
 

@@ -99,7 +99,6 @@ class ValkeyServer:
         eventually(lambda: self._replication()["master_link_status"] == "up", "the replica has its data")
 
     def close(self) -> None:
-        """End the process, if it runs, and the client's connections."""
         if self._process is not None:
             self.kill()
         self.client.close()

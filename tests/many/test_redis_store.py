@@ -29,8 +29,6 @@ DAY = 86_400.0
 
 
 class AheadClock(SystemClock):
-    """A host whose wall clock is an hour ahead."""
-
     def wall(self) -> float:  # type: ignore[override]
         return time.time() + 3_600.0
 

@@ -83,8 +83,6 @@ class Process:
         await self._stack.aclose()
 
     async def work(self, workers: int = 8, took_s: float = 0.05) -> None:
-        """Fetch until the crawl ends."""
-
         async def worker() -> None:
             async for permit in self.frontier:
                 async with permit:

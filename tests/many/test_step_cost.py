@@ -12,8 +12,6 @@ HOST = "https://a.example"
 
 
 class Meter:
-    """Counts what a step does on the server."""
-
     def __init__(self, crawl: Crawl):
         self.client = crawl.client
 

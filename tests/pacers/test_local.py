@@ -18,13 +18,11 @@ def pending(clock: ManualClock) -> int:
 
 
 async def settle_down() -> None:
-    """Let each task run until it waits."""
     for _ in range(5):
         await asyncio.sleep(0)
 
 
 async def taken(pacer: LocalPacer, pause_s: float = 1.0, *scopes: str) -> Turn:
-    """Take a turn, and end it at once."""
     turn = await pacer.acquire(scopes or (A,))
     pacer.settle(turn, pause_s)
     pacer.release(turn)

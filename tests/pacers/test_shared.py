@@ -203,7 +203,6 @@ async def test_the_delay_by_rules_counts_after_an_owner_that_ended_without_a_wor
 async def handed_over(
     homes: FakeHomes, kept: FakeStore, policy: PacingPolicy | None = None
 ) -> tuple[SharedPacer, FakeHomes]:
-    """Have all homes leave, and return another process that takes them."""
     homes.leave_all()
     assert homes.homes == {}
     return shared(kept, policy)

@@ -185,7 +185,6 @@ def test_the_outlook_names_the_scope_that_holds_it_last() -> None:
 
 
 def pass_by(turnstile: Turnstile, now: float, requests: int, key: Hashable) -> None:
-    """So many requests that come and go."""
     for _ in range(requests):
         finish(turnstile, turnstile.request((key,), now), now, 0.0)
 

@@ -68,7 +68,6 @@ class Served:
             permit.report(status=status)
 
     async def pass_time(self, seconds):
-        """Let time pass on the crawl's clock."""
         await self.clock.advance_and_run(seconds)
 
 

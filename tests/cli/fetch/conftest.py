@@ -146,7 +146,6 @@ def site(tmp_path: Path, monkeypatch, capsys):
 
 
 async def interrupted(request):
-    """Interrupt the run, and answer."""
     signal.raise_signal(signal.SIGINT)
     return web.Response(text="the last one")
 
@@ -173,5 +172,4 @@ def patient(site):
 
 
 def records_of(site):
-    """All records, in their order."""
     return [json.loads(line) for line in (site.folder / "records.jsonl").read_text().splitlines()]

@@ -9,7 +9,6 @@ from tests.cli.fetch.conftest import interrupted, records_of
 
 
 def _found(site, *fields):
-    """Return these fields of each record, in the order of the list's names."""
     return [
         tuple(str(record.get(field)).replace(site.origin, "") for field in fields)
         for record in records_of(site)

@@ -244,8 +244,6 @@ def test_a_turn_that_is_lost_while_it_connects_sends_nothing_and_is_tried_again(
 
 @pytest.fixture
 def no_rules(monkeypatch):
-    """No robots.txt exists, wherever its host is."""
-
     async def missing(self, ask):
         return Reply(404)
 

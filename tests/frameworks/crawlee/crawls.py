@@ -91,7 +91,6 @@ async def crawling(
 
 
 def options_of_disk(folder: Path | str) -> dict[str, Any]:
-    """Options of a crawler whose queue outlives the process."""
     return {
         "storage_client": FileSystemStorageClient(),
         "configuration": Configuration(storage_dir=str(folder), purge_on_start=False),

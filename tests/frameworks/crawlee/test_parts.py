@@ -322,7 +322,6 @@ async def test_the_browser_sends_the_gates_user_agent_and_no_invented_one() -> N
 
 @asynccontextmanager
 async def browsing(**options: Any) -> AsyncIterator[Crawl]:
-    """A crawl whose handler notes what was loaded."""
     async with crawling(
         PlaywrightCrawler,
         headless=True,

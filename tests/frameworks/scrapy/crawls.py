@@ -74,8 +74,6 @@ class Reactor:
 
 @dataclass
 class Crawl:
-    """A crawl that has ended."""
-
     crawler: Crawler
 
     @property
@@ -84,7 +82,6 @@ class Crawl:
 
     @property
     def counted(self) -> dict[str, int]:
-        """The stats of polite."""
         return {
             name.removeprefix("polite/"): value
             for name, value in self.stats.items()
@@ -105,8 +102,6 @@ class Crawl:
 
 
 class Noting(scrapy.Spider):
-    """A spider that notes what became of each of its requests."""
-
     name = "noting"
 
     def __init__(self, urls: Sequence[Any] = (), **options: Any) -> None:

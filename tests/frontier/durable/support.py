@@ -49,7 +49,6 @@ async def each_left(frontier: Frontier) -> AsyncIterator[polite.TaskPermit]:
 
 
 def task_store(frontier: Frontier) -> Any:
-    """Return what holds the frontier's tasks."""
     return frontier._dispatcher.store
 
 

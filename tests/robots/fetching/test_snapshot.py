@@ -22,7 +22,6 @@ BUSY = Unreachable(Reason.SERVER_ERROR, URL, 503)
 def after(
     *results: tuple[FetchResult, float], policy: RobotsPolicy = POLICY, jitter: float = 0.0
 ) -> Snapshot:
-    """The snapshot after these results, each at its time."""
     snapshot = None
     for access, now in results:
         snapshot = renewed(snapshot, access, policy, now, jitter=jitter)

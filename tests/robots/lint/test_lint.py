@@ -44,7 +44,6 @@ def codes(body: str | bytes, dialect: Dialect = RFC9309) -> list[tuple[int, str]
 
 
 def of_line(line: str | bytes, dialect: Dialect = RFC9309) -> list[Finding]:
-    """The findings of a third line."""
     octets = line.encode() if isinstance(line, str) else line
     found = lint(START.encode() + octets + b"\n", dialect)
     assert {each.line for each in found} <= {3}

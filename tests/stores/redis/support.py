@@ -159,8 +159,6 @@ async def submit(partition: Partition, **lists: list[Any]) -> StepReply:
 
 
 class Pacer:
-    """A tenant that records what it is told."""
-
     def __init__(self) -> None:
         self.taken: list[TakenHome] = []
         self.handed: list[str] = []

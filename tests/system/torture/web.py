@@ -204,7 +204,6 @@ class Names:
         self._ttl_s = ttl_s
 
     async def addresses(self, _: str) -> tuple[tuple[str, ...], float]:
-        """Takes a while."""
         await asyncio.sleep(0.01)
         return ("192.0.2.1",), self._ttl_s
 
