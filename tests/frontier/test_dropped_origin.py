@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import asynccontextmanager
 
 import polite
@@ -45,9 +45,7 @@ class Steps:
 
 
 @asynccontextmanager
-async def given_up(
-    steps: Steps, transport: ScriptedTransport | None = None, *, tries: int = 1
-) -> AsyncIterator[tuple[polite.Frontier, polite.Gate, ScriptedTransport]]:
+async def given_up(steps, transport=None, *, tries=1):
     """A frontier in which many tasks wait for one robots.txt that will not come."""
     transport = transport or ScriptedTransport({ROBOTS: GONE})
     transport.hold()

@@ -2,10 +2,9 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,6 @@ import polite
 from polite.events import Event, Refused
 from polite.robots.exchange import Ask, Reply
 from polite.schedulers import Fifo, Priority
-from polite.stores.memory import MemoryStore
 from polite.testing import ScriptedTransport
 from tests.frontier.support import Opened, memory_only, one_process
 from tests.support import RULES, A, end_next, fetch_all, fetch_rest, now, scripted_gate
@@ -109,9 +107,7 @@ class Web(ScriptedTransport):
 
 
 @asynccontextmanager
-async def large_files(
-    web: Web, *, store: MemoryStore | None = None, robots: dict[str, Any] | None = None, **options: Any
-) -> AsyncIterator[tuple[polite.Gate, polite.Frontier]]:
+async def large_files(web, *, store=None, robots=None, **options):
     policy = polite.RobotsPolicy(**{"max_memory": MIB, **(robots or {})})
     async with (
         scripted_gate(web, robots=policy, store=store) as gate,

@@ -1,9 +1,7 @@
 """The origin manager: one result per origin, one fetch however many wait, and nothing forgotten that must not be."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 
@@ -30,9 +28,7 @@ STRICTER = Reply(200, b"User-agent: *\nDisallow: /\n")
 
 
 @asynccontextmanager
-async def managing(
-    *answers: Reply | Failed | Exception, clock: LoopClock | None = None, store: Any = None, **policy: Any
-) -> AsyncIterator[tuple[OriginManager, ScriptedTransport]]:
+async def managing(*answers, clock=None, store=None, **policy):
     transport = ScriptedTransport({SITE.robots_url: answers or (RULES,)})
     clock = clock or LoopClock()
     events: list[Event] = []

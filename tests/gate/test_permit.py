@@ -1,7 +1,7 @@
 """A permit from entering to its end: where the delay starts, what goes back unsent, misuse, and what is held for too long."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -171,9 +171,7 @@ CLOSED = Reply(200, b"User-agent: *\nDisallow: /\n")
 
 
 @asynccontextmanager
-async def opened_with_frontier(
-    transport: ScriptedTransport | None = None, **pacing: Any
-) -> AsyncIterator[tuple[polite.Gate, polite.Frontier, list[Reclaimed]]]:
+async def opened_with_frontier(transport=None, **pacing):
     """Yield a gate, a frontier of it, and the turns that were taken back."""
     reclaimed: list[Reclaimed] = []
 

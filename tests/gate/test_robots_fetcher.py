@@ -32,12 +32,7 @@ def named(*hosts: str) -> list[Origin]:
     return [Origin.of(f"https://{host}.test/") for host in hosts]
 
 
-def fetcher(
-    transport: ScriptedTransport,
-    pacing: PacingPolicy | None = None,
-    robots: RobotsPolicy | None = None,
-    **fetching: float,
-) -> RobotsFetcher:
+def fetcher(transport, pacing=None, robots=None, **fetching):
     clock = LoopClock()
     policies = EffectivePolicies(pacing or PacingPolicy())
     concurrency, delay = policies.limits

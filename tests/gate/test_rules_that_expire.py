@@ -16,7 +16,7 @@ from polite.stores.memory import MemoryStore
 from polite.testing import ScriptedTransport
 from tests.frontier.durable.slow_commits import run_slowly
 from tests.gate.support import PAGE, PRIVATE, ROBOTS, SITE, gaps, visit
-from tests.support import OpenedGate, TimedTransport, now, scripted_gate
+from tests.support import TimedTransport, now, scripted_gate
 
 HOUR, DAY = 3_600.0, 86_400.0
 RULES = b"User-agent: *\n"
@@ -125,9 +125,7 @@ def test_no_page_goes_while_a_file_is_read_in_a_thread(concurrency: int) -> None
 PARTLY = Reply(200, b"User-agent: *\nDisallow: /private\n")
 
 
-def opened_ahead(
-    transport: ScriptedTransport, store: Any = None, listener: Any = None, **robots: Any
-) -> OpenedGate:
+def opened_ahead(transport, store=None, listener=None, **robots):
     return scripted_gate(
         transport,
         robots=polite.RobotsPolicy(**robots),

@@ -23,9 +23,7 @@ A, B = Origin.of("https://a.test"), Origin.of("https://b.test")
 PLAIN_A = Origin.of("http://a.test")
 
 
-def shared(
-    store: FakeStore, policy: PacingPolicy | None = None, homes: FakeHomes | None = None, *, one: bool = False
-) -> tuple[SharedPacer, FakeHomes]:
+def shared(store, policy=None, homes=None, *, one=False):
     """Return the pacer and the homes of a new process. `one`: all scopes have one home."""
     policies = EffectivePolicies(policy or PacingPolicy())
     resolver = policies.scopes
@@ -200,9 +198,7 @@ async def test_the_delay_by_rules_counts_after_an_owner_that_ended_without_a_wor
     assert now() == pytest.approx(28.0)
 
 
-async def handed_over(
-    homes: FakeHomes, kept: FakeStore, policy: PacingPolicy | None = None
-) -> tuple[SharedPacer, FakeHomes]:
+async def handed_over(homes, kept, policy=None):
     homes.leave_all()
     assert homes.homes == {}
     return shared(kept, policy)

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
 
@@ -54,9 +54,7 @@ def least_gap(asked: list[float]) -> float:
 
 
 @asynccontextmanager
-async def crawling(
-    clock: LeapingClock, pacing: polite.PacingPolicy, robots: bytes = b""
-) -> AsyncIterator[dict[str, list[float]]]:
+async def crawling(clock, pacing, robots=b""):
     """Tasks at several hosts, each with a hundred pages, under way until the block is left: when each host was asked."""
     hosts = [f"https://host{number}.test" for number in range(HOSTS)]
     site = ScriptedTransport({f"{host}/robots.txt": Reply(200, robots) for host in hosts})

@@ -22,9 +22,7 @@ def wait(turnstile: Turnstile, scopes: tuple[str, ...], now: float) -> Turn:
     return turn
 
 
-def served_at(
-    turnstile: Turnstile, wanted: Turn, busy: list[tuple[str, ...]], chance: random.Random, most_s: float
-) -> float:
+def served_at(turnstile, wanted, busy, chance, most_s):
     """When the wanted turn was granted, while whoever is served asks again at once."""
     now = 0.0
     while now <= most_s:

@@ -63,9 +63,7 @@ class Own(AbstractResolver):
         self.closed = True
 
 
-async def resolved(
-    names: dict[str, str], host: str, port: int, nameserver: str = "127.0.0.1:1"
-) -> tuple[str, int]:
+async def resolved(names, host, port, nameserver="127.0.0.1:1"):
     resolver = named_resolver(FetchPolicy(timeout=10.0, nameservers=[nameserver]), names)
     try:
         (found,) = await resolver.resolve(host, port)
@@ -155,9 +153,7 @@ async def test_a_host_with_one_named_port_has_the_other_ports_addresses_too() ->
 @pytest.mark.virtual_time
 async def test_a_resolver_of_the_users_that_never_ends_holds_no_request_for_ever() -> None:
     class Silent(Own):
-        async def resolve(
-            self, host: str, port: int = 0, family: Any = socket.AF_INET
-        ) -> list[ResolveResult]:
+        async def resolve(self, host, port=0, family=socket.AF_INET):
             await asyncio.sleep(1e6)
             return []
 

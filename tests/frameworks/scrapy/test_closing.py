@@ -68,9 +68,7 @@ print(json.dumps({{name: value for name, value in crawler.stats.get_stats().item
 """
 
 
-def program(
-    urls: list[str], *, process: str, delay: float = 0.1, **settings: object
-) -> subprocess.Popen[str]:
+def program(urls, *, process, delay=0.1, **settings):
     source = PROGRAM.format(process=process, urls=urls, delay=delay, settings=settings)
     return subprocess.Popen(
         [sys.executable, "-X", "dev", "-W", "ignore::DeprecationWarning", "-c", source],

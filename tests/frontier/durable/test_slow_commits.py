@@ -1,14 +1,11 @@
 """A frontier in a file whose commits take time: whatever happens while a batch is under way, nothing hangs or goes twice."""
 
 import asyncio
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import polite
-from polite.robots.exchange import Reply
 from polite.testing import LoopClock
 from tests.frontier.durable.slow_commits import run_slowly
 from tests.frontier.durable.support import opened as opened_in_file
@@ -18,14 +15,7 @@ C = "https://c.test"
 DAY = 86_400.0
 
 
-def opened(
-    path: Path,
-    *,
-    clock: LoopClock | None = None,
-    robots: Reply = RULES,
-    min_delay: float = 1.0,
-    **options: Any,
-) -> AbstractAsyncContextManager[polite.Frontier]:
+def opened(path, *, clock=None, robots=RULES, min_delay=1.0, **options):
     script = {f"{site}/robots.txt": robots for site in (A, B, C)}
     pacing = polite.PacingPolicy(min_delay=min_delay)
     return opened_in_file(path, script, clock=clock or LoopClock(), pacing=pacing, **options)
