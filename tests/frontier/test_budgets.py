@@ -60,9 +60,7 @@ async def test_no_more_pages_are_requested_than_the_budget_has(opened, workers, 
     assert sorted(sent) == sorted([f"{A}/{n}" for n in range(3)] + [f"{B}/1"])
     because = "PacingPolicy.max_pages=3: so many pages were requested"
     assert dropped(events) == dict.fromkeys((f"{A}/{n}" for n in range(3, 10)), because)
-    assert [each for each in events if isinstance(each, BudgetSpent)] == [
-        BudgetSpent(A, "max_pages", 3, because)
-    ]
+    assert [e for e in events if isinstance(e, BudgetSpent)] == [BudgetSpent(A, "max_pages", 3, because)]
     assert (frontier.done, frontier.dropped) == (4, 7)
     assert len(ended) == 11
 

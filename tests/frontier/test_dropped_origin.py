@@ -102,9 +102,7 @@ async def test_rules_that_arrive_meanwhile_save_the_remaining_tasks() -> None:
         fetched = await fetch_rest(frontier)
 
     assert 0 < frontier.dropped < MANY
-    assert sorted(fetched + steps.urls) == sorted(
-        [f"{SITE}/{number}" for number in range(MANY)] + [f"{SITE}/late"]
-    )
+    assert sorted(fetched + steps.urls) == sorted(f"{SITE}/{each}" for each in (*range(MANY), "late"))
 
 
 async def learn_that_all_is_allowed(gate: polite.Gate) -> None:

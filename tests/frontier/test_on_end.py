@@ -109,10 +109,7 @@ async def test_what_it_raises_is_logged_and_the_crawl_goes_on(opened, caplog):
         assert await fetch_rest(frontier) == [f"{A}/1", f"{A}/2"]
 
     failures = [record for record in caplog.records if record.levelno == logging.ERROR]
-    assert [record.getMessage() for record in failures] == [
-        f"on_end failed for {A}/1",
-        f"on_end failed for {A}/2",
-    ]
+    assert [r.getMessage() for r in failures] == [f"on_end failed for {A}/1", f"on_end failed for {A}/2"]
 
 
 async def test_it_may_put_more_and_close(opened: Opened) -> None:

@@ -117,11 +117,7 @@ async def test_redirects_of_many_origins_into_one_hold_its_pages_up_by_one_turn(
     assert transport.asked.count(away) == 40
 
 
-MISSING: dict[str, Any] = {
-    ROBOTS: Reply(500),
-    f"{SITE_URL}/no-such-page": Reply(500),
-    f"{SITE_URL}/": Reply(200),
-}
+MISSING = {ROBOTS: Reply(500), f"{SITE_URL}/no-such-page": Reply(500), f"{SITE_URL}/": Reply(200)}
 
 
 @pytest.mark.parametrize(

@@ -292,9 +292,7 @@ async def test_what_is_no_file_reserves_nothing_or_everything(reply: Any, proble
         file = await gate.tdm_file(f"{SITE}/any/page?x")
 
     assert file.problem == problem
-    assert [(rule.location, rule.reserved, rule.careful) for rule in file.rules] == [
-        ("/", True, True)
-    ] * reserved
+    assert [(r.location, r.reserved, r.careful) for r in file.rules] == [("/", True, True)] * reserved
 
 
 async def test_a_file_that_robots_txt_disallows_is_not_fetched_and_reserves_nothing():

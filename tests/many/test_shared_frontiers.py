@@ -117,9 +117,7 @@ async def test_keys_are_the_crawls_and_each_task_ends_once_in_one_process() -> N
     assert [bool(admission) for admission in admissions] == [True] * 6 + [False] * 12
     assert len(site.pages) == 6 * (1 + 3 + 3)
     ends = [end for process in group for end in process.ends]
-    payloads = {
-        f"{host} {each}" for host in range(6) for each in ("one", 0, 1, 2, "loose 0", "loose 1", "loose 2")
-    }
+    payloads = {f"{host} {e}" for host in range(6) for e in ("one", 0, 1, 2, "loose 0", "loose 1", "loose 2")}
     assert {payload for _, payload, end in ends if end == "done"} == payloads
     assert len(ends) == len(payloads) + 1
     assert all(process.ends for process in group)

@@ -40,9 +40,7 @@ def test_a_stream_that_is_cut_short_keeps_what_came(kept):
 
 
 def test_a_corrupt_stream_keeps_what_came():
-    data = bytearray(
-        gzip.compress("".join(f"https://example.com/{number}\n" for number in range(500)).encode())
-    )
+    data = bytearray(gzip.compress("".join(f"https://example.com/{n}\n" for n in range(500)).encode()))
     data[-8:] = bytes(8)  # the checksum
 
     parser, found = read(bytes(data))

@@ -230,9 +230,7 @@ def test_a_rule_that_never_decides_is_found_with_the_one_that_does(rules, dialec
     body = "\n".join(["User-agent: *", *rules, "User-agent: b", "Disallow: /a"])
 
     assert found(body, dialect) == pairs
-    assert [finding.line for finding in lint(body, dialect) if finding.code == "D7"] == [
-        idle for idle, _ in pairs
-    ]
+    assert [each.line for each in lint(body, dialect) if each.code == "D7"] == [idle for idle, _ in pairs]
 
 
 @examples(300, fast=30)
