@@ -59,18 +59,6 @@ async def test_t2_ten_thousand_waiters_half_of_them_cancelled_cause_one_fetch() 
     assert not results[1].rules.allows("/private")  # type: ignore[union-attr]
 
 
-async def test_k1_an_answer_is_remembered_for_24_hours() -> None:
-    async with managing(RULES, STRICTER) as (manager, transport):
-        first = await manager.learn(SITE)
-        await asyncio.sleep(DAY - 10)
-        assert await manager.learn(SITE) is first
-        await asyncio.sleep(10)
-        second = await manager.learn(SITE)
-
-    assert not second.rules.allows("/")
-    assert len(transport.asked) == 2
-
-
 @pytest.mark.parametrize("failure", [Reply(500), Failed(Reason.TIMEOUT), ZeroDivisionError("boom")])
 async def test_k3_a_failed_refresh_keeps_the_stale_copy(failure: Reply | Failed | Exception) -> None:
     async with managing(RULES, failure) as (manager, _):
@@ -81,19 +69,6 @@ async def test_k3_a_failed_refresh_keeps_the_stale_copy(failure: Reply | Failed 
     assert stale.rules.allows("/page")
     assert not stale.rules.allows("/private")
     assert stale.snapshot.failures == 1
-
-
-async def test_h5_failures_are_asked_again_later_each_time_and_not_before() -> None:
-    async with managing(Reply(503), Reply(500), Reply(500), RULES) as (manager, transport):
-        waits = []
-        while (standing := await manager.learn(SITE)).snapshot.failures:
-            assert not standing.rules.allows("/page")
-            assert await manager.learn(SITE) is standing
-            waits.append(standing.snapshot.expires_at - standing.snapshot.fetched_at)
-            await asyncio.sleep(waits[-1])
-
-    assert waits == [5.0, 10.0, 20.0]
-    assert len(transport.asked) == 4
 
 
 @pytest.mark.parametrize("asks_again_after", [0.95 * DAY, 1.05 * DAY])

@@ -158,22 +158,6 @@ def test_a_turn_that_is_open_while_limits_change_ends_by_the_new_ones() -> None:
     assert turnstile.outlook((B,), 2.0).ready_at == 10.0
 
 
-def test_a_scope_without_an_open_turn_has_new_limits_when_it_is_next_used() -> None:
-    asked: list[str] = []
-    turnstile = Turnstile(concurrency=lambda scope: asked.append(scope) or 1, provisional_s=0.0)
-    turnstile.hold(A, 9.0)
-    waiting, _ = turnstile.request((A,), 0.0), turnstile.request((B,), 0.0)
-    turnstile.hold(IP, 9.0)
-    asked.clear()
-
-    turnstile.relimit(1.0)
-    assert asked == [B]
-    assert turnstile.due(9.0) == [waiting]
-    assert turnstile.request((IP,), 9.0).granted_at == 9.0
-
-    assert asked == [B, A, IP]
-
-
 def test_the_outlook_names_the_scope_that_holds_it_last() -> None:
     turnstile = Turnstile()
     turnstile.hold(A, 10.0, "Crawl-delay")
