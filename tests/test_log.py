@@ -49,7 +49,6 @@ PAGE = ROOT / "docs/reference/logging.md"
 
 
 def documented() -> dict[str, str]:
-    """The level of each line, by its name."""
     lines = PAGE.read_text().partition("## Fields")[0].splitlines()
     rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| `")]
     return {name: level for name, level, _ in rows}

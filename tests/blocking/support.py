@@ -39,7 +39,6 @@ class Thread(threading.Thread):
             self._error = error
 
     def outcome(self) -> Any:
-        """Wait for the thread, and return its result or raise its error."""
         self.join(LIMIT_S)
         assert not self.is_alive(), "the thread hangs"
         if self._error is not None:

@@ -28,7 +28,6 @@ FILE, NONE, DOWN, OLD, HELD, EVER = (
 
 @pytest.fixture
 def crawl(tmp_path, monkeypatch):
-    """A store as a crawl leaves it."""
     path, now = tmp_path / "crawl.sqlite", time.time()
     monkeypatch.setattr("polite.cli.store.time", SimpleNamespace(time=lambda: now))
     rules = Found(b"User-agent: *\nDisallow: /\x1b[31m" + b"#" * 9_000, 200, FILE.robots_url)

@@ -61,8 +61,6 @@ async def test_a_store_keeps_the_contract(store: RobotsStore, check: StoreCheck)
 
 
 class Careless(MemoryStore):
-    """A store of a user's own, with one defect."""
-
     def __init__(self, defect: str) -> None:
         super().__init__()
         self._defect = defect

@@ -66,7 +66,6 @@ _WAY = {Quirk.MISSING: [404], Quirk.FORBIDDEN: [403], Quirk.BUSY_TWICE: [503, 50
 
 
 def _polite(host):
-    """Return the log of a polite crawl of one host, each request a little later than necessary."""
     way = [("/robots.txt", status) for status in _WAY.get(host.quirk, [302 if host.hops else 200])]
     way += [
         (f"/hop/{host.name}/{n}", 200 if n == host.hops else 302) for n in range(1, min(host.hops, 5) + 1)
@@ -96,7 +95,6 @@ def _offences(log):
 
 
 def _late(requests, start, by):
-    """Delay all requests from `start` on by this many seconds."""
     return [*requests[:start], *(replace(request, at=request.at + by) for request in requests[start:])]
 
 

@@ -240,7 +240,6 @@ class Workers:
             del permit
 
     async def visit(self, gate: polite.Gate) -> None:
-        """Request a page without the frontier, or give up waiting for its turn."""
         await asyncio.sleep(self.draw.random() * 20)
         permit = gate.permit(f"{self.draw.choice(ORIGINS)}/own")
         with contextlib.suppress(

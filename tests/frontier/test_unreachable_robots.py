@@ -265,7 +265,6 @@ class Steps:
 
 @asynccontextmanager
 async def given_up(steps, transport=None, *, tries=1):
-    """A frontier in which many tasks wait for one robots.txt that will not come."""
     transport = transport or ScriptedTransport({ROBOTS: GONE})
     transport.hold()
     async with (

@@ -115,7 +115,6 @@ OFFICE = b"User-agent: *\nVisit-time: 0600-0845\n"
 
 
 def opened_at(hour: float, robots: bytes = OFFICE, **options: Any) -> OpenedGate:
-    """Open a gate; the wall clock shows so many hours after midnight, UTC."""
     return scripted_gate(serving(robots), clock=LoopClock(epoch=MIDNIGHT + hour * HOUR), **options)
 
 

@@ -25,7 +25,6 @@ def file(tmp_path: Path) -> Path:
 
 
 async def written(file: Path) -> None:
-    """Write a journal: a grant, a refusal, and an operator's act."""
     async with opened(journal=file) as (gate, _):
         await visit(gate, PAGE.replace("://", "://user:secret@") + "?q=1")
         with pytest.raises(polite.Disallowed):

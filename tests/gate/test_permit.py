@@ -175,7 +175,6 @@ CLOSED = Reply(200, b"User-agent: *\nDisallow: /\n")
 
 @asynccontextmanager
 async def opened_with_frontier(transport=None, **pacing):
-    """Yield a gate, a frontier of it, and the turns that were taken back."""
     reclaimed: list[Reclaimed] = []
 
     def note(event: Event) -> None:

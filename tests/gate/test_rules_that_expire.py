@@ -25,8 +25,6 @@ CLOSED = Reply(200, b"User-agent: *\nDisallow: /\n")
 
 
 class Server(ScriptedTransport):
-    """Notes when each host was asked, for robots.txt or, by `page`, for a page."""
-
     def __init__(self, robots: Reply | list[Reply] | None = None, script: Mapping[str, Any] | None = None):
         super().__init__({ROBOTS: robots or Reply(404), **(script or {})})
         self.robots: list[float] = []

@@ -22,8 +22,6 @@ pytestmark = pytest.mark.pure("its pacer inherits from one of polite's, which th
 
 
 class SharedStore(MemoryStore):
-    """One store of robots.txt for several gates: none of them closes it."""
-
     async def close(self) -> None: ...
 
 

@@ -121,7 +121,6 @@ class Client:
         return await self.request("GET", url, **options)
 
     async def open(self, url: str, headers: dict[str, str] | None = None) -> Any:
-        """Return a response whose body is not read."""
         if self.module in (httpx, httpx2):
             asked = self.session.build_request("GET", url, headers=headers)
             return await self.do(self.session.send, asked, stream=True)
@@ -132,7 +131,6 @@ class Client:
         await self.do(getattr(response, "aclose", response.close) if self._thread is None else response.close)
 
     async def read(self, response: Any, most: int | None = None) -> int:
-        """Read at most so many pieces, and return the number of octets."""
         if self.module is aiohttp:
             pieces: Any = response.content.iter_chunked(PIECE)
         elif self.module in (httpx, httpx2):

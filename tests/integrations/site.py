@@ -56,7 +56,6 @@ class Site:
 
     @property
     def paths(self) -> list[str]:
-        """The paths that were requested, without robots.txt."""
         return [hit.raw for hit in self.hits if hit.raw != "/robots.txt"]
 
     def gaps(self, *, other: bool = False) -> list[float]:
@@ -65,7 +64,6 @@ class Site:
         return [round(after - before, 3) for before, after in pairwise(times)]
 
     def all_gaps(self) -> list[float]:
-        """Seconds between requests to each origin."""
         times: dict[str, list[float]] = {}
         for hit in self.hits:
             times.setdefault(hit.url, []).append(hit.at)
@@ -163,8 +161,6 @@ def _digest(request: web.BaseRequest) -> web.Response:
 
 
 def slow(seconds: float) -> Answer:
-    """The head at once, half of the body, and the rest after a while."""
-
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Length": "4"})
         await response.prepare(request)

@@ -71,7 +71,6 @@ class ValkeyServer:
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End the process at once, as `kill -9` does."""
         self._end(signal.SIGKILL)
 
     def restart(self, *, append_only: bool | None = None) -> None:
@@ -153,7 +152,6 @@ class ValkeySentinel:
 
     @property
     def master(self) -> int:
-        """The port of the master, as the Sentinel names it."""
         return int(self.client.sentinel_get_master_addr_by_name(self.service)[1])
 
     def start(self) -> "ValkeySentinel":

@@ -46,7 +46,6 @@ async def linked(url: str) -> AsyncIterator[RedisLink]:
 
 
 async def eventually_steps(link: RedisLink) -> str:
-    """What a session does: it tries again until the step is done."""
     until = time.monotonic() + 15.0
     while True:
         try:

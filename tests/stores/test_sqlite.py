@@ -245,7 +245,6 @@ def site(number):
 
 
 def found(octets):
-    """A body that does not compress."""
     return renewed(None, Found(random.Random(octets).randbytes(octets), 200, ""), POLICY, 15.0)
 
 

@@ -121,7 +121,6 @@ async def test_a_refresh_that_failed_is_not_tried_again_sooner(seconds: float, k
 
 
 async def failing_for(gate: polite.Gate, seconds: float) -> bool:
-    """Whether /page was ever allowed, asked at each half hour."""
     ever, end = False, now() + seconds
     while now() < end:
         ever = ever or (await gate.check(PAGE)).allowed

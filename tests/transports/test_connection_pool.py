@@ -40,8 +40,6 @@ def talking(*answers: bytes | tuple[bytes, ...]) -> Script:
 
 
 class Client:
-    """Robots.txt and pages over one pool."""
-
     def __init__(self, policy: FetchPolicy) -> None:
         self.pool = ConnectionPool(policy, ssl=trusting(policy.ca_file), use_dns_cache=False)
         self._robots = HttpTransport("TestBot/1.0", policy, None, self.pool)

@@ -46,8 +46,6 @@ async def test_all_addresses_of_both_kinds_are_found_with_the_time_for_which_the
 
 
 class Own(AbstractResolver):
-    """A resolver of the user's: one address for each name."""
-
     def __init__(self, port: int | None = None) -> None:
         self.asked: list[str] = []
         self.closed = False

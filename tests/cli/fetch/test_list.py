@@ -17,8 +17,6 @@ def _found(site, *fields):
 
 @pytest.fixture
 def listed(tmp_path):
-    """Return a function that writes a list and returns the arguments that read it."""
-
     def write(octets, name="urls.txt"):
         (tmp_path / name).write_bytes(octets)
         return ["--list", str(tmp_path / name)]

@@ -55,7 +55,6 @@ class Reactor:
         self.loop.close()
 
     def call(self, function: Any) -> Any:
-        """Await a coroutine function in the reactor's thread."""
         result: Future[Any] = Future()
 
         async def called() -> None:
@@ -127,7 +126,6 @@ class Noting(scrapy.Spider):
 
 
 def crawl(reactor: Reactor, spider: type, *args: Any, settings: Any = None, **options: Any) -> Crawl:
-    """Crawl, and see that nothing is left."""
     (crawled,) = crawl_all(reactor, [(spider, args, options)], settings=settings)
     return crawled
 
@@ -166,7 +164,6 @@ def serving(addresses: int = 2) -> AbstractContextManager[Site]:
 
 
 def judge(site: Site, delay: float = DELAY_S) -> None:
-    """See that no gap was short, nothing disallowed was fetched, and robots.txt once by each host."""
     assert min(site.all_gaps(), default=delay) >= delay - 0.001, sorted(site.all_gaps())[:5]
     assert not [hit for hit in site.hits if hit.raw.startswith("/private")]
     assert {hit.agent for hit in site.hits} <= {AGENT}

@@ -33,8 +33,6 @@ ORDERS: list[Callable[[], Any]] = [
 
 
 class Crawl:
-    """A crawl of slow and fast sites, and when which page of them was given out."""
-
     def __init__(self, path: Path | None, slow: Any = RULES, *, status: int = 200, **options: Any) -> None:
         self.clock = LoopClock()
         self.transport = ScriptedTransport(

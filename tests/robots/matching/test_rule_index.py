@@ -52,7 +52,6 @@ def test_the_strongest_rule_is_found_that_trying_each_finds(texts: list[str], di
 
 
 def index(*tails: str) -> KeywordIndex:
-    """The rules `/*` with these behind it, the strongest first."""
     return KeywordIndex("/", range(len(tails)), [f"/*{tail}" for tail in tails], GRAMMAR, tails)
 
 
