@@ -96,6 +96,7 @@ def sites(world: World, log: Path) -> Iterator[int]:
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdin is not None
+        assert process.stdout is not None
         yield int(process.stdout.readline())
         process.stdin.close()
 
