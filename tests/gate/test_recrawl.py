@@ -14,7 +14,6 @@ DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
 
 
 async def conditional_after(*reports: Any, url: str = PAGE) -> dict[str, str]:
-    """Return the headers after pages with these statuses and fields, each requested conditionally."""
     async with opened(recrawl=RECRAWL) as (gate, _):
         for status, headers in reports:
             await gate.conditional(url)

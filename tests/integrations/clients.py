@@ -94,7 +94,6 @@ class Client:
 
     @property
     def digest(self) -> Any:
-        """What logs in with a second request."""
         of = self.module if "httpx" in self.name else self.module.auth
         kind = "DigestAuth" if "httpx" in self.name else "HTTPDigestAuth"
         return getattr(of, f"Async{kind}" if self.name == "async niquests" else kind)("user", "password")

@@ -59,7 +59,6 @@ class Site:
         return [hit.raw for hit in self.hits if hit.raw != "/robots.txt"]
 
     def gaps(self, *, other: bool = False) -> list[float]:
-        """Seconds between requests to one origin, robots.txt included."""
         times = [hit.at for hit in self.hits if hit.url == self.urls[other]]
         return [round(after - before, 3) for before, after in pairwise(times)]
 
@@ -248,7 +247,6 @@ class RawSite:
 
 
 def redirect(location: str) -> bytes:
-    """Return a redirect whose Location is sent as it is, in UTF-8."""
     return b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: %b\r\n\r\n" % location.encode()
 
 

@@ -38,7 +38,6 @@ def signer(tmp_path: Path) -> polite.WebBotAuth:
 
 
 def verified_paths(site: Site, signer: polite.WebBotAuth) -> list[str]:
-    """Verify each request that a site got, and return their paths."""
     paths = [hit.raw.partition("?")[0] for hit in site.hits]
     for hit, path in zip(site.hits, paths, strict=True):
         for field in ("Signature", "Signature-Input", "Signature-Agent"):

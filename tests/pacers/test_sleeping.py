@@ -88,7 +88,6 @@ async def test_after_a_sleep_each_origin_is_asked_once_and_then_in_its_pace(slep
 
 
 async def visit(pacer: LocalPacer, gaps: list[float], sleeps_s: tuple[float, ...] = (0, 0, 0)) -> None:
-    """One request, with the process suspended before it is sent, before its response, and after it. Notes both times."""
     turn = await pacer.acquire(("site",))
     suspend(sleeps_s[0])
     gaps.append(now())

@@ -22,6 +22,19 @@ def test_every_part_is_there():
 
 
 @pytest.mark.parametrize(
+    ("reference", "href"),
+    [
+        ("x", "gopher://host/x"),
+        ("//h2/x", "gopher://h2/x"),
+        ("\\\\x", "gopher://host/\\\\x"),
+        ("?q'", "gopher://host?q'"),
+    ],
+)
+def test_a_base_of_an_unknown_scheme_does_not_know_backslashes(reference, href):
+    assert parse_url(reference, parse_url("gopher://host")).href == href
+
+
+@pytest.mark.parametrize(
     ("url", "reason", "position"),
     [
         ("", "scheme", 0),

@@ -60,7 +60,6 @@ class Site:
 
     @property
     def records(self):
-        """The records by path, or by URL for other sites."""
         return {each["url"].removeprefix(self.origin): each for each in records_of(self)}
 
     @property
@@ -120,7 +119,6 @@ class Site:
 
 
 async def drop(request):
-    """Close the connection without a response."""
     request.transport.close()
     return web.Response()
 

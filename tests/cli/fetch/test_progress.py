@@ -18,7 +18,6 @@ LONG = "https://a-very-long-label-of-a-host.and-more-of-it.example.co.uk:65535"
 
 @pytest.fixture
 def stats():
-    """Three URLs of A wait, and one of B."""
     stats = OriginStats(1.0)
     for target in (A, A, A, B):
         stats.add(target)

@@ -31,7 +31,6 @@ def puts(first: int, count: int) -> Batch:
 
 
 def holding(path: Path, count: int) -> QueueFile:
-    """An open file with so many tasks."""
     file = queue(path)
     file.open(3)
     file.apply(puts(0, count))
