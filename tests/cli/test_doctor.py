@@ -75,7 +75,6 @@ def acme(tmp_path, monkeypatch, capsys):
 
 
 def visited(site, capsys, *arguments):
-    """Run the command on the site's page: the status, and the verdicts by their texts."""
     named = ["--resolve", f"acme.dev:{site.origin.removeprefix('http://')}", *arguments]
     status = main(["doctor", "--json", "--allow-private", *named, "AcmeBot/1.0 (+http://acme.dev/bot)"])
     checks = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -39,7 +39,6 @@ async def listed(gate: polite.Gate, site: str = SITE, **options: Any) -> tuple[l
 
 
 async def of(script: dict[str, Any], **options: Any) -> tuple[list[str], list[SitemapFile]]:
-    """What a site's sitemaps name, without delays."""
     pacing = polite.PacingPolicy(min_delay=0)
     async with scripted_gate(script, pacing=pacing) as gate:
         return await listed(gate, **options)

@@ -74,7 +74,6 @@ class ValkeyServer:
         self._end(signal.SIGKILL)
 
     def restart(self, *, append_only: bool | None = None) -> None:
-        """Kill the server and start it again. What an append-only file holds is kept; otherwise nothing is."""
         self.kill()
         if append_only is not None:
             self._append_only = append_only
@@ -83,7 +82,6 @@ class ValkeyServer:
         self.start()
 
     def pause(self) -> None:
-        """Stop the process without ending it. Connections stay open, and nothing answers."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:

@@ -207,7 +207,6 @@ class Meter:
         self.client = crawl.client
 
     def calls(self, act: Callable[[], StepReply]) -> int:
-        """How many commands it ran, those in the script included."""
         self.client.config_resetstat()
         reply = act()
         stats = self.client.info("commandstats")

@@ -155,6 +155,17 @@ async def test_robots_never_uses_a_connection_that_was_kept() -> None:
     assert server.hits == 2
 
 
+async def test_a_second_response_to_a_page_is_not_the_response_to_the_next() -> None:
+    async with (
+        scripted_server(talking((PAGE[:-4], b"page" + SMUGGLED), PAGE), talking(PAGE)) as server,
+        sharing() as client,
+    ):
+        assert await client.page(server) == "page"
+        assert await client.page(server) == "page"
+
+    assert server.hits == 2
+
+
 async def test_a_rest_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("polite.transports.http._LONGEST_DRAIN_S", 0.01)
     silent = b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nno"
